@@ -1,0 +1,131 @@
+# `make help` lists what there is to do.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --dirty 2>/dev/null || echo v0.1.0-dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
+
+# The version of the simulated control plane is that of tools/kube/go.mod.
+# Without these flags clients cannot parse what the servers say they are.
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit }' tools/kube/go.mod)
+KUBE_PARTS := $(subst ., ,$(KUBE_VERSION:v%=%))
+KUBE_VERSION_PACKAGE := k8s.io/component-base/version
+KUBE_LDFLAGS := -X $(KUBE_VERSION_PACKAGE).gitVersion=$(KUBE_VERSION) \
+	-X $(KUBE_VERSION_PACKAGE).gitMajor=$(word 1,$(KUBE_PARTS)) \
+	-X $(KUBE_VERSION_PACKAGE).gitMinor=$(word 2,$(KUBE_PARTS))
+KUBE_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
+
+GOLANGCI_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2; exit }' tools/lint/go.mod)
+
+UNIT_PACKAGES = $$(go list ./... | grep -v /test/)
+GO_DIRS = $(wildcard cmd pkg test tools plugins)
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/kubectl-maint and bin/agent
+	$(GOBUILD) -o bin/kubectl-maint ./cmd/kubectl-maint
+	$(GOBUILD) -o bin/agent ./cmd/agent
+
+.PHONY: image
+image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
+	mkdir -p bin
+	cd tools/image && go run . -o ../../bin/agent-image.tar
+
+##@ Test
+
+.PHONY: test
+test: tools-kube ## Everything: unit tests, a real API server, the import walls, the race detector
+	go test -timeout 15m ./...
+	$(MAKE) --no-print-directory walls race
+
+.PHONY: test-unit
+test-unit: ## Tests that need nothing but Go
+	go test $(UNIT_PACKAGES)
+
+.PHONY: test-api
+test-api: tools-kube ## Tests against a real API server
+	go test -timeout 15m ./test/...
+
+.PHONY: walls
+walls: ## What may import what; never from the cache
+	go test -count=1 ./test/walls
+
+.PHONY: race
+race: ## The race detector on what has goroutines (needs a C compiler)
+	tools/race.sh
+
+.PHONY: demo
+demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it running, CLUSTER=… chooses one
+	go run ./test/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
+
+.PHONY: bench
+bench: build tools-kube ## Benchmarks on a cluster of their own
+	go run ./test/bench
+
+##@ Check
+
+.PHONY: lint
+lint: tools-lint ## golangci-lint and gofumpt
+	bin/golangci-lint run ./...
+	@unformatted=$$(bin/gofumpt -l $(GO_DIRS)); \
+	if [[ -n $$unformatted ]]; then \
+		printf 'not formatted (run bin/gofumpt -w on them):\n%s\n' "$$unformatted" >&2; exit 1; \
+	fi
+
+.PHONY: vet
+vet: ## go vet
+	go vet ./...
+
+.PHONY: generate
+generate: ## Write the JSON Schemas of the documents to docs/schemas
+	go run ./tools/schemagen -o docs/schemas
+
+.PHONY: verify-generated
+verify-generated: ## Fail when docs/schemas is not what `make generate` writes
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	go run ./tools/schemagen -o "$$fresh"; \
+	diff -r docs/schemas "$$fresh" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }
+
+.PHONY: manifests-check
+manifests-check: tools-kubeconform ## Check manifests/ and examples/ against the schemas of Kubernetes
+	tools/manifests-check.sh
+
+##@ Tools (pinned in tools/*/go.mod, built once into bin/)
+
+.PHONY: tools-kube
+tools-kube: ## etcd, the control plane, kubectl, kwok: about 10 minutes the first time on two cores
+	@tools/build.sh kube etcd go.etcd.io/etcd/server/v3
+	@for binary in $(KUBE_BINARIES); do \
+		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
+	done
+	@for binary in kwok kwokctl; do tools/build.sh kwok $$binary sigs.k8s.io/kwok/cmd/$$binary; done
+
+.PHONY: tools-kubelet
+tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root); no test needs them
+	@for binary in kubelet kube-proxy; do \
+		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
+	done
+
+.PHONY: tools-lint
+tools-lint: tools-kubeconform ## golangci-lint, gofumpt, kubeconform: about 3 minutes the first time
+	@tools/build.sh lint gofumpt mvdan.cc/gofumpt
+	@tools/build.sh lint golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "-X main.version=$(GOLANGCI_VERSION:v%=%)"
+
+# Not a file: build.sh knows whether there is something to do.
+.PHONY: tools-kubeconform
+tools-kubeconform:
+	@tools/build.sh lint kubeconform github.com/yannh/kubeconform/cmd/kubeconform
+
+.PHONY: clean
+clean: ## Remove what was built; the tools too, which take ten minutes to come back
+	rm -rf bin dist
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

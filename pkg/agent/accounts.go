@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+	"k8s.io/client-go/transport"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// known is how long an answer about an account is believed (a guess: long
+// enough that a thousand plans of one account ask once, short enough that a
+// person who mends a Role need not wait).
+const known = 20 * time.Second
+
+// accounts hands out clients that act as the plans' ServiceAccounts. The
+// agent's own rights are never among them.
+type accounts struct {
+	config *rest.Config // the agent's own, without impersonation
+	base   http.RoundTripper
+	kube   kubernetes.Interface
+	mapper meta.ResettableRESTMapper
+	scales scale.ScaleKindResolver
+	http   func() *http.Client
+	now    func() time.Time
+
+	mu    sync.Mutex
+	seen  map[string]answer
+	pools map[string]executors.Clients
+}
+
+type answer struct {
+	message string // empty: yes
+	at      time.Time
+}
+
+// who is an account in its namespace.
+type who struct{ namespace, name string }
+
+func (w who) user() string { return "system:serviceaccount:" + w.namespace + ":" + w.name }
+
+// clients act as an account; with a run, requests are marked as that run's.
+func (a *accounts) clients(w who, run string) (executors.Clients, error) {
+	cacheKey := w.user()
+	if run == "" {
+		a.mu.Lock()
+		c, have := a.pools[cacheKey]
+		a.mu.Unlock()
+		if have {
+			return c, nil
+		}
+	}
+	c, err := a.build(w, run)
+	if err == nil && run == "" {
+		a.mu.Lock()
+		a.pools[cacheKey] = c
+		a.mu.Unlock()
+	}
+	return c, err
+}
+
+func (a *accounts) build(w who, run string) (executors.Clients, error) {
+	as := transport.ImpersonationConfig{UserName: w.user()}
+	if run != "" {
+		as.Extra = map[string][]string{annotations.RunExtra: {run}}
+	}
+	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.base)}
+	kube, err := kubernetes.NewForConfigAndClient(a.config, client)
+	if err != nil {
+		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(a.config, client)
+	if err != nil {
+		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
+	}
+	scales := scale.New(kube.Discovery().RESTClient(), a.mapper, dynamic.LegacyAPIPathResolverFunc, a.scales)
+	return executors.Clients{Kube: kube, Dynamic: dyn, Scales: scales, Mapper: a.mapper, HTTP: a.http()}, nil
+}
+
+// exists says whether an account is there. Impersonating one that is not
+// succeeds, so it is looked up first.
+func (a *accounts) exists(ctx context.Context, w who) (string, error) {
+	return a.ask("exists "+w.user(), func() (string, error) {
+		_, err := a.kube.CoreV1().ServiceAccounts(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need (kubectl create serviceaccount %s -n %s)", w.name, w.namespace, w.name, w.namespace), nil
+		}
+		return "", err
+	})
+}
+
+// may says whether an account has a right, by asking as that account.
+func (a *accounts) may(ctx context.Context, w who, verb string, gvr schema.GroupVersionResource, name string) (string, error) {
+	question := fmt.Sprintf("%s may %s %s %s", w.user(), verb, gvr.GroupResource(), name)
+	return a.ask(question, func() (string, error) {
+		c, err := a.clients(w, "")
+		if err != nil {
+			return "", err
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: w.namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: name,
+		}}}
+		got, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return fmt.Sprintf("the agent may not act as the ServiceAccount %s: its ClusterRole names the accounts it may impersonate (%s)", w.name, err), nil
+		}
+		if err != nil || got.Status.Allowed {
+			return "", err
+		}
+		return fmt.Sprintf("the ServiceAccount %s may not %s %s %q in namespace %s, so its trigger label could not be taken away: grant it that right", w.name, verb, gvr.GroupResource(), name, w.namespace), nil
+	})
+}
+
+func (a *accounts) ask(question string, live func() (string, error)) (string, error) {
+	a.mu.Lock()
+	got, have := a.seen[question]
+	a.mu.Unlock()
+	if have && got.message == "" && a.now().Sub(got.at) < known {
+		return "", nil
+	}
+	message, err := live()
+	if err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.seen) > 20000 { // bounded by forgetting: what is asked again is looked up again
+		a.seen = map[string]answer{}
+	}
+	a.seen[question] = answer{message: message, at: a.now()}
+	return message, nil
+}
+
+// newAccounts prepares discovery with the agent's own account: every
+// authenticated user may read it.
+func newAccounts(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, client func() *http.Client, now func() time.Time) *accounts {
+	return &accounts{
+		config: config, base: base, kube: kube, http: client, now: now,
+		mapper: restmapper.NewDeferredDiscoveryRESTMapper(disco),
+		scales: scale.NewDiscoveryScaleKindResolver(disco),
+		seen:   map[string]answer{}, pools: map[string]executors.Clients{},
+	}
+}

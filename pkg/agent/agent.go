@@ -1,0 +1,301 @@
+// Package agent is the in-cluster half of kubectl maint: it watches documents
+// and runs, asks package plan what follows, and does that, no more.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/transport"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Options are what an agent is told at its start.
+type Options struct {
+	Config         *rest.Config
+	Namespace      string // the agent's own
+	WatchNamespace string // empty: all
+	LeaderElect    bool
+	Identity       string // of this process, unique among its replicas
+	Version        string
+	DryRun         bool
+	Log            *slog.Logger
+	LogLevel       *slog.LevelVar
+	Now            func() time.Time
+	// Executor gives the executor of a step type.
+	Executor func(stepType string) (executors.Executor, bool)
+	// HTTPClient makes the client for outside requests from the outbound rules.
+	HTTPClient func(plan.Outbound) *http.Client
+	// Lease timing; zero values are the defaults of 15 s, 10 s and 2 s.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Numbers of workers. Plans are decided on in microseconds; runs wait for
+// others' servers (guesses: a hanging webhook must not stall the rest).
+const (
+	planWorkers = 16
+	runWorkers  = 128
+)
+
+// Agent decides over plans and moves their runs.
+type Agent struct {
+	options  Options
+	log      *slog.Logger
+	now      func() time.Time
+	clock    *clock
+	fence    *fence
+	kube     kubernetes.Interface
+	meta     metadata.Interface
+	accounts *accounts
+	events   record.EventRecorder
+	metrics  *metrics
+
+	documents  cache.SharedIndexInformer
+	live       cache.SharedIndexInformer
+	ended      cache.SharedIndexInformer
+	namespaces cache.SharedIndexInformer
+
+	plans     *plans
+	runs      *runs
+	ledgers   *ledgers
+	locks     *locks
+	targets   *targetWatches
+	watches   *stepWatches
+	flights   *flights
+	config    *config
+	planQueue workqueue.TypedRateLimitingInterface[key]
+	runQueue  workqueue.TypedRateLimitingInterface[key]
+	planAlarm *alarm
+	runAlarm  *alarm
+
+	healthy  atomic.Bool
+	mu       sync.Mutex
+	leading  time.Time // since when; zero: not
+	fatal    error
+	shutdown context.CancelFunc
+}
+
+// New prepares an agent. Nothing is read or written before Run.
+func New(o Options) (*Agent, error) {
+	o = withDefaults(o)
+	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
+	a.clock = &clock{now: o.Now}
+	a.fence = &fence{lease: o.LeaseDuration, now: o.Now, lost: func() { a.die(errFenced) }}
+	a.config = newConfig(o, a.metrics)
+	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	a.plans = newPlans()
+	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
+	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
+	a.watches = &stepWatches{ring: a.ringRun, open: map[key]*stepWatch{}}
+	a.flights = &flights{cancel: map[key]context.CancelCauseFunc{}}
+	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
+	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
+	a.metrics.watches(a.targets.count, a.watches.count)
+	a.metrics.documents(a.plans, a.runs)
+	a.informers()
+	return a, nil
+}
+
+func withDefaults(o Options) Options {
+	o.LeaseDuration = orDefault(o.LeaseDuration, 15*time.Second)
+	o.RenewDeadline = orDefault(o.RenewDeadline, 10*time.Second)
+	o.RetryPeriod = orDefault(o.RetryPeriod, 2*time.Second)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func orDefault(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
+
+func newQueue(name string) workqueue.TypedRateLimitingInterface[key] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[key](100*time.Millisecond, 30*time.Second)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[key]{Name: name})
+}
+
+// connect builds the agent's own clients, and the shared transport below the
+// impersonating ones. There is no client-side rate limit: the API server's own
+// priority and fairness knows better what it can bear.
+func (a *Agent) connect() error {
+	config := rest.CopyConfig(a.options.Config)
+	config.QPS, config.UserAgent = -1, "kubectl-maint-agent/"+a.options.Version
+	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
+		return a.metrics.requests(a.fence.wrap(a.clock.wrap(rt)))
+	}))
+	base, err := rest.TransportFor(config)
+	if err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	client := &http.Client{Transport: base}
+	if a.kube, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	if a.meta, err = metadata.NewForConfigAndClient(config, client); err != nil {
+		return fmt.Errorf("connect to the API server: %w", err)
+	}
+	a.accounts = newAccounts(config, base, a.kube, memory.NewMemCacheClient(a.kube.Discovery()), a.config.client, a.now)
+	return nil
+}
+
+func (a *Agent) ringPlan(k key) { a.planQueue.Add(k) }
+func (a *Agent) ringRun(k key)  { a.runQueue.Add(k) }
+
+// Run works until ctx ends or the lease is lost; the latter is an error, and the
+// process should end with it.
+func (a *Agent) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.mu.Lock()
+	a.shutdown = cancel
+	a.mu.Unlock()
+	stop := a.startEvents()
+	defer stop()
+	if err := a.sync(ctx); err != nil {
+		return err
+	}
+	a.awaitConfig(ctx)
+	err := a.lead(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.Join(a.fatal, err)
+}
+
+// awaitConfig does nothing for as long as the configuration that the agent
+// starts with is broken; it is not ready meanwhile.
+func (a *Agent) awaitConfig(ctx context.Context) {
+	broken, mended := a.config.broke()
+	if broken == nil {
+		a.healthy.Store(true)
+		return
+	}
+	a.log.Error(broken.Error())
+	select {
+	case <-ctx.Done():
+	case <-mended:
+		a.healthy.Store(true)
+	}
+}
+
+// Ready says whether the agent has read what it needs and may work.
+func (a *Agent) Ready() bool { return a.healthy.Load() }
+
+// die ends the process's work for a reason that another agent must mend.
+func (a *Agent) die(reason error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fatal == nil {
+		a.fatal = reason
+	}
+	if a.shutdown != nil {
+		a.shutdown()
+	}
+}
+
+// work runs the queues until ctx ends.
+func (a *Agent) work(ctx context.Context) {
+	a.begin()
+	var group sync.WaitGroup
+	group.Go(func() { a.planAlarm.Run(ctx) })
+	group.Go(func() { a.runAlarm.Run(ctx) })
+	group.Go(func() { a.beat(ctx) })
+	for range planWorkers {
+		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncPlan) })
+	}
+	for range runWorkers {
+		group.Go(func() { a.drain(ctx, a.runQueue, a.runAlarm, a.syncRun) })
+	}
+	<-ctx.Done()
+	a.planQueue.ShutDown()
+	a.runQueue.ShutDown()
+	group.Wait()
+}
+
+// begin forgets what was believed while another agent led, and looks at everything.
+func (a *Agent) begin() {
+	a.ledgers.forget()
+	a.mu.Lock()
+	a.leading = a.now()
+	a.mu.Unlock()
+	for _, o := range a.live.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		a.ringRun(key{cm.Namespace, cm.Name})
+	}
+	for _, o := range a.documents.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		a.ringPlan(key{cm.Namespace, cm.Name})
+	}
+}
+
+func (a *Agent) lookingSince() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.leading
+}
+
+// drain takes keys off a queue. What fails is tried again later and later; what
+// succeeds says itself when to be looked at again.
+func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInterface[key], alarm *alarm, sync func(context.Context, key) (time.Time, error)) {
+	for {
+		k, stop := queue.Get()
+		if stop {
+			return
+		}
+		wake, err := a.guarded(ctx, k, sync)
+		switch {
+		case err == nil:
+			queue.Forget(k)
+			alarm.Set(k, wake)
+		case ctx.Err() != nil:
+		default:
+			if !errors.Is(err, errMoved) {
+				a.log.Warn("will try again", "key", k.String(), "error", err.Error())
+			}
+			queue.AddRateLimited(k)
+		}
+		queue.Done(k)
+	}
+}
+
+// guarded keeps one broken object from taking the agent down.
+func (a *Agent) guarded(ctx context.Context, k key, sync func(context.Context, key) (time.Time, error)) (wake time.Time, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.metrics.panics.Inc()
+			err = fmt.Errorf("internal error over %s: %v", k, p)
+		}
+	}()
+	return sync(ctx, k)
+}
+
+// terminating says whether a namespace is being deleted, or gone.
+func (a *Agent) terminating(namespace string) bool {
+	o, found, err := a.namespaces.GetStore().GetByKey(namespace)
+	if err != nil || !found {
+		return false
+	}
+	return o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil
+}

@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// maxSkew is how far the local clock may be from the API server's before
+// nothing starts any more, fixed by the contract.
+const maxSkew = 5 * time.Minute
+
+// clock is the agent's time, compared with the API server's at every answer.
+type clock struct {
+	now  func() time.Time
+	skew atomic.Int64 // nanoseconds that the API server is ahead
+}
+
+// wrap reads the Date header of each answer.
+func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if err != nil {
+			return resp, err
+		}
+		if date, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil {
+			c.skew.Store(int64(date.Sub(c.now())))
+		}
+		return resp, nil
+	})
+}
+
+// doubt says why the clock is not to be trusted; empty when it is.
+func (c *clock) doubt() string {
+	skew := time.Duration(c.skew.Load())
+	if skew.Abs() <= maxSkew {
+		return ""
+	}
+	return fmt.Sprintf("the clock of this machine and the API server's are %s apart; nothing starts until that is mended", skew.Abs().Round(time.Second))
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// config is the AgentConfig in force. A broken one leaves the one before it in
+// force; an agent that starts with a broken one does nothing.
+type config struct {
+	namespace string
+	level     *slog.LevelVar
+	log       *slog.Logger
+	dial      func(plan.Outbound) *http.Client
+	metrics   *metrics
+
+	mu      sync.Mutex
+	inForce plan.AgentConfig
+	http    *http.Client
+	broken  plan.Faults
+	mended  chan struct{} // closed when a broken one gives way to a good one
+}
+
+func newConfig(o Options, m *metrics) *config {
+	c := &config{namespace: o.Namespace, level: o.LogLevel, log: o.Log, dial: o.HTTPClient, metrics: m}
+	c.use(plan.AgentConfig{})
+	return c
+}
+
+func (c *config) use(spec plan.AgentConfig) {
+	c.inForce, c.http = spec, c.dial(spec.Outbound)
+	var level slog.Level
+	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.level != nil {
+		c.level.Set(level)
+	}
+}
+
+func (c *config) ours(cm *corev1.ConfigMap) bool {
+	if cm.Namespace == c.namespace && cm.Name == annotations.AgentConfigName {
+		return true
+	}
+	c.log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.namespace+"/"+annotations.AgentConfigName)
+	return false
+}
+
+func (c *config) saw(cm *corev1.ConfigMap) {
+	if !c.ours(cm) {
+		return
+	}
+	text, fault := annotations.DocumentText(cm)
+	var spec plan.AgentConfig
+	var faults plan.Faults
+	if fault != nil {
+		faults = plan.Faults{*fault}
+	} else {
+		spec, faults = plan.ParseAgentConfig([]byte(text))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.metrics.config(len(faults) == 0)
+	if len(faults) > 0 {
+		if len(c.broken) == 0 {
+			c.mended = make(chan struct{})
+		}
+		c.broken = faults
+		c.log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
+		return
+	}
+	if len(c.broken) > 0 {
+		close(c.mended)
+	}
+	c.broken = nil
+	c.use(spec)
+	c.log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
+}
+
+func (c *config) lost(cm *corev1.ConfigMap) {
+	if c.ours(cm) {
+		c.log.Warn("the agent's configuration is gone; what was in force stays so")
+	}
+}
+
+// broke says why there is nothing to begin with, and what to wait for.
+func (c *config) broke() (error, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.broken) == 0 {
+		return nil, nil
+	}
+	return fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.namespace, annotations.AgentConfigName, c.broken), c.mended
+}
+
+func (c *config) client() *http.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.http
+}
+
+func (c *config) spec() plan.AgentConfig {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inForce
+}

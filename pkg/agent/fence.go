@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+var errFenced = errors.New("this agent stood still longer than its lease: another may lead, so it changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// fence keeps an agent that lost its lease without noticing (it was stopped, its
+// machine slept) from changing anything. It compares both clocks: the monotonic
+// one stands still while the machine sleeps, the wall clock can be set.
+type fence struct {
+	lease time.Duration
+	now   func() time.Time
+	lost  func()
+
+	mu      sync.Mutex
+	enabled bool
+	renewed time.Time
+}
+
+// renew notes that the lease was renewed by a request that was sent at that time.
+func (f *fence) renew(sent time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enabled, f.renewed = true, sent
+}
+
+// valid says whether no other agent can have become leader yet.
+func (f *fence) valid() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.enabled {
+		return true
+	}
+	now := f.now()
+	return now.Sub(f.renewed) < f.lease && now.Round(0).Sub(f.renewed.Round(0)) < f.lease
+}
+
+// wrap guards the requests that change something.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Method != http.MethodGet && !f.valid() {
+			f.lost()
+			return nil, errFenced
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip is http.RoundTripper's.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// informers sets up what the agent watches as itself: labelled ConfigMaps and
+// the metadata of namespaces, nothing else.
+func (a *Agent) informers() {
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindAgentConfig + ")"
+	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
+	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
+	a.documents = a.configMaps(documents)
+	a.live = a.configMaps(live)
+	a.ended = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, a.options.WatchNamespace, 0,
+		cache.Indexers{byPlan: indexByPlan}, func(o *metav1.ListOptions) { o.LabelSelector = ended }).Informer()
+	a.namespaces = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", 0, cache.Indexers{}, nil).Informer()
+	for _, informer := range []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces} {
+		must(informer.SetTransform(strip))
+	}
+	a.handle(a.documents, a.sawDocument, a.lostDocument)
+	a.handle(a.live, a.sawRun, a.lostRun)
+	a.handle(a.ended, a.sawEnded, func(any) {})
+	a.handle(a.namespaces, a.sawNamespace, func(any) {})
+}
+
+const byPlan = "plan"
+
+func indexByPlan(o any) ([]string, error) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return nil, nil
+	}
+	return []string{m.Namespace + "/" + m.Labels[annotations.LabelPlan]}, nil
+}
+
+func (a *Agent) configMaps(selector string) cache.SharedIndexInformer {
+	return v1.NewFilteredConfigMapInformer(a.kube, a.options.WatchNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+}
+
+// strip drops what is never looked at. Of managedFields only who wrote when is
+// kept: it dates an edit.
+func strip(o any) (any, error) {
+	var m *metav1.ObjectMeta
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		m = &o.ObjectMeta
+	case *metav1.PartialObjectMetadata:
+		m = &o.ObjectMeta
+	default:
+		return o, nil
+	}
+	for i := range m.ManagedFields {
+		m.ManagedFields[i].FieldsV1 = nil
+	}
+	if m.Labels[annotations.LabelKind] != annotations.KindPlan {
+		m.ManagedFields = nil
+	}
+	return o, nil
+}
+
+func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    saw,
+		UpdateFunc: func(_, o any) { saw(o) },
+		DeleteFunc: func(o any) {
+			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			lost(o)
+		},
+	})
+	must(err)
+}
+
+func (a *Agent) sawDocument(o any) {
+	cm := o.(*corev1.ConfigMap)
+	if cm.Labels[annotations.LabelKind] == annotations.KindAgentConfig {
+		a.config.saw(cm)
+		return
+	}
+	a.ringPlan(key{cm.Namespace, cm.Name})
+}
+
+func (a *Agent) lostDocument(o any) {
+	cm := o.(*corev1.ConfigMap)
+	if cm.Labels[annotations.LabelKind] == annotations.KindAgentConfig {
+		a.config.lost(cm)
+		return
+	}
+	a.ringPlan(key{cm.Namespace, cm.Name})
+}
+
+func (a *Agent) sawRun(o any) {
+	cm := o.(*corev1.ConfigMap)
+	if a.runs.saw(cm) {
+		a.ringRun(key{cm.Namespace, cm.Name})
+		a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
+	}
+}
+
+// lostRun hears that a run is no longer among the live ones: it ended, by us, or
+// somebody tore its finalizer off.
+func (a *Agent) lostRun(o any) {
+	cm := o.(*corev1.ConfigMap)
+	k := key{cm.Namespace, cm.Name}
+	if was, torn := a.runs.gone(k, versionOf(cm)); torn {
+		a.tornAway(was)
+	}
+	a.ringRun(k)
+	a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
+}
+
+// sawEnded lets a plan prune its history.
+func (a *Agent) sawEnded(o any) {
+	m := o.(*metav1.PartialObjectMetadata)
+	a.ringPlan(key{m.Namespace, m.Labels[annotations.LabelPlan]})
+}
+
+// sawNamespace looks at a namespace's plans and runs again: it may be paused, or
+// on its way out.
+func (a *Agent) sawNamespace(o any) {
+	m := o.(*metav1.PartialObjectMetadata)
+	if !a.plans.namespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
+		return
+	}
+	everywhere := m.Name == a.options.Namespace
+	for _, o := range a.documents.GetStore().List() {
+		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == m.Name {
+			a.ringPlan(key{cm.Namespace, cm.Name})
+		}
+	}
+	for _, l := range a.runs.where(func(l *liveRun) bool { return everywhere || l.object.Namespace == m.Name }) {
+		a.ringRun(l.key())
+	}
+}
+
+// sync starts the watches and waits for their first lists.
+func (a *Agent) sync(ctx context.Context) error {
+	all := []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces}
+	synced := make([]cache.InformerSynced, len(all))
+	for i, informer := range all {
+		go informer.RunWithContext(ctx)
+		synced[i] = informer.HasSynced
+	}
+	a.log.Info("reading documents and runs")
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return errors.Join(ctx.Err(), errors.New("the API server could not be read"))
+	}
+	return nil
+}
+
+// startEvents begins to send Events; the function returned ends it after what is
+// queued was sent.
+func (a *Agent) startEvents() func() {
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
+	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
+	return broadcaster.Shutdown
+}

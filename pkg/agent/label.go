@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// endLabel takes a run's trigger label away, as the plan's account, in one write
+// with the number of the request, on the state of the target that was read. It
+// says whether the request is done with; a run does not end before.
+func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
+	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil {
+		return false, nil
+	}
+	for range 3 {
+		u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
+		var gone errGone
+		if errors.As(err, &gone) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("take the label %s away: %w", l.run.Request.Label, err)
+		}
+		object := slimTarget(u)
+		shared := a.sharesLabel(l)
+		end := plan.EndLabel(l.run, object.facts([]string{l.run.Request.Label}), shared)
+		if !end.Write {
+			return !shared, nil
+		}
+		err = a.patchLabel(ctx, l, object, end)
+		if !apierrors.IsConflict(err) {
+			return err == nil, err
+		}
+	}
+	return false, errMoved
+}
+
+// sharesLabel says whether another plan's live run answers the same request.
+func (a *Agent) sharesLabel(l *liveRun) bool {
+	return len(a.runs.where(func(o *liveRun) bool {
+		return o.run.PlanUID != l.run.PlanUID && o.run.Request.Kind == plan.ByLabel && o.run.Request.Label == l.run.Request.Label &&
+			o.run.Request.TargetUID == l.run.Request.TargetUID && o.run.Request.Ordinal == l.run.Request.Ordinal && o.journal.Section != plan.SectionClosing
+	})) > 0
+}
+
+func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject, end plan.LabelEnd) error {
+	metadata := map[string]any{
+		"uid": object.UID, "resourceVersion": object.ResourceVersion,
+		"annotations": map[string]any{annotations.Handled(l.run.Request.Label): strconv.FormatInt(end.Number, 10)},
+	}
+	if end.Remove {
+		metadata["labels"] = map[string]any{l.run.Request.Label: nil}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	mapping, err := a.resolve(l.run.Spec.Target.APIVersion, l.run.Spec.Target.Kind)
+	if err != nil {
+		return err
+	}
+	c, err := a.accounts.clients(a.account(l), l.run.Name)
+	if err != nil {
+		return err
+	}
+	options := patchOptions()
+	options.FieldManager = annotations.PlanManager(l.run.Namespace, l.run.Plan)
+	resource := c.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		_, err = resource.Namespace(l.run.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, options)
+	} else {
+		_, err = resource.Patch(ctx, object.Name, types.MergePatchType, patch, options)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

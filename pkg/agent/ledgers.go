@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// maxHeld is how many ledgers are held in memory; the rest is read again when
+// it is needed (a guess: 2,000 heads of some kilobytes).
+const maxHeld = 2000
+
+// errMoved says that a ledger was written by somebody else since it was read.
+var errMoved = errors.New("the ledger has moved on") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// ledgers reads and writes the plans' ledgers. What it holds in memory is what
+// it last read or wrote itself while the fence stood; a write by anybody else
+// shows as a conflict, and the reading begins anew.
+type ledgers struct {
+	kube kubernetes.Interface
+
+	mu   sync.Mutex
+	held map[string]*heldLedger
+}
+
+type heldLedger struct {
+	mu     sync.Mutex // one writer at a time per ledger: the plan's and its runs' workers
+	object *corev1.ConfigMap
+	ledger plan.Ledger
+	read   bool
+}
+
+func (l *ledgers) of(uid string) *heldLedger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.held[uid]; h != nil {
+		return h
+	}
+	if len(l.held) >= maxHeld {
+		for old := range l.held {
+			delete(l.held, old)
+			break
+		}
+	}
+	h := &heldLedger{}
+	l.held[uid] = h
+	return h
+}
+
+// forget drops everything held, as a new leader does.
+func (l *ledgers) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = map[string]*heldLedger{}
+}
+
+func (l *ledgers) drop(uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.held, uid)
+}
+
+// get is a plan's ledger, or nil where it has none yet.
+func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, error) {
+	h := l.of(uid)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := l.load(ctx, h, pk, uid); err != nil || h.object == nil {
+		return nil, err
+	}
+	out := h.ledger
+	return &out, nil
+}
+
+func (l *ledgers) load(ctx context.Context, h *heldLedger, pk key, uid string) error {
+	if h.read {
+		return nil
+	}
+	cm, err := l.kube.CoreV1().ConfigMaps(pk.namespace).Get(ctx, annotations.LedgerName(pk.name, uid), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		h.object, h.read = nil, true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the ledger of plan %s: %w", pk, err)
+	}
+	ledger, err := annotations.ReadLedger(cm, uid)
+	if err != nil {
+		return err
+	}
+	cm.ManagedFields = nil
+	h.object, h.ledger, h.read = cm, ledger, true
+	return nil
+}
+
+// edit reads, changes and writes a ledger in one piece. When somebody else wrote
+// it meanwhile, it is read again and the change is made anew, at most three times.
+func (l *ledgers) edit(ctx context.Context, pk key, uid string, change func(plan.Ledger) plan.Ledger) error {
+	h := l.of(uid)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for range 3 {
+		if err := l.load(ctx, h, pk, uid); err != nil {
+			return err
+		}
+		if h.object == nil {
+			return nil // the ledger went with its plan: there is nothing to close
+		}
+		err := l.store(ctx, h, pk, change(h.ledger))
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return errMoved
+}
+
+// put writes a ledger that was decided on the one that get gave. It fails with
+// errMoved when that one is no longer the newest.
+func (l *ledgers) put(ctx context.Context, pk key, uid string, was *plan.Ledger, now plan.Ledger) error {
+	h := l.of(uid)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := l.load(ctx, h, pk, uid); err != nil {
+		return err
+	}
+	if (was == nil) != (h.object == nil) || was != nil && !sameLedger(*was, h.ledger) {
+		return errMoved
+	}
+	return l.store(ctx, h, pk, now)
+}
+
+// sameLedger compares what every write changes at one of.
+func sameLedger(a, b plan.Ledger) bool {
+	if len(a.Open) != len(b.Open) || len(a.Recent) != len(b.Recent) || !a.Watermark.Equal(b.Watermark) || len(a.Tokens) != len(b.Tokens) {
+		return false
+	}
+	for i := range a.Open {
+		if a.Open[i].Run != b.Open[i].Run {
+			return false
+		}
+	}
+	for r, n := range a.Totals {
+		if b.Totals[r] != n {
+			return false
+		}
+	}
+	return a.Created == b.Created && a.TargetReady == b.TargetReady
+}
+
+// store writes the archive first, then the head: entries that stand in both
+// after a crash are told apart by reading, entries that stand in neither would
+// be lost.
+func (l *ledgers) store(ctx context.Context, h *heldLedger, pk key, ledger plan.Ledger) error {
+	ledger, batch := ledger.Overflow()
+	if len(batch) > 0 {
+		if err := l.archive(ctx, pk, ledger.PlanUID, batch); err != nil {
+			return err
+		}
+	}
+	var cm *corev1.ConfigMap
+	var err error
+	if h.object == nil {
+		if cm, err = annotations.LedgerObject(pk.namespace, pk.name, ledger); err == nil {
+			cm, err = l.kube.CoreV1().ConfigMaps(pk.namespace).Create(ctx, cm, createOptions())
+		}
+	} else if cm, err = annotations.WithLedger(h.object, ledger); err == nil {
+		cm, err = l.kube.CoreV1().ConfigMaps(pk.namespace).Update(ctx, cm, updateOptions())
+	}
+	if err != nil {
+		h.read = false // the reply may have been lost: what is there must be read
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+			return errMoved
+		}
+		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
+	}
+	cm.ManagedFields = nil
+	h.object, h.ledger, h.read = cm, ledger, true
+	return nil
+}
+
+func (l *ledgers) archive(ctx context.Context, pk key, uid string, batch []plan.Entry) error {
+	maps := l.kube.CoreV1().ConfigMaps(pk.namespace)
+	cm, err := maps.Get(ctx, annotations.ArchiveName(pk.name, uid), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if cm, err = annotations.ArchiveObject(pk.namespace, pk.name, uid, batch); err == nil {
+			_, err = maps.Create(ctx, cm, createOptions())
+		}
+	case err == nil:
+		var old plan.Ledger
+		if old, err = annotations.ReadLedger(cm, uid); err == nil {
+			old.Recent = plan.AppendArchive(old.Recent, batch)
+			if cm, err = annotations.WithLedger(cm, old); err == nil {
+				_, err = maps.Update(ctx, cm, updateOptions())
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("archive entries of plan %s: %w", pk, err)
+	}
+	return nil
+}
+
+func createOptions() metav1.CreateOptions {
+	return metav1.CreateOptions{FieldManager: annotations.ManagerAgent}
+}
+
+func updateOptions() metav1.UpdateOptions {
+	return metav1.UpdateOptions{FieldManager: annotations.ManagerAgent}
+}
+
+func patchOptions() metav1.PatchOptions {
+	return metav1.PatchOptions{FieldManager: annotations.ManagerAgent}
+}

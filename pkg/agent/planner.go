@@ -1,0 +1,357 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// document is a plan's ConfigMap as the watch last showed it.
+func (a *Agent) document(k key) *corev1.ConfigMap {
+	o, found, err := a.documents.GetStore().GetByKey(k.String())
+	if err != nil || !found {
+		return nil
+	}
+	if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindPlan {
+		return cm
+	}
+	return nil
+}
+
+// syncPlan decides over one plan: facts in, verdict out, ledger first, runs
+// second, everything else last.
+func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
+	cm := a.document(k)
+	for _, l := range a.runs.ofPlan(k) {
+		if a.interests(cm, l) {
+			a.flights.cutFor(l.key(), a.signals(l).Abort != nil)
+			a.ringRun(l.key())
+		}
+	}
+	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+		a.targets.drop(k)
+		if cm == nil {
+			a.plans.drop(k)
+		}
+		return time.Time{}, nil
+	}
+	known := a.plans.of(cm)
+	facts, err := a.facts(ctx, k, cm, known)
+	if err != nil {
+		return a.cannotDecide(ctx, cm, known, err)
+	}
+	decision, err := a.decide(ctx, k, known, &facts)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if decision.Changed {
+		if err := a.ledgers.put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
+			return time.Time{}, err
+		}
+		a.metrics.ends(facts.Ledger, decision.Ledger)
+		a.tellEnds(cm, facts.Ledger, decision.Ledger)
+	}
+	if err := a.createRuns(ctx, k, cm, known, facts, decision); err != nil {
+		return time.Time{}, err
+	}
+	for _, name := range slices.Concat(decision.Replace, decision.Supersede) {
+		a.ringRun(key{k.namespace, name})
+	}
+	if err := a.consume(ctx, cm, facts, decision); err != nil {
+		return time.Time{}, err
+	}
+	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
+		return time.Time{}, err
+	}
+	return decision.Wake, a.prune(ctx, k, string(cm.UID), known.spec)
+}
+
+// interests says whether a plan's change may concern one of its runs: it is
+// gone, or an intent names the run.
+func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.run.PlanUID || l.journal.Phase == plan.RunPending {
+		return true
+	}
+	in := annotations.Intent(cm.Annotations)
+	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name)
+}
+
+// cannotDecide says on the plan why its ledger or target cannot be read.
+func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, reason error) (time.Time, error) {
+	if !errors.Is(reason, annotations.ErrForeign) {
+		return time.Time{}, reason
+	}
+	facts := plan.Facts{Now: a.now(), Faults: plan.Faults{{Message: reason.Error()}}, Spec: known.spec}
+	return a.now().Add(time.Minute), a.publish(ctx, cm, known, facts, plan.Decide(facts))
+}
+
+// facts gathers what the decision looks at.
+func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan) (plan.Facts, error) {
+	uid := string(cm.UID)
+	f := plan.Facts{
+		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.namespace, Name: k.name, UID: uid,
+		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
+		Intent: annotations.Intent(cm.Annotations), Pauses: a.pauses(k.namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
+		NameOf: func(r plan.Request) string { return annotations.RunName(k.name, uid, r) },
+	}
+	if denied := a.deniedSteps(k.namespace, known.spec); denied != "" {
+		f.Faults = append(slices.Clone(f.Faults), plan.Fault{Path: "spec.steps", Message: denied})
+	}
+	f.Spec.DryRun = f.Spec.DryRun || a.options.DryRun
+	for _, l := range a.runs.ofPlan(k) {
+		if l.broken == nil && l.run.PlanUID == uid {
+			f.Live = append(f.Live, l.live())
+		}
+	}
+	ledger, err := a.ledgers.get(ctx, k, uid)
+	if err != nil {
+		return f, err
+	}
+	f.Ledger = ledger
+	f.LedgerLost = ledger == nil && cm.Annotations[annotations.StatusNextRun]+cm.Annotations[annotations.StatusLastRun]+cm.Annotations[annotations.StatusTrigger] != ""
+	if len(f.Faults) == 0 {
+		a.labelTarget(ctx, k, known, &f)
+	}
+	return f, nil
+}
+
+func (a *Agent) deniedSteps(namespace string, spec plan.Spec) string {
+	denied := a.config.spec().Denied(namespace)
+	for _, steps := range [][]plan.Step{spec.Steps, spec.OnFailure, spec.Finally} {
+		for _, s := range steps {
+			if slices.Contains(denied, s.Type) {
+				return fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
+			}
+		}
+	}
+	return ""
+}
+
+// pauses are the switches above a plan: its namespace's, and the cluster's,
+// which stands on the agent's own namespace.
+func (a *Agent) pauses(namespace string) []plan.Switch {
+	var out []plan.Switch
+	for _, name := range []string{namespace, a.options.Namespace} {
+		o, found, err := a.namespaces.GetStore().GetByKey(name)
+		if err != nil || !found {
+			continue
+		}
+		out = append(out, annotations.Intent(map[string]string{annotations.Pause: o.(*metav1.PartialObjectMetadata).Annotations[annotations.Pause]}).Pause)
+	}
+	return out
+}
+
+// labelTarget looks at the target of a plan with label triggers, through a watch.
+func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *plan.Facts) {
+	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
+		a.targets.drop(k)
+		return
+	}
+	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	if err != nil {
+		f.Ready = notReadyYet(plan.ReasonTarget, err.Error(), a.now())
+		return
+	}
+	w := who{k.namespace, plan.Account(known.spec)}
+	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
+	tw := a.targets.keep(ctx, k, watchKey{w, mapping.Resource, cluster}, known.spec.Target.Name)
+	namespace := k.namespace
+	if cluster {
+		namespace = ""
+	}
+	object, failure := tw.get(namespace, known.spec.Target.Name)
+	switch {
+	case failure != "":
+		f.Ready = notReadyYet(plan.ReasonTarget, failure, a.now())
+	case object == nil:
+		f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: errGone{*known.spec.Target}.Error()}
+	default:
+		f.Target = object.facts(known.spec.Triggers.Labels)
+		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
+			f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready)}
+		}
+	}
+}
+
+func notReadyYet(reason, message string, now time.Time) plan.Readiness {
+	return plan.Readiness{Reason: reason, Message: message, Again: now.Add(look)}
+}
+
+// decide asks the pure core, first as if the plan were ready; only when
+// something would start, or nothing is known yet, is readiness looked up live.
+func (a *Agent) decide(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
+	d := plan.Decide(*f)
+	if len(f.Faults) > 0 || !f.Ready.OK || len(d.Claims) == 0 && known.checked && known.ready.OK {
+		return d, nil
+	}
+	ready, target, err := a.readiness(ctx, k, known, f)
+	if err != nil {
+		return d, err
+	}
+	known.checked, known.ready, f.Ready = true, ready, ready
+	if f.Target == nil {
+		f.Target = target
+	}
+	d = plan.Decide(*f)
+	if f.Target != nil && ready.OK && d.Ledger.TargetReady != f.Target.UID {
+		d.Ledger.TargetReady, d.Changed = f.Target.UID, true
+	}
+	return d, nil
+}
+
+// readiness asks whether a run of the plan could start: its account is there,
+// may do what the end of a run needs, and its target is there and was ready.
+func (a *Agent) readiness(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (plan.Readiness, *plan.Target, error) {
+	w := who{k.namespace, plan.Account(known.spec)}
+	missing, err := a.accounts.exists(ctx, w)
+	if err != nil {
+		return plan.Readiness{}, nil, err
+	}
+	if missing != "" {
+		return notReadyYet(plan.ReasonNotReady, missing, a.now()), nil, nil
+	}
+	if known.spec.Target == nil {
+		return plan.Readiness{OK: true}, nil, nil
+	}
+	if f.Target == nil {
+		return a.liveTarget(ctx, k, w, known, f)
+	}
+	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	if err != nil {
+		return notReadyYet(plan.ReasonTarget, err.Error(), a.now()), nil, nil
+	}
+	for _, verb := range []string{"get", "patch"} {
+		refused, err := a.accounts.may(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
+		if err != nil {
+			return plan.Readiness{}, nil, err
+		}
+		if refused != "" {
+			return notReadyYet(plan.ReasonNotReady, refused, a.now()), nil, nil
+		}
+	}
+	return plan.Readiness{OK: true}, nil, nil
+}
+
+// liveTarget looks at the target of a plan without label triggers. One that is
+// not there or was never ready is watched until it is.
+func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, f *plan.Facts) (plan.Readiness, *plan.Target, error) {
+	u, err := a.readTarget(ctx, w, *known.spec.Target)
+	var gone errGone
+	switch {
+	case errors.As(err, &gone):
+		return notReadyYet(plan.ReasonTarget, gone.Error(), a.now()), nil, nil
+	case apierrors.IsForbidden(err) || meta.IsNoMatchError(errors.Unwrap(err)):
+		return notReadyYet(plan.ReasonTarget, err.Error(), a.now()), nil, nil
+	case err != nil:
+		return plan.Readiness{}, nil, err
+	}
+	object := slimTarget(u)
+	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
+		return notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready), a.now()), nil, nil
+	}
+	return plan.Readiness{OK: true}, object.facts(nil), nil
+}
+
+// createRuns makes sure that every open entry has its run: the ones claimed just
+// now, and those whose creation an earlier agent did not live to see.
+func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
+	if len(f.Faults) > 0 || f.ClockDoubt != "" {
+		return nil
+	}
+	for _, e := range d.Ledger.Open {
+		if e.Request == nil || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
+			continue
+		}
+		if err := a.createRun(ctx, k, cm, f.Spec, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, e plan.Entry) error {
+	run := plan.Run{
+		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.namespace, Plan: k.name, PlanUID: string(cm.UID),
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec,
+	}
+	journal := plan.NewJournal(run)
+	object, err := annotations.RunObject(run, journal)
+	if err != nil {
+		return err
+	}
+	maps := a.kube.CoreV1().ConfigMaps(k.namespace)
+	made, err := maps.Create(ctx, object, createOptions())
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return a.adopt(ctx, k, e)
+	case refused(err) && !a.terminating(k.namespace):
+		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server did not take run %s: %s", e.Run, err)
+		return a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger {
+			return l.Close(e.Run, plan.Missed, plan.ReasonRefused, nil, a.now())
+		})
+	case err != nil:
+		return fmt.Errorf("create run %s/%s: %w", k.namespace, e.Run, err)
+	}
+	made.ManagedFields = nil
+	l := &liveRun{object: made, run: run, journal: journal}
+	a.runs.put(l)
+	a.ringRun(l.key())
+	return nil
+}
+
+// refused says whether the API server will not take an object, now or later.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
+}
+
+// adopt goes on with a run that an earlier agent created. One that has ended
+// leaves only its entry to be closed.
+func (a *Agent) adopt(ctx context.Context, k key, e plan.Entry) error {
+	cm, err := a.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, e.Run, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read run %s/%s: %w", k.namespace, e.Run, err)
+	}
+	run, journal, err := annotations.ReadRun(cm)
+	if err != nil {
+		return fmt.Errorf("%w: %w", annotations.ErrForeign, err)
+	}
+	if !journal.Phase.Ended() {
+		cm.ManagedFields = nil
+		l := &liveRun{object: cm, run: run, journal: journal}
+		a.runs.put(l)
+		a.ringRun(l.key())
+		return nil
+	}
+	return a.ledgers.edit(ctx, k, run.PlanUID, func(l plan.Ledger) plan.Ledger { return closeEntry(l, run, journal, a.now()) })
+}
+
+// closeEntry gives a run's claim its end.
+func closeEntry(l plan.Ledger, r plan.Run, j plan.Journal, now time.Time) plan.Ledger {
+	if j.StartedAt != nil {
+		return l.Finish(r, j, now)
+	}
+	result, reason := plan.Skipped, plan.ReasonAborted
+	if j.End != nil && j.End.Result != "" {
+		result, reason = j.End.Result, j.End.Reason
+	}
+	return l.Close(r.Name, result, reason, nil, now)
+}
+
+// watchFor is what a step waits for, kept for the run.
+func (a *Agent) watchFor(ctx context.Context, l *liveRun, w who, c executors.Clients, what *executors.Watch) {
+	if what == nil {
+		return
+	}
+	a.watches.keep(ctx, l.key(), w, c.Dynamic, *what)
+}

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// plans hold what was worked out about each plan and would be costly to work
+// out again: its parsed text, its readiness, and the status last written.
+type plans struct {
+	mu         sync.Mutex
+	byKey      map[key]*knownPlan
+	namespaces map[string]string // pause annotation and deletion, as last seen
+}
+
+type knownPlan struct {
+	uid, text, account string
+	spec               plan.Spec // with defaults
+	faults             plan.Faults
+	observed           string            // hash of the text
+	status             map[string]string // as last written, until the watch shows it
+	statusVersion      uint64            // of the object that the write gave
+	checked            bool              // readiness was looked at
+	ready              plan.Readiness
+	phase              plan.Phase
+}
+
+func newPlans() *plans {
+	return &plans{byKey: map[key]*knownPlan{}, namespaces: map[string]string{}}
+}
+
+// of is what is known about a plan, read anew when its text or identity changed.
+func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
+	k := key{cm.Namespace, cm.Name}
+	text := cm.Data[annotations.DataPlan]
+	account := cm.Labels[annotations.LabelServiceAccount]
+	p.mu.Lock()
+	have := p.byKey[k]
+	p.mu.Unlock()
+	if have != nil && have.uid == string(cm.UID) && have.text == text && have.account == account && len(cm.Data) == 1 {
+		return have
+	}
+	spec, faults := annotations.Plan(cm)
+	known := &knownPlan{uid: string(cm.UID), text: text, account: account, spec: spec.Defaulted(), faults: faults, observed: annotations.Hash10(text)}
+	p.mu.Lock()
+	p.byKey[k] = known
+	p.mu.Unlock()
+	return known
+}
+
+func (p *plans) drop(k key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byKey, k)
+}
+
+// namespaceChanged says whether a namespace's pause or deletion is news.
+func (p *plans) namespaceChanged(name, pause string, deleted bool) bool {
+	state := pause
+	if deleted {
+		state += " deleted"
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, seen := p.namespaces[name]
+	p.namespaces[name] = state
+	return was != state || !seen && state != ""
+}
+
+// count is how many plans are known, valid and not.
+func (p *plans) count() (valid, broken int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.byKey {
+		if len(k.faults) == 0 {
+			valid++
+		} else {
+			broken++
+		}
+	}
+	return valid, broken
+}

@@ -1,0 +1,436 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// maxPasses is how many acts of one run are done before others get their turn.
+const maxPasses = 64
+
+// syncRun moves one run as far as it goes now and says when to look again.
+func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
+	l := a.runs.get(k)
+	if l == nil {
+		a.letGo(k)
+		return time.Time{}, nil
+	}
+	if a.terminating(k.namespace) {
+		return time.Time{}, a.release(ctx, l)
+	}
+	if l.broken != nil {
+		a.events.Eventf(l.object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.broken)
+		return time.Time{}, nil
+	}
+	if l.journal.Phase == plan.RunPending && l.journal.Section != plan.SectionClosing {
+		return a.admit(ctx, l)
+	}
+	return a.move(ctx, l)
+}
+
+// letGo gives back what was held for a run that is no longer live.
+func (a *Agent) letGo(k key) {
+	a.watches.drop(k)
+	a.locks.free(k.String())
+	a.ringWaiting(k.namespace)
+}
+
+// ringWaiting looks again at the pending runs of a namespace: a lock or a place
+// may be free.
+func (a *Agent) ringWaiting(namespace string) {
+	for _, l := range a.runs.where(func(l *liveRun) bool {
+		return l.object.Namespace == namespace && l.journal.Phase == plan.RunPending
+	}) {
+		a.ringRun(l.key())
+	}
+}
+
+// signals are what has been asked of a run: by intents on its plan, by the
+// deletion of either, or by a newer run that wants its place. They are read off
+// the cluster each time, so none can be lost with a process.
+func (a *Agent) signals(l *liveRun) plan.Signals {
+	cm := a.document(l.planKey())
+	if cm == nil || string(cm.UID) != l.run.PlanUID || cm.DeletionTimestamp != nil {
+		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
+	}
+	if l.object.DeletionTimestamp != nil {
+		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
+	}
+	in := annotations.Intent(cm.Annotations)
+	var sig plan.Signals
+	if in.Abort.For(l.run.Name) {
+		actor := in.Actors["abort"]
+		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: said("aborted", actor)}
+	}
+	if in.Resume.For(l.run.Name) && suspended(l.journal) {
+		actor := in.Actors["resume"]
+		actor.At = a.now().UTC()
+		sig.Resume = &actor
+	}
+	sig.Replace = l.run.Spec.ConcurrencyPolicy == plan.Replace && a.newer(l)
+	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
+		sig.Held = "paused: no new step begins"
+	}
+	return sig
+}
+
+// suspended says whether a run waits at a suspend.
+func suspended(j plan.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Type == "suspend" && r.Phase == plan.StepRunning })
+}
+
+func anyHolds(switches []plan.Switch, now time.Time) bool {
+	for _, s := range switches {
+		if s.Holds(now) {
+			return true
+		}
+	}
+	return false
+}
+
+func said(what string, a plan.Actor) string {
+	if a.Name != "" {
+		what += " by " + a.Name
+	}
+	if a.Reason != "" {
+		what += ": " + a.Reason
+	}
+	return what
+}
+
+// newer says whether a later run of the same plan waits.
+func (a *Agent) newer(l *liveRun) bool {
+	for _, other := range a.runs.ofPlan(l.planKey()) {
+		if other.run.Name != l.run.Name && other.journal.Phase == plan.RunPending && !other.run.Request.At.Before(l.run.Request.At) {
+			return true
+		}
+	}
+	return false
+}
+
+// admit asks whether a pending run may start, and does what the answer says.
+func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
+	standing, err := a.standing(ctx, l)
+	if err != nil {
+		return time.Time{}, err
+	}
+	verdict := plan.Admit(l.run, standing)
+	if verdict.Start {
+		names := a.claims(l)
+		if held, by := a.locks.take(l.key().String(), names); by != "" {
+			if held == planLock(l) {
+				standing.PlanBusy = by
+			} else {
+				standing.LockedBy = by
+			}
+			verdict = plan.Admit(l.run, standing)
+		}
+	}
+	switch {
+	case verdict.Void:
+		return time.Time{}, a.void(ctx, l, verdict.Message)
+	case verdict.Ends():
+		end := plan.End{Phase: plan.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
+		l = &liveRun{object: l.object, run: l.run, journal: l.journal.EndBefore(end, a.now())}
+		return a.move(ctx, l)
+	case verdict.Start:
+		return a.start(ctx, l)
+	}
+	return verdict.Until, a.wait(ctx, l, verdict)
+}
+
+func (a *Agent) start(ctx context.Context, l *liveRun) (time.Time, error) {
+	now := a.now()
+	started := &liveRun{object: l.object, run: l.run, journal: l.journal.Start(now)}
+	wake, err := a.move(ctx, started)
+	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == plan.RunPending {
+		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
+	}
+	if err == nil {
+		a.metrics.started(l.run, now)
+		a.ringPlan(l.planKey())
+	}
+	return wake, err
+}
+
+// wait writes down what a pending run waits for, if that is new.
+func (a *Agent) wait(ctx context.Context, l *liveRun, v plan.Admission) error {
+	if l.journal.Waiting == v.Waiting && l.journal.Message == v.Message {
+		return nil
+	}
+	j := l.journal
+	j.Waiting, j.Message = v.Waiting, v.Message
+	_, err := a.write(ctx, l, j)
+	a.ringPlan(l.planKey())
+	return err
+}
+
+func planLock(l *liveRun) string   { return "plan/" + l.run.PlanUID }
+func targetLock(l *liveRun) string { return "target/" + l.run.TargetUID }
+
+// claims are the names that a run holds while it works: its plan, unless runs
+// may overlap, and its target.
+func (a *Agent) claims(l *liveRun) []string {
+	var names []string
+	if l.run.Spec.ConcurrencyPolicy != plan.Allow {
+		names = append(names, planLock(l))
+	}
+	if l.run.TargetUID != "" {
+		names = append(names, targetLock(l))
+	}
+	return names
+}
+
+// standing gathers what surrounds a pending run.
+func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error) {
+	sig := a.signals(l)
+	s := plan.Standing{Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: a.superseded(l)}
+	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
+	if err != nil {
+		return s, err
+	}
+	if ledger != nil {
+		_, s.EntryOpen = ledger.OpenEntry(l.run.Name)
+	}
+	if cm := a.document(l.planKey()); cm == nil || string(cm.UID) != l.run.PlanUID {
+		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
+	}
+	a.heldBy(l, &s)
+	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {
+		return s, nil
+	}
+	u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
+	var gone errGone
+	switch {
+	case errors.As(err, &gone):
+		s.TargetGone = true
+	case apierrors.IsForbidden(err):
+		s.NotReady = err.Error()
+	case err != nil:
+		return s, err
+	default:
+		s.Target = slimTarget(u).facts([]string{l.run.Request.Label})
+	}
+	return s, nil
+}
+
+// heldBy finds started runs in the way. The locks say it too, but only after
+// each started run was looked at once since this agent began.
+func (a *Agent) heldBy(l *liveRun, s *plan.Standing) {
+	for _, other := range a.runs.where(func(o *liveRun) bool { return o.journal.Phase == plan.RunRunning && o.run.Name != l.run.Name }) {
+		if other.run.PlanUID == l.run.PlanUID && l.run.Spec.ConcurrencyPolicy != plan.Allow {
+			s.PlanBusy = other.run.Name
+		}
+		if l.run.TargetUID != "" && other.run.TargetUID == l.run.TargetUID {
+			s.LockedBy = other.run.Name
+		}
+	}
+}
+
+// superseded says whether a newer slot of the plan has been claimed while this
+// one still waits for its window.
+func (a *Agent) superseded(l *liveRun) bool {
+	if l.run.Request.Slot == nil || l.journal.Waiting != plan.WaitWindow {
+		return false
+	}
+	for _, other := range a.runs.ofPlan(l.planKey()) {
+		if other.run.Request.Slot != nil && other.run.Request.Slot.After(*l.run.Request.Slot) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) account(l *liveRun) who {
+	return who{l.object.Namespace, plan.Account(l.run.Spec)}
+}
+
+// move advances a run act by act. Before an act the journal is written if it
+// changed; the act's outcome goes into the same write as the next intent.
+func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
+	written := a.runs.get(l.key())
+	if written == nil {
+		return time.Time{}, nil
+	}
+	for range maxPasses {
+		sig := a.signals(l)
+		journal, next := plan.Advance(l.run, l.journal, a.now(), sig)
+		if changed(written.journal, journal) {
+			fresh, err := a.write(ctx, l, journal)
+			if err != nil {
+				return time.Time{}, err
+			}
+			l, written = fresh, fresh
+			if err := a.tell(ctx, l, sig); err != nil && !errors.Is(err, errMoved) {
+				return time.Time{}, err
+			}
+		}
+		if next.Act == plan.ActClose {
+			return time.Time{}, a.close(ctx, l)
+		}
+		after, wake, err := a.act(ctx, l, next)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if after == nil {
+			return wake, nil
+		}
+		l = &liveRun{object: l.object, run: l.run, journal: *after}
+	}
+	a.ringRun(l.key())
+	return time.Time{}, nil
+}
+
+// write stores a journal on top of the state that was read; whoever was first
+// wins, and the other looks again.
+func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun, error) {
+	object, err := annotations.WithJournal(l.object, j)
+	if err != nil {
+		return nil, err
+	}
+	return a.store(ctx, l, object, j)
+}
+
+func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap, j plan.Journal) (*liveRun, error) {
+	maps := a.kube.CoreV1().ConfigMaps(object.Namespace)
+	got, err := maps.Update(ctx, object, updateOptions())
+	if apierrors.IsConflict(err) {
+		return nil, a.reread(ctx, l)
+	}
+	if apierrors.IsNotFound(err) {
+		a.runs.drop(l.key(), 0)
+		a.tornAway(l)
+		return nil, errMoved
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write run %s: %w", l.key(), err)
+	}
+	got.ManagedFields = nil
+	fresh := &liveRun{object: got, run: l.run, journal: j}
+	if j.Phase.Ended() {
+		a.runs.drop(l.key(), versionOf(got))
+		return fresh, nil
+	}
+	a.runs.put(fresh)
+	return fresh, nil
+}
+
+// reread takes in what somebody else wrote on a run.
+func (a *Agent) reread(ctx context.Context, l *liveRun) error {
+	cm, err := a.kube.CoreV1().ConfigMaps(l.object.Namespace).Get(ctx, l.object.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		a.runs.drop(l.key(), 0)
+		a.tornAway(l)
+		return errMoved
+	}
+	if err != nil {
+		return fmt.Errorf("read run %s: %w", l.key(), err)
+	}
+	cm.ManagedFields = nil
+	a.runs.saw(cm)
+	return errMoved
+}
+
+// close ends a run: its label goes, its entry in the ledger is closed, and only
+// then does it lose its finalizer. Each of these can be done twice.
+func (a *Agent) close(ctx context.Context, l *liveRun) error {
+	removed, err := a.endLabel(ctx, l)
+	if err != nil {
+		return err
+	}
+	now := a.now()
+	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger {
+		ledger = closeEntry(ledger, l.run, l.journal, now)
+		if removed {
+			ledger = ledger.LabelTaken(l.run.Request.Label)
+		}
+		return ledger
+	})
+	if err != nil {
+		return err
+	}
+	j := l.journal.Finish(now)
+	object, err := annotations.WithJournal(l.object, j)
+	if err != nil {
+		return err
+	}
+	annotations.Retire(object, l.run)
+	if _, err := a.store(ctx, l, object, j); err != nil {
+		return err
+	}
+	a.metrics.ended(l.run, j)
+	a.tellEnd(l, j)
+	a.letGo(l.key())
+	a.ringPlan(l.planKey())
+	return nil
+}
+
+// void takes away a run whose request was answered by another.
+func (a *Agent) void(ctx context.Context, l *liveRun, why string) error {
+	j := l.journal.EndBefore(plan.End{Phase: plan.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
+	object, err := annotations.WithJournal(l.object, j)
+	if err != nil {
+		return err
+	}
+	annotations.Retire(object, l.run)
+	_, err = a.store(ctx, l, object, j)
+	return err
+}
+
+// release lets a run go whose namespace is being deleted: its accounts are gone,
+// so nothing more can run, and a finalizer would hold the namespace up.
+func (a *Agent) release(ctx context.Context, l *liveRun) error {
+	object := l.object.DeepCopy()
+	annotations.Retire(object, l.run)
+	object.OwnerReferences = nil
+	_, err := a.kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, updateOptions())
+	switch {
+	case apierrors.IsConflict(err):
+		return a.reread(ctx, l)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("release run %s: %w", l.key(), err)
+	}
+	a.runs.drop(l.key(), 0)
+	a.letGo(l.key())
+	pending := plan.ProgressOf(l.journal)
+	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
+	a.events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
+		l.object.Name, l.object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
+	return nil
+}
+
+// tornAway hears that a live run vanished without us: somebody took its
+// finalizer off. What it had begun cannot be undone any more; its slot must not
+// start again, so its entry is closed, and it is said aloud.
+func (a *Agent) tornAway(l *liveRun) {
+	if a.lookingSince().IsZero() || l.broken != nil {
+		return
+	}
+	a.events.Eventf(l.object, corev1.EventTypeWarning, "RunTornAway", "Run %s was removed against its finalizer; its finally did not run", l.object.Name)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		j := l.journal
+		j.End = &plan.End{Phase: plan.RunAborted, Reason: "TornAway", Message: "its object was removed against its finalizer"}
+		err := a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
+		if err != nil {
+			a.log.Error("could not close the entry of a run that was torn away", "run", l.key().String(), "error", err.Error())
+		}
+		a.letGo(l.key())
+		a.ringPlan(l.planKey())
+	}()
+}
+
+// changed says whether two journals differ in anything that is written.
+func changed(was, is plan.Journal) bool { return !reflect.DeepEqual(was, is) }

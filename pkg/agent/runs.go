@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// liveRun is a run that has not ended, with the object it was read from.
+type liveRun struct {
+	object  *corev1.ConfigMap
+	run     plan.Run
+	journal plan.Journal
+	broken  error // why it cannot be read; such a run is left alone and reported
+}
+
+func (l *liveRun) key() key { return key{l.object.Namespace, l.object.Name} }
+func (l *liveRun) planKey() key {
+	return key{l.object.Namespace, l.object.Labels[annotations.LabelPlan]}
+}
+
+func (l *liveRun) live() plan.Live {
+	return plan.Live{
+		Name: l.run.Name, Phase: l.journal.Phase, Waiting: l.journal.Waiting, Request: l.run.Request, StartedAt: l.journal.StartedAt,
+		TargetUID: l.run.TargetUID, Label: l.run.Request.Label, Ordinal: l.run.Request.Ordinal,
+	}
+}
+
+// runs are the live runs as last seen or last written by us, whichever is
+// newer: the watch's echo of an older state never hides what we wrote.
+type runs struct {
+	mu     sync.Mutex
+	byKey  map[key]*liveRun
+	byPlan map[key]map[key]bool
+	ended  map[key]uint64 // runs that we ended, until the watch has seen it too
+}
+
+func newRuns() *runs {
+	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}}
+}
+
+func versionOf(cm *corev1.ConfigMap) uint64 {
+	n, err := strconv.ParseUint(cm.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// saw takes in what the watch delivered, and says whether it is news.
+func (r *runs) saw(cm *corev1.ConfigMap) bool {
+	k := key{cm.Namespace, cm.Name}
+	r.mu.Lock()
+	have, ended := r.byKey[k], r.ended[k]
+	r.mu.Unlock()
+	version := versionOf(cm)
+	if version <= ended || have != nil && version <= versionOf(have.object) {
+		return false
+	}
+	l := &liveRun{object: cm}
+	l.run, l.journal, l.broken = annotations.ReadRun(cm)
+	r.put(l)
+	return true
+}
+
+// put stores a run unless a newer state is there.
+func (r *runs) put(l *liveRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := l.key()
+	if have := r.byKey[k]; have != nil && versionOf(have.object) > versionOf(l.object) {
+		return
+	}
+	r.byKey[k] = l
+	pk := l.planKey()
+	if r.byPlan[pk] == nil {
+		r.byPlan[pk] = map[key]bool{}
+	}
+	r.byPlan[pk][k] = true
+}
+
+// drop forgets a run that ended, at a version below which echoes are ignored.
+func (r *runs) drop(k key, version uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version > 0 {
+		r.ended[k] = version
+	}
+	r.forget(k)
+}
+
+// gone is the watch's word that a run is no longer live.
+func (r *runs) gone(k key, version uint64) (*liveRun, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ended, k)
+	have := r.byKey[k]
+	if have == nil || version < versionOf(have.object) {
+		return nil, false
+	}
+	r.forget(k)
+	return have, true
+}
+
+func (r *runs) forget(k key) {
+	have := r.byKey[k]
+	if have == nil {
+		return
+	}
+	delete(r.byKey, k)
+	pk := have.planKey()
+	delete(r.byPlan[pk], k)
+	if len(r.byPlan[pk]) == 0 {
+		delete(r.byPlan, pk)
+	}
+}
+
+func (r *runs) get(k key) *liveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[k]
+}
+
+// ofPlan are a plan's live runs, oldest request first.
+func (r *runs) ofPlan(k key) []*liveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*liveRun
+	for rk := range r.byPlan[k] {
+		out = append(out, r.byKey[rk])
+	}
+	sortRuns(out)
+	return out
+}
+
+// where are the live runs that a condition holds for.
+func (r *runs) where(holds func(*liveRun) bool) []*liveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*liveRun
+	for _, l := range r.byKey {
+		if holds(l) {
+			out = append(out, l)
+		}
+	}
+	sortRuns(out)
+	return out
+}

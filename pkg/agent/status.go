@@ -1,0 +1,281 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// publish writes a plan's status where it differs from what stands there.
+func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
+	have := a.standingStatus(cm, known)
+	want := a.planStatus(have, known, f, d)
+	diff := map[string]any{}
+	for k, v := range want {
+		old, present := have[k]
+		switch {
+		case v == "" && present:
+			diff[k] = nil
+		case v != "" && (!present || old != v):
+			diff[k] = v
+		}
+	}
+	if len(diff) == 0 {
+		return nil
+	}
+	patched, err := a.patchPlan(ctx, cm, diff)
+	if err != nil || patched == nil {
+		return err
+	}
+	known.status, known.statusVersion = statusOf(patched.Annotations), versionOf(patched)
+	a.tellPlan(cm, known, f, d)
+	return nil
+}
+
+// standingStatus is the status as it stands, by the watch or by our last write,
+// whichever is newer.
+func (a *Agent) standingStatus(cm *corev1.ConfigMap, known *knownPlan) map[string]string {
+	if known.status != nil && known.statusVersion > versionOf(cm) {
+		return known.status
+	}
+	return statusOf(cm.Annotations)
+}
+
+func statusOf(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range all {
+		if len(k) > len(annotations.StatusPrefix) && k[:len(annotations.StatusPrefix)] == annotations.StatusPrefix {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// patchPlan merges annotations into a plan's ConfigMap, by its uid: a plan that
+// was deleted, or made anew, is not touched.
+func (a *Agent) patchPlan(ctx context.Context, cm *corev1.ConfigMap, diff map[string]any) (*corev1.ConfigMap, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "annotations": diff}})
+	if err != nil {
+		return nil, err
+	}
+	got, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, patchOptions())
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil, nil // it is gone or another: the watch will say so
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the status of plan %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return got, nil
+}
+
+func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Facts, d plan.Decision) map[string]string {
+	want := map[string]string{
+		annotations.StatusPhase:    string(d.Phase),
+		annotations.StatusMessage:  plan.Cut(a.message(f, d), plan.MaxMessage),
+		annotations.StatusObserved: known.observed,
+		annotations.StatusNextRun:  "",
+	}
+	if d.Next != nil {
+		want[annotations.StatusNextRun] = d.Next.At.UTC().Format(time.RFC3339)
+	}
+	if n := len(d.Ledger.Tokens); n > 0 {
+		want[annotations.StatusTrigger] = d.Ledger.Tokens[n-1]
+	}
+	a.lastRun(want, f, d)
+	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
+	return want
+}
+
+// message adds to the decision's sentence what nobody may overlook.
+func (a *Agent) message(f plan.Facts, d plan.Decision) string {
+	if len(f.Faults) > 1 {
+		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Message, len(f.Faults)-1)
+	}
+	if len(f.Intent.Faults) > 0 {
+		return d.Message + "; " + f.Intent.Faults[0].String()
+	}
+	return d.Message
+}
+
+func (a *Agent) lastRun(want map[string]string, f plan.Facts, d plan.Decision) {
+	if last := d.Ledger.Last; last != nil {
+		want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = last.Name, string(last.Phase)
+		want[annotations.StatusLastRun] = instant(last.StartedAt)
+		want[annotations.StatusLastSuccess] = instant(last.SuccessAt)
+	}
+	for _, l := range f.Live {
+		if l.Phase == plan.RunRunning {
+			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
+			want[annotations.StatusLastRun] = instant(l.StartedAt)
+		}
+	}
+}
+
+func instant(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []metav1.Condition {
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
+	if len(f.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(f.Faults.Error(), 4*plan.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
+	switch {
+	case len(f.Faults) > 0:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
+	case !f.Ready.OK:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", f.Ready.Message
+	}
+	out := []metav1.Condition{valid, ready}
+	if f.ClockDoubt != "" {
+		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
+	}
+	if len(f.Intent.Faults) > 0 {
+		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})
+	}
+	if len(d.Returned) > 0 {
+		out = append(out, metav1.Condition{
+			Type: "TriggerLabelReturns", Status: metav1.ConditionTrue, Reason: "AppliedAgain",
+			Message: fmt.Sprintf("the label %s came back with the same value from the tool that applies it; that is no request: take it out of its source, or change its value", d.Returned[0]),
+		})
+	}
+	return out
+}
+
+// conditions writes a list, keeping the transition times of what did not change.
+func conditions(have string, want []metav1.Condition, now time.Time) string {
+	var old []metav1.Condition
+	_ = json.Unmarshal([]byte(have), &old) // what cannot be read is written anew
+	for i := range want {
+		want[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		for _, o := range old {
+			if o.Type == want[i].Type && o.Status == want[i].Status {
+				want[i].LastTransitionTime = o.LastTransitionTime
+			}
+		}
+	}
+	b, err := json.Marshal(want)
+	must(err)
+	return string(b)
+}
+
+// tellPlan sends an Event when a plan's phase became another.
+func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) {
+	was := known.phase
+	known.phase = d.Phase
+	if d.Phase == plan.PhaseInvalid && was != d.Phase {
+		a.events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", plan.Cut(f.Faults.Error(), plan.MaxMessage))
+	}
+	if len(d.Returned) > 0 {
+		a.events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
+	}
+}
+
+// tellEnds sends an Event for slots that ended without a run just now.
+func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger) {
+	if was == nil || len(now.Recent) == 0 {
+		return
+	}
+	e := now.Recent[len(now.Recent)-1]
+	if e.Slot == nil || e.Run != "" {
+		return
+	}
+	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {
+		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
+	}
+	if n := now.Totals[plan.Skipped] - was.Totals[plan.Skipped]; n > 0 {
+		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)
+	}
+}
+
+// consume removes the intents that are used up: skips that met their slots and
+// a retry that was taken up or means nothing.
+func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts, d plan.Decision) error {
+	gone := map[string]string{}
+	left := ""
+	if d.Skip != nil {
+		left = annotations.FormatSkip(*d.Skip)
+		gone[annotations.Skip] = cm.Annotations[annotations.Skip]
+	}
+	if plan.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
+		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return a.removeIntents(ctx, cm, gone, left)
+}
+
+// removeIntents takes handled intents off a plan, with those who stood behind
+// them, as long as they still are what was handled.
+func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string, skipLeft string) error {
+	diff := map[string]any{}
+	for intent := range gone {
+		diff[intent], diff[annotations.Actor(intent)], diff[annotations.Reason(intent)] = nil, nil, nil
+		if intent == annotations.Skip && skipLeft != "" {
+			diff = map[string]any{intent: skipLeft}
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": cm.ResourceVersion, "annotations": diff}})
+	if err != nil {
+		return err
+	}
+	_, err = a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, patchOptions())
+	if apierrors.IsConflict(err) {
+		return errMoved // somebody wrote meanwhile: look again
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// tell takes away the intents that a run's journal just took up. A resume that
+// came while nothing waited for it counts for nothing, and that is said.
+func (a *Agent) tell(ctx context.Context, l *liveRun, sig plan.Signals) error {
+	cm := a.document(l.planKey())
+	if cm == nil {
+		return nil
+	}
+	in, gone := annotations.Intent(cm.Annotations), map[string]string{}
+	if in.Abort.For(l.run.Name) {
+		gone[annotations.Abort] = cm.Annotations[annotations.Abort]
+	}
+	if in.Resume.For(l.run.Name) {
+		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
+		if sig.Resume == nil {
+			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.run.Name)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return a.removeIntents(ctx, cm, gone, "")
+}
+
+// tellEnd sends the Event of a run's end.
+func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
+	about := a.document(l.planKey())
+	if about == nil {
+		about = l.object
+	}
+	kind := corev1.EventTypeNormal
+	if j.Phase == plan.RunFailed {
+		kind = corev1.EventTypeWarning
+	}
+	a.events.Eventf(about, kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
+	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
+}

@@ -1,0 +1,127 @@
+package annotations
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Intent reads what people ask of a plan. A switch that is not understood
+// holds, and is reported.
+func Intent(a map[string]string) plan.Intent {
+	in := plan.Intent{Token: a[Trigger], Actors: map[string]plan.Actor{}}
+	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
+	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
+	in.Asked, in.Faults = readOptions(a[TriggerOptions], in.Faults)
+	in.Resume, in.Abort, in.Retry = readAsk(a[Resume]), readAsk(a[Abort]), readAsk(a[Retry])
+	in.Approve, in.Reject = readAsk(a[Approve]), readAsk(a[Reject])
+	for _, key := range []string{Pause, Skip, Trigger, Approve, Reject, Resume, Abort, Retry} {
+		if name, reason := a[Actor(key)], a[Reason(key)]; name != "" || reason != "" {
+			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = plan.Actor{Name: plan.Cut(name, 256), Reason: plan.Cut(reason, 512)}
+		}
+	}
+	return in
+}
+
+func off(value string) bool { return value == "" || value == "false" }
+
+func readSwitch(key, value string, faults plan.Faults) (plan.Switch, plan.Faults) {
+	if off(value) {
+		return plan.Switch{}, faults
+	}
+	if value == "true" {
+		return plan.Switch{On: true}, faults
+	}
+	until, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return plan.Switch{On: true}, append(faults, plan.Fault{Path: key, Message: fmt.Sprintf("%q is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed", plan.Cut(value, 80))})
+	}
+	return plan.Switch{On: true, Until: &until}, faults
+}
+
+func readSkip(value string, faults plan.Faults) (plan.Skip, plan.Faults) {
+	switch {
+	case off(value):
+		return plan.Skip{}, faults
+	case value == "true":
+		return plan.Skip{All: true}, faults
+	case value == "next":
+		return plan.Skip{Next: true}, faults
+	}
+	if rest, ok := strings.CutPrefix(value, "until:"); ok {
+		until, err := time.Parse(time.RFC3339, rest)
+		if err != nil {
+			return plan.Skip{All: true}, append(faults, notUnderstood(value, "until:<RFC 3339 instant>"))
+		}
+		return plan.Skip{Until: &until}, faults
+	}
+	var skip plan.Skip
+	for _, item := range strings.Split(value, ",") {
+		at, err := time.Parse(time.RFC3339, strings.TrimSpace(item))
+		if err != nil {
+			return plan.Skip{All: true}, append(faults, notUnderstood(item, "true, next, until:<instant> or RFC 3339 slots"))
+		}
+		skip.Slots = append(skip.Slots, at)
+	}
+	return skip, faults
+}
+
+func notUnderstood(value, want string) plan.Fault {
+	return plan.Fault{Path: Skip, Message: fmt.Sprintf("%q is not understood: write %s; all slots are skipped until it is mended", plan.Cut(value, 80), want)}
+}
+
+// FormatSkip writes a skip as the annotation holds it.
+func FormatSkip(s plan.Skip) string {
+	switch {
+	case s.All:
+		return "true"
+	case s.Until != nil:
+		return "until:" + s.Until.UTC().Format(time.RFC3339)
+	case s.Next:
+		return "next"
+	}
+	slots := make([]string, len(s.Slots))
+	for i, at := range s.Slots {
+		slots[i] = at.UTC().Format(time.RFC3339)
+	}
+	return strings.Join(slots, ",")
+}
+
+func readOptions(value string, faults plan.Faults) (plan.TriggerOptions, plan.Faults) {
+	var o plan.TriggerOptions
+	if value == "" {
+		return o, faults
+	}
+	dec := json.NewDecoder(strings.NewReader(value))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&o); err != nil {
+		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("is not understood: %s", err)})
+	}
+	if o.OutsideWindow && o.Reason == "" {
+		faults = append(faults, plan.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})
+		o.OutsideWindow = false
+	}
+	return o, faults
+}
+
+func readAsk(value string) plan.Ask {
+	run, step, _ := strings.Cut(value, "/")
+	return plan.Ask{Run: run, Step: step}
+}
+
+func keysOf(m map[string]string) string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, ", ")
+}
+
+func uid(s string) types.UID { return types.UID(s) }

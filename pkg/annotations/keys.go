@@ -1,0 +1,162 @@
+// Package annotations is the only place where a key of ours is spelled: labels,
+// annotations, data keys and the names of the agent's ConfigMaps, and how the
+// nouns of package plan are read from and written into them.
+package annotations
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// The prefixes of our keys: people write the first, the agent the second.
+const (
+	IntentPrefix = "maint.dev/"
+	StatusPrefix = "status.maint.dev/"
+	ActorPrefix  = "actor.maint.dev/"
+	ReasonPrefix = "reason.maint.dev/"
+)
+
+// Labels.
+const (
+	LabelKind           = "maint.dev/kind"
+	LabelPlan           = "maint.dev/plan"
+	LabelServiceAccount = "maint.dev/service-account"
+	LabelPhase          = "maint.dev/phase"
+)
+
+// The values of LabelKind.
+const (
+	KindPlan          = "plan"
+	KindHibernatePlan = "hibernate-plan"
+	KindPolicy        = "policy"
+	KindCalendar      = "calendar"
+	KindStepTemplate  = "step-template"
+	KindConnector     = "connector"
+	KindAgentConfig   = "agent-config"
+	KindRun           = "run"
+	KindLedger        = "ledger"
+	KindRestore       = "restore"
+	KindHeartbeat     = "heartbeat"
+)
+
+// Data keys of documents and of the agent's ConfigMaps.
+const (
+	DataPlan    = "plan.yaml"
+	DataConfig  = "config.yaml"
+	DataRun     = "run.yaml"
+	DataJournal = "journal.json"
+	DataLedger  = "ledger.json"
+)
+
+// Intent annotations. Actor and reason of each stand beside it, see Actor.
+const (
+	Pause          = "maint.dev/pause"
+	Skip           = "maint.dev/skip"
+	Trigger        = "maint.dev/trigger"
+	TriggerOptions = "maint.dev/trigger-options"
+	Approve        = "maint.dev/approve"
+	Reject         = "maint.dev/reject"
+	Resume         = "maint.dev/resume"
+	Abort          = "maint.dev/abort"
+	Retry          = "maint.dev/retry"
+)
+
+// Status annotations.
+const (
+	StatusPhase       = "status.maint.dev/phase"
+	StatusMessage     = "status.maint.dev/message"
+	StatusLastRun     = "status.maint.dev/last-run"
+	StatusLastRunName = "status.maint.dev/last-run-name"
+	StatusLastResult  = "status.maint.dev/last-result"
+	StatusLastSuccess = "status.maint.dev/last-success"
+	StatusNextRun     = "status.maint.dev/next-run"
+	StatusObserved    = "status.maint.dev/observed"
+	StatusTrigger     = "status.maint.dev/trigger"
+	StatusConditions  = "status.maint.dev/conditions"
+	StatusProgress    = "status.maint.dev/progress"
+	StatusHandled     = "status.maint.dev/handled-"
+)
+
+// What the Job of a step carries, beside LabelPlan. Jobs belong to the plan's
+// account and not to the agent, so none of these is a status key.
+const (
+	LabelStep = "maint.dev/step"   // name of the step
+	JobOf     = "maint.dev/job-of" // annotation: run/path#attempt, whole
+)
+
+// Finalizer keeps a live run until its entry in the ledger is closed.
+const Finalizer = "maint.dev/run"
+
+// RunExtra is the user extra that marks requests made for a run.
+const RunExtra = "maint.dev/run"
+
+// Field managers. What a plan applies has one of its own, see PlanManager.
+const (
+	ManagerCLI   = "maint-cli"
+	ManagerAgent = "maint-agent"
+)
+
+// AgentConfigName is the name of the agent's configuration in its namespace.
+const AgentConfigName = "maint-agent"
+
+// HeartbeatName is the name of the ConfigMap that says which agent runs.
+const HeartbeatName = "maint-agent-status"
+
+// LeaseName is the name of the Lease that the agents elect a leader by.
+const LeaseName = "maint-agent"
+
+// DefaultNamespace is where install puts the agent.
+const DefaultNamespace = "maint-system"
+
+// Actor is the key that says who stands behind an intent.
+func Actor(intent string) string { return ActorPrefix + strings.TrimPrefix(intent, IntentPrefix) }
+
+// Reason is the key that says why an intent was given.
+func Reason(intent string) string { return ReasonPrefix + strings.TrimPrefix(intent, IntentPrefix) }
+
+// Handled is the key on a target that holds the number of the last handled
+// request by a label. The label's key may be longer than ours may, so a hash
+// stands in; the whole key is in the value's company, the ledger.
+func Handled(label string) string { return StatusHandled + Hash10(label) }
+
+// Hash10 is the ten letters that stand in for longer identities in names.
+func Hash10(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:10])
+}
+
+// RunName is the name of the run that answers a request to a plan: derived, so
+// that the same request twice is the same run.
+func RunName(planName, planUID string, r plan.Request) string {
+	return agentName(KindRun, planName, Hash10(r.Identity(planUID)))
+}
+
+// RetryName is the name of the run that answers the retry of a run: plan.Decide
+// claims a retry under this token.
+func RetryName(planName, planUID, run string) string {
+	return RunName(planName, planUID, plan.Request{Kind: plan.ByToken, Token: "retry/" + run})
+}
+
+// LedgerName is the name of a plan's ledger head.
+func LedgerName(planName, planUID string) string {
+	return agentName(KindLedger, planName, Hash10(planUID))
+}
+
+// ArchiveName is the name of the shard that holds a ledger's older entries.
+func ArchiveName(planName, planUID string) string {
+	return agentName(KindLedger, planName, Hash10(planUID, "archive"))
+}
+
+// agentName is maint-<kind>-<plan>-<hash>. A ConfigMap's name may have 253
+// letters, so that a plan's 63 always fit.
+func agentName(kind, planName, hash string) string {
+	return "maint-" + kind + "-" + planName + "-" + hash
+}
+
+// PlanManager is the one field manager of everything that a plan applies.
+func PlanManager(namespace, name string) string {
+	return "maint-plan-" + Hash10(namespace+"/"+name)
+}

@@ -1,0 +1,223 @@
+package annotations
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// dataKey is the one data key a document of a kind has.
+func dataKey(kind string) string {
+	switch kind {
+	case KindPlan, KindHibernatePlan:
+		return DataPlan
+	case KindPolicy:
+		return "policy.yaml"
+	case KindStepTemplate:
+		return "step.yaml"
+	case KindConnector:
+		return "connector.yaml"
+	case KindAgentConfig:
+		return DataConfig
+	}
+	return ""
+}
+
+// DocumentText is the document in a ConfigMap of ours, or the fault of having
+// none: a wrong or missing data key, or more than one.
+func DocumentText(cm *corev1.ConfigMap) (string, *plan.Fault) {
+	want := dataKey(cm.Labels[LabelKind])
+	text, ok := cm.Data[want]
+	switch {
+	case !ok && len(cm.Data) == 0:
+		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing: the document stands there", want)}
+	case !ok:
+		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing; found %s", want, keysOf(cm.Data))}
+	case len(cm.Data) > 1:
+		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("holds %s; a ConfigMap of this kind holds %s alone", keysOf(cm.Data), want)}
+	}
+	return text, nil
+}
+
+// Plan reads the plan in a ConfigMap and reports everything wrong with it. A
+// plan with faults is returned as far as it could be read.
+func Plan(cm *corev1.ConfigMap) (plan.Spec, plan.Faults) {
+	text, fault := DocumentText(cm)
+	if fault != nil {
+		return plan.Spec{}, plan.Faults{*fault}
+	}
+	spec, faults := plan.Parse([]byte(text), cm.Name)
+	if account := plan.Account(spec); len(faults) == 0 && account != plan.DefaultServiceAccount && cm.Labels[LabelServiceAccount] != account {
+		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("needs the label %s: %s, since the document names that account and admission cannot read YAML", LabelServiceAccount, account)})
+	}
+	return spec, faults
+}
+
+// NewPlan is the ConfigMap that holds a plan's text.
+func NewPlan(namespace, name, text string, account string) *corev1.ConfigMap {
+	cm := &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelKind: KindPlan}},
+		Data:       map[string]string{DataPlan: text},
+	}
+	if account != "" && account != plan.DefaultServiceAccount {
+		cm.Labels[LabelServiceAccount] = account
+	}
+	return cm
+}
+
+// RunObject is the ConfigMap of a live run: with a finalizer and no owner, so
+// that nothing collects it before its finally ran.
+func RunObject(r plan.Run, j plan.Journal) (*corev1.ConfigMap, error) {
+	text, err := yaml.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("write run %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	cm := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: r.Name, Finalizers: []string{Finalizer},
+			Labels: map[string]string{LabelKind: KindRun, LabelPlan: r.Plan},
+		},
+		Data: map[string]string{DataRun: string(text)},
+	}
+	return WithJournal(cm, j)
+}
+
+// WithJournal is the run's ConfigMap with another journal, and with the label
+// and status that follow from it.
+func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error) {
+	out := cm.DeepCopy()
+	b, err := json.Marshal(j)
+	if err != nil {
+		return nil, fmt.Errorf("write journal of %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	if out.Data == nil {
+		out.Data = map[string]string{}
+	}
+	out.Data[DataJournal] = string(b)
+	out.Labels[LabelPhase] = string(j.Phase)
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	out.Annotations[StatusPhase] = string(j.Phase)
+	out.Annotations[StatusMessage] = plan.Cut(j.Message, plan.MaxMessage)
+	progress, err := json.Marshal(plan.ProgressOf(j))
+	if err != nil {
+		return nil, fmt.Errorf("write progress of %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	out.Annotations[StatusProgress] = string(progress)
+	return out, nil
+}
+
+// ReadRun reads a run and its journal.
+func ReadRun(cm *corev1.ConfigMap) (plan.Run, plan.Journal, error) {
+	var r plan.Run
+	var j plan.Journal
+	if cm.Labels[LabelKind] != KindRun {
+		return r, j, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
+	}
+	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
+		return r, j, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	if err := json.Unmarshal([]byte(cm.Data[DataJournal]), &j); err != nil {
+		return r, j, fmt.Errorf("read journal of %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	if r.Name != cm.Name || r.Namespace != cm.Namespace {
+		return r, j, fmt.Errorf("run %s/%s holds the run %s/%s", cm.Namespace, cm.Name, r.Namespace, r.Name)
+	}
+	return r, j, nil
+}
+
+// ErrForeign says that an object of one of our names is not ours.
+var ErrForeign = errors.New("is not ours") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// LedgerObject is the ConfigMap of a ledger, collected with its plan.
+func LedgerObject(namespace, planName string, l plan.Ledger) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: LedgerName(planName, l.PlanUID),
+			Labels:          map[string]string{LabelKind: KindLedger, LabelPlan: planName},
+			OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, l.PlanUID)},
+		},
+	}
+	return WithLedger(cm, l)
+}
+
+// WithLedger is the ledger's ConfigMap with other content.
+func WithLedger(cm *corev1.ConfigMap, l plan.Ledger) (*corev1.ConfigMap, error) {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("write ledger %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	out := cm.DeepCopy()
+	out.Data = map[string]string{DataLedger: string(b)}
+	return out, nil
+}
+
+// ReadLedger reads a ledger and makes sure that it is the plan's own.
+func ReadLedger(cm *corev1.ConfigMap, planUID string) (plan.Ledger, error) {
+	var l plan.Ledger
+	if cm.Labels[LabelKind] != KindLedger {
+		return l, fmt.Errorf("%s/%s %w: it lacks the label %s: %s; delete or rename it", cm.Namespace, cm.Name, ErrForeign, LabelKind, KindLedger)
+	}
+	if err := json.Unmarshal([]byte(cm.Data[DataLedger]), &l); err != nil {
+		return l, fmt.Errorf("read ledger %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	if l.PlanUID != planUID {
+		return l, fmt.Errorf("%s/%s %w: it belongs to a plan of uid %q; delete or rename it", cm.Namespace, cm.Name, ErrForeign, l.PlanUID)
+	}
+	return l, nil
+}
+
+// ArchiveObject is the ConfigMap of a ledger's older closed entries.
+func ArchiveObject(namespace, planName, planUID string, entries []plan.Entry) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: ArchiveName(planName, planUID),
+			Labels:          map[string]string{LabelKind: KindLedger, LabelPlan: planName},
+			OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, planUID)},
+		},
+	}
+	return WithLedger(cm, plan.Ledger{PlanUID: planUID, Recent: entries})
+}
+
+// PlanOwner is the reference by which history goes with its plan.
+func PlanOwner(planName, planUID string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: planName, UID: uid(planUID)}
+}
+
+// EditedAt is when a ConfigMap's data was last written, by its managedFields,
+// and never before its creation.
+func EditedAt(o *metav1.ObjectMeta) time.Time {
+	at := o.CreationTimestamp.Time
+	for _, m := range o.ManagedFields {
+		if m.Manager != ManagerAgent && m.Time != nil && m.Time.After(at) {
+			at = m.Time.Time
+		}
+	}
+	return at
+}
+
+// Retire makes a live run's ConfigMap one of history: it loses its finalizer and
+// from now on goes with its plan.
+func Retire(cm *corev1.ConfigMap, r plan.Run) {
+	cm.Finalizers = slices.DeleteFunc(slices.Clone(cm.Finalizers), func(f string) bool { return f == Finalizer })
+	if r.PlanUID != "" {
+		cm.OwnerReferences = []metav1.OwnerReference{PlanOwner(r.Plan, r.PlanUID)}
+	}
+}
+
+// Observed is the mark by which a status says which text it speaks of:
+// ConfigMaps have no generation.
+func Observed(cm *corev1.ConfigMap) string { return Hash10(cm.Data[dataKey(cm.Labels[LabelKind])]) }

@@ -1,0 +1,156 @@
+// Package cmd is the plugin: options, looking up, validating, printing. It
+// writes intent and reads what the agent says; it knows no rules of its own.
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Env is everything that a command line takes from the process it runs in.
+type Env struct {
+	genericiooptions.IOStreams
+	Name        string           // as which it was called: "kubectl maint"
+	Version     string           // of this build
+	Now         func() time.Time // the real clock, read once per question
+	Zone        string           // IANA name of the user's time zone
+	InTerminal  bool             // somebody can answer questions
+	OutTerminal bool             // what is printed can be redrawn
+	Color       bool
+	Width       int // of the terminal, 0 where unknown
+}
+
+// Main runs one command line and returns its exit code. What went wrong has
+// been told on ErrOut.
+func Main(ctx context.Context, env Env, args []string) int {
+	root := New(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && err.Error() != "" {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(env.ErrOut, "error: "+line)
+		}
+	}
+	return codeOf(err)
+}
+
+// cli is what all commands share.
+type cli struct {
+	Env
+	config         *genericclioptions.ConfigFlags
+	agentNamespace string
+}
+
+// New is the tree of commands.
+func New(env Env) *cobra.Command {
+	c := &cli{Env: env, config: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:           strings.ReplaceAll(env.Name, " ", "-"),
+		Short:         "Maintenance that runs at its time, as its own account, and can be seen",
+		Long:          rootLong,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: env.Name},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		CompletionOptions: cobra.CompletionOptions{
+			DisableDefaultCmd: true,
+		},
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	c.config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&c.agentNamespace, "agent-namespace", "", "namespace the agent runs in; looked for when not given")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit(CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
+	})
+	for _, g := range groups(c) {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, sub := range g.commands {
+			sub.GroupID = g.title
+			root.AddCommand(sub)
+		}
+	}
+	root.SetHelpCommandGroupID("More")
+	root.SetUsageTemplate(usageTemplate(env.Name))
+	return root
+}
+
+const rootLong = `Maintenance that runs at its time, as its own account, and can be seen.
+
+A plan is a ConfigMap that says when maintenance runs and what its steps are.
+The agent in the cluster runs it; these commands write plans and intents, and
+show what the agent did and will do.`
+
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+func groups(c *cli) []group {
+	return []group{
+		{"Write", []*cobra.Command{newSchedule(c), newLint(c), newNext(c)}},
+		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newAbort(c), newRetry(c)}},
+		{"Look", []*cobra.Command{newStatus(c), newList(c), newHistory(c), newDescribe(c)}},
+		{"More", []*cobra.Command{newInstall(c), newUninstall(c), newVersion(c), newCompletion(), newOptions()}},
+	}
+}
+
+// command is what the options of every command are: filled in from the command
+// line, validated with all faults at once, then run.
+type command interface {
+	Complete(cmd *cobra.Command, args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+func run(o command) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if err := o.Complete(cmd, args); err != nil {
+			return coded(ctx, err)
+		}
+		if err := o.Validate(); err != nil {
+			return coded(ctx, err)
+		}
+		return coded(ctx, o.Run(ctx))
+	}
+}
+
+// newOptions shows the flags that every command has, which their own help
+// leaves out.
+func newOptions() *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "Flags that every command has",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprintf(cmd.OutOrStdout(), "These flags can be given to every command:\n\n%s", cmd.InheritedFlags().FlagUsages())
+			return nil
+		},
+	}
+}
+
+// usageTemplate is cobra's without the list of flags that every command has.
+func usageTemplate(name string) string {
+	return `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
+
+{{.Title}}{{range $cmds}}{{if (and (eq .GroupID $group.ID) .IsAvailableCommand)}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}{{if .HasParent}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{end}}
+
+Use "` + name + ` options" for the flags that every command has.
+`
+}

@@ -1,0 +1,33 @@
+package cmd
+
+// paint colours words for people at a terminal.
+type paint bool
+
+func (p paint) in(code, s string) string {
+	if !p || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p paint) good(s string) string { return p.in("32", s) }
+func (p paint) bad(s string) string  { return p.in("31", s) }
+func (p paint) busy(s string) string { return p.in("36", s) }
+func (p paint) warn(s string) string { return p.in("33", s) }
+func (p paint) dim(s string) string  { return p.in("2", s) }
+func (p paint) bold(s string) string { return p.in("1", s) }
+
+// phase paints a phase or a result by what it means.
+func (p paint) phase(s string) string {
+	switch s {
+	case "Succeeded", "Ran", "Idle":
+		return p.good(s)
+	case "Failed", "Invalid", "Missed":
+		return p.bad(s)
+	case "Running":
+		return p.busy(s)
+	case "Paused", "Aborted", "Replaced", "Skipped", "Waiting", "Pending", "Unseen":
+		return p.warn(s)
+	}
+	return s
+}

@@ -1,0 +1,222 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// scope is what pause and resume speak of: named plans, or all of a namespace,
+// or of the cluster.
+type scope struct {
+	names      []string
+	all        bool
+	everywhere bool
+}
+
+func (s *scope) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.all, "all", false, "all plans of the namespace, also those to come; with -A of the whole cluster")
+	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --all: the whole cluster")
+}
+
+func (s *scope) check(f *faults, what string) {
+	switch {
+	case s.everywhere && !s.all:
+		f.add("-A needs --all")
+	case s.all && len(s.names) > 0:
+		f.add("--all and names exclude each other")
+	case !s.all && len(s.names) == 0:
+		f.add("%s is missing; or give --all", what)
+	}
+}
+
+// namespaceOf is the namespace on which a switch for all stands: the agent's own
+// holds the whole cluster.
+func (c *cli) namespaceOf(ctx context.Context, k *cluster, s scope) (string, error) {
+	if !s.everywhere {
+		return k.namespace, nil
+	}
+	agent, err := c.agent(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	if agent.missing != "" && agent.Heartbeat.IsZero() && c.agentNamespace == "" {
+		return "", exit(CodeNoAgent, "%s (or name its namespace with --agent-namespace)", agent.missing)
+	}
+	return agent.Namespace, nil
+}
+
+type pauseOptions struct {
+	*cli
+	scope
+	dryRun
+	consent
+	untilText string
+	timezone  string
+	reason    string
+	faults    faults
+}
+
+func newPause(c *cli) *cobra.Command {
+	o := &pauseOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "pause PLAN... | --all",
+		Short: "Start nothing new, until resumed or until a time",
+		Long: `Start no new run of the plans, until they are resumed or until a time.
+What runs goes on to the end of its step. --all holds the namespace, with -A the
+whole cluster.`,
+		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
+  kubectl maint pause --all -A --yes`,
+		RunE:              run(o),
+		ValidArgsFunction: c.completePlans(func(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] == "" }),
+	}
+	o.scope.addFlags(cmd)
+	o.dryRun.addFlag(cmd)
+	o.consent.addFlag(cmd)
+	cmd.Flags().StringVar(&o.untilText, "until", "", `resume by itself then: 2h, "tomorrow 08:00", RFC 3339`)
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's, else yours")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+func (o *pauseOptions) Validate() error {
+	o.scope.check(&o.faults, "PLAN")
+	o.dryRun.check(&o.faults)
+	if o.untilText != "" {
+		_, err := o.until(o.Zone)
+		o.faults.check(err)
+	}
+	return o.faults.err()
+}
+
+// until is the end of the pause; zero for none.
+func (o *pauseOptions) until(zone string) (time.Time, error) {
+	if o.untilText == "" {
+		return time.Time{}, nil
+	}
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	at, err := parseInstant(o.untilText, o.Now(), zone)
+	if err != nil {
+		return at, fmt.Errorf("--until: %w", err)
+	}
+	if !at.After(o.Now()) {
+		return at, fmt.Errorf("--until: %s has passed", bothZones(at, zone))
+	}
+	return at, nil
+}
+
+func (o *pauseOptions) value(zone string) (*string, string, error) {
+	at, err := o.until(zone)
+	if err != nil || at.IsZero() {
+		return value("true"), "until resumed", err
+	}
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	return value(at.UTC().Format(time.RFC3339)), "until " + bothZones(at, zone), nil
+}
+
+func (o *pauseOptions) Run(ctx context.Context) error {
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return o.pauseAll(ctx, k)
+	}
+	var plans []*corev1.ConfigMap
+	for _, name := range o.names {
+		cm, err := k.plan(ctx, name)
+		if err != nil {
+			return err
+		}
+		plans = append(plans, cm)
+	}
+	actor := k.actor(ctx)
+	for _, cm := range plans {
+		if err := o.pauseOne(ctx, k, cm, actor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *pauseOptions) pauseOne(ctx context.Context, k *cluster, cm *corev1.ConfigMap, actor string) error {
+	spec, _ := annotations.Plan(cm) // an invalid plan can be paused too
+	to, words, err := o.value(o.zoneOf(spec))
+	if err != nil {
+		return err
+	}
+	err = k.annotate(ctx, cm, &o.dryRun, func(*corev1.ConfigMap) (change, error) {
+		return change{annotations.Pause: to}.signed(annotations.Pause, actor, o.reason), nil
+	})
+	if err == nil {
+		fmt.Fprintf(o.Out, "plan/%s paused %s%s\n", cm.Name, words, o.mark())
+	}
+	return err
+}
+
+func (o *pauseOptions) pauseAll(ctx context.Context, k *cluster) error {
+	namespace, err := o.namespaceOf(ctx, k, o.scope)
+	if err != nil {
+		return err
+	}
+	to, words, err := o.value(o.Zone)
+	if err != nil {
+		return err
+	}
+	what := "all plans in namespace " + namespace
+	if o.everywhere {
+		what = "all maintenance in the cluster"
+		if !o.client() {
+			if err := o.ask(ctx, o.consent, "pause "+what); err != nil {
+				return err
+			}
+		}
+	}
+	c := change{annotations.Pause: to}.signed(annotations.Pause, k.actor(ctx), o.reason)
+	if err := k.annotateNamespace(ctx, namespace, &o.dryRun, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s paused %s%s\n", what, words, o.mark())
+	return nil
+}
+
+// annotateNamespace writes an intent that holds for all plans of a namespace.
+func (k *cluster) annotateNamespace(ctx context.Context, name string, dry *dryRun, c change) error {
+	ns, err := k.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %q", name)
+	}
+	if err != nil {
+		return plain("read namespace "+name, err)
+	}
+	if dry.client() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ns.UID, "annotations": c}})
+	if err != nil {
+		return err
+	}
+	_, err = k.kube.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, dry.options())
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w\nthe switch for all stands on the namespace; to hold single plans, name them", plain("write to namespace "+name, err))
+	}
+	return plain("write to namespace "+name, err)
+}

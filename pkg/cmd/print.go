@@ -1,0 +1,141 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubectl/pkg/cmd/get"
+)
+
+// output is the -o of lists: everything that kubectl get can print.
+type output struct{ flags *get.PrintFlags }
+
+func newOutput() *output { return &output{flags: get.NewGetPrintFlags()} }
+
+func (o *output) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", "one of "+strings.Join(o.formats(), ", "))
+	cmd.Flags().BoolVar(o.flags.NoHeaders, "no-headers", false, "without the line of headers")
+	o.flags.TemplateFlags.AddFlags(cmd)
+}
+
+func (o *output) formats() []string {
+	formats := o.flags.AllowedFormats()
+	slices.Sort(formats)
+	return slices.Compact(formats)
+}
+
+func (o *output) check(f *faults) {
+	if _, err := o.flags.ToPrinter(); err != nil {
+		f.add("-o %s: %v", *o.flags.OutputFormat, err)
+	}
+}
+
+// table says whether people read what is printed.
+func (o *output) table() bool {
+	return (*o.flags.OutputFormat == "" || *o.flags.OutputFormat == "wide") && *o.flags.TemplateFlags.TemplateArgument == ""
+}
+
+func (o *output) name() bool { return *o.flags.OutputFormat == "name" }
+
+// print writes a list: as a table for people, else the objects themselves.
+func (o *output) print(w io.Writer, t *metav1.Table, objects func() (runtime.Object, error)) error {
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	if o.table() {
+		return printer.PrintObj(t, w)
+	}
+	list, err := objects()
+	if err != nil {
+		return err
+	}
+	if o.name() { // the name printer takes lists of no other kind
+		return printNames(w, printer.PrintObj, list)
+	}
+	return printer.PrintObj(list, w)
+}
+
+func printNames(w io.Writer, print func(runtime.Object, io.Writer) error, list runtime.Object) error {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+	if err != nil {
+		return err
+	}
+	items, _, err := unstructured.NestedSlice(u, "items")
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if err := print(&unstructured.Unstructured{Object: item.(map[string]any)}, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapList is ConfigMaps as kubectl get -o json would list them.
+func mapList(items []*corev1.ConfigMap) (runtime.Object, error) {
+	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	for _, cm := range items {
+		cm = cm.DeepCopy()
+		cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
+		cm.ManagedFields = nil
+		list.Items = append(list.Items, runtime.RawExtension{Object: cm})
+	}
+	return list, nil
+}
+
+// plainList is a list of values of ours, {"kind": …, "items": […]}.
+func plainList[T any](kind string, items []T) (runtime.Object, error) {
+	out := make([]any, len(items))
+	for i := range items {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&items[i])
+		if err != nil {
+			return nil, fmt.Errorf("print %s: %w", kind, err)
+		}
+		out[i] = u
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "items": out}}, nil
+}
+
+// column is a column of a table; wide ones are shown with -o wide alone.
+type column struct {
+	name string
+	wide bool
+}
+
+func newTable(columns ...column) *metav1.Table {
+	t := &metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"}}
+	for i, c := range columns {
+		def := metav1.TableColumnDefinition{Name: c.name, Type: "string"}
+		if c.wide {
+			def.Priority = 1
+		}
+		if i == 0 {
+			def.Format = "name"
+		}
+		t.ColumnDefinitions = append(t.ColumnDefinitions, def)
+	}
+	return t
+}
+
+func addRow(t *metav1.Table, object *corev1.ConfigMap, cells ...string) {
+	row := metav1.TableRow{}
+	for _, c := range cells {
+		if c == "" {
+			c = "<none>"
+		}
+		row.Cells = append(row.Cells, c)
+	}
+	if object != nil {
+		row.Object = runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: object.ObjectMeta}}
+	}
+	t.Rows = append(t.Rows, row)
+}

@@ -1,0 +1,174 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type resumeOptions struct {
+	*cli
+	scope
+	dryRun
+	reason string
+	faults faults
+}
+
+func newResume(c *cli) *cobra.Command {
+	o := &resumeOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "resume PLAN|RUN... | --all",
+		Short: "End a plan's pause, or a run's suspend",
+		Long: `End the pause of plans, or the present suspend of a run. Slots that passed
+during a pause are not made up for. --all ends the pause of the namespace, with
+-A that of the whole cluster; plans that are paused themselves stay so.`,
+		Example: `  kubectl maint resume orders-weekly
+  kubectl maint resume maint-run-orders-weekly-k2x7a`,
+		RunE: run(o),
+		ValidArgsFunction: c.complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
+			return m.Annotations[annotations.Pause] != "" || m.Labels[annotations.LabelPhase] == string(plan.RunRunning)
+		}),
+	}
+	o.scope.addFlags(cmd)
+	o.dryRun.addFlag(cmd)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+func (o *resumeOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+func (o *resumeOptions) Validate() error {
+	o.scope.check(&o.faults, "PLAN or RUN")
+	o.dryRun.check(&o.faults)
+	return o.faults.err()
+}
+
+func (o *resumeOptions) Run(ctx context.Context) error {
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return o.resumeAll(ctx, k)
+	}
+	var documents []*corev1.ConfigMap
+	for _, name := range o.names {
+		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindRun)
+		if err != nil {
+			return err
+		}
+		documents = append(documents, cm)
+	}
+	for _, cm := range documents {
+		one := o.resumePlan
+		if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+			one = o.resumeRun
+		}
+		if err := one(ctx, k, cm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *resumeOptions) resumePlan(ctx context.Context, k *cluster, cm *corev1.ConfigMap) error {
+	was := cm.Annotations[annotations.Pause]
+	err := k.annotate(ctx, cm, &o.dryRun, func(cm *corev1.ConfigMap) (change, error) {
+		if _, there := cm.Annotations[annotations.Pause]; !there {
+			return nil, nil
+		}
+		return change{annotations.Pause: nil}.signed(annotations.Pause, "", ""), nil
+	})
+	if err != nil {
+		return err
+	}
+	if was == "" || was == "false" {
+		fmt.Fprintf(o.Out, "plan/%s was not paused\n", cm.Name)
+	} else {
+		fmt.Fprintf(o.Out, "plan/%s resumed%s\n", cm.Name, o.mark())
+	}
+	o.stillPaused(ctx, k, cm.Namespace)
+	return nil
+}
+
+// stillPaused says that a switch above a resumed plan goes on holding it.
+func (o *resumeOptions) stillPaused(ctx context.Context, k *cluster, namespace string) {
+	agent, _ := o.agent(ctx, k)
+	for _, s := range k.pausesOf(ctx, agent.Namespace, namespace)[namespace] {
+		if s.Holds(o.Now()) {
+			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see '%s resume --all' and '--all -A'\n", o.Name)
+			return
+		}
+	}
+}
+
+func (o *resumeOptions) resumeRun(ctx context.Context, k *cluster, cm *corev1.ConfigMap) error {
+	r, err := readRun(cm)
+	if err != nil {
+		return err
+	}
+	if r.journal.Phase.Ended() {
+		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.journal.Phase)
+	}
+	if !suspended(r) {
+		return exit(CodeNotNow, "run %s is not suspended now%s", cm.Name, colon(o.view(o.Zone).runHead(r)))
+	}
+	if err := o.askRun(ctx, k, r, annotations.Resume, r.run.Name, o.reason, &o.dryRun); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "run/%s resumed%s\n", cm.Name, o.mark())
+	return nil
+}
+
+// suspended says whether a run is at a suspend that somebody can end.
+func suspended(r aRun) bool {
+	return slices.ContainsFunc(r.journal.Steps, func(s plan.Record) bool {
+		return s.Type == "suspend" && s.Phase == plan.StepRunning && s.Resumed == nil
+	})
+}
+
+func (o *resumeOptions) resumeAll(ctx context.Context, k *cluster) error {
+	namespace, err := o.namespaceOf(ctx, k, o.scope)
+	if err != nil {
+		return err
+	}
+	c := change{annotations.Pause: nil}.signed(annotations.Pause, "", "")
+	if err := k.annotateNamespace(ctx, namespace, &o.dryRun, c); err != nil {
+		return err
+	}
+	what, listed := "all plans in namespace "+namespace, namespace
+	if o.everywhere {
+		what, listed = "all maintenance in the cluster", ""
+	}
+	fmt.Fprintf(o.Out, "%s resumed%s\n", what, o.mark())
+	o.pausedThemselves(ctx, k, listed)
+	return nil
+}
+
+// pausedThemselves names the plans that have a pause of their own.
+func (o *resumeOptions) pausedThemselves(ctx context.Context, k *cluster, namespace string) {
+	list, err := k.maps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan})
+	if err != nil {
+		return
+	}
+	var names []string
+	for _, cm := range list.Items {
+		if annotations.Intent(cm.Annotations).Pause.Holds(o.Now()) {
+			names = append(names, cm.Namespace+"/"+cm.Name)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(o.ErrOut, "still paused themselves: %s\n", strings.Join(names, ", "))
+	}
+}

@@ -1,0 +1,212 @@
+package cmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// view is how things are shown: to whom, when, in which colours.
+type view struct {
+	paint
+	name string // as which the plugin was called, for the commands it suggests
+	now  time.Time
+	zone string
+}
+
+func (c *cli) view(zone string) view {
+	return view{paint: paint(c.Color), name: c.Name, now: c.Now(), zone: zone}
+}
+
+func (v view) both(t time.Time) string { return bothZones(t, v.zone) }
+
+// when is an instant and how far away it is.
+func (v view) when(t time.Time) string {
+	if t.After(v.now) {
+		return fmt.Sprintf("%s, in %s", v.both(t), roughly(t.Sub(v.now)))
+	}
+	return fmt.Sprintf("%s, %s ago", v.both(t), roughly(v.now.Sub(t)))
+}
+
+// runHead says on one line where a run stands.
+func (v view) runHead(r aRun) string {
+	j := r.journal
+	p := plan.ProgressOf(j)
+	switch {
+	case j.Phase == plan.RunPending && j.Waiting != "":
+		return fmt.Sprintf("%s, waits for %s%s", v.phase(string(j.Phase)), j.Waiting, colon(j.Message))
+	case j.Phase.Ended():
+		return v.phase(string(j.Phase)) + v.took(j) + colon(j.Message)
+	case j.StartedAt != nil:
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.phase(string(j.Phase)), roughly(v.now.Sub(*j.StartedAt)), p.Done, p.Total, colon(v.ending(j)))
+	}
+	return v.phase(string(j.Phase)) + colon(j.Message)
+}
+
+// ending says how a run that is cleaning up will end.
+func (v view) ending(j plan.Journal) string {
+	if j.End == nil || j.End.Phase == plan.RunSucceeded {
+		return j.Message
+	}
+	return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, colon(j.End.Message))
+}
+
+func (v view) took(j plan.Journal) string {
+	if j.StartedAt == nil || j.FinishedAt == nil {
+		return ""
+	}
+	return " after " + roughly(j.FinishedAt.Sub(*j.StartedAt))
+}
+
+func colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// stepLines are a run's steps, a line each.
+func (v view) stepLines(r aRun) []string {
+	width, typeWidth := 0, 0
+	for _, s := range r.journal.Steps {
+		width, typeWidth = max(width, len(s.Path)), max(typeWidth, len(s.Type))
+	}
+	lines := make([]string, len(r.journal.Steps))
+	for i, s := range r.journal.Steps {
+		line := fmt.Sprintf("%s %-*s  %-*s  %-9s  %6s  %s", v.mark(s.Phase), width, s.Path, typeWidth, s.Type, s.Phase, v.stepTime(s), v.stepDetail(r, s))
+		lines[i] = strings.TrimRight(line, " ")
+	}
+	return lines
+}
+
+func (v view) mark(p plan.StepPhase) string {
+	switch p {
+	case plan.StepSucceeded:
+		return v.good("✓")
+	case plan.StepFailed:
+		return v.bad("✗")
+	case plan.StepRunning:
+		return v.busy("▶")
+	case plan.StepSkipped:
+		return v.dim("-")
+	}
+	return v.dim("·")
+}
+
+func (v view) stepTime(s plan.Record) string {
+	switch {
+	case s.StartedAt == nil:
+		return ""
+	case s.FinishedAt != nil:
+		return roughly(s.FinishedAt.Sub(*s.StartedAt))
+	}
+	return roughly(v.now.Sub(*s.StartedAt))
+}
+
+// stepDetail is what a person may have to do, or wants to know, about a step.
+func (v view) stepDetail(r aRun, s plan.Record) string {
+	var parts []string
+	if s.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("attempt %d", s.Attempt))
+	}
+	switch {
+	case s.Phase == plan.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.now):
+		parts = append(parts, "tries again in "+roughly(s.NotBefore.Sub(v.now)))
+	case s.Phase == plan.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
+		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.name, r.run.Name))
+	case s.Phase == plan.StepRunning && s.ResumeAt != nil:
+		parts = append(parts, fmt.Sprintf("goes on at %s, or by '%s resume %s'", localTime(*s.ResumeAt, v.zone), v.name, r.run.Name))
+	case s.Phase == plan.StepFailed && s.Reason != "":
+		parts = append(parts, s.Reason)
+	}
+	suspended := s.Phase == plan.StepRunning && s.Type == "suspend"
+	if s.Message != "" && !suspended {
+		parts = append(parts, s.Message)
+	}
+	if how, said := restoredWords()[s.Restored]; said {
+		parts = append(parts, how)
+	}
+	return strings.Join(parts, ": ")
+}
+
+func restoredWords() map[string]string {
+	return map[string]string{
+		"done": "put back as it was", "changed": "not put back: somebody changed it meanwhile",
+		"gone": "not put back: it is gone", "failed": "could not be put back",
+	}
+}
+
+// cut shortens a line to a terminal's width, not counting colours.
+func cutLine(line string, width int) string {
+	if width <= 0 || visible(line) <= width {
+		return line
+	}
+	var b strings.Builder
+	n, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		case n == width-1:
+			return b.String() + "…\x1b[0m"
+		default:
+			n++
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func visible(line string) int {
+	n := utf8.RuneCountInString(line)
+	for rest := line; ; {
+		i := strings.IndexByte(rest, '\x1b')
+		if i < 0 {
+			return n
+		}
+		end := strings.IndexByte(rest[i:], 'm')
+		if end < 0 {
+			return n
+		}
+		n -= end + 1
+		rest = rest[i+end+1:]
+	}
+}
+
+// labelled are lines of "Name:  value", aligned; empty values are left out.
+func (v view) labelled(pairs ...string) []string {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			width = max(width, len(pairs[i])+1)
+		}
+	}
+	var lines []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		for j, part := range strings.Split(pairs[i+1], "\n") {
+			name := ""
+			if j == 0 {
+				name = pairs[i] + ":"
+			}
+			lines = append(lines, fmt.Sprintf("%s  %s", v.bold(fmt.Sprintf("%-*s", width, name)), part))
+		}
+	}
+	return lines
+}
+
+func indent(lines []string) []string {
+	out := slices.Clone(lines)
+	for i := range out {
+		out[i] = "  " + out[i]
+	}
+	return out
+}

@@ -1,0 +1,267 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// handleWithin is how long the agent is given to look at a plan or to handle a
+// token before somebody is told that it does not (a guess: a leader changes
+// within 15 s).
+const handleWithin = 30 * time.Second
+
+type triggerOptions struct {
+	*cli
+	name          string
+	reason        string
+	params        []string
+	outsideWindow bool
+	dryRun        bool
+	wait          bool
+	timeout       time.Duration
+
+	parameters map[string]string
+	faults     faults
+}
+
+func newTrigger(c *cli) *cobra.Command {
+	o := &triggerOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "trigger PLAN",
+		Short: "Ask for one run of a plan",
+		Long: `Ask for one run of a plan, now.
+
+The agent takes the request up as soon as it can: a paused or busy plan runs
+later. The run's name is printed. With --wait the run is shown until it ends;
+the exit code is 4 when it failed, 3 when it did not start.`,
+		Example: `  kubectl maint trigger orders-weekly --reason "CHG-1234" --wait
+  kubectl maint trigger orders-weekly --param mode=full --dry-run`,
+		RunE:              run(o),
+		ValidArgsFunction: c.completePlans(nil),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
+	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
+	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
+	f.BoolVar(&o.dryRun, "dry-run", false, "a run that changes nothing: its steps are tried and shown")
+	f.BoolVar(&o.wait, "wait", false, "show the run until it ends")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+func (o *triggerOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = oneName(args, "PLAN", &o.faults)
+	o.parameters = map[string]string{}
+	for _, p := range o.params {
+		key, val, ok := strings.Cut(p, "=")
+		if !ok || key == "" {
+			o.faults.add("--param %q: write it name=value", p)
+			continue
+		}
+		o.parameters[key] = val
+	}
+	return nil
+}
+
+func (o *triggerOptions) Validate() error {
+	if o.outsideWindow && o.reason == "" {
+		o.faults.add("--outside-window needs a --reason")
+	}
+	if o.timeout < 0 {
+		o.faults.add("--timeout must not be negative")
+	}
+	if o.timeout > 0 && !o.wait {
+		o.faults.add("--timeout is for --wait")
+	}
+	return o.faults.err()
+}
+
+func (o *triggerOptions) Run(ctx context.Context) error {
+	ctx, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	cm, err := k.plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if err := o.sensible(ctx, k, cm); err != nil {
+		return err
+	}
+	if cm, err = o.ready(ctx, k, cm); err != nil {
+		return err
+	}
+	token := uuid.NewString()
+	if err := o.write(ctx, k, cm, token); err != nil {
+		return err
+	}
+	name := annotations.RunName(cm.Name, string(cm.UID), plan.Request{Kind: plan.ByToken, Token: token})
+	if !o.wait {
+		fmt.Fprintf(o.Out, "run/%s requested\n", name)
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "run/%s requested\n", name)
+	return o.followRun(ctx, k, cm, name)
+}
+
+// sensible refuses what the agent would refuse, before anything is written.
+func (o *triggerOptions) sensible(ctx context.Context, k *cluster, cm *corev1.ConfigMap) error {
+	spec, found := annotations.Plan(cm)
+	if len(found) > 0 {
+		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
+	}
+	var f faults
+	checkParameters(spec, o.parameters, &f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if err := o.needAgent(ctx, k); err != nil {
+		return err
+	}
+	return o.notPaused(ctx, k, cm)
+}
+
+func checkParameters(spec plan.Spec, given map[string]string, f *faults) {
+	var names []string
+	for _, p := range spec.Parameters {
+		names = append(names, p.Name)
+		if _, ok := given[p.Name]; !ok && p.Default == nil {
+			f.add("the plan's parameter %s has no default: give --param %s=…", p.Name, p.Name)
+		}
+	}
+	for name := range given {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(names) == 0 {
+			f.add("--param %s: the plan has no parameters", name)
+			continue
+		}
+		f.add("--param %s: the plan has no such parameter; it has %s", name, strings.Join(names, ", "))
+	}
+	slices.Sort(*f)
+}
+
+// notPaused says that a paused plan runs later; whoever would wait for that is
+// told at once instead.
+func (o *triggerOptions) notPaused(ctx context.Context, k *cluster, cm *corev1.ConfigMap) error {
+	agent, _ := o.agent(ctx, k)
+	switches := append([]plan.Switch{annotations.Intent(cm.Annotations).Pause}, k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace]...)
+	for _, s := range switches {
+		if !s.Holds(o.Now()) {
+			continue
+		}
+		until := "until somebody resumes it"
+		if s.Until != nil {
+			until = "until " + s.Until.Format(time.RFC3339)
+		}
+		if o.wait {
+			return exit(CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait the run begins when the pause ends)", cm.Name, until)
+		}
+		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; the run begins after that\n", cm.Name, until)
+		return nil
+	}
+	return nil
+}
+
+// ready waits until the agent has looked at the plan and has handled the token
+// that is there: a token found when a plan is first seen is recorded and not
+// run, and one that is overwritten is lost.
+func (o *triggerOptions) ready(ctx context.Context, k *cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if o.readyNow(ctx, k, cm) == "" {
+		return cm, nil
+	}
+	inner, cancel := context.WithTimeout(ctx, handleWithin)
+	defer cancel()
+	w, err := k.watch(inner, cm.Namespace, byName(cm.Name))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(o.ErrOut, "waiting for the agent: %s\n", o.readyNow(ctx, k, cm))
+	for {
+		now := w.get(cm.Namespace, cm.Name)
+		if now == nil || now.UID != cm.UID {
+			return nil, fmt.Errorf("plan %s was deleted meanwhile", cm.Name)
+		}
+		missing := o.readyNow(ctx, k, now)
+		if missing == "" {
+			return now, nil
+		}
+		select {
+		case <-w.changed:
+		case <-inner.Done():
+			return nil, o.notReady(ctx, now, missing)
+		}
+	}
+}
+
+// readyNow says what a new token has to wait for.
+func (o *triggerOptions) readyNow(ctx context.Context, k *cluster, cm *corev1.ConfigMap) string {
+	if cm.Annotations[annotations.StatusObserved] == "" {
+		return "it has not looked at plan " + cm.Name + " yet"
+	}
+	if cm.Annotations[annotations.Trigger] == "" || handledToken(cm, nil) {
+		return ""
+	}
+	if ledger, _, err := k.ledger(ctx, cm); err == nil && handledToken(cm, ledger) {
+		return ""
+	}
+	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + colon(cm.Annotations[annotations.StatusMessage])
+}
+
+// handledToken says whether the token on a plan has been handled.
+func handledToken(cm *corev1.ConfigMap, ledger *plan.Ledger) bool {
+	token := cm.Annotations[annotations.Trigger]
+	return token == cm.Annotations[annotations.StatusTrigger] || ledger != nil && ledger.KnowsToken(token)
+}
+
+func (o *triggerOptions) notReady(ctx context.Context, cm *corev1.ConfigMap, missing string) error {
+	switch {
+	case ctx.Err() != nil:
+		return waited(ctx, "nothing was asked: "+missing)
+	case cm.Annotations[annotations.StatusObserved] == "":
+		return exit(CodeNoAgent, "the agent does not look at plan %s: does it watch namespace %s?", cm.Name, cm.Namespace)
+	}
+	return exit(CodeNotNow, "%s; nothing was asked", missing)
+}
+
+func (o *triggerOptions) write(ctx context.Context, k *cluster, cm *corev1.ConfigMap, token string) error {
+	actor := k.actor(ctx)
+	options, err := json.Marshal(plan.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.dryRun, OutsideWindow: o.outsideWindow, Parameters: o.parameters})
+	if err != nil {
+		return err
+	}
+	return k.annotate(ctx, cm, &dryRun{}, func(cm *corev1.ConfigMap) (change, error) {
+		if missing := o.readyNow(ctx, k, cm); missing != "" {
+			return nil, exit(CodeNotNow, "%s; nothing was asked", missing)
+		}
+		c := change{annotations.Trigger: value(token), annotations.TriggerOptions: value(string(options))}
+		return c.signed(annotations.Trigger, actor, o.reason), nil
+	})
+}
+
+// oneName is the single name that a command takes.
+func oneName(args []string, what string, f *faults) string {
+	switch {
+	case len(args) == 1 && args[0] != "":
+		return args[0]
+	case len(args) == 0:
+		f.add("%s is missing", what)
+	default:
+		f.add("one %s at a time, not %d", what, len(args))
+	}
+	return ""
+}

@@ -1,0 +1,26 @@
+// Package builtin puts together the executors that this version has. It is the
+// one place that imports every world; programs import it, worlds do not.
+package builtin
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/object"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/workload"
+)
+
+// Executors are the executors of this version, one for each type that package
+// plan accepts.
+func Executors() executors.Set {
+	return executors.NewSet(map[string]executors.Executor{
+		"label":        object.Labels(),
+		"annotate":     object.Annotations(),
+		"patch-object": object.Patcher{},
+		"scale":        object.Scaler{},
+		"wait":         object.Waiter{},
+		"suspend":      flow.Suspender{},
+		"webhook":      http.Webhook{},
+		"job":          workload.Jobs{},
+	})
+}

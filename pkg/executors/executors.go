@@ -1,0 +1,155 @@
+// Package executors says what an executor is: something that moves one step of
+// a run forward, a bounded piece at a time, so that it may be called again
+// after any crash. The worlds that executors act on live in packages below.
+package executors
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/scale"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// State is what a pass says of its step.
+type State int
+
+// The states after a pass.
+const (
+	// NotYet: nothing is wrong, call again at WakeAt or when Watch moves.
+	NotYet State = iota
+	// Record: Before and ResumeAt must be journaled; then call again at once. Only
+	// the first of each is kept, through every later attempt: a crash or a retry
+	// must not make an effect of ours look like what was there. An executor that
+	// finds one in its call therefore does not ask again.
+	Record
+	// Done: the step's effect is there.
+	Done
+	// Failed: the attempt failed. Whether there is another is the plan's affair,
+	// unless the failure is Permanent.
+	Failed
+)
+
+// Call is everything a pass may look at. The same call after a crash must be safe.
+type Call struct {
+	Run       string // name of the run
+	Plan      string // name of the plan
+	Namespace string // of the plan; steps' objects default to it
+	Account   string // ServiceAccount the clients act as
+	Path      string // of the step: scale-down, finally/scale-up
+	Attempt   int    // 1 for the first
+	Manager   string // field manager for writes
+	DryRun    bool
+
+	Target     *plan.ObjectRef // the plan's target, if it has one
+	TargetUID  string
+	Properties any             // a pointer to the type's properties, templates expanded
+	Before     json.RawMessage // what an earlier pass asked to record
+	ResumeAt   *time.Time      // suspend: absolute end, if one was recorded
+	Resumed    bool            // suspend: somebody said resume
+
+	Now     time.Time
+	Clients Clients
+}
+
+// Clients are the worlds a step may reach, each already acting as the plan's
+// ServiceAccount. No executor has any other way into the cluster.
+type Clients struct {
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	Scales  scale.ScalesGetter
+	Mapper  meta.RESTMapper
+	// HTTP is bound to the outbound rules of the agent's configuration.
+	HTTP *http.Client
+}
+
+// Outcome is what a pass did.
+type Outcome struct {
+	State     State
+	Permanent bool   // Failed: another attempt would fail the same way
+	Reason    string // CamelCase: Forbidden, NotFound, Conflict, Timeout, …
+	Message   string // one sentence for a person
+	Outputs   map[string]any
+	Before    json.RawMessage // with Record, and kept from then on
+	ResumeAt  *time.Time      // suspend: absolute end to record
+	Changed   []plan.Change
+	WakeAt    time.Time // NotYet: the latest instant to be called again; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
+	Watch     *Watch    // NotYet: the object whose next change wakes the step
+}
+
+// Watch names one object to watch as the plan's ServiceAccount.
+type Watch struct {
+	Resource  schema.GroupVersionResource
+	Namespace string
+	Name      string
+}
+
+// Reasons that callers tell apart. Others are words for people.
+const (
+	ReasonForbidden        = "Forbidden"        // the account lacks a right
+	ReasonDenied           = "Denied"           // the account may, but admission or a quota says no
+	ReasonNotFound         = "NotFound"         // the object of the step is not there
+	ReasonUnknownKind      = "UnknownKind"      // the cluster serves no such kind
+	ReasonUnavailable      = "Unavailable"      // the API server does not answer; a later pass will tell
+	ReasonConflict         = "Conflict"         // somebody wrote between our read and our write
+	ReasonReplaced         = "Replaced"         // the object is another one of the same name
+	ReasonInvalid          = "Invalid"          // the request can never be right
+	ReasonChangedMeanwhile = "ChangedMeanwhile" // restore: somebody's change was left alone
+	ReasonGone             = "Gone"             // restore: nothing is left to put back into
+)
+
+// Executor moves steps of one type.
+type Executor interface {
+	// Pass does one bounded piece and says where the step stands. It looks at
+	// the world first: a pass whose effect is already there is Done without it.
+	Pass(ctx context.Context, call Call) Outcome
+}
+
+// Restorer is an executor that can put back what was there before a step with
+// restoreAfter. What somebody changed since is left alone and said (Reason
+// "ChangedMeanwhile"); what is gone is Done (Reason "Gone").
+type Restorer interface {
+	Restore(ctx context.Context, call Call) Outcome
+}
+
+// Stopper is an executor whose work goes on in the cluster by itself and has to
+// be ended when the step times out or the run is aborted.
+type Stopper interface {
+	Stop(ctx context.Context, call Call) error
+}
+
+// IdempotencyKey is the same for every delivery of a step, whatever crashes.
+func (c Call) IdempotencyKey() string { return c.Run + "/" + c.Path }
+
+// Fail is an outcome that may succeed at another attempt.
+func Fail(reason, format string, args ...any) Outcome {
+	return Outcome{State: Failed, Reason: reason, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
+}
+
+// Refuse is an outcome that no other attempt can mend.
+func Refuse(reason, format string, args ...any) Outcome {
+	o := Fail(reason, format, args...)
+	o.Permanent = true
+	return o
+}
+
+// Set is the executors of a program, by step type. The zero value has none.
+type Set struct{ byType map[string]Executor }
+
+// NewSet is a set of the given executors, by step type.
+func NewSet(byType map[string]Executor) Set { return Set{byType: maps.Clone(byType)} }
+
+// For is the executor of a step type, if the set has one.
+func (s Set) For(stepType string) (Executor, bool) {
+	e, ok := s.byType[stepType]
+	return e, ok
+}

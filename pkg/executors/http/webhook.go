@@ -1,0 +1,352 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	nethttp "net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// What every delivery carries.
+const (
+	headerKey     = "Idempotency-Key"
+	headerAttempt = "Maint-Attempt"
+)
+
+// DefaultTimeout is for one delivery, from the first byte out to the last in.
+const DefaultTimeout = 30 * time.Second
+
+// MaxBody is how much of an answer is read; what is kept is plan.MaxStepOutput.
+const MaxBody = 1 << 20
+
+// maxRetryAfter bounds what a server may ask for.
+const maxRetryAfter = 5 * time.Minute
+
+// Webhook executes the step type webhook. It needs get on the Secrets that its
+// headers name, as the plan's account. A delivery whose outcome was lost is
+// sent again with the same Idempotency-Key: the receiver tells the two apart,
+// we cannot.
+type Webhook struct{}
+
+// Pass delivers once and judges the answer.
+func (Webhook) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.WebhookProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	d, err := newDelivery(p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: would send " + d.what + "; nothing was sent"}
+	}
+	secrets, err := d.fill(ctx, call, p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	d.mask = newMask(secrets)
+	return d.send(ctx, call, p)
+}
+
+// delivery is one request on its way.
+type delivery struct {
+	what   string // POST https://example.org/hook, without the query
+	method string
+	url    *url.URL
+	header nethttp.Header
+	body   []byte
+	mask   mask
+}
+
+func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
+	u, err := url.Parse(p.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, api.Refuse(executors.ReasonInvalid, "url: %q is no http or https URL", plan.Cut(p.URL, 200))
+	}
+	if u.User != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "url: must not hold a password; use headers with a secretKeyRef")
+	}
+	d := &delivery{method: p.Method, url: u, header: nethttp.Header{}}
+	if d.method == "" {
+		d.method = nethttp.MethodPost
+	}
+	// The query may hold a token that a template put there.
+	d.what = fmt.Sprintf("%s %s://%s%s", d.method, u.Scheme, u.Host, u.EscapedPath())
+	d.header.Set("User-Agent", "kubectl-maint")
+	switch body := p.Body.(type) {
+	case nil:
+	case string:
+		d.body = []byte(body)
+		d.header.Set("Content-Type", "text/plain; charset=utf-8")
+	default:
+		if d.body, err = json.Marshal(body); err != nil {
+			return nil, api.Refuse(executors.ReasonInvalid, "body: %s", err)
+		}
+		d.header.Set("Content-Type", "application/json")
+	}
+	return d, nil
+}
+
+// fill sets the headers, those from Secrets too, and returns what has to stay
+// hidden. The two headers of ours come last, so that nothing replaces them.
+func (d *delivery) fill(ctx context.Context, call executors.Call, p *plan.WebhookProperties) ([]string, error) {
+	var secrets []string
+	for name, value := range p.Headers {
+		if !isToken(name) {
+			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", plan.Cut(name, 80))
+		}
+		text := value.Value
+		if ref := value.SecretKeyRef; ref != nil {
+			var err error
+			if text, err = readSecret(ctx, call, name, *ref); err != nil {
+				return nil, err
+			}
+			secrets = append(secrets, text)
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)
+		}
+		d.header.Set(name, text)
+	}
+	d.header.Set(headerKey, call.IdempotencyKey())
+	d.header.Set(headerAttempt, strconv.Itoa(call.Attempt))
+	return secrets, nil
+}
+
+// isToken says whether RFC 9110 lets s name a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// readSecret reads one key as the plan's account. The line break that editors
+// and echo leave at the end is no part of a header.
+func readSecret(ctx context.Context, call executors.Call, header string, ref plan.SecretKeyRef) (string, error) {
+	o, err := api.ReadSecret(ctx, call, ref.Name)
+	if err != nil {
+		return "", err
+	}
+	value, ok := o.Data[ref.Key]
+	if !ok {
+		return "", api.Refuse(executors.ReasonNotFound, "headers.%s: secret %s/%s has no key %q; it has %s", header, call.Namespace, ref.Name, ref.Key, keysOf(o))
+	}
+	return strings.TrimRight(string(value), "\r\n"), nil
+}
+
+func keysOf(s *corev1.Secret) string {
+	keys := make([]string, 0, len(s.Data))
+	for key := range s.Data {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if len(keys) == 0 {
+		return "none"
+	}
+	return strings.Join(keys, ", ")
+}
+
+func (d *delivery) send(ctx context.Context, call executors.Call, p *plan.WebhookProperties) executors.Outcome {
+	limit := p.Timeout.Or(DefaultTimeout)
+	one, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	request, err := nethttp.NewRequestWithContext(one, d.method, d.url.String(), bytes.NewReader(d.body))
+	if err != nil {
+		return executors.Refuse(executors.ReasonInvalid, "%s: %s", d.what, d.mask.text(inner(err)))
+	}
+	request.Header = d.header
+	response, err := call.Clients.HTTP.Do(request)
+	if err != nil {
+		return d.failed(ctx, call, limit, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
+	if err != nil {
+		return d.failed(ctx, call, limit, err)
+	}
+	return d.judge(call, p, response, body)
+}
+
+// failed is a delivery without an answer. When the agent itself stops, nobody
+// failed; the next one delivers again under the same key.
+func (d *delivery) failed(ctx context.Context, call executors.Call, limit time.Duration, err error) executors.Outcome {
+	var refusal *Refusal
+	var slow net.Error
+	switch {
+	case ctx.Err() != nil:
+		return api.Again(call, "Interrupted", "%s: interrupted before its answer", d.what)
+	case errors.As(err, &refusal):
+		return executors.Refuse("Outbound", "%s: %s", d.what, d.mask.text(refusal.Error()))
+	case errors.Is(err, errTooManyRedirects):
+		return executors.Refuse("Redirects", "%s: %s", d.what, err)
+	case errors.As(err, &slow) && slow.Timeout():
+		return executors.Fail("Timeout", "%s: no answer within %s", d.what, limit)
+	}
+	return executors.Fail("Network", "%s: %s", d.what, d.mask.text(inner(err)))
+}
+
+// inner is an error without the URL that net/http puts before it, whose query
+// is nobody's to see.
+func inner(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err.Error()
+	}
+	return err.Error()
+}
+
+func (d *delivery) judge(call executors.Call, p *plan.WebhookProperties, r *nethttp.Response, body []byte) executors.Outcome {
+	outputs, answer := d.keep(r.StatusCode, body)
+	out := executors.Outcome{State: executors.Done, Message: fmt.Sprintf("%s answered %d", d.what, r.StatusCode)}
+	switch expect := p.Expect; {
+	case !expected(expect, r.StatusCode):
+		out = d.unexpected(call, r, outputs)
+	case expect != nil && expect.JSON != nil && !contains(answer, normal(expect.JSON)):
+		out = executors.Refuse("Unexpected", "%s answered %d, and its body does not contain what expect.json says: %s", d.what, r.StatusCode, excerpt(outputs))
+	}
+	out.Outputs = outputs
+	return out
+}
+
+func expected(expect *plan.WebhookExpect, status int) bool {
+	if expect != nil && len(expect.Status) > 0 {
+		return slices.Contains(expect.Status, status)
+	}
+	return status >= 200 && status < 300
+}
+
+// unexpected tells an answer that may be another one later from one that says
+// no. 400 is a no.
+func (d *delivery) unexpected(call executors.Call, r *nethttp.Response, outputs map[string]any) executors.Outcome {
+	message := fmt.Sprintf("%s answered %d", d.what, r.StatusCode)
+	if r.StatusCode >= 300 && r.StatusCode < 400 && d.method != nethttp.MethodGet {
+		message += ", a redirect, which only GET follows"
+	}
+	if text := excerpt(outputs); text != "" {
+		message += ": " + text
+	}
+	retryable := r.StatusCode >= 500 || slices.Contains([]int{408, 425, 429}, r.StatusCode)
+	if !retryable {
+		return executors.Refuse("Status", "%s", message)
+	}
+	wait, asked := retryAfter(r.Header.Get("Retry-After"), call.Now)
+	if !asked {
+		return executors.Fail("Status", "%s", message)
+	}
+	out := executors.Fail("Status", "%s; it asks to wait %s", plan.Cut(message, plan.MaxMessage-64), wait)
+	out.WakeAt = call.Now.Add(wait)
+	return out
+}
+
+// retryAfter reads RFC 9110's Retry-After, seconds or a date, and caps it.
+func retryAfter(value string, now time.Time) (time.Duration, bool) {
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter), true
+	}
+	if at, err := nethttp.ParseTime(value); err == nil {
+		return min(max(at.Sub(now), 0), maxRetryAfter), true
+	}
+	return 0, false
+}
+
+// keep is what of an answer may be journaled, and the answer's JSON as it came.
+// Secrets are taken out before anything is cut: a cut could leave half of one.
+func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer any) {
+	outputs = map[string]any{"status": int64(status)}
+	if len(body) > MaxBody {
+		body = body[:MaxBody-min(d.mask.longest, MaxBody)]
+		outputs["truncated"] = true
+	} else if parsed, ok := parse(body); ok {
+		answer = normal(parsed)
+		kept := expr.Whole(d.mask.value(parsed))
+		if b, err := json.Marshal(kept); err == nil && len(b) <= plan.MaxStepOutput {
+			outputs["json"] = kept
+			return outputs, answer
+		}
+	}
+	text := d.mask.text(strings.ToValidUTF8(string(body), "\uFFFD"))
+	if len(text) > plan.MaxStepOutput {
+		outputs["truncated"] = true
+	}
+	outputs["body"] = plan.Cut(text, plan.MaxStepOutput)
+	return outputs, answer
+}
+
+// parse reads a body that is one JSON object or list.
+func parse(body []byte) (any, bool) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || dec.More() {
+		return nil, false
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		return v, true
+	}
+	return nil, false
+}
+
+func excerpt(outputs map[string]any) string {
+	if text, ok := outputs["body"].(string); ok {
+		return plan.Cut(strings.Join(strings.Fields(text), " "), 300)
+	}
+	b, err := json.Marshal(outputs["json"])
+	if err != nil {
+		return ""
+	}
+	return plan.Cut(string(b), 300)
+}
+
+// contains says whether an answer has everything that is wanted: objects may
+// have more fields, everything else is equal.
+func contains(answer, want any) bool {
+	wanted, ok := want.(map[string]any)
+	if !ok {
+		a, errA := json.Marshal(answer)
+		w, errW := json.Marshal(want)
+		return errA == nil && errW == nil && bytes.Equal(a, w)
+	}
+	has, ok := answer.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key, value := range wanted {
+		if found, there := has[key]; !there || !contains(found, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// normal is a value from a document as it would come from the wire.
+func normal(v any) any {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	var out any
+	if err := dec.Decode(&out); err != nil {
+		return nil
+	}
+	return expr.Whole(out)
+}

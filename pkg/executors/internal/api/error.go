@@ -1,0 +1,217 @@
+// Package api is how executors speak with the API server: which object is
+// meant, what was asked for, and what an answer means for a step.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// RetryDelay is how long a step waits for an API server that does not answer.
+// A guess: short beside any step, long beside a request.
+const RetryDelay = 2 * time.Second
+
+// Action is one request as RBAC sees it.
+type Action struct {
+	Verb        string
+	Resource    schema.GroupVersionResource
+	Subresource string
+	Namespace   string // empty for cluster-scoped objects
+	Name        string
+}
+
+// Rights is what an action needs, as people write it: patch deployments.apps/scale.
+func (a Action) Rights() string { return a.Verb + " on " + a.resource() }
+
+func (a Action) resource() string {
+	s := a.Resource.GroupResource().String()
+	if a.Subresource != "" {
+		s += "/" + a.Subresource
+	}
+	return s
+}
+
+func (a Action) String() string {
+	s := a.Verb + " " + a.resource()
+	if a.Name != "" {
+		s += fmt.Sprintf(" %q", a.Name)
+	}
+	if a.Namespace != "" {
+		s += " in namespace " + a.Namespace
+	}
+	return s
+}
+
+// Error is what came back from an action.
+type Error struct {
+	Action Action
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Action, e.Err) }
+
+// Unwrap gives the API server's own answer.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Failed wraps an error with what was asked, and keeps no error as none.
+func Failed(a Action, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Action: a, Err: err}
+}
+
+// Refused is an error that already says how the step ends.
+type Refused struct{ Outcome executors.Outcome }
+
+func (r *Refused) Error() string { return r.Outcome.Message }
+
+// Refuse is the error of a step that no other attempt can mend.
+func Refuse(reason, format string, args ...any) error {
+	return &Refused{Outcome: executors.Refuse(reason, format, args...)}
+}
+
+// Outcome is what an error means for the step. Only answers that speak of the
+// request itself are failures: an API server that is away, busy or broken, a
+// lost race and a stopping agent are all "not yet".
+func Outcome(ctx context.Context, call executors.Call, err error) executors.Outcome {
+	var refused *Refused
+	var request *Error
+	switch {
+	case errors.As(err, &refused):
+		return refused.Outcome
+	case ctx.Err() != nil || !errors.As(err, &request):
+		return unavailable(call, err)
+	case transient(err):
+		return unavailable(call, err)
+	case apierrors.IsConflict(err):
+		return Again(call, executors.ReasonConflict, "%s: somebody wrote it meanwhile; looking again", request.Action)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return executors.Refuse("NamespaceTerminating", "%s: the namespace is being deleted", request.Action)
+	case apierrors.IsForbidden(err):
+		return forbidden(ctx, call, request)
+	case IsUnserved(err):
+		return executors.Refuse(executors.ReasonUnknownKind, "%s: the API server serves nothing of that kind", request.Action)
+	case apierrors.IsNotFound(err):
+		return executors.Refuse(executors.ReasonNotFound, "%s: there is no such object", request.Action)
+	}
+	return executors.Refuse(reasonOf(err), "%s", err)
+}
+
+// Again is "not yet", to be called again at once.
+func Again(call executors.Call, reason, format string, args ...any) executors.Outcome {
+	o := executors.Fail(reason, format, args...)
+	o.State, o.WakeAt = executors.NotYet, call.Now
+	return o
+}
+
+func unavailable(call executors.Call, err error) executors.Outcome {
+	o := Again(call, executors.ReasonUnavailable, "the API server does not answer as it should: %s", err)
+	delay := RetryDelay
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		delay = max(delay, min(time.Duration(seconds)*time.Second, time.Minute))
+	}
+	o.WakeAt = call.Now.Add(delay)
+	return o
+}
+
+// transient says that the same request may well succeed later. What carries no
+// status never reached the API server, or its answer never reached us.
+func transient(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
+		code == http.StatusRequestTimeout || code == http.StatusUnauthorized
+}
+
+func reasonOf(err error) string {
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return executors.ReasonInvalid
+}
+
+// forbidden tells a missing right from an admission's or a quota's no, which
+// wear the same status: the API server is asked whether the account may.
+func forbidden(ctx context.Context, call executors.Call, request *Error) executors.Outcome {
+	if may, err := May(ctx, call, request.Action); err == nil && may {
+		return executors.Fail(executors.ReasonDenied, "%s was denied to %s: %s", request.Action, account(call), request.Err)
+	} else if apierrors.IsForbidden(err) {
+		// Not even that question is let through: the agent may not act as the account.
+		return executors.Refuse(executors.ReasonForbidden, "%s: %s", request.Action, request.Err)
+	}
+	return missing(call, request.Action).Outcome
+}
+
+func missing(call executors.Call, a Action) *Refused {
+	return &Refused{Outcome: executors.Refuse(executors.ReasonForbidden,
+		"%s may not %s: grant %s to it", account(call), a, a.Rights())}
+}
+
+func account(call executors.Call) string {
+	return fmt.Sprintf("serviceaccount %s/%s", call.Namespace, call.Account)
+}
+
+// May asks the API server, as the plan's account, whether it may do something.
+// Everybody may ask that of themselves.
+func May(ctx context.Context, call executors.Call, a Action) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: a.Verb, Group: a.Resource.Group, Version: a.Resource.Version, Resource: a.Resource.Resource,
+			Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+		},
+	}}
+	answer, err := call.Clients.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, Failed(Action{Verb: "create", Resource: authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")}, err)
+	}
+	return answer.Status.Allowed, nil
+}
+
+// MayWatch is nil when the account may list and watch one object, and the
+// refusal that says which of the two it may not. Whoever hands a Watch to the
+// agent asks first: a watch that is never let through would wake nobody.
+func MayWatch(ctx context.Context, call executors.Call, a Action) error {
+	for _, verb := range []string{"list", "watch"} {
+		a.Verb = verb
+		may, err := May(ctx, call, a)
+		if err != nil {
+			return err
+		}
+		if !may {
+			return missing(call, a)
+		}
+	}
+	return nil
+}
+
+// PropertiesAs is a call's properties as the type that the step's row promises.
+func PropertiesAs[T any](call executors.Call) (*T, error) {
+	if props, ok := call.Properties.(*T); ok && props != nil {
+		return props, nil
+	}
+	return nil, Refuse(executors.ReasonInvalid, "step %s: properties are %T, not %T", call.Path, call.Properties, new(T))
+}
+
+// Change is a line of the run's list of changed resources.
+func (o Object) Change(what string) plan.Change {
+	return plan.Change{
+		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind,
+		Namespace: o.Namespace, Name: o.Name, What: plan.Cut(what, 256),
+	}
+}

@@ -1,0 +1,156 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Patcher executes the step type patch-object. It needs get and patch on the
+// object's kind.
+//
+// What a patch changes is the API server's to say: a dry run of it is compared
+// with what is there. That holds for all three kinds of patches, defaults and
+// admission included, and tells a patch that has nothing left to change.
+type Patcher struct{}
+
+// Pass applies the patch, unless it would change nothing.
+func (Patcher) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.PatchProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	patch, err := patchOf(p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	o, err := api.Resolve(call, p.Resource)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	live, err := o.Get(ctx, "")
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	w := write{object: o, live: live, patch: patch, restoreAfter: p.RestoreAfter, once: countsTwice(p.Patch)}
+	return w.compared(ctx, call)
+}
+
+// Restore puts back each field that the patch changed and that is still so.
+func (Patcher) Restore(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.PatchProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if !p.RestoreAfter {
+		return done("the step asks for no restore")
+	}
+	return restore(ctx, call, p.Resource, "")
+}
+
+// compared learns from a dry run what the patch changes, then does the pass. A
+// patch that counts twice is looked for in the object first: the dry run of one
+// that was applied already would fail or promise a second effect.
+func (w write) compared(ctx context.Context, call executors.Call) executors.Outcome {
+	rec, err := recorded(call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if rec != nil && rec.UID == string(w.live.GetUID()) && standingOf(w.live.Object, rec.Changes).applied {
+		return w.written(rec.Changes)
+	}
+	dry := w.patch
+	dry.DryRun = true
+	after, err := w.object.Patch(ctx, w.live, dry)
+	if apierrors.IsUnsupportedMediaType(err) {
+		return executors.Refuse(executors.ReasonInvalid, "%s: its kind has no strategic merge patch, as all custom resources; write patchType: merge or json", w.object)
+	}
+	if why := w.failingOperation(); why != "" && apierrors.IsInvalid(err) {
+		return executors.Refuse(executors.ReasonInvalid, "%s: %s", w.object, why)
+	}
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	w.changes = changesBetween(w.live.Object, after.Object)
+	w.hide = holdsSecrets(w.object.Kind.GroupKind(), w.changes)
+	if call.DryRun && len(w.changes) > 0 {
+		return done("dry run: would change %s: %s", w.object, difference(w.changes, w.hide))
+	}
+	return w.pass(ctx, call)
+}
+
+// failingOperation says which operation of a JSON patch cannot be applied, and
+// why: the API server's own answer does not.
+func (w write) failingOperation() string {
+	ops, _ := w.patch.Body.([]any)
+	doc := raw(w.live.Object, true)
+	for i, op := range ops {
+		patch, err := jsonpatch.DecodePatch(raw([]any{op}, true))
+		if err == nil {
+			doc, err = patch.Apply(doc)
+		}
+		if err != nil {
+			return fmt.Sprintf("patch[%d] cannot be applied: %s", i, err)
+		}
+	}
+	return ""
+}
+
+func patchOf(p *plan.PatchProperties) (api.Patch, error) {
+	patch := api.Patch{Body: p.Patch}
+	_, isList := p.Patch.([]any)
+	switch p.PatchType {
+	case "", "strategic":
+		patch.Type = types.StrategicMergePatchType
+	case "merge":
+		patch.Type = types.MergePatchType
+	case "json":
+		patch.Type = types.JSONPatchType
+	default:
+		return patch, api.Refuse(executors.ReasonInvalid, "patchType must be strategic, merge or json, is %q", p.PatchType)
+	}
+	if isList != (patch.Type == types.JSONPatchType) {
+		return patch, api.Refuse(executors.ReasonInvalid, "patch: a list of operations goes with patchType: json, an object with strategic and merge")
+	}
+	return patch, nil
+}
+
+// countsTwice says that a JSON patch applied a second time may do more than
+// once, or fail where it succeeded: everything but setting a field by its name.
+func countsTwice(patch any) bool {
+	ops, _ := patch.([]any)
+	return slices.ContainsFunc(ops, func(item any) bool {
+		op, _ := item.(map[string]any)
+		path, _ := op["path"].(string)
+		last := path[strings.LastIndex(path, "/")+1:]
+		_, notNumber := strconv.Atoi(last)
+		switch op["op"] {
+		case "replace":
+			return false
+		case "add":
+			return last == "-" || notNumber == nil
+		}
+		return true
+	})
+}
+
+// holdsSecrets says that the changes show what a Secret keeps.
+func holdsSecrets(kind schema.GroupKind, changes []change) bool {
+	return kind == schema.GroupKind{Kind: "Secret"} && slices.ContainsFunc(changes, func(c change) bool {
+		return c.Path[0].Key != "metadata" || slices.ContainsFunc(c.Path, func(s segment) bool {
+			// kubectl apply keeps a copy of the data here.
+			return s.Key == "kubectl.kubernetes.io/last-applied-configuration"
+		})
+	})
+}

@@ -1,0 +1,115 @@
+// Package object holds the executors that read and change objects of any kind:
+// label, annotate, patch-object, scale and wait. Each pass reads the object
+// live, and each write carries the uid and resourceVersion that were read.
+package object
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// record is what a step writes down before its effect: on which object, what
+// stood in the fields that it will change, and what it is about to write.
+// Restore needs both, to tell our value from somebody's.
+type record struct {
+	UID     string   `json:"uid"`
+	Changes []change `json:"changes"`
+}
+
+// toRecord is the outcome that asks for the record to be journaled.
+func toRecord(o api.Object, live *unstructured.Unstructured, changes []change) executors.Outcome {
+	b, err := json.Marshal(record{UID: string(live.GetUID()), Changes: changes})
+	if err != nil {
+		return executors.Refuse(executors.ReasonInvalid, "record what %s held: %s", o, err)
+	}
+	if len(b) > plan.MaxStepOutput {
+		return executors.Refuse("TooLarge", "%s: what would have to be remembered has %d bytes, more than %d; change less of it in one step", o, len(b), plan.MaxStepOutput)
+	}
+	return executors.Outcome{State: executors.Record, Before: b, Message: "remembering what " + o.String() + " holds"}
+}
+
+// recorded reads what an earlier pass journaled, if one did.
+func recorded(call executors.Call) (*record, error) {
+	if len(call.Before) == 0 {
+		return nil, nil //nolint:nilnil // absence is an answer
+	}
+	var r record
+	if err := json.Unmarshal(call.Before, &r); err != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "step %s: what it recorded is not readable: %s", call.Path, err)
+	}
+	return &r, nil
+}
+
+// sameObject refuses a write to an object that only bears the name of the one
+// that was recorded.
+func sameObject(o api.Object, live *unstructured.Unstructured, uid string) error {
+	if uid == "" || string(live.GetUID()) == uid {
+		return nil
+	}
+	return api.Refuse(executors.ReasonReplaced, "%s was deleted and created anew since this run looked at it; the new one is left alone", o)
+}
+
+// gone is the end of a restore whose object is not there any more.
+func gone(o api.Object) executors.Outcome {
+	return executors.Outcome{State: executors.Done, Reason: executors.ReasonGone, Message: o.String() + " is not there any more: nothing to put back into"}
+}
+
+func done(format string, args ...any) executors.Outcome {
+	return executors.Outcome{State: executors.Done, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
+}
+
+func changed(o api.Object, what, format string, args ...any) executors.Outcome {
+	out := done(format, args...)
+	out.Changed = []plan.Change{o.Change(what)}
+	return out
+}
+
+// difference is what changes, for a person: spec.paused: absent → true.
+func difference(changes []change, hide bool) string {
+	var lines []string
+	for _, c := range changes {
+		if !c.Made {
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", c.Path, shown(c.Before, hide), shown(c.After, hide)))
+		}
+	}
+	if len(lines) == 0 {
+		return "an empty map where there was none"
+	}
+	return strings.Join(lines, "; ")
+}
+
+func shown(v json.RawMessage, hide bool) string {
+	switch {
+	case v == nil:
+		return "absent"
+	case hide:
+		return "(hidden)"
+	}
+	return plan.Cut(string(v), 120)
+}
+
+// paths are the fields that change, for a person.
+func paths(ps []fieldPath) string {
+	names := make([]string, len(ps))
+	for i, p := range ps {
+		names[i] = p.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+func touched(changes []change) []fieldPath {
+	var out []fieldPath
+	for _, c := range changes {
+		if !c.Made {
+			out = append(out, c.Path)
+		}
+	}
+	return out
+}

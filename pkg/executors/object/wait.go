@@ -1,0 +1,97 @@
+package object
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Waiter executes the step type wait: until a condition of an object is True,
+// or a CEL expression over `object` is. It needs get, list and watch on the
+// object's kind. An absent object is waited for, too. It changes nothing, so a
+// dry run looks once and goes on.
+type Waiter struct{}
+
+// Pass looks at the object live.
+func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.WaitProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	o, err := api.Resolve(call, p.Resource)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	live, err := o.Get(ctx, "")
+	if api.IsMissing(err) {
+		return waitFor(ctx, call, o, o.String()+" is not there yet")
+	}
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	met, why := met(p, live)
+	if met {
+		return done("%s: %s", o, why)
+	}
+	return waitFor(ctx, call, o, fmt.Sprintf("%s: %s", o, why))
+}
+
+func waitFor(ctx context.Context, call executors.Call, o api.Object, why string) executors.Outcome {
+	if call.DryRun {
+		return done("dry run: would wait: %s", why)
+	}
+	if err := api.MayWatch(ctx, call, o.Action("watch", "")); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return executors.Outcome{
+		State: executors.NotYet, Reason: "Waiting", Message: plan.Cut(why, plan.MaxMessage),
+		Watch: &executors.Watch{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name},
+	}
+}
+
+// met says whether the object is as wanted, and in words what was found. An
+// expression that fails speaks of a field that is not there yet.
+func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string) {
+	if p.Until == "" {
+		return conditionTrue(live, p.Condition)
+	}
+	ok, err := expr.Bool(p.Until, map[string]any{"object": live.Object})
+	switch {
+	case err != nil:
+		return false, err.Error()
+	case !ok:
+		return false, p.Until + " does not hold yet"
+	}
+	return true, p.Until + " holds"
+}
+
+// conditionTrue reads a condition as kubectl wait does: one that speaks of an
+// older generation than the object's says nothing yet.
+func conditionTrue(live *unstructured.Unstructured, want string) (bool, string) {
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, item := range conditions {
+		c, _ := item.(map[string]any)
+		if c["type"] != want {
+			continue
+		}
+		seen, ok, _ := unstructured.NestedInt64(c, "observedGeneration")
+		if !ok {
+			seen, ok, _ = unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+		}
+		if ok && seen < live.GetGeneration() {
+			return false, fmt.Sprintf("condition %s speaks of generation %d, the object is at %d", want, seen, live.GetGeneration())
+		}
+		why := fmt.Sprintf("condition %s is %v", want, c["status"])
+		if message, _ := c["message"].(string); message != "" {
+			why += ": " + plan.Cut(message, 300)
+		}
+		return c["status"] == "True", why
+	}
+	return false, fmt.Sprintf("condition %s is not there yet", want)
+}

@@ -1,0 +1,85 @@
+package object
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+)
+
+// write is a patch of one object that has been read, and what it will change.
+type write struct {
+	object       api.Object
+	live         *unstructured.Unstructured
+	patch        api.Patch
+	changes      []change // none: the object is as wanted already
+	uid          string   // the object the run holds, if this is it
+	restoreAfter bool
+	once         bool // the patch does more when it is applied a second time
+	hide         bool // values are nobody's to see
+}
+
+// pass moves the write one piece forward: nothing to do, write down what is
+// there, or act. A pass after a crash finds its effect in the object and leaves
+// what was recorded alone.
+func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome {
+	rec, err := recorded(call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if out, ends := w.already(rec); ends {
+		return out
+	}
+	if err := w.same(rec); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return w.rehearse(ctx, call)
+	}
+	if rec == nil && (w.restoreAfter || w.once) {
+		if w.hide {
+			return executors.Refuse("SecretNotKept", "%s: this step would have to write down what the Secret holds, which is never done; use a merge patch without restoreAfter", w.object)
+		}
+		return toRecord(w.object, w.live, w.changes)
+	}
+	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return w.written(w.changes)
+}
+
+// already says that nothing is to be written: because the object is as wanted,
+// or because an earlier pass wrote and its outcome was lost.
+func (w write) already(rec *record) (executors.Outcome, bool) {
+	if rec != nil && rec.UID == string(w.live.GetUID()) && standingOf(w.live.Object, rec.Changes).applied {
+		return w.written(rec.Changes), true
+	}
+	if len(w.changes) == 0 {
+		return done("%s is so already", w.object), true
+	}
+	if rec != nil && w.once && !standingOf(w.live.Object, rec.Changes).untouched {
+		return executors.Refuse(executors.ReasonChangedMeanwhile, "%s: somebody changed %s while this step was at work, and applying the patch twice would do more than once; look at it and trigger again", w.object, paths(touched(rec.Changes))), true
+	}
+	return executors.Outcome{}, false
+}
+
+func (w write) same(rec *record) error {
+	if err := sameObject(w.object, w.live, w.uid); err != nil || rec == nil {
+		return err
+	}
+	return sameObject(w.object, w.live, rec.UID)
+}
+
+func (w write) rehearse(ctx context.Context, call executors.Call) executors.Outcome {
+	w.patch.DryRun = true
+	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return done("dry run: would change %s: %s", w.object, difference(w.changes, w.hide))
+}
+
+func (w write) written(changes []change) executors.Outcome {
+	return changed(w.object, paths(touched(changes)), "changed %s: %s", w.object, difference(changes, w.hide))
+}

@@ -1,0 +1,202 @@
+// Package workload holds the executors that run something in the cluster and
+// wait for its end.
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Jobs executes the step type job: a Job in the plan's namespace under a name
+// derived from run, step and attempt. It needs create, get, list, watch and
+// delete on jobs.batch; with list on pods and get on pods/log it keeps the end
+// of the log, too.
+type Jobs struct{}
+
+// created is what is journaled once the Job exists. Without it, a Job that
+// somebody deleted, or that its time to live took away while no agent looked,
+// would be run a second time.
+type created struct {
+	Job string `json:"job"`
+	UID string `json:"uid"`
+}
+
+// Pass finds the Job, or creates it, and says how it stands.
+func (j Jobs) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.JobProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	want, err := jobOf(call, p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: would run a Job; none was created"}
+	}
+	seen, err := createdBefore(call, want.Name)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	job, err := find(ctx, call, want)
+	switch {
+	case err == nil && seen != nil && string(job.UID) != seen.UID, apierrors.IsNotFound(err) && seen != nil:
+		return executors.Fail("Deleted", "Job/%s was deleted before its end was seen; whether it did its work is not known", want.Name)
+	case apierrors.IsNotFound(err):
+		job, err = create(ctx, call, want)
+	}
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if len(call.Before) == 0 {
+		return toRecord(job)
+	}
+	return standing(ctx, call, job)
+}
+
+// Stop deletes the Job and, in the background, its pods.
+func (Jobs) Stop(ctx context.Context, call executors.Call) error {
+	job, err := find(ctx, call, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: jobName(call)}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("stop step %s: %w", call.Path, err)
+	}
+	policy := metav1.DeletePropagationBackground
+	err = call.Clients.Kube.BatchV1().Jobs(call.Namespace).Delete(ctx, job.Name, metav1.DeleteOptions{
+		PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &job.UID},
+	})
+	if err == nil || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return fmt.Errorf("stop step %s: %w", call.Path, api.Failed(action(call, "delete", job.Name), err))
+}
+
+func action(call executors.Call, verb, name string) api.Action {
+	return api.Action{Verb: verb, Resource: batchv1.SchemeGroupVersion.WithResource("jobs"), Namespace: call.Namespace, Name: name}
+}
+
+// createdBefore is what an earlier pass of this attempt recorded. Another
+// attempt's Job has another name, and only the first record is kept: from the
+// second attempt on, a Job that somebody deletes is created again.
+func createdBefore(call executors.Call, name string) (*created, error) {
+	if len(call.Before) == 0 {
+		return nil, nil //nolint:nilnil // absence is an answer
+	}
+	var c created
+	if err := json.Unmarshal(call.Before, &c); err != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "step %s: what it recorded is not readable: %s", call.Path, err)
+	}
+	if c.Job != name {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return &c, nil
+}
+
+func toRecord(job *batchv1.Job) executors.Outcome {
+	b, err := json.Marshal(created{Job: job.Name, UID: string(job.UID)})
+	if err != nil {
+		return executors.Refuse(executors.ReasonInvalid, "record Job/%s: %s", job.Name, err)
+	}
+	return executors.Outcome{State: executors.Record, Before: b, Message: "Job/" + job.Name + " is created", Changed: changes(job)}
+}
+
+func changes(job *batchv1.Job) []plan.Change {
+	return []plan.Change{{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace, Name: job.Name, What: "created"}}
+}
+
+// find reads the Job of this attempt and makes sure that it is.
+func find(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1.Job, error) {
+	job, err := call.Clients.Kube.BatchV1().Jobs(call.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, api.Failed(action(call, "get", want.Name), err)
+	}
+	if job.Annotations[annotations.JobOf] != identity(call) {
+		return nil, api.Refuse("NotOurs", "Job/%s in namespace %s was not created by this step; delete or rename it", job.Name, job.Namespace)
+	}
+	return job, nil
+}
+
+// create asks first whether the Job's end could be seen at all. A Job that is
+// there by now is that of a pass whose answer was lost, or somebody's: the next
+// look tells.
+func create(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1.Job, error) {
+	if err := api.MayWatch(ctx, call, action(call, "watch", want.Name)); err != nil {
+		return nil, err
+	}
+	job, err := call.Clients.Kube.BatchV1().Jobs(call.Namespace).Create(ctx, want, metav1.CreateOptions{FieldManager: call.Manager})
+	if apierrors.IsAlreadyExists(err) {
+		return find(ctx, call, want)
+	}
+	return job, api.Failed(action(call, "create", ""), err)
+}
+
+// standing reads the Job's conditions. Complete and Failed come when its last
+// pod has ended.
+func standing(ctx context.Context, call executors.Call, job *batchv1.Job) executors.Outcome {
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case batchv1.JobComplete:
+			return ended(ctx, call, job, executors.Outcome{State: executors.Done, Message: fmt.Sprintf("Job/%s succeeded", job.Name)})
+		case batchv1.JobFailed:
+			return ended(ctx, call, job, executors.Fail("JobFailed", "Job/%s failed: %s: %s", job.Name, c.Reason, c.Message))
+		}
+	}
+	if job.DeletionTimestamp != nil {
+		return executors.Fail("Deleted", "Job/%s is being deleted before its end", job.Name)
+	}
+	return executors.Outcome{
+		State: executors.NotYet, Reason: "Running", Watch: &executors.Watch{Resource: action(call, "", "").Resource, Namespace: job.Namespace, Name: job.Name},
+		Message: fmt.Sprintf("Job/%s: %d active, %d succeeded, %d failed", job.Name, job.Status.Active, job.Status.Succeeded, job.Status.Failed),
+	}
+}
+
+func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out executors.Outcome) executors.Outcome {
+	out.Changed = changes(job)
+	out.Outputs = map[string]any{"job": job.Name, "succeeded": int64(job.Status.Succeeded), "failed": int64(job.Status.Failed)}
+	text, err := logTail(ctx, call, job)
+	var request *api.Error
+	switch {
+	case err == nil:
+		out.Outputs["log"] = text
+	case errors.As(err, &request) && apierrors.IsForbidden(request.Err):
+		out.Message += fmt.Sprintf("; its log is not kept: grant %s to serviceaccount %s/%s", request.Action.Rights(), call.Namespace, call.Account)
+	default:
+		out.Message += fmt.Sprintf("; its log is not kept: %s", err)
+	}
+	out.Message = plan.Cut(out.Message, plan.MaxMessage)
+	return out
+}
+
+// jobName is derived, so that a pass after a crash finds what the one before it
+// created: at most 63 characters, since pods carry it as a label.
+func jobName(call executors.Call) string {
+	const longest = 63 - len("maint--") - 10
+	step := stepName(call)
+	step = strings.TrimRight(step[:min(len(step), longest)], "-")
+	return "maint-" + step + "-" + annotations.Hash10(identity(call))
+}
+
+func stepName(call executors.Call) string { return call.Path[strings.LastIndex(call.Path, "/")+1:] }
+
+func identity(call executors.Call) string {
+	return fmt.Sprintf("%s/%s#%d", call.Run, call.Path, call.Attempt)
+}
+

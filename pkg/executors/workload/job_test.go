@@ -1,0 +1,89 @@
+package workload
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func callOf(change func(*executors.Call)) executors.Call {
+	c := executors.Call{Run: "maint-run-orders-abc", Plan: "orders", Namespace: "shop", Account: "maint-runner", Path: "migrate", Attempt: 1}
+	change(&c)
+	return c
+}
+
+func TestAJobsNameIsDerived(t *testing.T) {
+	base := jobName(callOf(func(*executors.Call) {}))
+	if again := jobName(callOf(func(*executors.Call) {})); again != base {
+		t.Errorf("the same call gives %s and %s", base, again)
+	}
+	for name, change := range map[string]func(*executors.Call){
+		"another run":     func(c *executors.Call) { c.Run = "maint-run-orders-def" },
+		"another step":    func(c *executors.Call) { c.Path = "finally/migrate" },
+		"another attempt": func(c *executors.Call) { c.Attempt = 2 },
+	} {
+		if got := jobName(callOf(change)); got == base {
+			t.Errorf("%s has the same Job %s", name, got)
+		}
+	}
+	long := jobName(callOf(func(c *executors.Call) { c.Path = "finally/" + strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18) }))
+	if len(long) > 63 || !plan.DNSLabel(long) || strings.Contains(long, "a--") {
+		t.Errorf("%q (%d) cannot be a pod's label", long, len(long))
+	}
+}
+
+func TestAJobFromAnImageIsRestricted(t *testing.T) {
+	job, err := jobOf(callOf(func(*executors.Call) {}), &plan.JobProperties{Image: "example.org/migrate:1", Command: []string{"migrate"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	if pod.RestartPolicy != corev1.RestartPolicyNever || *job.Spec.BackoffLimit != 0 || *job.Spec.TTLSecondsAfterFinished != keepFinished {
+		t.Errorf("it runs more than once, or stays for ever: %+v", job.Spec)
+	}
+	if pod.ServiceAccountName != "maint-runner" || !*pod.SecurityContext.RunAsNonRoot || *pod.Containers[0].SecurityContext.AllowPrivilegeEscalation {
+		t.Errorf("its pod is not as it should be: %+v", pod)
+	}
+}
+
+func TestATemplateIsTakenAsItIs(t *testing.T) {
+	template := map[string]any{
+		"backoffLimit": int64(3), "ttlSecondsAfterFinished": int64(5),
+		"template": map[string]any{"spec": map[string]any{
+			"serviceAccountName": "own", "restartPolicy": "OnFailure",
+			"containers": []any{map[string]any{"name": "a", "image": "b"}},
+		}},
+	}
+	job, err := jobOf(callOf(func(*executors.Call) {}), &plan.JobProperties{Template: template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := job.Spec.Template.Spec
+	if *job.Spec.BackoffLimit != 3 || *job.Spec.TTLSecondsAfterFinished != 5 || pod.ServiceAccountName != "own" || pod.RestartPolicy != corev1.RestartPolicyOnFailure || pod.SecurityContext != nil {
+		t.Errorf("the template was changed: %+v", job.Spec)
+	}
+	template["parallel"] = int64(2)
+	if _, err := jobOf(callOf(func(*executors.Call) {}), &plan.JobProperties{Template: template}); err == nil || !strings.Contains(err.Error(), "parallel") {
+		t.Errorf("an unknown field gives %v, want its name", err)
+	}
+}
+
+func TestTheTailOfALog(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"nothing":              {"", ""},
+		"less than is kept":    {"abc", "abc"},
+		"exactly what is kept": {"abcd", "abcd"},
+		"more than is kept":    {"0123456789", "6789"},
+		"half a rune in front": {"aäxyz", "\uFFFDxyz"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := tail(strings.NewReader(c.in), 4); err != nil || got != c.want {
+				t.Errorf("tail is %q (%v), want %q", got, err, c.want)
+			}
+		})
+	}
+}

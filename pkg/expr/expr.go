@@ -1,0 +1,167 @@
+// Package expr evaluates what documents say in CEL: conditions, and the ${…}
+// in the properties of steps. It is pure and bounded: an expression that costs
+// too much is an error, not a stall.
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/ext"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Bounds of one expression. The cost is CEL's own unit: roughly one step of the
+// interpreter, so 1e6 is some tens of milliseconds at most (a guess that the
+// tests bound from above).
+const (
+	MaxLength = 4096
+	MaxCost   = 1_000_000
+	// MaxResult is the most bytes that one string with ${…} may grow to.
+	MaxResult = 256 << 10
+)
+
+// Names are the roots an expression in a step may speak of.
+func Names() []string {
+	return []string{"run", "plan", "target", "steps", "required", "watched", "trigger_reason", "context", "each", "params", "node"}
+}
+
+// CheckBool says what is wrong with a condition over the given roots, if anything.
+func CheckBool(text string, roots ...string) error {
+	_, err := compile(text, roots, cel.BoolType)
+	return err
+}
+
+// Check says what is wrong with an expression of any type over the given roots.
+func Check(text string, roots ...string) error {
+	_, err := compile(text, roots, nil)
+	return err
+}
+
+// Bool evaluates a condition. A missing value is an error.
+func Bool(text string, vars map[string]any) (bool, error) {
+	v, err := eval(text, vars, cel.BoolType)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("%s: must give true or false, gives %s", text, v.Type().TypeName())
+	}
+	return b, nil
+}
+
+// Value evaluates an expression to a JSON value; whole numbers are int64.
+func Value(text string, vars map[string]any) (any, error) {
+	v, err := eval(text, vars, nil)
+	if err != nil {
+		return nil, err
+	}
+	return toJSON(text, v)
+}
+
+func eval(text string, vars map[string]any, want *cel.Type) (ref.Val, error) {
+	roots := make([]string, 0, len(vars))
+	for name := range vars {
+		roots = append(roots, name)
+	}
+	program, err := compile(text, roots, want)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := program.Eval(vars)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return v, nil
+}
+
+func compile(text string, roots []string, want *cel.Type) (cel.Program, error) {
+	if len(text) > MaxLength {
+		return nil, fmt.Errorf("an expression may have at most %d characters, this one has %d", MaxLength, len(text))
+	}
+	options := []cel.EnvOption{ext.Strings(), ext.Lists(), cel.OptionalTypes()}
+	for _, name := range roots {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("prepare CEL: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q does not compile: %s", text, firstLine(issues.Err().Error()))
+	}
+	if out := ast.OutputType(); want != nil && !out.IsExactType(want) && !out.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%q must give %s, gives %s", text, want, out)
+	}
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", text, err)
+	}
+	return program, nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimPrefix(line, "ERROR: <input>:1:")
+}
+
+func toJSON(text string, v ref.Val) (any, error) {
+	switch x := v.Value().(type) {
+	case bool, string, int64, float64:
+		return x, nil
+	case uint64:
+		return int64(x), nil
+	}
+	native, err := v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, fmt.Errorf("%s: gives %s, which has no JSON form", text, v.Type().TypeName())
+	}
+	b, err := json.Marshal(native)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return decodeJSON(b)
+}
+
+// decodeJSON keeps whole numbers whole.
+func decodeJSON(b []byte) (any, error) {
+	dec := json.NewDecoder(strings.NewReader(string(b)))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return Whole(v), nil
+}
+
+// Whole turns the json.Numbers in a decoded value into int64 where they are
+// whole and float64 where they are not, all the way down.
+func Whole(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	case float64:
+		if i := int64(v); float64(i) == v {
+			return i
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = Whole(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = Whole(v[i])
+		}
+	}
+	return v
+}

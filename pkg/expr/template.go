@@ -1,0 +1,195 @@
+package expr
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// part is a stretch of a string: literal text, or the expression of one ${…}.
+type part struct {
+	text string
+	code bool
+}
+
+// IsTemplate says whether a string holds a ${…}.
+func IsTemplate(s string) bool {
+	parts, err := split(s)
+	if err != nil {
+		return true
+	}
+	for _, p := range parts {
+		if p.code {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckTemplates says what is wrong with each ${…} in a tree of JSON values.
+// visit gets the path below the root, like body.text or items[0].
+func CheckTemplates(v any, roots []string, visit func(path string, err error)) {
+	walk(v, "", func(path, s string) {
+		parts, err := split(s)
+		if err != nil {
+			visit(path, err)
+			return
+		}
+		for _, p := range parts {
+			if !p.code {
+				continue
+			}
+			if err := Check(p.text, roots...); err != nil {
+				visit(path, err)
+			}
+		}
+	})
+}
+
+func walk(v any, path string, visit func(path, s string)) {
+	switch v := v.(type) {
+	case string:
+		visit(path, v)
+	case map[string]any:
+		for key, item := range v {
+			child := key
+			if path != "" {
+				child = path + "." + key
+			}
+			walk(item, child, visit)
+		}
+	case []any:
+		for i, item := range v {
+			walk(item, fmt.Sprintf("%s[%d]", path, i), visit)
+		}
+	}
+}
+
+// Expand evaluates every ${…} in a tree of JSON values and returns a new tree.
+// A string that is one ${…} alone keeps the value's type. Nothing that an
+// expression yields is looked at again, so a value cannot smuggle in another
+// template, nor leave the string it stands in.
+func Expand(v any, vars map[string]any) (any, error) {
+	switch v := v.(type) {
+	case string:
+		return expandString(v, vars)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			x, err := Expand(item, vars)
+			if err != nil {
+				return nil, err
+			}
+			out[key] = x
+		}
+		return out, nil
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			x, err := Expand(item, vars)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = x
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+func expandString(s string, vars map[string]any) (any, error) {
+	parts, err := split(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) == 1 && parts[0].code {
+		return Value(parts[0].text, vars)
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if !p.code {
+			b.WriteString(p.text)
+			continue
+		}
+		v, err := Value(p.text, vars)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(inText(v))
+		if b.Len() > MaxResult {
+			return nil, fmt.Errorf("%s: the text grows beyond %d bytes", p.text, MaxResult)
+		}
+	}
+	return b.String(), nil
+}
+
+func inText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
+
+var errOpen = errors.New("a ${ is not closed; write $${ for a literal ${")
+
+// split cuts a string into literal text and expressions. Braces and quotes
+// inside an expression are its own.
+func split(s string) ([]part, error) {
+	var parts []part
+	var literal strings.Builder
+	for len(s) > 0 {
+		switch {
+		case strings.HasPrefix(s, "$${"):
+			literal.WriteString("${")
+			s = s[3:]
+		case strings.HasPrefix(s, "${"):
+			end := closing(s[2:])
+			if end < 0 {
+				return nil, errOpen
+			}
+			if literal.Len() > 0 {
+				parts = append(parts, part{text: literal.String()})
+				literal.Reset()
+			}
+			parts = append(parts, part{text: strings.TrimSpace(s[2 : 2+end]), code: true})
+			s = s[2+end+1:]
+		default:
+			literal.WriteByte(s[0])
+			s = s[1:]
+		}
+	}
+	if literal.Len() > 0 {
+		parts = append(parts, part{text: literal.String()})
+	}
+	return parts, nil
+}
+
+// closing is the index of the brace that closes an expression, or -1.
+func closing(s string) int {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case c == '{':
+			depth++
+		case c == '}' && depth == 0:
+			return i
+		case c == '}':
+			depth--
+		}
+	}
+	return -1
+}

@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What a pending run waits for.
+const (
+	WaitWindow   = "window"
+	WaitApproval = "approval"
+	WaitQueue    = "queue"
+	WaitLock     = "lock"
+	WaitJitter   = "jitter"
+	WaitPause    = "pause"
+)
+
+// Standing is what surrounds a pending run when it asks to start.
+type Standing struct {
+	Now        time.Time
+	EntryOpen  bool // its claim stands in the ledger
+	Paused     bool
+	Abort      *End
+	Superseded bool
+	Target     *Target // live; nil where the plan has none or it is gone
+	TargetGone bool
+	NotReady   string // why its account or target would not let it run
+	LockedBy   string // a started run on the same target
+	PlanBusy   string // a started run of the same plan, unless they may overlap
+	ClockDoubt string
+}
+
+// Admission says whether a pending run starts, waits or ends without a start.
+type Admission struct {
+	Start   bool
+	Void    bool // its claim is not open: it is taken away without a trace in the ledger
+	Waiting string
+	Message string
+	Until   time.Time // the latest instant to ask again; zero: only on change
+	Result  Result    // when it ends: Skipped or Missed
+	Reason  string
+}
+
+// Ends says whether the run ends without having started.
+func (a Admission) Ends() bool { return a.Result != "" }
+
+// Admit decides over a pending run.
+func Admit(r Run, s Standing) Admission {
+	if !s.EntryOpen {
+		return Admission{Void: true, Message: "its entry in the ledger is not open: another run has answered this request"}
+	}
+	if s.Abort != nil {
+		return Admission{Result: Skipped, Reason: ReasonAborted, Message: s.Abort.Message}
+	}
+	if s.Superseded {
+		return Admission{Result: Missed, Reason: ReasonSuperseded, Message: "a newer slot takes its place"}
+	}
+	if a, over := admitLabel(r, s); over {
+		return a
+	}
+	waiting, message, until := waits(r, s)
+	if waiting == "" {
+		return Admission{Start: true}
+	}
+	if a, over := tooLate(r, s, waiting); over {
+		return a
+	}
+	return Admission{Waiting: waiting, Message: message, Until: earliest(until, deadlineOf(r))}
+}
+
+// admitLabel ends a label run whose label was taken away, or was already
+// handled under a number at least as high.
+func admitLabel(r Run, s Standing) (Admission, bool) {
+	if r.Request.Kind != ByLabel {
+		return Admission{}, false
+	}
+	gone := Admission{Result: Skipped, Reason: ReasonAborted, Message: "its label was taken away before its first step"}
+	if s.TargetGone || s.Target == nil && s.NotReady == "" {
+		gone.Message = "its target is gone"
+		return gone, true
+	}
+	if s.Target == nil {
+		return Admission{}, false
+	}
+	if s.Target.UID != r.Request.TargetUID {
+		gone.Message = "its target was replaced by another object of that name"
+		return gone, true
+	}
+	if s.Target.Handled[r.Request.Label] >= r.Request.Ordinal {
+		return Admission{Result: Skipped, Reason: ReasonAborted, Message: fmt.Sprintf("request %d of label %s was already handled", r.Request.Ordinal, r.Request.Label)}, true
+	}
+	if _, present := s.Target.Labels[r.Request.Label]; !present {
+		return gone, true
+	}
+	return Admission{}, false
+}
+
+func waits(r Run, s Standing) (waiting, message string, until time.Time) {
+	if s.ClockDoubt != "" {
+		return WaitQueue, s.ClockDoubt, s.Now.Add(30 * time.Second)
+	}
+	if s.Paused {
+		return WaitPause, "paused", time.Time{}
+	}
+	if s.NotReady != "" {
+		return WaitQueue, s.NotReady, s.Now.Add(30 * time.Second)
+	}
+	if start := startOf(r); s.Now.Before(start) {
+		return WaitJitter, "starts at " + start.UTC().Format(time.RFC3339), start
+	}
+	if s.PlanBusy != "" {
+		return WaitQueue, "waits for run " + s.PlanBusy, time.Time{}
+	}
+	if s.LockedBy != "" {
+		return WaitLock, fmt.Sprintf("waits for run %s, which holds the same target", s.LockedBy), time.Time{}
+	}
+	return "", "", time.Time{}
+}
+
+func startOf(r Run) time.Time {
+	if r.Request.Slot == nil {
+		return r.Request.At
+	}
+	return StartsAt(r.Spec, r.Namespace, r.Plan, *r.Request.Slot, r.Request.Schedule)
+}
+
+// deadlineOf is the first instant at which a slot's run may no longer start;
+// zero for other runs, which wait without end.
+func deadlineOf(r Run) time.Time {
+	if r.Request.Slot == nil {
+		return time.Time{}
+	}
+	return startOf(r).Add(r.Spec.StartDeadline.Or(DefaultStartDeadline) + time.Nanosecond)
+}
+
+// tooLate ends a slot's run whose deadline passed, with what it waited for as
+// the reason.
+func tooLate(r Run, s Standing, waiting string) (Admission, bool) {
+	deadline := deadlineOf(r)
+	if deadline.IsZero() || s.Now.Before(deadline) {
+		return Admission{}, false
+	}
+	a := Admission{Result: Missed, Reason: ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline)}
+	switch {
+	case waiting == WaitPause:
+		a.Result, a.Reason = Skipped, ReasonPaused
+	case slices.Contains([]string{WaitWindow, WaitLock, WaitApproval}, waiting):
+		a.Reason = waiting
+	case s.NotReady != "":
+		a.Reason = ReasonNotReady
+	}
+	return a, true
+}
+
+// LabelEnd says what the end of a run does to its trigger label.
+type LabelEnd struct {
+	Write  bool // the target is to be patched
+	Remove bool // and the label goes with it
+	Number int64
+}
+
+// EndLabel decides it. shared says that another plan's run still needs the
+// label: the last one removes it. A label whose value changed since is a new
+// request and stays.
+func EndLabel(r Run, target *Target, shared bool) LabelEnd {
+	if r.Request.Kind != ByLabel || target == nil || target.UID != r.Request.TargetUID || shared {
+		return LabelEnd{}
+	}
+	if target.Handled[r.Request.Label] >= r.Request.Ordinal {
+		return LabelEnd{}
+	}
+	have, present := target.Labels[r.Request.Label]
+	return LabelEnd{Write: true, Remove: present && have.Value == r.Request.Value, Number: r.Request.Ordinal}
+}

@@ -1,0 +1,417 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+)
+
+// IfAlways is the condition of a step that runs whatever failed before it.
+const IfAlways = "always"
+
+// Signals are what has been asked of a run since it began.
+type Signals struct {
+	Abort   *End   // by a person, a deletion, or the plan's end
+	Replace bool   // a newer run wants its place
+	Resume  *Actor // somebody resumed the present suspend
+	// Held says why no new step may begin now; empty when it may.
+	Held string
+}
+
+// Act is what the one who runs a run has to do next.
+type Act int
+
+// The acts. Before any of them the journal that came with it is written, if it
+// changed: intent before effect.
+const (
+	ActWait    Act = iota // nothing until WakeAt
+	ActPass               // call the executor for one bounded piece
+	ActStop               // end what the step left working in the cluster
+	ActRestore            // put back what the step found
+	ActClose              // take the trigger label away and close the ledger's entry
+)
+
+// Move is one act on one step.
+type Move struct {
+	Act    Act
+	Path   string
+	Step   Step
+	WakeAt time.Time // the latest instant to look again; zero: only when something changes
+}
+
+// NewJournal is the journal of a run that was just created, with the first
+// attempt of its first step written down, so that its start is one write.
+func NewJournal(r Run) Journal {
+	j := Journal{Phase: RunPending, Section: SectionSteps}
+	for _, s := range sections(r.Spec) {
+		for _, step := range s.steps {
+			j.Steps = append(j.Steps, Record{Path: StepPath(s.name, step.Name), Type: step.Type, Phase: StepPending})
+		}
+	}
+	if len(j.Steps) > 0 {
+		j.Steps[0].Attempt = 1
+	}
+	return j
+}
+
+// Start is the journal of a run that begins now.
+func (j Journal) Start(now time.Time) Journal {
+	j.Phase, j.Waiting, j.Message, j.Section = RunRunning, "", "", SectionSteps
+	j.StartedAt = at(now)
+	return j
+}
+
+// EndBefore is the journal of a run whose wait ends without a start: neither
+// onFailure nor finally runs, for nothing was done.
+func (j Journal) EndBefore(end End, now time.Time) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	for i := range j.Steps {
+		j.Steps[i].Phase, j.Steps[i].Attempt = StepSkipped, 0
+	}
+	j.End, j.Section, j.Message, j.Waiting = &end, SectionClosing, end.Message, ""
+	return j
+}
+
+// Finish is the journal of a run that is over.
+func (j Journal) Finish(now time.Time) Journal {
+	j.Phase, j.FinishedAt = RunFailed, at(now)
+	if j.End != nil {
+		j.Phase, j.Message = j.End.Phase, j.End.Message
+	}
+	if j.Phase == RunSucceeded && j.Message == "" {
+		j.Message = "all steps are done"
+	}
+	return j
+}
+
+func at(t time.Time) *time.Time {
+	t = t.UTC()
+	return &t
+}
+
+// Advance says what a started run does next, and the journal to be written
+// before it is done. It is a pure function of the journal, so that whoever comes
+// after a crash goes on where the journal says.
+func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
+	j.Steps = append([]Record(nil), j.Steps...)
+	a := advance{run: r, j: &j, now: now, sig: sig}
+	for {
+		if m, ok := a.step(); ok {
+			return j, m
+		}
+	}
+}
+
+type advance struct {
+	run Run
+	j   *Journal
+	now time.Time
+	sig Signals
+}
+
+// step moves within the present section, or on to the next; ok once there is
+// something to do or to wait for.
+func (a *advance) step() (Move, bool) {
+	if m, ok := a.stopping(); ok {
+		return m, true
+	}
+	switch a.j.Section {
+	case SectionSteps, "":
+		a.interrupt()
+		if a.j.End == nil {
+			return a.section(SectionSteps, a.run.Spec.Steps)
+		}
+		a.enter(a.afterSteps())
+	case SectionOnFailure:
+		if a.cleanupDeadline(SectionOnFailure) {
+			return Move{}, false
+		}
+		return a.section(SectionOnFailure, a.run.Spec.OnFailure)
+	case SectionRestore:
+		return a.restore()
+	case SectionFinally:
+		if a.cleanupDeadline(SectionFinally) {
+			return Move{}, false
+		}
+		return a.section(SectionFinally, a.run.Spec.Finally)
+	case SectionClosing:
+		return Move{Act: ActClose}, true
+	}
+	return Move{}, false
+}
+
+// stopping ends what abandoned steps left working, before anything else.
+func (a *advance) stopping() (Move, bool) {
+	for _, rec := range a.j.Steps {
+		if rec.Stopping {
+			return Move{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)}, true
+		}
+	}
+	return Move{}, false
+}
+
+// interrupt ends the steps when the run is aborted, replaced or out of time.
+func (a *advance) interrupt() {
+	if a.j.End != nil {
+		return
+	}
+	switch {
+	case a.sig.Abort != nil:
+		a.cut(*a.sig.Abort)
+	case a.sig.Replace:
+		a.cut(End{Phase: RunReplaced, Reason: "Replaced", Message: "a newer run takes its place"})
+	case !a.now.Before(a.deadline()):
+		a.cut(End{Phase: RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
+	}
+}
+
+func (a *advance) deadline() time.Time {
+	if a.j.StartedAt == nil {
+		return a.now.Add(time.Hour)
+	}
+	return a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration))
+}
+
+// cut ends the steps that have not ended, and with them the section.
+func (a *advance) cut(end End) {
+	for i := range a.j.Steps {
+		rec := &a.j.Steps[i]
+		if SectionOf(rec.Path) != SectionSteps || rec.Phase.Ended() {
+			continue
+		}
+		if rec.Phase == StepRunning {
+			end.Step = or(end.Step, rec.Path)
+			a.abandon(rec, end.Reason, end.Message)
+			continue
+		}
+		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, end.Reason, end.Message
+	}
+	a.j.End = &end
+}
+
+// abandon fails a step in mid-work; what it left working is stopped next.
+func (a *advance) abandon(rec *Record, reason, message string) {
+	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, message, at(a.now)
+	rec.Stopping = true
+}
+
+func (a *advance) enter(s Section) {
+	a.j.Section, a.j.SectionAt = s, at(a.now)
+}
+
+// afterSteps decides where cleanup begins. onFailure is for failure alone.
+func (a *advance) afterSteps() Section {
+	if a.j.End.Phase == RunFailed && len(a.run.Spec.OnFailure) > 0 {
+		return SectionOnFailure
+	}
+	return SectionRestore
+}
+
+// section walks the steps of one section in order.
+func (a *advance) section(name Section, steps []Step) (Move, bool) {
+	failed := ""
+	for _, step := range steps {
+		rec := a.record(StepPath(name, step.Name))
+		if rec == nil { // a journal that lacks a step of its own snapshot is broken
+			a.j.End = &End{Phase: RunFailed, Reason: "JournalBroken", Message: fmt.Sprintf("the journal lacks the step %s", step.Name)}
+			a.enter(SectionRestore)
+			return Move{}, false
+		}
+		if rec.Phase == StepPending {
+			if a.sig.Held != "" && name == SectionSteps {
+				a.j.Message = a.sig.Held
+				return Move{Act: ActWait, WakeAt: a.deadline()}, true
+			}
+			a.begin(rec, step, failed, name != SectionSteps)
+		}
+		if rec.Phase == StepRunning {
+			if m, ok := a.running(rec, step); ok {
+				return m, true
+			}
+			return a.stopping()
+		}
+		if rec.Phase == StepFailed && failed == "" {
+			failed = rec.Path
+		}
+	}
+	a.endSection(name, failed)
+	return Move{}, false
+}
+
+// endSection decides how the steps ended, or that a cleanup section failed.
+func (a *advance) endSection(name Section, failed string) {
+	switch name {
+	case SectionSteps:
+		a.j.End = &End{Phase: RunSucceeded}
+		if failed != "" {
+			rec := a.record(failed)
+			a.j.End = &End{Phase: RunFailed, Reason: "StepFailed", Step: failed, Message: fmt.Sprintf("step %s failed: %s", failed, rec.Message)}
+		}
+		a.enter(a.afterSteps())
+	case SectionOnFailure:
+		a.enter(SectionRestore)
+	default:
+		a.cleanupFailed(failed)
+		a.enter(SectionClosing)
+	}
+}
+
+// cleanupFailed keeps a run whose undoing failed from being called a success.
+func (a *advance) cleanupFailed(path string) {
+	if path == "" || a.j.End == nil || a.j.End.Phase != RunSucceeded {
+		return
+	}
+	a.j.End = &End{Phase: RunFailed, Reason: "CleanupFailed", Step: path, Message: fmt.Sprintf("the steps succeeded, but %s failed", path)}
+}
+
+// begin starts a step, or skips it where its condition says so. In cleanup
+// sections every step runs by default: one failed undo must not keep the next
+// from being done.
+func (a *advance) begin(rec *Record, step Step, failed string, cleanup bool) {
+	ok, err := a.wanted(step, failed, cleanup)
+	switch {
+	case err != nil:
+		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "BadCondition", Cut(err.Error(), MaxMessage), at(a.now)
+	case !ok && step.If == "":
+		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "EarlierFailure", fmt.Sprintf("step %s failed before it", failed)
+	case !ok:
+		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
+	default:
+		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, 1, at(a.now), at(a.now)
+	}
+}
+
+func (a *advance) wanted(step Step, failed string, cleanup bool) (bool, error) {
+	switch step.If {
+	case "":
+		return failed == "" || cleanup, nil
+	case IfAlways:
+		return true, nil
+	}
+	return expr.Bool(step.If, Vars(a.run, *a.j, nil))
+}
+
+// running looks at the clock before another pass of a step at work.
+func (a *advance) running(rec *Record, step Step) (Move, bool) {
+	limit := a.limit(rec, step)
+	if !limit.IsZero() && !a.now.Before(limit) {
+		a.abandon(rec, "Timeout", fmt.Sprintf("did not end within its timeout %s", step.Timeout.Or(DefaultCleanupDuration)))
+		return Move{}, false
+	}
+	if a.sig.Resume != nil && step.Type == "suspend" && rec.Resumed == nil {
+		rec.Resumed = a.sig.Resume
+	}
+	wake := earliest(limit, a.sectionLimit(rec.Path))
+	if rec.NotBefore != nil && a.now.Before(*rec.NotBefore) {
+		return Move{Act: ActWait, Path: rec.Path, WakeAt: earliest(wake, *rec.NotBefore)}, true
+	}
+	return Move{Act: ActPass, Path: rec.Path, Step: step, WakeAt: wake}, true
+}
+
+// limit is when a step is out of time; zero: never by itself.
+func (a *advance) limit(rec *Record, step Step) time.Time {
+	if step.Timeout == nil || rec.StartedAt == nil {
+		return time.Time{}
+	}
+	return rec.StartedAt.Add(step.Timeout.Duration)
+}
+
+func (a *advance) sectionLimit(path string) time.Time {
+	if SectionOf(path) == SectionSteps {
+		return a.deadline()
+	}
+	if a.j.SectionAt == nil {
+		return time.Time{}
+	}
+	return a.j.SectionAt.Add(DefaultCleanupDuration)
+}
+
+// cleanupDeadline fails the steps of a cleanup section that takes too long, and
+// says whether there were any.
+func (a *advance) cleanupDeadline(name Section) bool {
+	limit := a.sectionLimit(StepPath(name, "x"))
+	if limit.IsZero() || a.now.Before(limit) {
+		return false
+	}
+	late := false
+	for i := range a.j.Steps {
+		rec := &a.j.Steps[i]
+		if SectionOf(rec.Path) != name || rec.Phase.Ended() {
+			continue
+		}
+		late = true
+		if rec.Phase == StepPending {
+			rec.Phase, rec.Reason, rec.Message = StepSkipped, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration)
+			continue
+		}
+		a.abandon(rec, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration))
+	}
+	return late
+}
+
+// restore undoes steps with restoreAfter, the last first.
+func (a *advance) restore() (Move, bool) {
+	limit := a.sectionLimit(StepPath(SectionRestore, "x"))
+	failed := ""
+	for i := len(a.j.Steps) - 1; i >= 0; i-- {
+		rec := &a.j.Steps[i]
+		step := a.find(rec.Path)
+		if rec.Before == nil || !restores(step) || rec.Restored != "" && rec.Restored != RestoreFailed {
+			continue
+		}
+		if rec.Restored == RestoreFailed {
+			failed = rec.Path
+			continue
+		}
+		if !limit.IsZero() && !a.now.Before(limit) {
+			rec.Restored, rec.Message = RestoreFailed, fmt.Sprintf("was not restored within %s", DefaultCleanupDuration)
+			failed = rec.Path
+			continue
+		}
+		return Move{Act: ActRestore, Path: rec.Path, Step: step, WakeAt: limit}, true
+	}
+	a.cleanupFailed(failed)
+	a.enter(SectionFinally)
+	return Move{}, false
+}
+
+// The ends of a restore.
+const (
+	RestoreDone    = "done"
+	RestoreChanged = "changed" // somebody changed it meanwhile; theirs stays
+	RestoreGone    = "gone"
+	RestoreFailed  = "failed"
+)
+
+func restores(s Step) bool {
+	b, ok := s.Properties["restoreAfter"].(bool)
+	return ok && b
+}
+
+func (a *advance) record(path string) *Record {
+	for i := range a.j.Steps {
+		if a.j.Steps[i].Path == path {
+			return &a.j.Steps[i]
+		}
+	}
+	return nil
+}
+
+func (a *advance) find(path string) Step {
+	for _, s := range sections(a.run.Spec) {
+		for _, step := range s.steps {
+			if StepPath(s.name, step.Name) == path {
+				return step
+			}
+		}
+	}
+	return Step{}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,98 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// AgentConfigDocument is the agent's configuration as it stands under config.yaml.
+type AgentConfigDocument struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Spec       AgentConfig `json:"spec"`
+}
+
+// AgentConfig are the limits and defaults that an admin sets for all plans.
+type AgentConfig struct {
+	LogLevel  string    `json:"logLevel,omitempty"` // debug, info (default), warn, error
+	Steps     []StepUse `json:"steps,omitempty"`
+	Outbound  Outbound  `json:"outbound,omitzero"`
+	Retention Retention `json:"retention,omitzero"`
+}
+
+// StepUse narrows the step types that plans of some namespaces may use.
+type StepUse struct {
+	Namespaces []string `json:"namespaces"` // names, or a prefix and *
+	Deny       []string `json:"deny"`
+}
+
+// Outbound says where steps may send requests. Loopback, link-local and
+// metadata addresses are refused unless Allow names exactly that address or
+// CIDR; names in Allow narrow all requests to them.
+type Outbound struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// Retention says how long ended runs are kept beside the plans' own limits.
+type Retention struct {
+	Runs *Duration `json:"runs,omitempty"` // default 30d
+}
+
+// ParseAgentConfig reads the agent's configuration and reports all its faults.
+func ParseAgentConfig(text []byte) (AgentConfig, Faults) {
+	var doc AgentConfigDocument
+	lines, faults := Decode(text, &doc)
+	if lines == nil {
+		return doc.Spec, faults
+	}
+	v := validator{lines: lines, faults: faults}
+	if doc.APIVersion != APIVersion {
+		v.fault("apiVersion", "must be %s, is %q", APIVersion, doc.APIVersion)
+	}
+	if doc.Kind != "AgentConfig" {
+		v.fault("kind", "must be AgentConfig, is %q", doc.Kind)
+	}
+	oneOf(&v, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
+	v.positive("spec.retention.runs", doc.Spec.Retention.Runs)
+	for i, use := range doc.Spec.Steps {
+		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
+	}
+	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
+	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
+	return doc.Spec, v.faults.sorted()
+}
+
+func (v *validator) stepUse(path string, use StepUse) {
+	for i, name := range use.Deny {
+		if _, known := StepTypeNamed(name); !known && !slices.Contains(plannedStepTypes(), name) {
+			v.fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", unknownType(name))
+		}
+	}
+}
+
+func (v *validator) destinations(path string, list []string) {
+	for i, d := range list {
+		_, addrErr := netip.ParseAddr(d)
+		_, cidrErr := netip.ParsePrefix(d)
+		if addrErr != nil && cidrErr != nil && !dnsSubdomain(strings.TrimPrefix(d, "*.")) {
+			v.fault(fmt.Sprintf("%s[%d]", path, i), "%q is no host name, *.domain, address or CIDR", Cut(d, 100))
+		}
+	}
+}
+
+// Denied says which step types a namespace may not use.
+func (c AgentConfig) Denied(namespace string) []string {
+	var out []string
+	for _, use := range c.Steps {
+		for _, pattern := range use.Namespaces {
+			prefix, wild := strings.CutSuffix(pattern, "*")
+			if pattern == namespace || wild && strings.HasPrefix(namespace, prefix) {
+				out = append(out, use.Deny...)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,398 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Facts are everything that Decide may look at: the documents, the objects
+// seen, the ledger and the instant. Whoever previews fills in the same struct.
+type Facts struct {
+	Now          time.Time
+	LookingSince time.Time // since when the one who decides has been looking
+
+	Namespace, Name, UID string
+	CreatedAt, EditedAt  time.Time
+	Spec                 Spec
+	Faults               Faults
+	Intent               Intent
+	// Pauses are the switches above the plan: its namespace's, the cluster's.
+	Pauses     []Switch
+	Ready      Readiness
+	ClockDoubt string // why the clock is not to be trusted; empty: it is
+	Target     *Target
+	Ledger     *Ledger // nil: the plan is seen for the first time
+	LedgerLost bool    // it was seen before, and its ledger is gone
+	Live       []Live
+	// NameOf names the run that answers a request.
+	NameOf func(Request) string
+}
+
+// Readiness says whether a run could start, apart from its time.
+type Readiness struct {
+	OK      bool
+	Reason  string // the ledger's reason for a slot missed by it: not-ready or target
+	Message string
+	Again   time.Time // when to look again, where nothing will say so
+}
+
+// Target is what is seen of the plan's target.
+type Target struct {
+	UID     string
+	Labels  map[string]TargetLabel
+	Handled map[string]int64 // number of the last handled request, by label key
+}
+
+// TargetLabel is one trigger label as it stands on the target.
+type TargetLabel struct {
+	Value string
+	Owner string // the manager that applies it declaratively, if one does
+}
+
+// Live is a run that has not ended.
+type Live struct {
+	Name      string
+	Phase     RunPhase
+	Waiting   string
+	Request   Request
+	StartedAt *time.Time
+	TargetUID string
+	Label     string
+	Ordinal   int64
+}
+
+func (l Live) since() time.Time {
+	if l.StartedAt != nil {
+		return *l.StartedAt
+	}
+	return l.Request.At
+}
+
+// busy says whether the run occupies its plan. One that only waits for a
+// window, or for its jitter, does not.
+func (l Live) busy() bool {
+	return l.Phase != RunPending || l.Waiting != WaitWindow && l.Waiting != WaitJitter
+}
+
+// Phase is a plan's phase.
+type Phase string
+
+// The phases of a plan.
+const (
+	PhaseIdle    Phase = "Idle"
+	PhaseWaiting Phase = "Waiting"
+	PhaseRunning Phase = "Running"
+	PhasePaused  Phase = "Paused"
+	PhaseInvalid Phase = "Invalid"
+)
+
+// Decision is what follows from Facts. The ledger is written first, then the
+// runs are created, then everything else.
+type Decision struct {
+	Ledger    Ledger
+	Changed   bool      // the ledger has to be written
+	Claims    []Request // newly claimed, in order
+	Replace   []string  // live runs that must give way
+	Supersede []string  // pending runs whose slot is overtaken by a newer one
+	Skip      *Skip     // what is left of the skip, when some of it was used up
+	Phase     Phase
+	Message   string
+	Next      *schedule.Slot
+	Returned  []string  // label keys that came back from the hands that applied them
+	Wake      time.Time // the next instant at which the answer may differ; zero: only on change
+}
+
+// Decide says which requests become runs, which slots end without one, and when
+// to look again.
+func Decide(f Facts) Decision {
+	d := decider{f: f, out: Decision{Phase: PhaseIdle}}
+	if f.Ledger != nil {
+		d.out.Ledger = *f.Ledger
+	}
+	if len(f.Faults) > 0 {
+		d.out.Phase, d.out.Message = PhaseInvalid, f.Faults[0].String()
+		return d.out
+	}
+	if f.ClockDoubt != "" {
+		d.out.Phase, d.out.Message, d.out.Wake = PhaseWaiting, f.ClockDoubt, f.Now.Add(30*time.Second)
+		return d.out
+	}
+	set, err := ParseSchedules(f.Spec.Triggers.Schedules)
+	if err != nil { // a valid spec parses; this is the validator's fault, and doubt stops
+		d.out.Phase, d.out.Message = PhaseInvalid, err.Error()
+		return d.out
+	}
+	d.set = set
+	d.begin()
+	d.edited()
+	if f.Ready.OK {
+		d.creation()
+		d.labels()
+		d.token()
+		d.retry()
+	}
+	d.slots()
+	d.finish()
+	return d.out
+}
+
+type decider struct {
+	f       Facts
+	set     schedule.Set
+	out     Decision
+	waiting string // why something that asked does not start
+}
+
+func (d *decider) write(l Ledger) { d.out.Ledger, d.out.Changed = l, true }
+
+func (d *decider) wakeAt(t time.Time) {
+	if t.After(d.f.Now) {
+		d.out.Wake = earliest(d.out.Wake, t)
+	}
+}
+
+// begin opens the ledger of a plan that is seen for the first time. A token
+// that is already there is recorded, not run: a rebuilt cluster would fire them
+// all. Where an earlier ledger is lost nothing before now is made up: doubt
+// stops maintenance.
+func (d *decider) begin() {
+	if d.f.Ledger != nil {
+		return
+	}
+	l := Ledger{PlanUID: d.f.UID, Watermark: d.f.CreatedAt.UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
+	if d.f.LedgerLost {
+		l.Watermark, l.Created = d.f.Now.UTC(), true
+	}
+	if d.f.Intent.Token != "" {
+		l = l.WithToken(d.f.Intent.Token)
+	}
+	d.write(l)
+}
+
+// edited ends what an old schedule still owed at the time of the edit, and lets
+// the new one begin there: an edit starts nothing retroactively.
+func (d *decider) edited() {
+	l := d.out.Ledger
+	if sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules) {
+		return
+	}
+	edit := d.f.EditedAt
+	if edit.After(d.f.Now) {
+		edit = d.f.Now
+	}
+	if old, err := ParseSchedules(l.Schedules); err == nil && edit.After(l.Watermark) {
+		for _, slot := range slotsBetween(old, l.Watermark, edit) {
+			l = l.End(d.request(slot), Missed, ReasonEdited, d.f.Now)
+		}
+	}
+	if edit.After(l.Watermark) {
+		l.Watermark = edit.UTC()
+	}
+	l.Schedules = d.f.Spec.Triggers.Schedules
+	d.write(l)
+}
+
+func sameSchedules(a, b []Schedule) bool {
+	return slices.EqualFunc(a, b, func(x, y Schedule) bool {
+		return x.Cron == y.Cron && x.RRule == y.RRule && x.At == y.At && x.Timezone == y.Timezone && x.DTStart == y.DTStart && slices.Equal(x.ExDate, y.ExDate)
+	})
+}
+
+// slotsBetween are the slots in (from, to].
+func slotsBetween(set schedule.Set, from, to time.Time) []schedule.Slot {
+	var out []schedule.Slot
+	for {
+		slot, ok := set.Next(from)
+		if !ok || slot.At.After(to) {
+			return out
+		}
+		out = append(out, slot)
+		from = slot.At
+	}
+}
+
+func (d *decider) request(s schedule.Slot) Request {
+	slot := s.At.UTC()
+	return Request{Kind: BySchedule, Slot: &slot, Local: s.Identity(), Schedule: s.Index, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+}
+
+// pausedAt says whether any switch holds at an instant.
+func (d *decider) pausedAt(t time.Time) bool {
+	return slices.ContainsFunc(d.switches(), func(s Switch) bool { return s.Holds(t) })
+}
+
+func (d *decider) switches() []Switch { return append([]Switch{d.f.Intent.Pause}, d.f.Pauses...) }
+
+// mayClaim says whether a request other than a slot may become a run now; when
+// not, it waits.
+func (d *decider) mayClaim(what string) bool {
+	if d.pausedAt(d.f.Now) {
+		d.waiting = what + " waits: paused"
+		return false
+	}
+	if d.f.Spec.ConcurrencyPolicy == Allow || d.f.Spec.ConcurrencyPolicy == Replace {
+		return true
+	}
+	if name, busy := d.busyWith(); busy {
+		d.waiting = what + " waits for run " + name
+		return false
+	}
+	return true
+}
+
+// busyWith names a live or claimed run that occupies the plan.
+func (d *decider) busyWith() (string, bool) {
+	for _, l := range d.f.Live {
+		if l.busy() {
+			return l.Name, true
+		}
+	}
+	for _, e := range d.out.Ledger.Open {
+		if !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
+			return e.Run, true
+		}
+	}
+	return "", false
+}
+
+// claim writes a request's open entry. Under Replace, whoever is live gives way.
+func (d *decider) claim(r Request) {
+	if d.f.Spec.ConcurrencyPolicy == Replace {
+		for _, l := range d.f.Live {
+			if l.Phase == RunRunning && !slices.Contains(d.out.Replace, l.Name) {
+				d.out.Replace = append(d.out.Replace, l.Name)
+			}
+		}
+	}
+	uid := ""
+	if d.f.Target != nil {
+		uid = d.f.Target.UID
+	}
+	d.write(d.out.Ledger.Claim(d.f.NameOf(r), r, uid))
+	d.out.Claims = append(d.out.Claims, r)
+}
+
+func (d *decider) creation() {
+	if d.out.Ledger.Created || d.f.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
+		return
+	}
+	l := d.out.Ledger
+	l.Created = true
+	d.write(l)
+	d.claim(Request{Kind: ByCreation, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun})
+}
+
+// labels claims each label on the target that is a request not yet claimed.
+func (d *decider) labels() {
+	if d.f.Target == nil {
+		return
+	}
+	for _, key := range d.f.Spec.Triggers.Labels {
+		d.label(key)
+	}
+}
+
+func (d *decider) label(key string) {
+	have, present := d.f.Target.Labels[key]
+	state, known := d.out.Ledger.Labels[key]
+	if known && state.TargetUID != d.f.Target.UID { // another object under the same name begins anew
+		state, known = LabelState{TargetUID: d.f.Target.UID}, false
+	}
+	if !present {
+		d.labelGone(key, state, known)
+		return
+	}
+	number, asked := nextRequest(state, known, d.f.Target.Handled[key])
+	if !asked || d.openLabel(key) {
+		return
+	}
+	if known && state.Owner != "" && state.Owner == have.Owner && state.Value == have.Value {
+		d.out.Returned = append(d.out.Returned, key)
+		return
+	}
+	if d.f.Intent.Skip.HoldsLabels(d.f.Now) {
+		d.waiting = "label " + key + " waits: skipped"
+		return
+	}
+	if !d.mayClaim("label " + key) {
+		return
+	}
+	r := Request{Kind: ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+	d.setLabel(key, LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner})
+	d.claim(r)
+}
+
+// nextRequest is the number of the request that a present label makes. A claim
+// whose label has not been taken away yet (another plan's run still needs it)
+// makes none.
+func nextRequest(state LabelState, known bool, handled int64) (int64, bool) {
+	if known && state.Claimed > handled && !state.Removed {
+		return 0, false
+	}
+	return max(handled, state.Claimed) + 1, true
+}
+
+// labelGone notes that a claimed label is no longer there, so that its return
+// is a new request even where nobody numbered the removal.
+func (d *decider) labelGone(key string, state LabelState, known bool) {
+	if known && !state.Removed && !d.openLabel(key) {
+		state.Removed = true
+		d.setLabel(key, state)
+	}
+}
+
+func (d *decider) openLabel(key string) bool {
+	return slices.ContainsFunc(d.out.Ledger.Open, func(e Entry) bool { return e.Request != nil && e.Request.Label == key })
+}
+
+func (d *decider) setLabel(key string, s LabelState) {
+	l := d.out.Ledger
+	labels := make(map[string]LabelState, len(l.Labels)+1)
+	for k, v := range l.Labels {
+		labels[k] = v
+	}
+	labels[key] = s
+	l.Labels = labels
+	d.write(l)
+}
+
+// token claims a manual trigger whose token is new. It overrides skip, not pause.
+func (d *decider) token() {
+	token := d.f.Intent.Token
+	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger") {
+		return
+	}
+	r := Request{Kind: ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name}
+	if o := d.f.Intent.Asked; o.Token == token {
+		r.Reason, r.Parameters, r.OutsideWindow = o.Reason, o.Parameters, o.OutsideWindow
+		r.DryRun = r.DryRun || o.DryRun
+	}
+	d.write(d.out.Ledger.WithToken(token))
+	d.claim(r)
+}
+
+// retry claims a new run of what the newest run failed at, when none lives. The
+// steps run anew from the first: what the failed run had done it has undone.
+func (d *decider) retry() {
+	name, last := d.f.Intent.Retry.Run, d.out.Ledger.Last
+	if name == "" || last == nil || last.Name != name || last.Phase != RunFailed && last.Phase != RunAborted {
+		return
+	}
+	token := "retry/" + name
+	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
+		return
+	}
+	r := Request{Kind: ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
+		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name}
+	d.write(d.out.Ledger.WithToken(token))
+	d.claim(r)
+}
+
+// RetryHandled says whether a retry intent needs no more looking at: it was
+// claimed, or there is nothing that it could mean.
+func RetryHandled(l Ledger, ask Ask) bool {
+	return ask.Run != "" && (l.KnowsToken("retry/"+ask.Run) || l.Last == nil || l.Last.Name != ask.Run ||
+		l.Last.Phase != RunFailed && l.Last.Phase != RunAborted)
+}

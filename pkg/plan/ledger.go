@@ -1,0 +1,246 @@
+package plan
+
+import (
+	"slices"
+	"time"
+)
+
+// Result is how a slot, or a run without one, ended.
+type Result string
+
+// The ends of a slot. Open is not an end: it is the claim on one.
+const (
+	Open    Result = "Open"
+	Ran     Result = "Ran"
+	Skipped Result = "Skipped"
+	Missed  Result = "Missed"
+)
+
+// The reasons that the ledger gives for a slot that did not run.
+const (
+	ReasonPaused     = "paused"
+	ReasonSkip       = "skip"
+	ReasonBusy       = "busy"
+	ReasonAborted    = "aborted"
+	ReasonRejected   = "rejected"
+	ReasonDeadline   = "deadline"
+	ReasonSuperseded = "superseded"
+	ReasonWindow     = "window"
+	ReasonNotReady   = "not-ready"
+	ReasonTarget     = "target"
+	ReasonLock       = "lock"
+	ReasonApproval   = "approval"
+	ReasonCatchUp    = "catch-up"
+	ReasonEdited     = "edited"
+	ReasonClock      = "clock"
+	ReasonRefused    = "refused"
+)
+
+// Caps of a ledger.
+const (
+	MaxTokens        = 100
+	MaxRecent        = 40  // closed entries beside the head, before a batch goes to the archive
+	ArchiveBatch     = 20  // entries that go to the archive at once
+	MaxLedgerEntries = 200 // closed entries kept in all
+)
+
+// Entry is one slot, or one run without a slot, and its end. Adjacent entries
+// of equal result and reason fold into one with First, Last and Count.
+type Entry struct {
+	Slot      *time.Time  `json:"slot,omitempty"`
+	Local     string      `json:"local,omitempty"`
+	Kind      TriggerKind `json:"kind"`
+	Result    Result      `json:"result"`
+	Reason    string      `json:"reason,omitempty"`
+	Run       string      `json:"run,omitempty"`
+	Actor     string      `json:"actor,omitempty"`
+	DryRun    bool        `json:"dryRun,omitempty"`
+	StartedAt *time.Time  `json:"startedAt,omitempty"`
+	At        time.Time   `json:"at"`
+	First     *time.Time  `json:"first,omitempty"`
+	Last      *time.Time  `json:"last,omitempty"`
+	Count     int64       `json:"count,omitempty"`
+	Request   *Request    `json:"request,omitempty"` // while open: all that the run needs to be created
+	Spec      *Spec       `json:"spec,omitempty"`    // while open and the plan was edited or deleted since: the snapshot
+	TargetUID string      `json:"targetUID,omitempty"`
+}
+
+// LabelState is what the ledger knows of the requests by one label.
+type LabelState struct {
+	TargetUID string `json:"targetUID"`
+	Claimed   int64  `json:"claimed"`           // number of the last request that was claimed
+	Value     string `json:"value,omitempty"`   // its value
+	Owner     string `json:"owner,omitempty"`   // who applied it declaratively, if somebody did
+	Removed   bool   `json:"removed,omitempty"` // handled: the label was taken away, or given up
+}
+
+// Ledger is the durable memory of a plan: which slots have ended and how, what
+// is claimed, and what has been seen. The head is rewritten at every claim and
+// stays small; closed entries move to the archive in batches.
+type Ledger struct {
+	PlanUID   string                `json:"planUID"`
+	Watermark time.Time             `json:"watermark"` // every slot up to here has an entry
+	Schedules []Schedule            `json:"schedules,omitempty"`
+	Tokens    []string              `json:"tokens,omitempty"`  // newest last
+	Created   bool                  `json:"created,omitempty"` // triggers.onCreate has had its run, or was not asked for
+	Labels    map[string]LabelState `json:"labels,omitempty"`
+	Open      []Entry               `json:"open,omitempty"`
+	Recent    []Entry               `json:"recent,omitempty"`
+	Totals    map[Result]int64      `json:"totals,omitempty"`
+	Last      *LastRun              `json:"last,omitempty"`
+	// TargetReady is the uid of the target that was once seen Ready.
+	TargetReady string `json:"targetReady,omitempty"`
+}
+
+// LastRun is the newest run that ended after it had started.
+type LastRun struct {
+	Name      string     `json:"name"`
+	Phase     RunPhase   `json:"phase"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	EndedAt   time.Time  `json:"endedAt"`
+	SuccessAt *time.Time `json:"successAt,omitempty"` // when a run last ended Succeeded
+	Request   Request    `json:"request"`
+}
+
+// Finish closes the claim of a run that started, and remembers it as the last.
+func (l Ledger) Finish(r Run, j Journal, now time.Time) Ledger {
+	if _, open := l.OpenEntry(r.Name); !open {
+		return l
+	}
+	l = l.Close(r.Name, Ran, "", j.StartedAt, now)
+	last := LastRun{Name: r.Name, Phase: j.End.Phase, StartedAt: j.StartedAt, EndedAt: now.UTC(), Request: r.Request}
+	if l.Last != nil {
+		last.SuccessAt = l.Last.SuccessAt
+	}
+	if last.Phase == RunSucceeded {
+		last.SuccessAt = at(now)
+	}
+	l.Last = &last
+	return l
+}
+
+// LabelTaken notes that the label of a handled request is gone.
+func (l Ledger) LabelTaken(key string) Ledger {
+	state, known := l.Labels[key]
+	if !known || state.Removed {
+		return l
+	}
+	labels := make(map[string]LabelState, len(l.Labels))
+	for k, v := range l.Labels {
+		labels[k] = v
+	}
+	state.Removed = true
+	labels[key] = state
+	l.Labels = labels
+	return l
+}
+
+// OpenEntry is the claim that the named run rests on.
+func (l Ledger) OpenEntry(run string) (Entry, bool) {
+	i := slices.IndexFunc(l.Open, func(e Entry) bool { return e.Run == run })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return l.Open[i], true
+}
+
+// KnowsToken says whether a trigger token was already handled.
+func (l Ledger) KnowsToken(token string) bool { return slices.Contains(l.Tokens, token) }
+
+// WithToken remembers a token as handled.
+func (l Ledger) WithToken(token string) Ledger {
+	l.Tokens = append(slices.Clone(l.Tokens), token)
+	l.Tokens = l.Tokens[max(len(l.Tokens)-MaxTokens, 0):]
+	return l
+}
+
+// Claim opens an entry for a request; the run's name is its key.
+func (l Ledger) Claim(run string, r Request, targetUID string) Ledger {
+	if _, open := l.OpenEntry(run); open {
+		return l
+	}
+	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: Open, Reason: r.Why(), Run: run, Actor: r.Actor, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID}
+	l.Open = append(slices.Clone(l.Open), e)
+	return l
+}
+
+// Close ends the claim of a run. Closing what is not open changes nothing, so
+// that it can be done twice.
+func (l Ledger) Close(run string, result Result, reason string, startedAt *time.Time, now time.Time) Ledger {
+	e, open := l.OpenEntry(run)
+	if !open {
+		return l
+	}
+	l.Open = slices.DeleteFunc(slices.Clone(l.Open), func(e Entry) bool { return e.Run == run })
+	e.Result, e.StartedAt, e.At, e.Request, e.Spec, e.TargetUID = result, startedAt, now, nil, nil, ""
+	if result != Ran {
+		e.Reason, e.StartedAt = reason, nil
+	}
+	return l.add(e)
+}
+
+// End records a slot that never had a run.
+func (l Ledger) End(r Request, result Result, reason string, now time.Time) Ledger {
+	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, At: now})
+}
+
+func (l Ledger) add(e Entry) Ledger {
+	totals := make(map[Result]int64, len(l.Totals)+1)
+	for k, v := range l.Totals {
+		totals[k] = v
+	}
+	totals[e.Result]++
+	l.Totals = totals
+	l.Recent = slices.Clone(l.Recent)
+	if n := len(l.Recent); n > 0 && folds(l.Recent[n-1], e) {
+		l.Recent[n-1] = fold(l.Recent[n-1], e)
+		return l
+	}
+	l.Recent = append(l.Recent, e)
+	return l
+}
+
+// folds says whether two neighbours say the same of two slots. What ran, or had
+// a run of its own, always stands alone.
+func folds(a, b Entry) bool {
+	return a.Result == b.Result && a.Reason == b.Reason && a.Result != Ran &&
+		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor
+}
+
+func fold(a, b Entry) Entry {
+	if a.Count == 0 {
+		first := *a.Slot
+		a.First, a.Count = &first, 1
+	}
+	last := *b.Slot
+	a.Last, a.At = &last, b.At
+	a.Count++
+	return a
+}
+
+// Overflow cuts the batch of oldest closed entries that should go to the
+// archive, if the head has grown too large.
+func (l Ledger) Overflow() (Ledger, []Entry) {
+	if len(l.Recent) <= MaxRecent {
+		return l, nil
+	}
+	batch := slices.Clone(l.Recent[:ArchiveBatch])
+	l.Recent = slices.Clone(l.Recent[ArchiveBatch:])
+	return l, batch
+}
+
+// AppendArchive adds a batch to archived entries, without those that a crash
+// between two writes left there already, and drops the oldest beyond the cap.
+func AppendArchive(old, batch []Entry) []Entry {
+	out := slices.Clone(old)
+	for _, e := range batch {
+		if !slices.ContainsFunc(old, func(o Entry) bool { return o.At.Equal(e.At) && o.Run == e.Run && sameInstant(o.Slot, e.Slot) }) {
+			out = append(out, e)
+		}
+	}
+	return out[max(len(out)-(MaxLedgerEntries-MaxRecent), 0):]
+}
+
+func sameInstant(a, b *time.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
+}

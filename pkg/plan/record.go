@@ -1,0 +1,139 @@
+package plan
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Report is what a pass over a step said, in the plan's own words.
+type Report struct {
+	Done      bool // the effect is there
+	Failed    bool // the attempt failed
+	Permanent bool // and no other attempt can mend it
+	Reason    string
+	Message   string
+	Outputs   map[string]any
+	Before    json.RawMessage // to be kept before the effect
+	ResumeAt  *time.Time      // to be kept: the absolute end of a suspend
+	Changed   []Change
+}
+
+// Note writes a pass's report into the journal. A failed attempt that may be
+// tried again gets its next attempt in the same journal, so that outcome and
+// intent are one write.
+func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	a := advance{run: r, j: &j, now: now}
+	rec, step := a.record(path), a.find(path)
+	if rec == nil || rec.Phase != StepRunning {
+		return j
+	}
+	if rep.Before != nil && rec.Before == nil {
+		rec.Before = rep.Before
+	}
+	if rep.ResumeAt != nil && rec.ResumeAt == nil {
+		rec.ResumeAt = at(*rep.ResumeAt)
+	}
+	if rep.Message != "" {
+		rec.Message = Cut(rep.Message, MaxMessage)
+	}
+	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
+	switch {
+	case rep.Done:
+		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = StepSucceeded, rep.Reason, at(now), nil
+		rec.Outputs = rep.Outputs
+		capOutputs(&j)
+	case rep.Failed:
+		fail(rec, step, rep, now)
+	}
+	return j
+}
+
+func fail(rec *Record, step Step, rep Report, now time.Time) {
+	rec.Reason = rep.Reason
+	rec.Outputs = rep.Outputs
+	if rep.Permanent || step.Retry == nil || rec.Attempt > step.Retry.Limit {
+		rec.Phase, rec.FinishedAt, rec.NotBefore = StepFailed, at(now), nil
+		return
+	}
+	next := now.Add(Backoff(*step.Retry, rec.Attempt))
+	rec.Attempt++
+	rec.NotBefore, rec.AttemptAt = at(next), at(next)
+}
+
+// Backoff is the wait before the attempt after the given one (1 for the first):
+// it doubles from backoff to maxBackoff.
+func Backoff(r Retry, attempt int) time.Duration {
+	wait, longest := r.Backoff.Or(DefaultRetryBackoff), r.MaxBackoff.Or(DefaultMaxBackoff)
+	for range attempt - 1 {
+		if wait >= longest {
+			break
+		}
+		wait *= 2
+	}
+	return min(wait, longest)
+}
+
+// NoteStop writes down that an abandoned step leaves nothing working; or, with
+// an error, that this could not be done and somebody has to look.
+func NoteStop(j Journal, path string, err error) Journal {
+	return with(j, path, func(rec *Record) {
+		rec.Stopping = false
+		if err != nil {
+			rec.Message = Cut(rec.Message+"; what it left working could not be ended: "+err.Error(), MaxMessage)
+		}
+	})
+}
+
+// NoteRestore writes down how a restore ended.
+func NoteRestore(j Journal, path, how, message string, changed []Change) Journal {
+	return with(j, path, func(rec *Record) {
+		rec.Restored = how
+		rec.Changed = mergeChanges(rec.Changed, changed)
+		if message != "" {
+			rec.Message = Cut(message, MaxMessage)
+		}
+	})
+}
+
+func with(j Journal, path string, edit func(*Record)) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	for i := range j.Steps {
+		if j.Steps[i].Path == path {
+			edit(&j.Steps[i])
+		}
+	}
+	return j
+}
+
+func mergeChanges(have, more []Change) []Change {
+	out := append([]Change(nil), have...)
+	for _, c := range more {
+		known := false
+		for _, h := range out {
+			known = known || h == c
+		}
+		if !known && len(out) < 50 { // a guess: more is a list nobody reads
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// capOutputs keeps the journal within its caps: a step's outputs that are too
+// large, or that no longer fit in the run's share, are replaced by a mark.
+func capOutputs(j *Journal) {
+	total := 0
+	for i := range j.Steps {
+		if j.Steps[i].Outputs == nil {
+			continue
+		}
+		b, err := json.Marshal(j.Steps[i].Outputs)
+		if err != nil || len(b) > MaxStepOutput || total+len(b) > MaxRunOutput {
+			j.Steps[i].Outputs = map[string]any{"truncated": true}
+			j.Truncated = true
+			continue
+		}
+		total += len(b)
+	}
+}

@@ -1,0 +1,250 @@
+package plan
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+)
+
+type reporter = func(path, format string, args ...any)
+
+func checkLabel(p any, at reporter) {
+	props := p.(*LabelProperties)
+	checkKeys(props.Operation, props.Labels, "labels", at)
+	checkOptionalRef(props.Object, at)
+}
+
+func checkAnnotate(p any, at reporter) {
+	props := p.(*AnnotateProperties)
+	checkKeys(props.Operation, props.Annotations, "annotations", at)
+	checkOptionalRef(props.Object, at)
+}
+
+func checkOptionalRef(ref *ResourceRef, at reporter) {
+	if ref != nil {
+		checkRef("object", *ref, at)
+	}
+}
+
+func checkKeys(operation string, keys any, field string, at reporter) {
+	switch operation {
+	case "add":
+		added, ok := StringMap(keys)
+		if !ok || len(added) == 0 {
+			at(field, "must be a map of %s to add, like {team: payments}", field)
+		}
+		for _, key := range sortedKeys(added) {
+			checkKey(field, key, at)
+			if field == "labels" && !expr.IsTemplate(added[key]) && !labelValue().MatchString(added[key]) {
+				at(field+"."+key, "%q is no label value: at most 63 letters, digits, '-', '_' and '.'", added[key])
+			}
+		}
+	case "remove":
+		removed, ok := StringList(keys)
+		if !ok || len(removed) == 0 {
+			at(field, "must be a list of keys to remove, like [maintenance]")
+		}
+		for _, key := range removed {
+			checkKey(field, key, at)
+		}
+	default:
+		at("operation", "must be add or remove, is %q", operation)
+	}
+}
+
+// StringMap is v as a map of strings, if it is one.
+func StringMap(v any) (map[string]string, bool) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		if out[key], ok = value.(string); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// StringList is v as a list of strings, if it is one.
+func StringList(v any) ([]string, bool) {
+	l, ok := v.([]any)
+	if !ok {
+		return nil, false
+	}
+	out := make([]string, len(l))
+	for i, item := range l {
+		if out[i], ok = item.(string); !ok {
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+func checkRef(path string, ref ResourceRef, at reporter) {
+	for _, f := range []struct{ field, value, example string }{
+		{"apiVersion", ref.APIVersion, "apps/v1"}, {"kind", ref.Kind, "Deployment"}, {"name", ref.Name, "orders"},
+	} {
+		if f.value == "" {
+			at(path+"."+f.field, "is missing; write it like %s", f.example)
+		}
+	}
+	if strings.Count(ref.APIVersion, "/") > 1 {
+		at(path+".apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", ref.APIVersion)
+	}
+}
+
+func checkPatch(p any, at reporter) {
+	props := p.(*PatchProperties)
+	checkRef("resource", props.Resource, at)
+	kinds := []string{"", "strategic", "merge", "json"}
+	if !slices.Contains(kinds, props.PatchType) {
+		at("patchType", "must be strategic, merge or json, is %q", props.PatchType)
+		return
+	}
+	switch props.Patch.(type) {
+	case map[string]any:
+		if props.PatchType == "json" {
+			at("patch", "must be a list of operations, like [{op: replace, path: /spec/paused, value: true}]")
+		}
+	case []any:
+		if props.PatchType != "json" {
+			at("patch", "must be an object; a list of operations needs patchType: json")
+		}
+	case nil:
+		at("patch", "is missing")
+	default:
+		at("patch", "must be an object or, with patchType: json, a list of operations")
+	}
+}
+
+func checkScale(p any, at reporter) {
+	props := p.(*ScaleProperties)
+	checkRef("resource", props.Resource, at)
+	if props.Replicas != nil && (*props.Replicas < 0 || *props.Replicas > 1_000_000) {
+		at("replicas", "must be from 0 to 1000000, is %d", *props.Replicas)
+	}
+}
+
+func checkSuspend(p any, at reporter) {
+	props := p.(*SuspendProperties)
+	if props.Duration != nil && props.Duration.Duration <= 0 {
+		at("duration", "must be longer than 0s; without a duration the run waits for kubectl maint resume")
+	}
+}
+
+func checkWait(p any, at reporter) {
+	props := p.(*WaitProperties)
+	checkRef("resource", props.Resource, at)
+	if (props.Condition == "") == (props.Until == "") {
+		at("", "needs exactly one of condition and until")
+	}
+	if props.Until != "" {
+		if err := expr.CheckBool(props.Until, "object"); err != nil {
+			at("until", "%s", err)
+		}
+	}
+}
+
+func checkWebhook(p any, at reporter) {
+	props := p.(*WebhookProperties)
+	checkURL(props.URL, at)
+	methods := []string{"", "GET", "POST", "PUT", "PATCH", "DELETE"}
+	if !slices.Contains(methods, props.Method) {
+		at("method", "must be GET, POST, PUT, PATCH or DELETE, is %q", props.Method)
+	}
+	for _, name := range sortedKeys(props.Headers) {
+		h := props.Headers[name]
+		if (h.Value != "") == (h.SecretKeyRef != nil) {
+			at("headers."+name, "needs a value or a secretKeyRef, and not both")
+		}
+		if reserved := []string{"idempotency-key", "maint-attempt", "host", "content-length"}; slices.Contains(reserved, strings.ToLower(name)) {
+			at("headers."+name, "is set by the agent; choose another name")
+		}
+	}
+	if props.Timeout != nil && (props.Timeout.Duration <= 0 || props.Timeout.Minutes() > 10) {
+		at("timeout", "must be from 1s to 10m, is %s", props.Timeout)
+	}
+	if props.Expect != nil {
+		for i, status := range props.Expect.Status {
+			if status < 100 || status > 599 {
+				at(fmt.Sprintf("expect.status[%d]", i), "must be an HTTP status from 100 to 599, is %d", status)
+			}
+		}
+	}
+}
+
+func checkURL(raw string, at reporter) {
+	if raw == "" {
+		at("url", "is missing; write it like https://example.org/hook")
+		return
+	}
+	if expr.IsTemplate(raw) {
+		return
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		at("url", "%q is no http or https URL", Cut(raw, 200))
+		return
+	}
+	if u.User != nil {
+		at("url", "must not hold a password; use headers with a secretKeyRef")
+	}
+}
+
+func checkJob(p any, at reporter) {
+	props := p.(*JobProperties)
+	if (props.Template == nil) == (props.Image == "") {
+		at("", "needs exactly one of template (a Job's spec) and image")
+	}
+	if props.Template == nil {
+		return
+	}
+	if len(props.Command)+len(props.Args) > 0 {
+		at("command", "stands in the template's containers when a template is given")
+	}
+	pod, ok := props.Template["template"].(map[string]any)
+	if !ok {
+		at("template.template", "is missing; a Job's spec holds a pod template here")
+		return
+	}
+	if spec, ok := pod["spec"].(map[string]any); !ok || spec["containers"] == nil {
+		at("template.template.spec.containers", "is missing; a Job needs a container")
+	}
+}
+
+func checkKey(field, key string, at reporter) {
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		prefix, name = "", key
+	}
+	if strings.Contains(name, "/") || !labelName().MatchString(name) || prefixed && !dnsSubdomain(prefix) {
+		at(field, "%q is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'", Cut(key, 200))
+		return
+	}
+	if strings.HasSuffix(prefix, "maint.dev") {
+		at(field, "%q belongs to kubectl maint; a step may not write it", key)
+	}
+}
+
+func labelName() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+}
+
+func labelValue() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
+}
+
+func dnsSubdomain(s string) bool {
+	return len(s) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+}
+
+// DNSLabel says whether s can name a document, a step or a namespace.
+func DNSLabel(s string) bool {
+	return len(s) <= MaxNameLength && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(s)
+}

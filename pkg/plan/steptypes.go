@@ -1,0 +1,147 @@
+package plan
+
+import "slices"
+
+// StepType is one row of the table of steps: what it is called, what its
+// properties are, and what has to be true of them beyond their types.
+type StepType struct {
+	Name string
+	// Required are the properties that must be given.
+	Required []string
+	// New is an empty value of the type's properties, a pointer to a struct.
+	New func() any
+	// Check reports what the types cannot say. at puts the step's path before it.
+	Check func(properties any, at func(path, format string, args ...any))
+}
+
+// StepTypes are the step types that this version runs, in the order of the
+// documentation. A type that is not here makes a plan invalid.
+func StepTypes() []StepType {
+	return []StepType{
+		{Name: "label", Required: []string{"operation", "labels"}, New: func() any { return &LabelProperties{} }, Check: checkLabel},
+		{Name: "annotate", Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
+		{Name: "patch-object", Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
+		{Name: "scale", Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
+		{Name: "suspend", New: func() any { return &SuspendProperties{} }, Check: checkSuspend},
+		{Name: "wait", Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
+		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
+		{Name: "job", New: func() any { return &JobProperties{} }, Check: checkJob},
+	}
+}
+
+// plannedStepTypes are in the contract and not in this version: they are
+// refused with that word, and not as a slip of the pen.
+func plannedStepTypes() []string {
+	return []string{"apply-object", "delete-object", "restart", "approval", "health-check", "prometheus", "notification", "silence", "exec", "backup", "function", "cordon", "drain", "uncordon", "for-each-node", "step-group", "for-each", "hibernate", "wake"}
+}
+
+// StepTypeNamed is the row of the table with that name.
+func StepTypeNamed(name string) (StepType, bool) {
+	types := StepTypes()
+	i := slices.IndexFunc(types, func(t StepType) bool { return t.Name == name })
+	if i < 0 {
+		return StepType{}, false
+	}
+	return types[i], true
+}
+
+// ResourceRef names the object a step works on. An empty namespace is the plan's.
+type ResourceRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Namespace  string `json:"namespace,omitempty"`
+}
+
+// String is the reference as people say it: Deployment/orders.
+func (r ResourceRef) String() string { return r.Kind + "/" + r.Name }
+
+// LabelProperties add or remove labels of an object; Labels is a map to add or
+// a list of keys to remove.
+type LabelProperties struct {
+	Operation    string       `json:"operation"`
+	Labels       any          `json:"labels"`
+	Object       *ResourceRef `json:"object,omitempty"`
+	RestoreAfter bool         `json:"restoreAfter,omitempty"`
+}
+
+// AnnotateProperties are LabelProperties for annotations.
+type AnnotateProperties struct {
+	Operation    string       `json:"operation"`
+	Annotations  any          `json:"annotations"`
+	Object       *ResourceRef `json:"object,omitempty"`
+	RestoreAfter bool         `json:"restoreAfter,omitempty"`
+}
+
+// PatchProperties change an object that exists.
+type PatchProperties struct {
+	Resource     ResourceRef `json:"resource"`
+	PatchType    string      `json:"patchType,omitempty"` // strategic (default), merge, json
+	Patch        any         `json:"patch"`
+	RestoreAfter bool        `json:"restoreAfter,omitempty"`
+}
+
+// ScaleProperties set the replicas of anything with a scale subresource.
+type ScaleProperties struct {
+	Resource     ResourceRef `json:"resource"`
+	Replicas     *int64      `json:"replicas"`
+	RestoreAfter bool        `json:"restoreAfter,omitempty"`
+}
+
+// SuspendProperties hold a run for a while, or until somebody resumes it.
+type SuspendProperties struct {
+	Duration *Duration `json:"duration,omitempty"`
+}
+
+// WaitProperties hold a run until an object's condition is True or a CEL
+// expression over `object` is.
+type WaitProperties struct {
+	Resource  ResourceRef `json:"resource"`
+	Condition string      `json:"condition,omitempty"`
+	Until     string      `json:"until,omitempty"`
+}
+
+// WebhookProperties are one HTTP request that somebody answers.
+type WebhookProperties struct {
+	URL     string                 `json:"url"`
+	Method  string                 `json:"method,omitempty"` // default POST
+	Headers map[string]HeaderValue `json:"headers,omitempty"`
+	Body    any                    `json:"body,omitempty"`
+	Expect  *WebhookExpect         `json:"expect,omitempty"`
+	Timeout *Duration              `json:"timeout,omitempty"` // of one delivery, default 30s
+}
+
+// HeaderValue is the value of a header, or where in a Secret of the plan's
+// namespace it stands.
+type HeaderValue struct {
+	Value        string        `json:"value,omitempty"`
+	SecretKeyRef *SecretKeyRef `json:"secretKeyRef,omitempty"`
+}
+
+// UnmarshalText reads the short form, a string.
+func (h *HeaderValue) UnmarshalText(b []byte) error {
+	h.Value = string(b)
+	return nil
+}
+
+// SecretKeyRef names one key of a Secret in the plan's namespace.
+type SecretKeyRef struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+// WebhookExpect says which answer is success: statuses (default any 2xx), and
+// what the JSON body must contain.
+type WebhookExpect struct {
+	Status []int          `json:"status,omitempty"`
+	JSON   map[string]any `json:"json,omitempty"`
+}
+
+// JobProperties run a Job and wait for it: a whole template (a Job's spec), or
+// an image and a command.
+type JobProperties struct {
+	Template map[string]any `json:"template,omitempty"`
+	Image    string         `json:"image,omitempty"`
+	Command  []string       `json:"command,omitempty"`
+	Args     []string       `json:"args,omitempty"`
+}

@@ -1,0 +1,199 @@
+package schedule
+
+import "time"
+
+// course is permissive or restrictive at every second. Timelines are courses,
+// and what is made of several.
+type course interface {
+	open(t int64) bool
+	change(t int64) int64 // the first second after t at which it is not as at t, or never
+	since(t int64) int64  // the second from which on it is as at t, or the beginning
+	reason(t int64) string
+	ready(t int64) bool
+}
+
+func stateOf(c course, t time.Time) State {
+	second := t.Unix()
+	since, until := c.since(second), c.change(second)
+	state := State{Open: c.open(second), Reason: c.reason(second), HasSince: since != beginning, HasUntil: until != never}
+	if state.HasSince {
+		state.Since = time.Unix(since, 0).UTC()
+	}
+	if state.HasUntil {
+		state.Until = time.Unix(until, 0).UTC()
+	}
+	return state
+}
+
+// constant never changes.
+type constant struct {
+	permits bool
+	why     string
+}
+
+func (c *constant) open(int64) bool     { return c.permits }
+func (c *constant) change(int64) int64  { return never }
+func (c *constant) since(int64) int64   { return beginning }
+func (c *constant) reason(int64) string { return c.why }
+func (c *constant) ready(int64) bool    { return true }
+
+// unready is restrictive since nobody knows.
+type unready struct{ why string }
+
+func (u *unready) open(int64) bool     { return false }
+func (u *unready) change(int64) int64  { return never }
+func (u *unready) since(int64) int64   { return beginning }
+func (u *unready) reason(int64) string { return u.why }
+func (u *unready) ready(int64) bool    { return false }
+
+// prefix is one thing up to an instant, and another course from there on.
+// Where the two agree at the seam, there is no change.
+type prefix struct {
+	permits bool
+	until   int64
+	then    course
+	why     string
+}
+
+// newPrefix rounds a fraction of a second up: before it, the first part holds.
+func newPrefix(permits bool, until time.Time, then course, why string) *prefix {
+	second := until.Unix()
+	if until.Nanosecond() > 0 {
+		second++
+	}
+	return &prefix{permits: permits, until: second, then: then, why: why}
+}
+
+func (p *prefix) open(t int64) bool {
+	if t < p.until {
+		return p.permits
+	}
+	return p.then.open(t)
+}
+
+func (p *prefix) change(t int64) int64 {
+	switch {
+	case t >= p.until:
+		return p.then.change(t)
+	case p.then.open(p.until) != p.permits:
+		return p.until
+	}
+	return p.then.change(p.until)
+}
+
+func (p *prefix) since(t int64) int64 {
+	if t < p.until {
+		return beginning
+	}
+	since := p.then.since(t)
+	switch {
+	case since > p.until:
+		return since
+	case p.then.open(t) == p.permits:
+		return beginning
+	}
+	return p.until
+}
+
+func (p *prefix) reason(t int64) string {
+	if t < p.until {
+		return p.why
+	}
+	return p.then.reason(t)
+}
+
+func (p *prefix) ready(t int64) bool { return t < p.until || p.then.ready(t) }
+
+// every is open while all of several courses are.
+type every []course
+
+func (e every) open(t int64) bool {
+	for _, c := range e {
+		if !c.open(t) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e every) ready(t int64) bool {
+	for _, c := range e {
+		if !c.ready(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// reason is that of the first which is not ready, else of the first which is
+// closed, else of the first.
+func (e every) reason(t int64) string {
+	for _, c := range e {
+		if !c.ready(t) {
+			return c.reason(t)
+		}
+	}
+	for _, c := range e {
+		if !c.open(t) {
+			return c.reason(t)
+		}
+	}
+	return e[0].reason(t)
+}
+
+func (e every) change(t int64) int64 {
+	if e.open(t) {
+		first := int64(never)
+		for _, c := range e {
+			first = min(first, c.change(t))
+		}
+		return first
+	}
+	for horizon := t + cycleSeconds; t <= horizon; {
+		t = e.nextOpening(t)
+		if t == never || e.open(t) {
+			return t
+		}
+	}
+	return never
+}
+
+// nextOpening is when the last of those that are closed at t has opened.
+func (e every) nextOpening(t int64) int64 {
+	last := t
+	for _, c := range e {
+		if !c.open(t) {
+			last = max(last, c.change(t))
+		}
+	}
+	return last
+}
+
+func (e every) since(t int64) int64 {
+	if e.open(t) {
+		last := int64(beginning)
+		for _, c := range e {
+			last = max(last, c.since(t))
+		}
+		return last
+	}
+	for horizon := t - cycleSeconds; t >= horizon; {
+		first := e.lastClosing(t)
+		if first == beginning || e.open(first-1) {
+			return first
+		}
+		t = first - 1
+	}
+	return beginning
+}
+
+// lastClosing is when the first of those that are closed at t closed.
+func (e every) lastClosing(t int64) int64 {
+	first := t
+	for _, c := range e {
+		if !c.open(t) {
+			first = min(first, c.since(t))
+		}
+	}
+	return first
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"slices"
+	"strings"
+)
+
+// onset is when an offset described by a VTIMEZONE begins.
+type onset struct{ at, before, offset int64 }
+
+// addZone reads a VTIMEZONE, which Outlook needs: its zone names are its own.
+func (f *icalFile) addZone(node *icalNode) {
+	id, ok := node.line("TZID")
+	if !ok {
+		f.fault(node.begin, "has no TZID")
+		return
+	}
+	if _, err := loadZone(id.value); err == nil {
+		return // known better
+	}
+	var onsets []onset
+	for _, child := range node.children {
+		onsets = append(onsets, f.onsets(child)...)
+	}
+	if len(onsets) == 0 {
+		f.fault(id, "describes no offset")
+		return
+	}
+	slices.SortStableFunc(onsets, func(a, b onset) int {
+		switch {
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	f.zones[id.value] = newZoneOf(id.value, onsets)
+}
+
+func newZoneOf(name string, onsets []onset) *zone {
+	z := &zone{name: name}
+	start, offset := int64(beginning), onsets[0].before
+	for _, next := range onsets {
+		if start != beginning && next.at-start < 2*daySeconds {
+			continue // no clock changes twice in two days; what is looked up here relies on it
+		}
+		z.add(start, next.at, offset)
+		start, offset = next.at, next.offset
+	}
+	z.add(start, never, offset)
+	return z
+}
+
+// onsets of a STANDARD or DAYLIGHT part, from 1900 as far as zones are tabled.
+func (f *icalFile) onsets(node *icalNode) []onset {
+	start, hasStart := node.line("DTSTART")
+	from, okFrom := f.offset(node, "TZOFFSETFROM")
+	to, okTo := f.offset(node, "TZOFFSETTO")
+	if !hasStart || !okFrom || !okTo {
+		f.fault(node.begin, "needs DTSTART, TZOFFSETFROM and TZOFFSETTO")
+		return nil
+	}
+	first, ok := f.moment(start, start.value)
+	if !ok {
+		return nil
+	}
+	e := icalEvent{event: event{start: first}}
+	for _, line := range node.lines {
+		if line.name == "RRULE" {
+			f.rule(&e, line)
+		}
+		if line.name == "RDATE" {
+			e.more = append(e.more, f.moments(line)...)
+		}
+	}
+	list := []onset{{first.second - from, from, to}}
+	for _, more := range e.more {
+		list = append(list, onset{more.second - from, from, to})
+	}
+	if e.rule == nil {
+		return list
+	}
+	fixed := &Schedule{zone: newZoneOf("", []onset{{0, from, from}}), until: never}
+	fixed.expand(e.rule, first.second, true)
+	for fires, ok := fixed.next(max(first.second, -70*366*daySeconds)); ok && fires.at < tableEnd+daySeconds*366; fires, ok = fixed.next(fires.at) {
+		if len(list) > 4000 {
+			f.fault(node.begin, "changes the clock too often")
+			break
+		}
+		list = append(list, onset{fires.at, from, to})
+	}
+	return list
+}
+
+// offset reads +HHMM or +HHMMSS.
+func (f *icalFile) offset(node *icalNode, name string) (int64, bool) {
+	line, ok := node.line(name)
+	if !ok {
+		return 0, false
+	}
+	digits := strings.TrimLeft(line.value, "+-")
+	n, err := decimal(digits)
+	if err != nil || len(digits) != 4 && len(digits) != 6 || len(line.value) != len(digits)+1 {
+		f.fault(line, "is not an offset from UTC; write it like +0100")
+		return 0, false
+	}
+	if len(digits) == 4 {
+		n *= 100
+	}
+	seconds := int64(n/10000)*hourSeconds + int64(n/100%100)*minuteSeconds + int64(n%100)
+	if seconds >= daySeconds {
+		f.fault(line, "is more than a day from UTC; write it like +0100")
+		return 0, false
+	}
+	if line.value[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}

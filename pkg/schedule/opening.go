@@ -1,0 +1,144 @@
+package schedule
+
+import "sort"
+
+// windows is the source of the windows that a schedule opens. Each lasts for
+// an elapsed time, or up to a wall-clock time so much later.
+type windows struct {
+	opening *Schedule
+	length  int64
+	onWall  bool
+	weekly  bool      // the same every week, as long as the offset stays
+	runs    []daySpan // see dense
+	daily   bool      // a stride whose windows touch all day long
+}
+
+// daySpan is a run of openings in one day, from the first to the last.
+type daySpan struct{ first, last int }
+
+func newWindows(opening *Schedule, length int64, onWall bool) *windows {
+	w := &windows{opening: opening, length: length, onWall: onWall}
+	plain := opening.until == never && len(opening.skip.days)+len(opening.skip.walls)+len(opening.skip.instants) == 0
+	switch clock := opening.clock.(type) {
+	case *wallClock:
+		w.weekly = plain && clock.days.weekly()
+		if !onWall {
+			w.runs = dense(clock.times, length)
+		}
+	case *stride:
+		w.weekly = plain && clock.days.weekly() && weekSeconds%clock.step == 0
+		w.daily = plain && !onWall && clock.times.hours == everyHour && clock.step <= length &&
+			(clock.unit == hourSeconds || clock.times.minutes == everyMinute)
+	}
+	return w
+}
+
+// weekly tells whether the days are the same in every week.
+func (r *days) weekly() bool {
+	return (r.interval <= 1 || r.unit > perWeek) && r.unit <= perWeek && r.months == 0 &&
+		r.monthdays|r.fromEnd == 0 && r.numbered == [6]uint8{} && r.fromLast == [6]uint8{} && r.yearly == nil
+}
+
+// dense joins openings that come before the window of the last one has ended,
+// where there are many of them in a day, so that a window a minute is not
+// followed minute by minute.
+func dense(times daytimes, length int64) []daySpan {
+	if times.count() <= 24 {
+		return nil
+	}
+	var runs []daySpan
+	for at, ok := times.next(0); ok; at, ok = times.next(at + 1) {
+		if last := len(runs) - 1; last >= 0 && int64(at-runs[last].last) <= length {
+			runs[last].last = at
+		} else {
+			runs = append(runs, daySpan{at, at})
+		}
+		if at == 86399 {
+			break
+		}
+	}
+	return runs
+}
+
+func (w *windows) end(opened firing) int64 {
+	if w.onWall {
+		return w.opening.zone.instant(opened.wall + w.length)
+	}
+	return opened.at + w.length
+}
+
+func (w *windows) until(t int64) (int64, bool) {
+	opened, ok := w.opening.previous(t)
+	if !ok {
+		return 0, false
+	}
+	end := w.end(opened)
+	if end <= t {
+		return 0, false
+	}
+	switch {
+	case w.runs != nil:
+		end = max(end, w.runEnd(opened))
+	case w.daily:
+		end = max(end, w.dayEnd(opened))
+	}
+	return end, true
+}
+
+// dayEnd is the end of the last window that opens on the day of opened, if
+// clocks do not change before.
+func (w *windows) dayEnd(opened firing) int64 {
+	day, _ := splitLocal(opened.wall)
+	last, ok := w.opening.clock.previous(day*daySeconds + daySeconds - 1)
+	if last += opened.at - opened.wall; !ok || last >= w.opening.zone.at(opened.at).end {
+		return opened.at
+	}
+	return last + w.length
+}
+
+// runEnd is the end of the last window of the run that opened belongs to, if
+// clocks do not change before.
+func (w *windows) runEnd(opened firing) int64 {
+	_, second := splitLocal(opened.wall)
+	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
+	last := opened.at + int64(w.runs[i].last-second)
+	if opened.note == NoteGap || last >= w.opening.zone.at(opened.at).end || last > w.opening.until {
+		return opened.at
+	}
+	return last + w.length
+}
+
+func (w *windows) since(t int64) (int64, bool) {
+	var opened firing
+	var ok bool
+	if w.onWall {
+		opened, ok = w.opening.nextFromWall(w.opening.zone.firstWallAfter(t) - w.length)
+	} else {
+		opened, ok = w.opening.next(t - w.length)
+	}
+	return opened.at, ok && opened.at <= t && opened.at <= w.opening.until
+}
+
+func (w *windows) opens(t int64) (int64, bool) {
+	for {
+		opened, ok := w.opening.next(t)
+		if !ok || w.end(opened) > opened.at {
+			return opened.at, ok
+		}
+		t = opened.at // all of it fell into a gap
+	}
+}
+
+func (w *windows) closed(t int64) (int64, bool) {
+	if !w.onWall {
+		opened, ok := w.opening.previous(t - w.length)
+		return opened.at + w.length, ok
+	}
+	for until := w.opening.zone.firstWallAfter(t) - 1 - w.length; ; {
+		opened, ok := w.opening.previousFromWall(until)
+		if end := w.end(opened); !ok || end > opened.at {
+			return end, ok
+		}
+		until = opened.wall - 1
+	}
+}

@@ -1,0 +1,105 @@
+package schedule
+
+// setpos is the clock of a rule with BYSETPOS: of all times in a day, week,
+// month or year, it takes those at the positions, negative from the end.
+type setpos struct {
+	wall      wallClock
+	positions []int
+}
+
+// next goes from one period that has any day to the next.
+func (s *setpos) next(local int64) (int64, bool) {
+	day, _ := splitLocal(local)
+	for tries := s.periods(); tries >= 0; tries-- {
+		found, ok := s.wall.days.next(s.first(day))
+		if !ok {
+			return 0, false
+		}
+		if best := s.pick(found, func(at, best int64) bool { return at >= local && (best == never || at < best) }); best != never {
+			return best, true
+		}
+		day = max(s.last(found)+1, day)
+	}
+	return 0, false
+}
+
+// previous is next, backwards.
+func (s *setpos) previous(local int64) (int64, bool) {
+	day, _ := splitLocal(local)
+	for tries := s.periods(); tries >= 0; tries-- {
+		found, ok := s.wall.days.previous(s.last(day))
+		if !ok {
+			return 0, false
+		}
+		if best := s.pick(found, func(at, best int64) bool { return at <= local && (best == never || at > best) }); best != never {
+			return best, true
+		}
+		day = s.first(found) - 1
+	}
+	return 0, false
+}
+
+// pick is the time at one of the positions in the period of a day that is
+// better than all others, or never.
+func (s *setpos) pick(day int64, better func(at, best int64) bool) int64 {
+	var list [366]int64
+	n, last := 0, s.last(day)
+	for next, ok := s.wall.days.next(s.first(day)); ok && next <= last; next, ok = s.wall.days.next(next + 1) {
+		list[n] = next
+		n++
+	}
+	best, times := int64(never), s.wall.times.count()
+	for _, position := range s.positions {
+		i := position - 1
+		if position < 0 {
+			i = n*times + position
+		}
+		if i < 0 || i >= n*times {
+			continue
+		}
+		if at := list[i/times]*daySeconds + int64(s.wall.times.pick(i%times)); better(at, best) {
+			best = at
+		}
+	}
+	return best
+}
+
+// periods is how many there are before the calendar repeats.
+func (s *setpos) periods() int64 {
+	switch s.wall.days.unit {
+	case perYear:
+		return 400
+	case perMonth:
+		return cycleMonths
+	case perWeek:
+		return cycleDays / 7
+	}
+	return cycleDays
+}
+
+// first and last are the ends of the period that a day is in.
+func (s *setpos) first(day int64) int64 {
+	year, month, _ := civil(day)
+	switch s.wall.days.unit {
+	case perYear:
+		return dayOf(year, 1, 1)
+	case perMonth:
+		return dayOf(year, month, 1)
+	case perWeek:
+		return weekStarting(day, s.wall.days.wkst)*7 + int64(s.wall.days.wkst-4)
+	}
+	return day
+}
+
+func (s *setpos) last(day int64) int64 {
+	year, month, _ := civil(day)
+	switch s.wall.days.unit {
+	case perYear:
+		return dayOf(year, 12, 31)
+	case perMonth:
+		return dayOf(year, month, monthLength(year, month))
+	case perWeek:
+		return s.first(day) + 6
+	}
+	return day
+}

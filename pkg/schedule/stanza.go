@@ -1,0 +1,230 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Strategy is what a policy or a stanza says.
+type Strategy string
+
+// MaintenanceScheduled is for policies alone, ByPolicy and the Untils for
+// stanzas alone.
+const (
+	Permissive           Strategy = "Permissive"
+	Restrictive          Strategy = "Restrictive"
+	MaintenanceScheduled Strategy = "MaintenanceSchedule"
+	ByPolicy             Strategy = "ByPolicy"
+	PermissiveUntil      Strategy = "PermissiveUntil"
+	RestrictiveUntil     Strategy = "RestrictiveUntil"
+)
+
+// PolicySpec is when a policy permits change.
+type PolicySpec struct {
+	Strategy            Strategy             `json:"strategy,omitempty"`
+	MaintenanceSchedule *MaintenanceSchedule `json:"maintenanceSchedule,omitempty"`
+}
+
+// Policy is a PolicySpec that was understood, or one that is not ready. It is
+// immutable and safe for concurrent use.
+type Policy struct {
+	Name string
+	gate *Gate
+}
+
+// ParsePolicy reads a policy; name is what reasons call it. Permissive and
+// Restrictive ignore the maintenance schedule, so only its owner's lint looks at
+// it there (ParseMaintenanceSchedule).
+func ParsePolicy(name string, spec PolicySpec, calendars Calendars) (*Policy, error) {
+	about := "policy " + name + ": "
+	switch spec.Strategy {
+	case Permissive:
+		return newPolicy(name, &constant{permits: true, why: about + "Permissive"}), nil
+	case Restrictive:
+		return newPolicy(name, &constant{why: about + "Restrictive"}), nil
+	case MaintenanceScheduled:
+		timeline, err := parseTimeline(about, spec.MaintenanceSchedule, calendars)
+		if err != nil {
+			return nil, Under("maintenanceSchedule", err)
+		}
+		return newPolicy(name, timeline), nil
+	}
+	return nil, &FieldError{Field: "strategy", Value: string(spec.Strategy), Message: "write Permissive, Restrictive or MaintenanceSchedule"}
+}
+
+// PolicyNotReady stands for a policy that is missing, broken or not yet
+// evaluated; why says which.
+func PolicyNotReady(name, why string) *Policy {
+	return newPolicy(name, &unready{why: "policy " + name + ": not ready: " + why})
+}
+
+func newPolicy(name string, c course) *Policy {
+	return &Policy{Name: name, gate: &Gate{course: c}}
+}
+
+// Paused is the policy restrictive until an instant; nil is until it is resumed.
+func (p *Policy) Paused(until *time.Time) *Policy {
+	why := "policy " + p.Name + ": paused"
+	if until == nil {
+		return newPolicy(p.Name, &constant{why: why})
+	}
+	return newPolicy(p.Name, newPrefix(false, *until, p.gate.course, why+" until "+stampOf(*until)))
+}
+
+// Overridden is the policy with a stanza on it, which overrides the policy
+// itself. An Until gives way to the policy, or to those the stanza names.
+func (p *Policy) Overridden(by Stanza) *Policy {
+	if !by.set() {
+		return p
+	}
+	return newPolicy(p.Name, by.course("policy "+p.Name+": ", p.gate.course))
+}
+
+// Verdict is what the policy says at an instant.
+func (p *Policy) Verdict(now time.Time) Verdict { return p.gate.Verdict(now) }
+
+// At is the state of the policy at an instant; a policy that is not ready is
+// closed.
+func (p *Policy) At(t time.Time) State { return stateOf(p.gate.course, t) }
+
+// Ready tells whether the policy can be relied on at an instant.
+func (p *Policy) Ready(now time.Time) bool { return p.gate.course.ready(now.Unix()) }
+
+// Stanza is what the annotations of an object say: the strategy, the policies
+// that change-policy names, and the instant of the Until. A policy that is
+// named and not there is to be PolicyNotReady.
+type Stanza struct {
+	Strategy Strategy
+	Policies []*Policy
+	Until    *time.Time
+}
+
+// ParseStrategy reads the change-strategy of a stanza; empty means none.
+func ParseStrategy(text string) (Strategy, error) {
+	switch s := Strategy(text); s {
+	case "", ByPolicy, Permissive, Restrictive, PermissiveUntil, RestrictiveUntil:
+		return s, nil
+	}
+	return "", &FieldError{Field: "change-strategy", Value: text, Message: "write ByPolicy, Permissive, Restrictive, PermissiveUntil or RestrictiveUntil"}
+}
+
+// set tells whether the stanza says anything. Policies that are named without a
+// strategy are meant to be asked.
+func (s Stanza) set() bool { return s.Strategy != "" || len(s.Policies) > 0 }
+
+// course is the stanza over time; policy is what it gives way to unless it
+// names policies itself, and may be nil.
+func (s Stanza) course(about string, policy course) course {
+	if len(s.Policies) > 0 {
+		policy = coursesOf(s.Policies)
+	}
+	switch s.Strategy {
+	case "", ByPolicy:
+		if policy == nil {
+			return &unready{why: about + "not ready: ByPolicy names no policy"}
+		}
+		return policy
+	case Permissive, Restrictive:
+		return &constant{permits: s.Strategy == Permissive, why: about + string(s.Strategy)}
+	case PermissiveUntil, RestrictiveUntil:
+		if s.Until == nil {
+			return &unready{why: about + "not ready: " + string(s.Strategy) + " without its instant"}
+		}
+		permits := s.Strategy == PermissiveUntil
+		why := about + string(s.Strategy) + " " + stampOf(*s.Until)
+		if policy == nil {
+			policy = &constant{permits: !permits, why: why + " is over"}
+		}
+		return newPrefix(permits, *s.Until, policy, why)
+	}
+	return &unready{why: fmt.Sprintf("%snot ready: strategy %q is not known", about, s.Strategy)}
+}
+
+func coursesOf(policies []*Policy) course {
+	list := make([]course, len(policies))
+	for i, p := range policies {
+		if p == nil {
+			list[i] = &unready{why: "not ready: a policy is missing"}
+			continue
+		}
+		list[i] = p.gate.course
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return every(list)
+}
+
+func stampOf(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
+}
+
+// GateSpec is all that decides whether change of one object is permitted.
+type GateSpec struct {
+	Own       Stanza    // the object's own
+	Namespace Stanza    // that of its namespace
+	Policies  []*Policy // spec.policies of a plan; all must permit
+	Bypass    *time.Time
+}
+
+// Gate is a GateSpec over time. It is safe for concurrent use.
+type Gate struct {
+	course course
+	memo   memo
+}
+
+// NewGate combines the stanzas. The object's own comes first, then the policies
+// of its spec, then its namespace; but a namespace's Restrictive or
+// RestrictiveUntil binds everything below, and only a bypass passes it.
+func NewGate(spec GateSpec) *Gate {
+	var namespace, policies course
+	if spec.Namespace.set() {
+		namespace = spec.Namespace.course("namespace: ", nil)
+	}
+	if len(spec.Policies) > 0 {
+		policies = coursesOf(spec.Policies)
+	}
+	fallback := policies
+	if fallback == nil {
+		fallback = namespace
+	}
+	var c course
+	switch {
+	case spec.Own.set():
+		c = spec.Own.course("", fallback)
+	case fallback != nil:
+		c = fallback
+	default:
+		c = &constant{permits: true, why: "no strategy is set"}
+	}
+	c = spec.Namespace.bind(c, namespace)
+	if spec.Bypass != nil {
+		c = newPrefix(true, *spec.Bypass, c, "bypass until "+stampOf(*spec.Bypass))
+	}
+	return &Gate{course: c}
+}
+
+// bind puts a restrictive namespace above what was decided below it.
+func (s Stanza) bind(below, own course) course {
+	switch {
+	case s.Strategy == Restrictive, s.Strategy == RestrictiveUntil && s.Until == nil:
+		return own
+	case s.Strategy == RestrictiveUntil:
+		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until))
+	}
+	return below
+}
+
+// Reasons joins what several verdicts say, without repetition.
+func Reasons(verdicts ...Verdict) string {
+	var list []string
+	seen := map[string]bool{}
+	for _, v := range verdicts {
+		if v.Reason != "" && !seen[v.Reason] {
+			list = append(list, v.Reason)
+			seen[v.Reason] = true
+		}
+	}
+	return strings.Join(list, "; ")
+}

@@ -1,0 +1,305 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+)
+
+// MaintenanceSchedule says when a policy is permissive: in the windows of
+// Permit and Windows, less what Exclude takes out. With neither Permit nor
+// Windows it is always but for Exclude, and without that never.
+type MaintenanceSchedule struct {
+	Timezone string      `json:"timezone,omitempty"` // IANA, default UTC
+	Permit   *Permit     `json:"permit,omitempty"`
+	Windows  []Window    `json:"windows,omitempty"`
+	Exclude  []Exclusion `json:"exclude,omitempty"`
+}
+
+// Calendars finds a Calendar document; namespace is empty for the policy's own.
+type Calendars func(namespace, name string) (*Calendar, bool)
+
+// ErrCalendarMissing is the Cause of a FieldError that names a Calendar which is
+// not there.
+var ErrCalendarMissing = errors.New("calendar not found")
+
+// Timeline is permissive (open) or restrictive at every instant. It is
+// immutable and safe for concurrent use.
+type Timeline struct {
+	zone    *zone
+	always  bool // permissive but for what is excluded
+	permit  union
+	exclude exclusions
+
+	inside, outside string // reasons
+	memo            memo
+}
+
+// ParseMaintenanceSchedule reads a stanza; nil is restrictive for ever. The
+// error joins one *FieldError for every fault, with its path below the stanza.
+func ParseMaintenanceSchedule(spec *MaintenanceSchedule, calendars Calendars) (*Timeline, error) {
+	return parseTimeline("", spec, calendars)
+}
+
+// parseTimeline puts about before every reason, so that none is put together
+// when it is asked for.
+func parseTimeline(about string, spec *MaintenanceSchedule, calendars Calendars) (*Timeline, error) {
+	timeline := &Timeline{zone: mustUTC(), inside: about + "in a window", outside: about + "outside of the windows"}
+	if spec == nil {
+		timeline.outside = about + "no maintenance schedule"
+		return timeline, nil
+	}
+	var all faults
+	z, err := loadZone(spec.Timezone)
+	all.join("", err)
+	if err == nil {
+		timeline.zone = z
+	}
+	all.join("", timeline.readPermit(about, spec))
+	all.join("", timeline.readExclude(about, spec.Exclude, calendars))
+	if err := all.err(); err != nil {
+		return nil, err
+	}
+	return timeline, nil
+}
+
+func (tl *Timeline) readPermit(about string, spec *MaintenanceSchedule) error {
+	var all faults
+	var open []source
+	if spec.Windows != nil && len(spec.Windows) == 0 {
+		all.add("windows", "", "is an empty list; write a window, or leave the field out")
+	}
+	switch {
+	case spec.Permit != nil && *spec.Permit == Permit{}:
+		tl.always, tl.inside = true, about+"always permitted"
+	case spec.Permit != nil:
+		s, always, err := spec.Permit.source(tl.zone)
+		all.join("permit", err)
+		tl.always = tl.always || always
+		if s != nil {
+			open = append(open, s)
+		}
+	case len(spec.Windows) == 0 && len(spec.Exclude) > 0:
+		tl.always, tl.inside = true, about+"not excluded"
+	case len(spec.Windows) == 0:
+		tl.outside = about + "no windows"
+	}
+	more, always, err := readWindows(spec.Windows, tl.zone)
+	all.join("", err)
+	tl.always = tl.always || always
+	tl.permit = newUnion(append(open, more...)...)
+	return all.err()
+}
+
+func (tl *Timeline) readExclude(about string, list []Exclusion, calendars Calendars) error {
+	var all faults
+	for i, exclusion := range list {
+		path := fmt.Sprintf("exclude[%d]", i)
+		if exclusion.Calendar == nil {
+			e, err := exclusion.event()
+			all.join(path, err)
+			if err == nil {
+				tl.exclude.add(&e, tl.zone, about, "")
+			}
+			continue
+		}
+		calendar, err := exclusion.find(calendars)
+		all.join(path, err)
+		if calendar != nil {
+			for j := range calendar.events {
+				tl.exclude.add(&calendar.events[j], tl.zone, about, exclusion.calendarReason())
+			}
+		}
+	}
+	tl.exclude.seal()
+	return all.err()
+}
+
+func (e Exclusion) calendarReason() string {
+	if e.Reason != "" {
+		return e.Reason
+	}
+	return "calendar " + e.Calendar.Name
+}
+
+func (e Exclusion) find(calendars Calendars) (*Calendar, error) {
+	if e.FromDate != "" || e.UntilDate != "" {
+		return nil, &FieldError{Field: "calendar", Value: e.Calendar.Name, Message: "stands beside fromDate or untilDate; write two exclusions"}
+	}
+	if e.Calendar.Name == "" {
+		return nil, &FieldError{Field: "calendar.name", Message: "is missing; write the name of a Calendar document"}
+	}
+	if calendars != nil {
+		if calendar, ok := calendars(e.Calendar.Namespace, e.Calendar.Name); ok && calendar != nil {
+			return calendar, nil
+		}
+	}
+	name := strings.TrimPrefix(e.Calendar.Namespace+"/"+e.Calendar.Name, "/")
+	return nil, &FieldError{Field: "calendar", Value: name, Message: "there is no such Calendar document", Cause: ErrCalendarMissing}
+}
+
+// State is what a timeline is at an instant. Since and Until are the changes
+// around it; they are absent if it always was so, or never changes.
+type State struct {
+	Open               bool
+	Since, Until       time.Time
+	HasSince, HasUntil bool
+	Reason             string
+}
+
+// At is the state at an instant.
+func (tl *Timeline) At(t time.Time) State { return stateOf(tl, t) }
+
+// Next is the first change strictly after an instant, and whether the timeline
+// is open from there on; false when it never changes.
+func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
+	change := tl.change(after.Unix())
+	if change == never {
+		return time.Time{}, false, false
+	}
+	return time.Unix(change, 0).UTC(), tl.open(change), true
+}
+
+// Interval is a merged stretch in which a timeline is open. Start is nil where
+// it always was, End where it does not close. Note says what people should
+// know: that clocks change inside, or what cuts it short.
+type Interval struct {
+	Start, End *time.Time
+	Note       string
+}
+
+// Intervals are the open stretches from an instant on, in order; one that is
+// open at the instant comes first, with its true start.
+func (tl *Timeline) Intervals(from time.Time) iter.Seq[Interval] {
+	return func(yield func(Interval) bool) {
+		t := from.Unix()
+		if !tl.open(t) {
+			t = tl.change(t)
+		}
+		for t != never {
+			start, end := tl.since(t), tl.change(t)
+			if !yield(Interval{Start: instantOf(start), End: instantOf(end), Note: tl.note(start, end)}) || end == never {
+				return
+			}
+			t = tl.change(end)
+		}
+	}
+}
+
+func (tl *Timeline) note(start, end int64) string {
+	if start == beginning || end == never {
+		return ""
+	}
+	var notes []string
+	if tl.zone.at(start).offset != tl.zone.at(end-1).offset {
+		notes = append(notes, "clock change")
+	}
+	before, after := tl.exclude.reason(start-1), tl.exclude.reason(end)
+	if before != "" {
+		notes = append(notes, before)
+	}
+	if after != "" && after != before {
+		notes = append(notes, after)
+	}
+	return strings.Join(notes, "; ")
+}
+
+// instantOf is a time, or nothing where a stretch has no bound.
+func instantOf(second int64) *time.Time {
+	if second == beginning || second == never {
+		return nil
+	}
+	at := time.Unix(second, 0).UTC()
+	return &at
+}
+
+func (tl *Timeline) permits(t int64) bool { return tl.always || tl.permit.contains(t) }
+
+func (tl *Timeline) open(t int64) bool {
+	return tl.permits(t) && !tl.exclude.union.contains(t)
+}
+
+func (tl *Timeline) ready(int64) bool { return true }
+
+func (tl *Timeline) reason(t int64) string {
+	if why := tl.exclude.reason(t); why != "" {
+		return why
+	}
+	if tl.permits(t) {
+		return tl.inside
+	}
+	return tl.outside
+}
+
+// change is the first instant after t at which the timeline is not as it is at
+// t, or never.
+func (tl *Timeline) change(t int64) int64 { return tl.stretch(t).end }
+
+// since is the instant from which on the timeline has been as it is at t, or
+// the beginning.
+func (tl *Timeline) since(t int64) int64 { return tl.stretch(t).start }
+
+// stretch remembers the last permissive and the last restrictive stretch, so
+// that those who share a policy do not work them out one by one.
+func (tl *Timeline) stretch(t int64) *stretch {
+	if known := tl.memo.find(t); known != nil {
+		return known
+	}
+	return tl.memo.keep(&stretch{span: span{tl.lookBack(t), tl.lookAhead(t)}, open: tl.open(t)})
+}
+
+func (tl *Timeline) lookAhead(t int64) int64 {
+	if tl.open(t) {
+		return tl.permitUntil(t, tl.exclude.union.opens(t))
+	}
+	for horizon := t + cycleSeconds; t <= horizon; {
+		switch {
+		case tl.exclude.union.contains(t):
+			t = tl.exclude.union.until(t, never)
+		case tl.always:
+			return t // not reached: what is always permitted is closed only by exclusions
+		default:
+			t = tl.permit.opens(t)
+		}
+		if t == never || tl.open(t) {
+			return t
+		}
+	}
+	return never
+}
+
+func (tl *Timeline) permitUntil(t, limit int64) int64 {
+	if tl.always {
+		return limit
+	}
+	return tl.permit.until(t, limit)
+}
+
+func (tl *Timeline) lookBack(t int64) int64 {
+	if tl.open(t) {
+		return max(tl.permitSince(t), tl.exclude.union.closed(t))
+	}
+	for horizon := t - cycleSeconds; t >= horizon; {
+		start := int64(beginning)
+		switch {
+		case tl.exclude.union.contains(t):
+			start = tl.exclude.union.since(t)
+		case !tl.always:
+			start = tl.permit.closed(t)
+		}
+		if start == beginning || tl.open(start-1) {
+			return start
+		}
+		t = start - 1
+	}
+	return beginning
+}
+
+func (tl *Timeline) permitSince(t int64) int64 {
+	if tl.always {
+		return beginning
+	}
+	return tl.permit.since(t)
+}

@@ -1,0 +1,115 @@
+package schedule
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Verdict answers whether change is permitted at an instant.
+//
+// Since is nil if it always was so, Until if it never changes; Next is there
+// whenever Until is. The two numbers are those of the change_management
+// metrics: −2 not ready, −1 for ever, else seconds, rounded up.
+type Verdict struct {
+	Permitted           bool       `json:"permitted"`
+	Ready               bool       `json:"-"`
+	Reason              string     `json:"reason"`
+	Since               *time.Time `json:"since,omitempty"`
+	Until               *time.Time `json:"until,omitempty"`
+	Next                *Following `json:"next,omitempty"`
+	NextChangeETA       int64      `json:"nextChangeETA"`       // 0 permitted now, >0 seconds until permitted, −1 restricted for ever
+	PermissiveRemaining int64      `json:"permissiveRemaining"` // 0 restricted now, >0 seconds left, −1 permitted for ever
+}
+
+// Following is the stretch after the present one. End is nil where it has none.
+type Following struct {
+	Permitted bool       `json:"permitted"`
+	Start     time.Time  `json:"start"`
+	End       *time.Time `json:"end,omitempty"`
+}
+
+// Values of the two numbers that are no seconds.
+const (
+	NotReady = -2
+	ForEver  = -1
+)
+
+// Verdict is what the gate says at an instant. The pointers in it are shared
+// with other verdicts and must not be written through.
+func (g *Gate) Verdict(now time.Time) Verdict {
+	t := now.Unix()
+	if !g.course.ready(t) {
+		return Verdict{Reason: g.course.reason(t), NextChangeETA: NotReady, PermissiveRemaining: NotReady}
+	}
+	present := g.present(t)
+	verdict := Verdict{
+		Permitted: present.open, Ready: true, Reason: g.course.reason(t),
+		Since: present.since, Until: present.until, Next: present.next,
+	}
+	left := int64(ForEver)
+	if present.until != nil {
+		left = secondsUntil(now, *present.until)
+	}
+	if verdict.Permitted {
+		verdict.PermissiveRemaining = left
+	} else {
+		verdict.NextChangeETA = left
+	}
+	return verdict
+}
+
+// At is the state of the gate at an instant; one that is not ready is closed.
+func (g *Gate) At(t time.Time) State { return stateOf(g.course, t) }
+
+// secondsUntil rounds up, so that whoever waits so long does not come early:
+// changes come on whole seconds, so leaving off the fraction of now does it.
+func secondsUntil(now, then time.Time) int64 {
+	return then.Unix() - now.Unix()
+}
+
+// stretch is a time without change, with what a verdict says of it.
+type stretch struct {
+	span
+	open         bool
+	since, until *time.Time
+	next         *Following
+}
+
+// memo keeps the open and the closed stretch that were asked for last. Nothing
+// but speed depends on it: a course has the same stretches whenever it is asked.
+type memo struct{ open, closed atomic.Pointer[stretch] }
+
+func (m *memo) find(t int64) *stretch {
+	if last := m.open.Load(); last != nil && last.start <= t && t < last.end {
+		return last
+	}
+	if last := m.closed.Load(); last != nil && last.start <= t && t < last.end {
+		return last
+	}
+	return nil
+}
+
+func (m *memo) keep(found *stretch) *stretch {
+	if found.open {
+		m.open.Store(found)
+	} else {
+		m.closed.Store(found)
+	}
+	return found
+}
+
+func (g *Gate) present(t int64) *stretch {
+	if known := g.memo.find(t); known != nil {
+		return known
+	}
+	return g.memo.keep(stretchOf(g.course, t))
+}
+
+func stretchOf(c course, t int64) *stretch {
+	s := &stretch{span: span{c.since(t), c.change(t)}, open: c.open(t)}
+	s.since, s.until = instantOf(s.start), instantOf(s.end)
+	if s.until != nil {
+		s.next = &Following{Permitted: !s.open, Start: *s.until, End: instantOf(c.change(s.end))}
+	}
+	return s
+}

@@ -1,0 +1,259 @@
+// Package harness puts kubectl maint on a cluster the way an admin would (the
+// manifests, the agent's own ServiceAccount, never an admin's rights) and
+// watches what comes of it. Tests, the demo and the benchmarks share it.
+package harness
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// Root is the folder of the repository that the working directory lies in.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("no go.mod above the working directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Build compiles the two commands into a folder, with the race detector where
+// asked, and returns their paths.
+func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
+	root, err := Root()
+	if err != nil {
+		return "", "", err
+	}
+	agent, plugin = filepath.Join(dir, "agent"), filepath.Join(dir, "kubectl-maint")
+	for path, pkg := range map[string]string{agent: "./cmd/agent"} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return "", "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+		}
+	}
+	return agent, plugin, nil
+}
+
+// Install applies the agent's manifests but for its Deployment: the agent runs
+// as a process beside the cluster, with the same ServiceAccount. Outside
+// requests to loopback are allowed, since the receivers listen there.
+func Install(ctx context.Context, admin *rest.Config) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "manifests", "agent.yaml"))
+	if err != nil {
+		return err
+	}
+	skip := func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Deployment" || u.GetKind() == "ConfigMap" && u.GetName() == annotations.AgentConfigName
+	}
+	if err := Apply(ctx, admin, "", text, skip); err != nil {
+		return err
+	}
+	return Configure(ctx, admin, `{outbound: {allow: ["127.0.0.1/32"]}}`)
+}
+
+// Configure writes the agent's configuration; spec is YAML on one line.
+func Configure(ctx context.Context, admin *rest.Config, spec string) error {
+	text := fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, labels: {%s: %s}}, data: {%s: %q}}`,
+		annotations.AgentConfigName, annotations.DefaultNamespace, annotations.LabelKind, annotations.KindAgentConfig, annotations.DataConfig,
+		"apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: "+spec+"\n")
+	return Apply(ctx, admin, "", []byte(text), nil)
+}
+
+// Apply server-side applies a multi-document manifest. Objects without a
+// namespace go to the given one; skip leaves objects out.
+func Apply(ctx context.Context, config *rest.Config, namespace string, text []byte, skip func(*unstructured.Unstructured) bool) error {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read manifest: %w", err)
+		}
+		if len(u.Object) == 0 || skip != nil && skip(u) {
+			continue
+		}
+		if err := applyOne(ctx, dyn, mapper, namespace, u); err != nil {
+			return err
+		}
+	}
+}
+
+func applyOne(ctx context.Context, dyn dynamic.Interface, mapper meta.RESTMapper, namespace string, u *unstructured.Unstructured) error {
+	gvk := u.GroupVersionKind()
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", gvk.Kind, u.GetName(), err)
+	}
+	b, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	var to dynamic.ResourceInterface = dyn.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if u.GetNamespace() != "" {
+			namespace = u.GetNamespace()
+		}
+		to = dyn.Resource(mapping.Resource).Namespace(namespace)
+	}
+	force := true
+	if _, err := to.Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force}); err != nil {
+		return fmt.Errorf("apply %s %s: %w", gvk.Kind, u.GetName(), err)
+	}
+	return nil
+}
+
+// Runner creates the ServiceAccount maint-runner in a namespace, with the rules.
+func Runner(ctx context.Context, admin kubernetes.Interface, namespace string, rules ...rbacv1.PolicyRule) error {
+	const name = "maint-runner"
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+	if _, err := admin.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+	}
+	_, err := admin.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{})
+	return err
+}
+
+// Process is an agent at work.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	log  *lockedBuffer
+	err  error
+}
+
+// StartAgent starts an agent as a process of its own.
+func StartAgent(binary, kubeconfig string, args ...string) (*Process, error) {
+	args = append([]string{"--kubeconfig", kubeconfig, "--metrics-address", "127.0.0.1:0", "--log-format", "text"}, args...)
+	p := &Process{cmd: exec.Command(binary, args...), done: make(chan struct{}), log: &lockedBuffer{}}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	dieWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the agent: %w", err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// PID is the process's.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends the agent at once, as a lost machine would.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Stop asks the agent to end and waits until it has, at most 20 seconds.
+func (p *Process) Stop() error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(20 * time.Second):
+		p.Kill()
+		return errors.New("the agent did not end within 20 s of SIGTERM")
+	}
+}
+
+// Freeze stops the process where it is; Thaw lets it go on.
+func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Ended is closed when the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
+// Log is all that the agent has said.
+func (p *Process) Log() string { return p.log.String() }
+
+// Address is where the agent serves metrics and health, once it says so.
+func (p *Process) Address() string {
+	for _, line := range strings.Split(p.Log(), "\n") {
+		if _, rest, found := strings.Cut(line, "address="); found {
+			return strings.Fields(rest)[0]
+		}
+	}
+	return ""
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write is io.Writer's.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String is all that was written.
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

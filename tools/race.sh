@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs the tests of the packages that have goroutines under the race detector.
+# The detector needs cgo, cgo needs a C compiler, and Go itself does not: where
+# there is none this says so, and fails only in CI.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+cc=$(go env CC)
+if ! printf '#include <pthread.h>\n#include <stdlib.h>\nint main(void) { return 0; }\n' |
+	"${cc%% *}" -x c - -o /dev/null 2>/dev/null; then
+	echo "############################################################" >&2
+	echo "# NO RACE DETECTOR: '$cc' cannot compile C here.            " >&2
+	echo "# Races in pkg/agent and pkg/executors were NOT looked for. " >&2
+	echo "# Install gcc and the C library's headers, e.g. apt-get     " >&2
+	echo "# install gcc libc6-dev, and run 'make race'.               " >&2
+	echo "############################################################" >&2
+	if [[ ${CI:-} == true ]]; then exit 1; fi
+	exit 0
+fi
+
+packages=$(go list ./pkg/... | grep -E '/pkg/(agent|executors)(/|$)' || true)
+if [[ -z $packages ]]; then
+	echo "race: no package under pkg/agent or pkg/executors" >&2
+	exit 1
+fi
+# shellcheck disable=SC2086 # one word per package
+CGO_ENABLED=1 go test -race $packages
