@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -104,6 +105,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
+	klog.SetSlogLogger(log) // what the libraries say goes the same way
 	steps := builtin.Executors()
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(),

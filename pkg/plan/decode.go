@@ -107,7 +107,7 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	if d.templates && out.Kind() != reflect.String && out.Kind() != reflect.Interface && isTemplate(n) {
 		return
 	}
-	if u, ok := out.Addr().Interface().(encoding.TextUnmarshaler); ok {
+	if u, ok := out.Addr().Interface().(encoding.TextUnmarshaler); ok && !hasLongForm(n, out) {
 		d.text(n, path, u)
 		return
 	}
@@ -123,6 +123,11 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	default:
 		d.scalar(n, path, out)
 	}
+}
+
+// hasLongForm says whether an object stands where a type reads a string too.
+func hasLongForm(n *yaml.Node, out reflect.Value) bool {
+	return n.Kind == yaml.MappingNode && out.Kind() == reflect.Struct && len(fieldsOf(out.Type())) > 0
 }
 
 func (d *decoder) text(n *yaml.Node, path string, u encoding.TextUnmarshaler) {

@@ -56,6 +56,9 @@ func fail(rec *Record, step Step, rep Report, now time.Time) {
 		rec.Phase, rec.FinishedAt, rec.NotBefore = StepFailed, at(now), nil
 		return
 	}
+	if !restores(step) {
+		rec.Before = nil // what was recorded belonged to the failed attempt alone
+	}
 	next := now.Add(Backoff(*step.Retry, rec.Attempt))
 	rec.Attempt++
 	rec.NotBefore, rec.AttemptAt = at(next), at(next)

@@ -177,7 +177,7 @@ func (e every) since(t int64) int64 {
 		}
 		return last
 	}
-	for horizon := t - cycleSeconds; t >= horizon; {
+	for horizon := longAgo(t); t >= horizon; {
 		first := e.lastClosing(t)
 		if first == beginning || e.open(first-1) {
 			return first

@@ -216,7 +216,7 @@ func parts(r *rand.Rand, location *time.Location) [][2]int64 {
 
 func TestSlotsAgreeWithAClockThatIsWatchedMinuteByMinute(t *testing.T) {
 	everyZone(t, 2026, func(t *testing.T, name string, r *rand.Rand, list []walked) (checked int) {
-		for range oracleDraws() {
+		for range draws(2, 6) {
 			for _, d := range []drawn{drawCron(r), drawRRule(r)} {
 				d.spec.Timezone = name
 				s, err := schedule.Parse(d.spec)
@@ -258,11 +258,12 @@ func everyZone(t *testing.T, seed uint64, test func(t *testing.T, zone string, r
 	}
 }
 
-func oracleDraws() int {
+// draws is how often to draw by default, and with MAINT_ORACLE=full.
+func draws(some, many int) int {
 	if os.Getenv("MAINT_ORACLE") == "full" {
-		return 5
+		return many
 	}
-	return 2
+	return some
 }
 
 func slotsOf(s *schedule.Schedule, from, to int64) []int64 {
@@ -364,7 +365,7 @@ func changes(over walked, from int64, list []drawnWindow, excluded [][2]int64) [
 
 func TestWindowsAgreeWithAClockThatIsWatchedMinuteByMinute(t *testing.T) {
 	everyZone(t, 40, func(t *testing.T, name string, r *rand.Rand, list []walked) (checked int) {
-		for range oracleDraws() {
+		for range draws(2, 6) {
 			spec := schedule.MaintenanceSchedule{Timezone: name}
 			var windows []drawnWindow
 			for range 1 + r.IntN(3) {

@@ -281,7 +281,7 @@ func (tl *Timeline) lookBack(t int64) int64 {
 	if tl.open(t) {
 		return max(tl.permitSince(t), tl.exclude.union.closed(t))
 	}
-	for horizon := t - cycleSeconds; t >= horizon; {
+	for horizon := longAgo(t); t >= horizon; {
 		start := int64(beginning)
 		switch {
 		case tl.exclude.union.contains(t):

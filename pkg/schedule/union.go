@@ -174,7 +174,7 @@ func (u *union) othersUntil(t int64) int64 {
 // since is the start of the merged span that contains t, or the beginning; one
 // second after t when none does.
 func (u *union) since(t int64) int64 {
-	horizon, calm := t-cycleSeconds, u.calm(t)
+	horizon, calm := longAgo(t), u.calm(t)
 	for quiet := t; t >= horizon; {
 		if start := u.weeklySince(t); start <= t {
 			t = start - 1
@@ -196,6 +196,15 @@ func (u *union) since(t int64) int64 {
 		}
 	}
 	return beginning
+}
+
+// longAgo is as far as the past is looked at: what has been so since before
+// 1970, from where everything is counted, always was so.
+func longAgo(t int64) int64 {
+	if t > 0 {
+		return max(0, t-cycleSeconds)
+	}
+	return t - cycleSeconds
 }
 
 func (u *union) weeklySince(t int64) int64 {

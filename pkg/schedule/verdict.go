@@ -80,6 +80,9 @@ type stretch struct {
 type memo struct{ open, closed atomic.Pointer[stretch] }
 
 func (m *memo) find(t int64) *stretch {
+	if t < 0 {
+		return nil // see longAgo
+	}
 	if last := m.open.Load(); last != nil && last.start <= t && t < last.end {
 		return last
 	}

@@ -167,8 +167,8 @@ func TestScaleConforms(t *testing.T) {
 func TestWaitConforms(t *testing.T) {
 	h := newHouse(t)
 	for name, c := range map[string]struct{ property, status string }{
-		"for a condition":    {"condition: Ready", `{status: {conditions: [{type: Ready, status: "True"}]}}`},
-		"for an expression":  {"until: object.status.done == true", `{status: {done: true}}`},
+		"for a condition":     {"condition: Ready", `{status: {conditions: [{type: Ready, status: "True"}]}}`},
+		"for an expression":   {"until: object.status.done == true", `{status: {done: true}}`},
 		"over a whole object": {"until: object.status.done && object.spec.size == 1", `{status: {done: true}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -354,3 +354,15 @@ func TestAnAgentThatMayNotActAsTheAccountSaysSo(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestAStopWithoutTheRightSaysWhich(t *testing.T) {
+	h := newHouse(t)
+	call := h.as(t, h.call(&plan.JobProperties{Image: "example.org/a:1"}), rights("batch", "jobs", "get", "list", "watch", "create"))
+	if out := pass(t, "job", &call); out.State != executors.NotYet {
+		t.Fatalf("%+v", out)
+	}
+	err := executor(t, "job").(executors.Stopper).Stop(t.Context(), call)
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "delete jobs.batch") {
+		t.Errorf("stop says %v", err)
+	}
+}

@@ -128,11 +128,17 @@ func TestHowAnswersAreJudged(t *testing.T) {
 
 func TestSecretsAreShownNowhere(t *testing.T) {
 	echo := map[string]func(string) string{
-		"as text":               func(s string) string { return "you sent " + s },
-		"as JSON":               func(s string) string { b, _ := json.Marshal(map[string]any{"sent": s, s: 1}); return string(b) },
-		"as JSON in JSON":       func(s string) string { b, _ := json.Marshal(s); b, _ = json.Marshal(map[string]any{"raw": string(b)}); return string(b) },
-		"without the scheme":    func(s string) string { return strings.TrimPrefix(s, "Bearer ") },
-		"in base64":             func(s string) string { return base64.StdEncoding.EncodeToString([]byte(strings.TrimPrefix(s, "Bearer "))) },
+		"as text": func(s string) string { return "you sent " + s },
+		"as JSON": func(s string) string { b, _ := json.Marshal(map[string]any{"sent": s, s: 1}); return string(b) },
+		"as JSON in JSON": func(s string) string {
+			b, _ := json.Marshal(s)
+			b, _ = json.Marshal(map[string]any{"raw": string(b)})
+			return string(b)
+		},
+		"without the scheme": func(s string) string { return strings.TrimPrefix(s, "Bearer ") },
+		"in base64": func(s string) string {
+			return base64.StdEncoding.EncodeToString([]byte(strings.TrimPrefix(s, "Bearer ")))
+		},
 		"at the edge of a cut":  func(s string) string { return strings.Repeat("x", plan.MaxStepOutput-len(s)/2) + s },
 		"at the edge of a read": func(s string) string { return strings.Repeat("x", MaxBody-len(s)/2) + s },
 	}

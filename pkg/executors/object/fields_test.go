@@ -151,14 +151,14 @@ func TestAMergePatchLeadsFromOneMapToAnother(t *testing.T) {
 
 func TestWhichJSONPatchesCountTwice(t *testing.T) {
 	for patch, want := range map[string]bool{
-		`[{op: replace, path: /spec/replicas, value: 1}]`:                            false,
-		`[{op: replace, path: /spec/containers/0/image, value: b}]`:                  false,
-		`[{op: add, path: /metadata/labels/a, value: b}]`:                            false,
-		`[{op: add, path: /spec/list/-, value: b}]`:                                  true,
-		`[{op: add, path: /spec/list/0, value: b}]`:                                  true,
-		`[{op: remove, path: /spec/paused}]`:                                         true,
+		`[{op: replace, path: /spec/replicas, value: 1}]`:                               false,
+		`[{op: replace, path: /spec/containers/0/image, value: b}]`:                     false,
+		`[{op: add, path: /metadata/labels/a, value: b}]`:                               false,
+		`[{op: add, path: /spec/list/-, value: b}]`:                                     true,
+		`[{op: add, path: /spec/list/0, value: b}]`:                                     true,
+		`[{op: remove, path: /spec/paused}]`:                                            true,
 		`[{op: test, path: /spec/a, value: 1}, {op: replace, path: /spec/a, value: 2}]`: true,
-		`[{op: move, from: /spec/a, path: /spec/b}]`:                                 true,
+		`[{op: move, from: /spec/a, path: /spec/b}]`:                                    true,
 	} {
 		if got := countsTwice(parse(t, "{p: "+patch+"}")["p"]); got != want {
 			t.Errorf("%s counts twice: %t, want %t", patch, got, want)
@@ -177,8 +177,10 @@ func TestWhatASecretHoldsIsNeverShown(t *testing.T) {
 		changes []change
 		want    bool
 	}{
-		{"data of a Secret", secret, data, true}, {"a label of a Secret", secret, label, false},
-		{"kubectl's copy of a Secret", secret, copied, true}, {"data of something else", app, data, false},
+		{"data of a Secret", secret, data, true},
+		{"a label of a Secret", secret, label, false},
+		{"kubectl's copy of a Secret", secret, copied, true},
+		{"data of something else", app, data, false},
 	} {
 		if got := holdsSecrets(c.kind, c.changes); got != c.want {
 			t.Errorf("%s: %t, want %t", c.what, got, c.want)

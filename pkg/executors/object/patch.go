@@ -76,8 +76,10 @@ func (w write) compared(ctx context.Context, call executors.Call) executors.Outc
 	if apierrors.IsUnsupportedMediaType(err) {
 		return executors.Refuse(executors.ReasonInvalid, "%s: its kind has no strategic merge patch, as all custom resources; write patchType: merge or json", w.object)
 	}
-	if why := w.failingOperation(); why != "" && apierrors.IsInvalid(err) {
-		return executors.Refuse(executors.ReasonInvalid, "%s: %s", w.object, why)
+	if apierrors.IsInvalid(err) {
+		if why := w.failingOperation(); why != "" {
+			return executors.Refuse(executors.ReasonInvalid, "%s: %s", w.object, why)
+		}
 	}
 	if err != nil {
 		return api.Outcome(ctx, call, err)

@@ -199,4 +199,3 @@ func stepName(call executors.Call) string { return call.Path[strings.LastIndex(c
 func identity(call executors.Call) string {
 	return fmt.Sprintf("%s/%s#%d", call.Run, call.Path, call.Attempt)
 }
-

@@ -1,0 +1,226 @@
+package agent_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func TestDeletingARunAbortsItThroughItsFinally(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 2)
+	cm := l.plan("orders-weekly", story)
+	l.seen("orders-weekly")
+	l.setLabel("orders", `"now"`)
+	r := l.running("orders-weekly", "hold")
+	l.must(l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, r.run.Name, metav1.DeleteOptions{}))
+	l.eventually("the run is gone", func() (bool, string) {
+		_, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, r.run.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
+	l.asBefore("orders", 2)
+	if got := l.hooks.Keys("/" + l.ns + "/over"); len(got) != 1 {
+		t.Errorf("finally was delivered as %v", got)
+	}
+	l.eventually("its entry is closed", func() (bool, string) {
+		ledger := l.ledger(cm)
+		return len(ledger.Open) == 0 && ledger.Totals[plan.Ran] == 1, fmt.Sprintf("%+v", ledger)
+	})
+}
+
+func TestDeletingThePlanAbortsItsRunAndNothingIsCollectedBefore(t *testing.T) {
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
+		t.Run(string(propagation), func(t *testing.T) {
+			l := newLab(t)
+			l.runner()
+			l.deployment("orders", 2)
+			l.plan("orders-weekly", story)
+			l.seen("orders-weekly")
+			l.setLabel("orders", `"now"`)
+			r := l.running("orders-weekly", "hold")
+			l.must(l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, "orders-weekly", metav1.DeleteOptions{PropagationPolicy: &propagation}))
+			l.eventually("finally ran", func() (bool, string) { return len(l.hooks.Keys("/"+l.ns+"/over")) == 1, "" })
+			l.eventually("the garbage collector took the history with the plan", func() (bool, string) {
+				list, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind})
+				l.must(err)
+				return len(list.Items) == 0, fmt.Sprint(len(list.Items), " left, the run was ", r.run.Name)
+			})
+			l.asBefore("orders", 2)
+		})
+	}
+}
+
+func TestDeletingTheNamespaceIsNotHeldUpByALiveRun(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("holds", holding)
+	l.seen("holds")
+	l.trigger("holds", "t")
+	r := l.running("holds", "hold")
+	l.must(l.admin.CoreV1().Namespaces().Delete(l.ctx, l.ns, metav1.DeleteOptions{}))
+	l.eventually("the namespace is gone", func() (bool, string) {
+		ns, err := l.admin.CoreV1().Namespaces().Get(l.ctx, l.ns, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, ""
+		}
+		return false, fmt.Sprint(ns.Status)
+	})
+	l.eventually("an Event tells what was cut off", func() (bool, string) {
+		events, err := l.admin.CoreV1().Events(metav1.NamespaceDefault).List(l.ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + l.ns})
+		l.must(err)
+		for _, e := range events.Items {
+			if e.Reason == "RunCutOff" {
+				return true, ""
+			}
+		}
+		return false, fmt.Sprint(len(events.Items), " events, the run was ", r.run.Name)
+	})
+}
+
+func TestARunTornFromItsFinalizerEndsItsEntryAndDoesNotStartAgain(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	cm := l.plan("torn", "steps: [{name: hold, type: suspend}]")
+	l.seen("torn")
+	l.trigger("torn", "t")
+	r := l.running("torn", "hold")
+	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, r.run.Name, metav1.GetOptions{})
+	l.must(err)
+	object.Finalizers = nil
+	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Update(l.ctx, object, metav1.UpdateOptions{})
+	l.must(err)
+	if err := l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, r.run.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	l.eventually("its entry is closed", func() (bool, string) {
+		ledger := l.ledger(cm)
+		return len(ledger.Open) == 0 && ledger.Totals[plan.Ran] == 1, fmt.Sprintf("%+v", ledger)
+	})
+	l.annotate("torn", map[string]string{"example.org/touched": "x"})
+	l.seen("torn")
+	if runs := l.runs("torn"); len(runs) != 0 {
+		t.Errorf("it was started again: %s", describeRuns(runs))
+	}
+}
+
+func TestHistoryIsKeptToItsLimits(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("many", "successfulRunsHistoryLimit: 1"+quick)
+	l.seen("many")
+	for n := range 4 {
+		l.trigger("many", fmt.Sprint(n))
+		l.eventually("run "+fmt.Sprint(n)+" was sent", func() (bool, string) { return len(l.hooks.Keys("/"+l.ns+"/call")) == n+1, "" })
+	}
+	l.eventually("one run is left", func() (bool, string) {
+		n := len(l.runs("many"))
+		return n == 1, fmt.Sprint(n)
+	})
+}
+
+func TestAnObjectOfTheLedgersNameThatIsNotOursMakesThePlanInvalid(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	cm := l.plan("squatted", quick, func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{annotations.Pause: "true"} })
+	l.seen("squatted")
+	name := annotations.LedgerName("squatted", string(cm.UID))
+	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, name, metav1.GetOptions{})
+	l.must(err)
+	object.Labels = nil
+	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Update(l.ctx, object, metav1.UpdateOptions{})
+	l.must(err)
+	l.annotate("squatted", map[string]string{annotations.Pause: "", annotations.Trigger: "t"})
+	l.eventually("the plan is invalid", func() (bool, string) {
+		now := l.seen("squatted")
+		return now.Annotations[annotations.StatusPhase] == string(plan.PhaseInvalid), now.Annotations[annotations.StatusMessage]
+	})
+	if n := len(l.runs("squatted")); n != 0 {
+		t.Errorf("%d runs were started", n)
+	}
+}
+
+func TestForbidRecordsASlotThatFallsDueDuringARunAsBusy(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	first := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second)
+	second := first.Add(3 * time.Second)
+	cm := l.plan("busy", fmt.Sprintf("triggers: {schedules: [{at: %q}, {at: %q}]}", first.Format(time.RFC3339), second.Format(time.RFC3339))+holding)
+	r := l.running("busy", "hold")
+	l.eventually("the second slot is recorded", func() (bool, string) {
+		ledger := l.ledger(cm)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Reason == plan.ReasonBusy && ledger.Recent[0].Slot.Equal(second), fmt.Sprintf("%+v", ledger.Recent)
+	})
+	l.annotate("busy", map[string]string{annotations.Resume: r.run.Name})
+	l.ended("busy", 1)
+}
+
+func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("replaces", "concurrencyPolicy: Replace"+holding)
+	l.seen("replaces")
+	l.trigger("replaces", "one")
+	first := l.running("replaces", "hold")
+	l.trigger("replaces", "two")
+	l.eventually("the second run holds", func() (bool, string) {
+		for _, r := range l.runs("replaces") {
+			if r.run.Request.Token == "two" && r.journal.Phase == plan.RunRunning {
+				l.annotate("replaces", map[string]string{annotations.Resume: r.run.Name})
+				return true, ""
+			}
+		}
+		return false, ""
+	})
+	for _, r := range l.ended("replaces", 2) {
+		if r.run.Name == first.run.Name && r.journal.Phase != plan.RunReplaced {
+			t.Errorf("the first run ended %s", r.journal.Phase)
+		}
+	}
+	if keys := l.hooks.Keys("/" + l.ns + "/over"); len(keys) != 2 {
+		t.Errorf("finally ran for %v", keys)
+	}
+}
+
+func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 1)
+	l.plan("one", story)
+	l.plan("two", story)
+	l.seen("one")
+	l.seen("two")
+	l.setLabel("orders", `"go"`)
+	for range 2 {
+		var running runState
+		l.eventually("one of them holds", func() (bool, string) {
+			for _, name := range []string{"one", "two"} {
+				for _, r := range l.runs(name) {
+					if rec := recordOf(r.journal, "hold"); rec.Phase == plan.StepRunning && rec.Resumed == nil {
+						running = r
+						return true, ""
+					}
+				}
+			}
+			return false, ""
+		})
+		other := map[string]string{"one": "two", "two": "one"}[running.run.Plan]
+		for _, r := range l.runs(other) {
+			if r.journal.Phase == plan.RunRunning {
+				t.Errorf("both plans work on one target")
+			}
+		}
+		l.annotate(running.run.Plan, map[string]string{annotations.Resume: running.run.Name})
+		l.ended(running.run.Plan, 1)
+	}
+	l.asBefore("orders", 1)
+	l.ended("one", 1)
+	l.ended("two", 1)
+}
