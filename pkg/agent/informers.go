@@ -117,9 +117,7 @@ func (a *Agent) sawRun(o any) {
 func (a *Agent) lostRun(o any) {
 	cm := o.(*corev1.ConfigMap)
 	k := key{cm.Namespace, cm.Name}
-	if was, torn := a.runs.gone(k, versionOf(cm)); torn {
-		a.tornAway(was)
-	}
+	a.runs.gone(k, versionOf(cm))
 	a.ringRun(k)
 	a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
 }

@@ -39,6 +39,9 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 			a.ringRun(l.key())
 		}
 	}
+	if err := a.closeTorn(ctx, k); err != nil {
+		return time.Time{}, err
+	}
 	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
 		a.targets.drop(k)
 		if cm == nil {
@@ -270,7 +273,7 @@ func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, kno
 		return nil
 	}
 	for _, e := range d.Ledger.Open {
-		if e.Request == nil || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
+		if e.Request == nil || a.runs.isTorn(key{k.namespace, e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
 		if err := a.createRun(ctx, k, cm, f.Spec, e); err != nil {

@@ -309,8 +309,8 @@ func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap,
 		return nil, a.reread(ctx, l)
 	}
 	if apierrors.IsNotFound(err) {
-		a.runs.drop(l.key(), 0)
-		a.tornAway(l)
+		a.runs.vanished(l)
+		a.ringPlan(l.planKey())
 		return nil, errMoved
 	}
 	if err != nil {
@@ -330,8 +330,8 @@ func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap,
 func (a *Agent) reread(ctx context.Context, l *liveRun) error {
 	cm, err := a.kube.CoreV1().ConfigMaps(l.object.Namespace).Get(ctx, l.object.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		a.runs.drop(l.key(), 0)
-		a.tornAway(l)
+		a.runs.vanished(l)
+		a.ringPlan(l.planKey())
 		return errMoved
 	}
 	if err != nil {
@@ -410,26 +410,32 @@ func (a *Agent) release(ctx context.Context, l *liveRun) error {
 	return nil
 }
 
-// tornAway hears that a live run vanished without us: somebody took its
-// finalizer off. What it had begun cannot be undone any more; its slot must not
-// start again, so its entry is closed, and it is said aloud.
-func (a *Agent) tornAway(l *liveRun) {
-	if a.lookingSince().IsZero() || l.broken != nil {
-		return
-	}
-	a.events.Eventf(l.object, corev1.EventTypeWarning, "RunTornAway", "Run %s was removed against its finalizer; its finally did not run", l.object.Name)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
+// closeTorn ends the entries of runs that vanished without us: somebody took
+// their finalizers off. What they had begun cannot be undone any more; their
+// slots must not start again, and it is said aloud.
+func (a *Agent) closeTorn(ctx context.Context, k key) error {
+	for _, l := range a.runs.tornOf(k) {
 		j := l.journal
 		j.End = &plan.End{Phase: plan.RunAborted, Reason: "TornAway", Message: "its object was removed against its finalizer"}
-		err := a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
+		ledger, err := a.ledgers.get(ctx, k, l.run.PlanUID)
 		if err != nil {
-			a.log.Error("could not close the entry of a run that was torn away", "run", l.key().String(), "error", err.Error())
+			return err
 		}
+		if ledger != nil {
+			if _, open := ledger.OpenEntry(l.run.Name); !open { // it ended, and the watch was faster than our own reply
+				a.runs.mended(l.key())
+				continue
+			}
+			err = a.ledgers.edit(ctx, k, l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
+		}
+		if err != nil {
+			return err
+		}
+		a.events.Eventf(l.object, corev1.EventTypeWarning, "RunTornAway", "Run %s was removed against its finalizer; its finally did not run", l.object.Name)
+		a.runs.mended(l.key())
 		a.letGo(l.key())
-		a.ringPlan(l.planKey())
-	}()
+	}
+	return nil
 }
 
 // changed says whether two journals differ in anything that is written.

@@ -36,11 +36,12 @@ type runs struct {
 	mu     sync.Mutex
 	byKey  map[key]*liveRun
 	byPlan map[key]map[key]bool
-	ended  map[key]uint64 // runs that we ended, until the watch has seen it too
+	ended  map[key]uint64   // runs that we ended, until the watch has seen it too
+	torn   map[key]*liveRun // runs that vanished without us, until their entries are closed
 }
 
 func newRuns() *runs {
-	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}}
+	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}}
 }
 
 func versionOf(cm *corev1.ConfigMap) uint64 {
@@ -87,23 +88,65 @@ func (r *runs) put(l *liveRun) {
 func (r *runs) drop(k key, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.ended) > 10000 { // those whose echo came before our own reply stay behind
+		clear(r.ended)
+	}
 	if version > 0 {
 		r.ended[k] = version
 	}
+	delete(r.torn, k)
 	r.forget(k)
 }
 
-// gone is the watch's word that a run is no longer live.
-func (r *runs) gone(k key, version uint64) (*liveRun, bool) {
+// gone is the watch's word that a run is no longer live. If we did not end it,
+// it was torn away: from this moment on nobody may create it again.
+func (r *runs) gone(k key, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ended, k)
-	have := r.byKey[k]
-	if have == nil || version < versionOf(have.object) {
-		return nil, false
+	if have := r.byKey[k]; have != nil && version >= versionOf(have.object) {
+		r.tear(have)
 	}
-	r.forget(k)
-	return have, true
+}
+
+// vanished is a run whose object turned out not to be there.
+func (r *runs) vanished(l *liveRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tear(l)
+}
+
+func (r *runs) tear(l *liveRun) {
+	r.forget(l.key())
+	if l.broken == nil {
+		r.torn[l.key()] = l
+	}
+}
+
+// tornOf are the runs of a plan that were torn away.
+func (r *runs) tornOf(k key) []*liveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*liveRun
+	for _, l := range r.torn {
+		if l.planKey() == k {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (r *runs) isTorn(k key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.torn[k] != nil
+}
+
+// mended forgets a torn run whose entry is closed.
+func (r *runs) mended(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.torn, k)
 }
 
 func (r *runs) forget(k key) {

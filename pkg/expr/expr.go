@@ -6,23 +6,29 @@ package expr
 import (
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // Bounds of one expression. The cost is CEL's own unit: roughly one step of the
-// interpreter, so 1e6 is some tens of milliseconds at most (a guess that the
-// tests bound from above).
+// interpreter, or one byte of a new string, so 1e6 is some tens of milliseconds
+// at most (a guess that the tests bound from above).
 const (
 	MaxLength = 4096
 	MaxCost   = 1_000_000
-	// MaxResult is the most bytes that one string with ${…} may grow to.
+	// MaxResult is the most bytes that one expression, or one string with ${…},
+	// may grow to.
 	MaxResult = 256 << 10
+	// MaxExpanded is the most bytes that all properties of a step may grow to.
+	MaxExpanded = 1 << 20
+	// MaxItems is the most items that a list may have, and the most values that a
+	// result may hold.
+	MaxItems = 100_000
 )
 
 // Names are the roots an expression in a step may speak of.
@@ -32,13 +38,13 @@ func Names() []string {
 
 // CheckBool says what is wrong with a condition over the given roots, if anything.
 func CheckBool(text string, roots ...string) error {
-	_, err := compile(text, roots, cel.BoolType)
+	_, err := parse(text, roots, cel.BoolType)
 	return err
 }
 
 // Check says what is wrong with an expression of any type over the given roots.
 func Check(text string, roots ...string) error {
-	_, err := compile(text, roots, nil)
+	_, err := parse(text, roots, nil)
 	return err
 }
 
@@ -69,9 +75,17 @@ func eval(text string, vars map[string]any, want *cel.Type) (ref.Val, error) {
 	for name := range vars {
 		roots = append(roots, name)
 	}
-	program, err := compile(text, roots, want)
+	ast, err := parse(text, roots, want)
 	if err != nil {
 		return nil, err
+	}
+	env, err := environment(roots)
+	if err != nil {
+		return nil, err
+	}
+	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(boundLists))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", text, err)
 	}
 	v, _, err := program.Eval(vars)
 	if err != nil {
@@ -80,17 +94,14 @@ func eval(text string, vars map[string]any, want *cel.Type) (ref.Val, error) {
 	return v, nil
 }
 
-func compile(text string, roots []string, want *cel.Type) (cel.Program, error) {
+// parse reads an expression and checks its types.
+func parse(text string, roots []string, want *cel.Type) (*cel.Ast, error) {
 	if len(text) > MaxLength {
 		return nil, fmt.Errorf("an expression may have at most %d characters, this one has %d", MaxLength, len(text))
 	}
-	options := []cel.EnvOption{ext.Strings(), ext.Lists(), cel.OptionalTypes()}
-	for _, name := range roots {
-		options = append(options, cel.Variable(name, cel.DynType))
-	}
-	env, err := cel.NewEnv(options...)
+	env, err := environment(roots)
 	if err != nil {
-		return nil, fmt.Errorf("prepare CEL: %w", err)
+		return nil, err
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
@@ -99,45 +110,34 @@ func compile(text string, roots []string, want *cel.Type) (cel.Program, error) {
 	if out := ast.OutputType(); want != nil && !out.IsExactType(want) && !out.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%q must give %s, gives %s", text, want, out)
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.InterruptCheckFrequency(100))
-	if err != nil {
-		return nil, fmt.Errorf("%q: %w", text, err)
+	return ast, nil
+}
+
+// environments are what CEL prepares for a set of roots: half a millisecond
+// each, and there are three such sets.
+var environments sync.Map //nolint:gochecknoglobals // a cache of pure values
+
+func environment(roots []string) (*cel.Env, error) {
+	roots = slices.Sorted(slices.Values(roots))
+	key := strings.Join(roots, " ")
+	if env, ok := environments.Load(key); ok {
+		return env.(*cel.Env), nil
 	}
-	return program, nil
+	options := append([]cel.EnvOption{ext.Strings(), ext.Lists(ext.ListsMaxRangeSize(MaxItems)), cel.OptionalTypes()}, bounds()...)
+	for _, name := range roots {
+		options = append(options, cel.Variable(name, cel.DynType))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("prepare CEL: %w", err)
+	}
+	environments.Store(key, env)
+	return env, nil
 }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return strings.TrimPrefix(line, "ERROR: <input>:1:")
-}
-
-func toJSON(text string, v ref.Val) (any, error) {
-	switch x := v.Value().(type) {
-	case bool, string, int64, float64:
-		return x, nil
-	case uint64:
-		return int64(x), nil
-	}
-	native, err := v.ConvertToNative(reflect.TypeFor[*structpb.Value]())
-	if err != nil {
-		return nil, fmt.Errorf("%s: gives %s, which has no JSON form", text, v.Type().TypeName())
-	}
-	b, err := json.Marshal(native)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", text, err)
-	}
-	return decodeJSON(b)
-}
-
-// decodeJSON keeps whole numbers whole.
-func decodeJSON(b []byte) (any, error) {
-	dec := json.NewDecoder(strings.NewReader(string(b)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
-	}
-	return Whole(v), nil
 }
 
 // Whole turns the json.Numbers in a decoded value into int64 where they are

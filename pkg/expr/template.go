@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -27,9 +29,15 @@ func IsTemplate(s string) bool {
 	return false
 }
 
+// MaxExpressions is how many ${…} a tree of values may hold (a guess: more is
+// no plan but a load).
+const MaxExpressions = 1000
+
 // CheckTemplates says what is wrong with each ${…} in a tree of JSON values.
 // visit gets the path below the root, like body.text or items[0].
 func CheckTemplates(v any, roots []string, visit func(path string, err error)) {
+	checked := map[string]error{}
+	seen := 0
 	walk(v, "", func(path, s string) {
 		parts, err := split(s)
 		if err != nil {
@@ -40,8 +48,19 @@ func CheckTemplates(v any, roots []string, visit func(path string, err error)) {
 			if !p.code {
 				continue
 			}
-			if err := Check(p.text, roots...); err != nil {
-				visit(path, err)
+			if seen++; seen > MaxExpressions {
+				if seen == MaxExpressions+1 {
+					visit(path, fmt.Errorf("is one too many: a step may hold %d expressions", MaxExpressions))
+				}
+				return
+			}
+			known, done := checked[p.text]
+			if !done {
+				known = Check(p.text, roots...)
+				checked[p.text] = known
+			}
+			if known != nil {
+				visit(path, known)
 			}
 		}
 	})
@@ -52,18 +71,22 @@ func walk(v any, path string, visit func(path, s string)) {
 	case string:
 		visit(path, v)
 	case map[string]any:
-		for key, item := range v {
-			child := key
-			if path != "" {
-				child = path + "." + key
-			}
-			walk(item, child, visit)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			walk(v[key], below(path, "."+key), visit)
 		}
 	case []any:
 		for i, item := range v {
-			walk(item, fmt.Sprintf("%s[%d]", path, i), visit)
+			walk(item, below(path, fmt.Sprintf("[%d]", i)), visit)
 		}
 	}
+}
+
+// below is a path one level down, as long as it is one that people read.
+func below(path, child string) string {
+	if len(path)+len(child) > 1000 {
+		return path
+	}
+	return strings.TrimPrefix(path+child, ".")
 }
 
 // Expand evaluates every ${…} in a tree of JSON values and returns a new tree.
@@ -71,13 +94,23 @@ func walk(v any, path string, visit func(path, s string)) {
 // expression yields is looked at again, so a value cannot smuggle in another
 // template, nor leave the string it stands in.
 func Expand(v any, vars map[string]any) (any, error) {
+	e := expander{vars: vars, left: MaxExpanded}
+	return e.expand(v)
+}
+
+type expander struct {
+	vars map[string]any
+	left int // bytes that expressions may still yield
+}
+
+func (e *expander) expand(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
-		return expandString(v, vars)
+		return e.text(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
-		for key, item := range v {
-			x, err := Expand(item, vars)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			x, err := e.expand(v[key])
 			if err != nil {
 				return nil, err
 			}
@@ -87,7 +120,7 @@ func Expand(v any, vars map[string]any) (any, error) {
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			x, err := Expand(item, vars)
+			x, err := e.expand(item)
 			if err != nil {
 				return nil, err
 			}
@@ -98,13 +131,13 @@ func Expand(v any, vars map[string]any) (any, error) {
 	return v, nil
 }
 
-func expandString(s string, vars map[string]any) (any, error) {
+func (e *expander) text(s string) (any, error) {
 	parts, err := split(s)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) == 1 && parts[0].code {
-		return Value(parts[0].text, vars)
+		return e.value(parts[0].text)
 	}
 	var b strings.Builder
 	for _, p := range parts {
@@ -112,16 +145,28 @@ func expandString(s string, vars map[string]any) (any, error) {
 			b.WriteString(p.text)
 			continue
 		}
-		v, err := Value(p.text, vars)
+		v, err := e.value(p.text)
 		if err != nil {
 			return nil, err
 		}
 		b.WriteString(inText(v))
 		if b.Len() > MaxResult {
-			return nil, fmt.Errorf("%s: the text grows beyond %d bytes", p.text, MaxResult)
+			return nil, fmt.Errorf("%s: %w", p.text, errTooLong)
 		}
 	}
 	return b.String(), nil
+}
+
+// value evaluates one expression, and counts what it yields.
+func (e *expander) value(expression string) (any, error) {
+	v, err := Value(expression, e.vars)
+	if err != nil {
+		return nil, err
+	}
+	if e.left -= len(inText(v)); e.left < 0 {
+		return nil, fmt.Errorf("%s: the properties grow beyond %d bytes", expression, MaxExpanded)
+	}
+	return v, nil
 }
 
 func inText(v any) string {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -63,7 +61,7 @@ func parseOne(data []byte) (*yaml.Node, Faults) {
 	case !errors.Is(err, io.EOF):
 		return nil, Faults{yamlFault(err)}
 	}
-	if len(doc.Content) == 0 {
+	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
 		return nil, Faults{{Message: "the document is empty"}}
 	}
 	return doc.Content[0], nil
@@ -80,10 +78,19 @@ func yamlFault(err error) Fault {
 	return f
 }
 
+// Bounds of a document's shape: paths are kept for every value, so that without
+// them a quarter of a megabyte of brackets would become gigabytes of paths.
+const (
+	maxDepth = 100
+	maxPath  = 1000
+)
+
 type decoder struct {
 	lines     Positions
 	faults    Faults
-	templates bool // strings with ${…} may stand for any type
+	templates bool            // strings with ${…} may stand for any type
+	left      map[string]bool // paths of those strings
+	depth     int
 }
 
 func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
@@ -92,8 +99,12 @@ func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
 
 func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	d.lines[path] = n.Line
-	if n.Kind == yaml.AliasNode || n.Anchor != "" {
-		d.fault(n, path, "anchors and aliases are not supported: write the value out")
+	if !d.plain(n, path) {
+		return
+	}
+	d.depth++
+	defer func() { d.depth-- }()
+	if d.leave(n, path, out.Type()) {
 		return
 	}
 	if out.Kind() == reflect.Pointer {
@@ -102,9 +113,6 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 		}
 		out.Set(reflect.New(out.Type().Elem()))
 		d.value(n, path, out.Elem())
-		return
-	}
-	if d.templates && out.Kind() != reflect.String && out.Kind() != reflect.Interface && isTemplate(n) {
 		return
 	}
 	if u, ok := out.Addr().Interface().(encoding.TextUnmarshaler); ok && !hasLongForm(n, out) {
@@ -123,6 +131,41 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	default:
 		d.scalar(n, path, out)
 	}
+}
+
+// plain reports what YAML has and documents have not.
+func (d *decoder) plain(n *yaml.Node, path string) bool {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		d.fault(n, path, "anchors and aliases are not supported: write the value out")
+	case n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str":
+		d.fault(n, path, "the tag %s is not supported: write the value without it", Cut(n.Tag, 80))
+	case d.depth >= maxDepth:
+		d.fault(n, path, "is nested deeper than %d levels", maxDepth)
+	default:
+		return true
+	}
+	return false
+}
+
+// leave says whether a string with ${…} stands where another type is wanted:
+// its value is read when the expression is evaluated.
+func (d *decoder) leave(n *yaml.Node, path string, t reflect.Type) bool {
+	if !d.templates || !isTemplate(n) {
+		return false
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	_, reads := reflect.New(t).Interface().(encoding.TextUnmarshaler)
+	if reads && t.Kind() == reflect.Struct && len(fieldsOf(t)) > 0 {
+		return false // its short form is a string
+	}
+	if d.left == nil {
+		d.left = map[string]bool{}
+	}
+	d.left[path] = true
+	return t.Kind() != reflect.String && t.Kind() != reflect.Interface
 }
 
 // hasLongForm says whether an object stands where a type reads a string too.
@@ -148,6 +191,9 @@ func (d *decoder) pairs(n *yaml.Node, path string, visit func(key, value *yaml.N
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
 			d.fault(key, path, "a key must be a string, is %s", describe(key))
+			continue
+		}
+		if !d.plain(key, join(path, key.Value)) {
 			continue
 		}
 		if first, twice := seen[key.Value]; twice {
@@ -204,7 +250,7 @@ func (d *decoder) sequence(n *yaml.Node, path string, out reflect.Value) {
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
-		d.value(item, fmt.Sprintf("%s[%d]", path, i), out.Index(i))
+		d.value(item, nth(path, i), out.Index(i))
 	}
 }
 
@@ -222,6 +268,9 @@ func (d *decoder) free(n *yaml.Node, path string, out reflect.Value) {
 		v = s
 	default:
 		v = scalarValue(n)
+		if _, ok := v.(string); ok && isPlainNumber(n) {
+			d.fault(n, path, "the number %s does not fit in 64 bits: write it in quotes", Cut(n.Value, 80))
+		}
 	}
 	if v != nil {
 		out.Set(reflect.ValueOf(v))
@@ -257,13 +306,8 @@ func (d *decoder) scalar(n *yaml.Node, path string, out reflect.Value) {
 	}
 }
 
-// YAML 1.2's core schema. 010 is the number ten, and n, y, on and off are
-// strings, unlike in YAML 1.1.
-const (
-	intPattern   = `^[-+]?[0-9]+$`
-	floatPattern = `^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`
-)
-
+// scalarValue is what a scalar says by YAML 1.2's core schema: 010 is the number
+// ten, 0o10 is eight, and n, y, on and off are strings, unlike in YAML 1.1.
 func scalarValue(n *yaml.Node) any {
 	if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 || n.Tag == "!!str" && n.Style&yaml.TaggedStyle != 0 {
 		return n.Value
@@ -279,18 +323,35 @@ func scalarValue(n *yaml.Node) any {
 	return number(n.Value)
 }
 
+// number is a plain scalar as a number, or the scalar itself where it is none,
+// or none that JSON can hold.
 func number(s string) any {
-	if matched, _ := regexp.MatchString(intPattern, s); matched {
-		if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+	if len(s) > 2 && (s[:2] == "0x" || s[:2] == "0o") {
+		if i, err := strconv.ParseInt(s[2:], map[byte]int{'x': 16, 'o': 8}[s[1]], 64); err == nil && s[2] != '-' && s[2] != '+' {
 			return i
 		}
 	}
-	if matched, _ := regexp.MatchString(floatPattern, s); matched {
-		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) {
-			return f
-		}
+	if strings.Trim(s, "0123456789+-.eE") != "" {
+		return s
+	}
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return i
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !isWhole(s) {
+		return f
 	}
 	return s
+}
+
+func isWhole(s string) bool {
+	s = strings.TrimLeft(s, "+-")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// isPlainNumber says whether a scalar that is no number here would be one to
+// most readers.
+func isPlainNumber(n *yaml.Node) bool {
+	return n.Style == 0 && isWhole(n.Value) && strings.LastIndexAny(n.Value, "+-") <= 0
 }
 
 func isTemplate(n *yaml.Node) bool {
@@ -349,10 +410,21 @@ func fieldsOf(t reflect.Type) map[string][]int {
 }
 
 func join(path, key string) string {
-	if path == "" {
+	key = Cut(key, maxPath/2)
+	switch {
+	case path == "":
 		return key
+	case len(path)+len(key) > maxPath:
+		return path
 	}
 	return path + "." + key
+}
+
+func nth(path string, i int) string {
+	if len(path) > maxPath {
+		return path
+	}
+	return path + "[" + strconv.Itoa(i) + "]"
 }
 
 // Cut shortens a text to at most n bytes at a rune's edge, with a mark.
@@ -375,9 +447,15 @@ func Cut(s string, n int) string {
 // into out. With templates, a string that holds ${…} is left for later where
 // another type than string is wanted.
 func DecodeValue(v any, path string, lines Positions, templates bool, out any) Faults {
+	faults, _ := decodeValue(v, path, lines, templates, out)
+	return faults
+}
+
+// decodeValue tells besides at which paths a string with ${…} was left.
+func decodeValue(v any, path string, lines Positions, templates bool, out any) (Faults, map[string]bool) {
 	d := decoder{lines: Positions{}, templates: templates}
 	d.value(nodeOf(v, path, lines), path, reflect.ValueOf(out).Elem())
-	return d.faults.sorted()
+	return d.faults.sorted(), d.left
 }
 
 // nodeOf is a parsed value as a YAML tree again, with the lines it stood on.
@@ -393,7 +471,7 @@ func nodeOf(v any, path string, lines Positions) *yaml.Node {
 	case []any:
 		n.Kind = yaml.SequenceNode
 		for i, item := range v {
-			n.Content = append(n.Content, nodeOf(item, fmt.Sprintf("%s[%d]", path, i), lines))
+			n.Content = append(n.Content, nodeOf(item, nth(path, i), lines))
 		}
 	case string:
 		n.Style, n.Value = yaml.DoubleQuotedStyle, v

@@ -83,7 +83,8 @@ func TestAFrozenLeaderThatWakesUpStartsNothingTwice(t *testing.T) {
 		return true, ""
 	})
 	if after := x.hooks.Deliveries(); len(after) != before {
-		t.Errorf("the request was run again: %v", after[before:])
+		runs, _ := readRuns(x.ctx, x.admin, "frozen", "orders-weekly")
+		t.Errorf("the request was run again: %v\nall deliveries: %v\nruns: %s\nfirst:\n%s\nsecond:\n%s", after[before:], after, describeRuns(runs), first.Log(), second.Log())
 	}
 }
 

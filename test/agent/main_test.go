@@ -4,8 +4,10 @@ package agent_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +32,12 @@ func TestMain(m *testing.M) {
 	defer func() { os.Exit(code) }()
 	defer world.stop()
 	code = m.Run()
+	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
+		if err := checkRights(world.audit); err != nil {
+			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights are exactly those that it used\n"+err.Error())
+			code = 1
+		}
+	}
 }
 
 // world is what the tests of this binary share: one cluster and one agent. The
@@ -45,6 +53,7 @@ type shared struct {
 	hooks   *harness.Receiver
 	bin     string
 	dir     string
+	audit   string
 }
 
 func (s *shared) start() error {
@@ -63,7 +72,10 @@ func (s *shared) prepare(ctx context.Context) (err error) {
 	if s.bin, _, err = harness.Build(ctx, s.dir); err != nil {
 		return err
 	}
-	if s.cluster, s.admin, err = startCluster(ctx, withoutDeployments()); err != nil {
+	options := withoutDeployments()
+	s.audit = filepath.Join(s.dir, "audit.log")
+	options.AuditLog = s.audit
+	if s.cluster, s.admin, err = startCluster(ctx, options); err != nil {
 		return err
 	}
 	if s.hooks, err = harness.NewReceiver(nil); err != nil {

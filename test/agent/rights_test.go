@@ -1,0 +1,143 @@
+package agent_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
+)
+
+// agentUser is who the agent is to the API server.
+const agentUser = "system:serviceaccount:" + annotations.DefaultNamespace + ":maint-agent"
+
+// auditEvent is the part of an audit log's line that speaks of rights.
+type auditEvent struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Impersonated *struct {
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
+	} `json:"impersonatedUser"`
+	Object *struct {
+		Group       string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+	} `json:"objectRef"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// checkRights compares the rules of the manifests with what the API server
+// recorded of a whole run of the tests: a right too few is a fault, and so is
+// one too many.
+func checkRights(auditLog string) error {
+	used, err := usedRights(auditLog)
+	if err != nil {
+		return err
+	}
+	granted, err := grantedRights()
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for right := range used {
+		if !granted[right] {
+			wrong = append(wrong, "used and not granted: "+right)
+		}
+	}
+	for right := range granted {
+		if !used[right] {
+			wrong = append(wrong, "granted and not used: "+right)
+		}
+	}
+	sort.Strings(wrong)
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+func usedRights(auditLog string) (map[string]bool, error) {
+	f, err := os.Open(auditLog)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	used := map[string]bool{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, err
+		}
+		if e.User.Username == agentUser && e.Object != nil {
+			e.note(used)
+		}
+	}
+	return used, lines.Err()
+}
+
+func (e auditEvent) note(used map[string]bool) {
+	if e.Impersonated != nil {
+		used[" serviceaccounts impersonate"] = true
+		for key := range e.Impersonated.Extra {
+			used["authentication.k8s.io userextras/"+key+" impersonate"] = true
+		}
+		return
+	}
+	resource := e.Object.Resource
+	if e.Object.Subresource != "" {
+		resource += "/" + e.Object.Subresource
+	}
+	used[fmt.Sprintf("%s %s %s", e.Object.Group, resource, e.Verb)] = true
+}
+
+// grantedRights are the rules that the manifests bind to the agent.
+func grantedRights() (map[string]bool, error) {
+	root, err := harness.Root()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "manifests", "agent.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	granted := map[string]bool{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := decoder.Decode(&role); errors.Is(err, io.EOF) {
+			return granted, nil
+		} else if err != nil {
+			continue // another kind's fields
+		}
+		if role.Kind != "ClusterRole" && role.Kind != "Role" || role.Name != "maint-agent" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						granted[fmt.Sprintf("%s %s %s", group, resource, verb)] = true
+					}
+				}
+			}
+		}
+	}
+}
