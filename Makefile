@@ -32,15 +32,15 @@ build: ## Build bin/kubectl-maint and bin/agent
 
 .PHONY: image
 image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
-	mkdir -p bin
-	cd tools/image && go run . -o ../../bin/agent-image.tar
+	cd tools/image && GOWORK=off go run . -version $(VERSION) -o ../../bin/agent-image.tar
+	cd tools/image && MAINT_IMAGE=../../bin/agent-image.tar GOWORK=off go test -count=1 .
 
 ##@ Test
 
 .PHONY: test
 test: tools-kube ## Everything: unit tests, a real API server, the import walls, the race detector
 	go test -timeout 15m ./...
-	$(MAKE) --no-print-directory walls race
+	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit
 test-unit: ## Tests that need nothing but Go
@@ -49,6 +49,11 @@ test-unit: ## Tests that need nothing but Go
 .PHONY: test-api
 test-api: tools-kube ## Tests against a real API server
 	go test -timeout 15m ./test/...
+
+.PHONY: test-tools
+test-tools: ## Tests of what makes the image and the schemas
+	cd tools/image && GOWORK=off go test ./...
+	cd tools/schemagen && GOWORK=off go test ./...
 
 .PHONY: walls
 walls: ## What may import what; never from the cache
@@ -60,7 +65,8 @@ race: ## The race detector on what has goroutines (needs a C compiler)
 
 .PHONY: demo
 demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it running, CLUSTER=… chooses one
-	go run ./test/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
+	$(GOBUILD) -o bin/demo ./test/demo
+	bin/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 .PHONY: bench
 bench: build tools-kube ## Benchmarks on a cluster of their own
@@ -82,12 +88,12 @@ vet: ## go vet
 
 .PHONY: generate
 generate: ## Write the JSON Schemas of the documents to docs/schemas
-	go run ./tools/schemagen -o docs/schemas
+	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
 
 .PHONY: verify-generated
 verify-generated: ## Fail when docs/schemas is not what `make generate` writes
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-	go run ./tools/schemagen -o "$$fresh"; \
+	(cd tools/schemagen && GOWORK=off go run . -o "$$fresh"); \
 	diff -r docs/schemas "$$fresh" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }
 
 .PHONY: manifests-check

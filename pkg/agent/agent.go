@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -104,7 +105,7 @@ func New(o Options) (*Agent, error) {
 	}
 	a.plans = newPlans()
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
-	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
+	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}, wrote: map[types.UID]uint64{}}
 	a.watches = &stepWatches{ring: a.ringRun, open: map[key]*stepWatch{}}
 	a.flights = &flights{cancel: map[key]context.CancelCauseFunc{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")

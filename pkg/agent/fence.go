@@ -22,22 +22,28 @@ type fence struct {
 	renewed time.Time
 }
 
-// renew notes that the lease was renewed by a request that was sent at that time.
+// renew notes that the lease was renewed by a request that was sent at that
+// time. After a gap longer than the lease it is too late: another may have led
+// and let go meanwhile, and what this agent remembers is from before.
 func (f *fence) renew(sent time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.enabled && !f.within(sent) {
+		return
+	}
 	f.enabled, f.renewed = true, sent
+}
+
+// within says whether an instant lies within the lease, by both clocks.
+func (f *fence) within(t time.Time) bool {
+	return t.Sub(f.renewed) < f.lease && t.Round(0).Sub(f.renewed.Round(0)) < f.lease
 }
 
 // valid says whether no other agent can have become leader yet.
 func (f *fence) valid() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.enabled {
-		return true
-	}
-	now := f.now()
-	return now.Sub(f.renewed) < f.lease && now.Round(0).Sub(f.renewed.Round(0)) < f.lease
+	return !f.enabled || f.within(f.now())
 }
 
 // wrap guards the requests that change something.

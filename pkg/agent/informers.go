@@ -148,7 +148,10 @@ func (a *Agent) sawNamespace(o any) {
 
 // sync starts the watches and waits for their first lists.
 func (a *Agent) sync(ctx context.Context) error {
-	all := []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces}
+	all := []cache.SharedIndexInformer{a.documents, a.live, a.ended}
+	if a.options.WatchNamespace == "" { // with Roles alone namespaces cannot be watched: pauses on them are not seen then
+		all = append(all, a.namespaces)
+	}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {
 		go informer.RunWithContext(ctx)

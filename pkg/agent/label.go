@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -76,13 +77,16 @@ func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject
 	options := patchOptions()
 	options.FieldManager = annotations.PlanManager(l.run.Namespace, l.run.Plan)
 	resource := c.Dynamic.Resource(mapping.Resource)
+	var to dynamic.ResourceInterface = resource
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		_, err = resource.Namespace(l.run.Namespace).Patch(ctx, object.Name, types.MergePatchType, patch, options)
-	} else {
-		_, err = resource.Patch(ctx, object.Name, types.MergePatchType, patch, options)
+		to = resource.Namespace(l.run.Namespace)
 	}
+	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
 	if apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err == nil {
+		a.targets.patched(got.GetUID(), got.GetResourceVersion())
 	}
 	return err
 }

@@ -174,6 +174,11 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 		namespace = ""
 	}
 	object, failure := tw.get(namespace, known.spec.Target.Name)
+	if object != nil && a.targets.stale(object) {
+		if u, err := a.readTarget(ctx, w, *known.spec.Target); err == nil {
+			object = slimTarget(u)
+		}
+	}
 	switch {
 	case failure != "":
 		f.Ready = notReadyYet(plan.ReasonTarget, failure, a.now())

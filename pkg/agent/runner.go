@@ -159,6 +159,7 @@ func (a *Agent) start(ctx context.Context, l *liveRun) (time.Time, error) {
 	}
 	if err == nil {
 		a.metrics.started(l.run, now)
+		a.log.Info("run started", "plan", l.planKey().String(), "run", l.run.Name, "reason", l.run.Request.Why(), "version", l.object.ResourceVersion)
 		a.ringPlan(l.planKey())
 	}
 	return wake, err

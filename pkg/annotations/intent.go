@@ -1,7 +1,10 @@
 package annotations
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +18,12 @@ import (
 // Intent reads what people ask of a plan. A switch that is not understood
 // holds, and is reported.
 func Intent(a map[string]string) plan.Intent {
-	in := plan.Intent{Token: a[Trigger], Actors: map[string]plan.Actor{}}
+	in := plan.Intent{Token: token(a[Trigger]), Actors: map[string]plan.Actor{}}
 	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
 	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
+	before := len(in.Faults)
 	in.Asked, in.Faults = readOptions(a[TriggerOptions], in.Faults)
+	in.Unclear = len(in.Faults) > before && in.Asked.Token == ""
 	in.Resume, in.Abort, in.Retry = readAsk(a[Resume]), readAsk(a[Abort]), readAsk(a[Retry])
 	in.Approve, in.Reject = readAsk(a[Approve]), readAsk(a[Reject])
 	for _, key := range []string{Pause, Skip, Trigger, Approve, Reject, Resume, Abort, Retry} {
@@ -27,6 +32,19 @@ func Intent(a map[string]string) plan.Intent {
 		}
 	}
 	return in
+}
+
+// longestToken is how much of a token is remembered as it is: a hundred of them
+// stand in a ledger.
+const longestToken = 128
+
+// token is a trigger token as it is remembered: a hash stands in for a long one.
+func token(value string) string {
+	if len(value) <= longestToken {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func off(value string) bool { return value == "" || value == "false" }
@@ -100,14 +118,33 @@ func readOptions(value string, faults plan.Faults) (plan.TriggerOptions, plan.Fa
 	}
 	dec := json.NewDecoder(strings.NewReader(value))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&o); err != nil {
-		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("is not understood: %s", err)})
+	err := dec.Decode(&o)
+	if err == nil && dec.More() {
+		err = errors.New("something follows the object")
 	}
+	if err != nil {
+		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("is not understood, and the trigger waits: %s", err)})
+	}
+	if size := sizeOf(o.Parameters); size > maxParameters {
+		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("holds parameters of %d bytes, and the trigger waits: at most %d are kept", size, maxParameters)})
+	}
+	o.Token, o.Reason = token(o.Token), plan.Cut(o.Reason, 512)
 	if o.OutsideWindow && o.Reason == "" {
 		faults = append(faults, plan.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})
 		o.OutsideWindow = false
 	}
 	return o, faults
+}
+
+// maxParameters is how many bytes of parameters a trigger may give: they stand in
+// the ledger until their run was created.
+const maxParameters = 16 << 10
+
+func sizeOf(m map[string]string) (n int) {
+	for k, v := range m {
+		n += len(k) + len(v)
+	}
+	return n
 }
 
 func readAsk(value string) plan.Ask {

@@ -198,15 +198,37 @@ func PlanOwner(planName, planUID string) metav1.OwnerReference {
 }
 
 // EditedAt is when a ConfigMap's data was last written, by its managedFields,
-// and never before its creation.
+// and never before its creation. Who wrote annotations alone (a pause, a
+// trigger) edited nothing. Entries without their fields count: see KeepEdits.
 func EditedAt(o *metav1.ObjectMeta) time.Time {
 	at := o.CreationTimestamp.Time
 	for _, m := range o.ManagedFields {
-		if m.Manager != ManagerAgent && m.Time != nil && m.Time.After(at) {
+		if m.Time != nil && m.Time.After(at) && wroteData(m) {
 			at = m.Time.Time
 		}
 	}
 	return at
+}
+
+func wroteData(m metav1.ManagedFieldsEntry) bool {
+	if m.Manager == ManagerAgent {
+		return false
+	}
+	if m.FieldsV1 == nil {
+		return true
+	}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(m.FieldsV1.Raw, &fields) // what cannot be read owns nothing we know
+	_, data := fields["f:data"]
+	return data
+}
+
+// KeepEdits drops from managedFields all that EditedAt does not need, for caches.
+func KeepEdits(o *metav1.ObjectMeta) {
+	o.ManagedFields = slices.DeleteFunc(slices.Clone(o.ManagedFields), func(m metav1.ManagedFieldsEntry) bool { return !wroteData(m) })
+	for i := range o.ManagedFields {
+		o.ManagedFields[i].FieldsV1 = nil
+	}
 }
 
 // Retire makes a live run's ConfigMap one of history: it loses its finalizer and

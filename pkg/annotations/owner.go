@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -13,9 +14,8 @@ import (
 // a script set it once. Those that declare it bring it back after it was taken
 // away, which is no new request.
 func DeclaredBy(o *metav1.ObjectMeta, label string) string {
-	field := []byte(`"f:` + label + `":`)
 	for _, m := range o.ManagedFields {
-		if m.FieldsV1 == nil || !bytes.Contains(labelsPart(m.FieldsV1.Raw), field) {
+		if m.FieldsV1 == nil || !ownsLabel(m.FieldsV1.Raw, label) {
 			continue
 		}
 		if m.Operation == metav1.ManagedFieldsOperationApply || declares(m.Manager) {
@@ -31,22 +31,18 @@ func declares(manager string) bool {
 	return slices.Contains(known, strings.ToLower(manager))
 }
 
-// labelsPart is the stretch of a field set that speaks of labels.
-func labelsPart(raw []byte) []byte {
-	start := bytes.Index(raw, []byte(`"f:labels":{`))
-	if start < 0 {
-		return nil
+// ownsLabel says whether a field set holds a label of the object itself. Labels
+// of the pods it makes stand in the same set, under its spec.
+func ownsLabel(raw []byte, label string) bool {
+	if !bytes.Contains(raw, []byte(`"f:`+label+`"`)) {
+		return false // most sets end here, unparsed
 	}
-	depth := 0
-	for i := start + len(`"f:labels":`); i < len(raw); i++ {
-		switch raw[i] {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return raw[start : i+1]
-			}
-		}
+	var fields struct {
+		Metadata struct {
+			Labels map[string]json.RawMessage `json:"f:labels"`
+		} `json:"f:metadata"`
 	}
-	return raw[start:]
+	_ = json.Unmarshal(raw, &fields) // what cannot be read owns nothing we know
+	_, owns := fields.Metadata.Labels["f:"+label]
+	return owns
 }

@@ -149,7 +149,7 @@ func Whole(v any) any {
 			return i
 		}
 		f, _ := v.Float64()
-		return f
+		return Whole(f)
 	case float64:
 		if i := int64(v); float64(i) == v {
 			return i

@@ -53,6 +53,9 @@ func Admit(r Run, s Standing) Admission {
 	if s.Abort != nil {
 		return Admission{Result: Skipped, Reason: ReasonAborted, Message: s.Abort.Message}
 	}
+	if s.ClockDoubt != "" { // nothing starts and nothing is recorded
+		return Admission{Waiting: WaitQueue, Message: s.ClockDoubt, Until: s.Now.Add(30 * time.Second)}
+	}
 	if s.Superseded {
 		return Admission{Result: Missed, Reason: ReasonSuperseded, Message: "a newer slot takes its place"}
 	}
@@ -60,11 +63,14 @@ func Admit(r Run, s Standing) Admission {
 		return a
 	}
 	waiting, message, until := waits(r, s)
-	if waiting == "" {
-		return Admission{Start: true}
+	if waiting == WaitQueue && s.NotReady == "" && forbids(r) {
+		return Admission{Result: Skipped, Reason: ReasonBusy, Message: "run " + s.PlanBusy + " of this plan was at work when its time came"}
 	}
 	if a, over := tooLate(r, s, waiting); over {
 		return a
+	}
+	if waiting == "" {
+		return Admission{Start: true}
 	}
 	return Admission{Waiting: waiting, Message: message, Until: earliest(until, deadlineOf(r))}
 }
@@ -96,10 +102,14 @@ func admitLabel(r Run, s Standing) (Admission, bool) {
 	return Admission{}, false
 }
 
+// forbids says whether the run may not wait for another of its plan: under
+// Forbid, one whose time came, by its jitter, while another was at work.
+func forbids(r Run) bool {
+	policy := or(r.Spec.ConcurrencyPolicy, Forbid)
+	return policy == Forbid && r.Request.Slot != nil && startOf(r).After(*r.Request.Slot)
+}
+
 func waits(r Run, s Standing) (waiting, message string, until time.Time) {
-	if s.ClockDoubt != "" {
-		return WaitQueue, s.ClockDoubt, s.Now.Add(30 * time.Second)
-	}
 	if s.Paused {
 		return WaitPause, "paused", time.Time{}
 	}
@@ -141,7 +151,7 @@ func tooLate(r Run, s Standing, waiting string) (Admission, bool) {
 	if deadline.IsZero() || s.Now.Before(deadline) {
 		return Admission{}, false
 	}
-	a := Admission{Result: Missed, Reason: ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline)}
+	a := Admission{Result: Missed, Reason: ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline.Or(DefaultStartDeadline))}
 	switch {
 	case waiting == WaitPause:
 		a.Result, a.Reason = Skipped, ReasonPaused

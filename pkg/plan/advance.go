@@ -17,6 +17,10 @@ type Signals struct {
 	Resume  *Actor // somebody resumed the present suspend
 	// Held says why no new step may begin now; empty when it may.
 	Held string
+	// LookingSince is since when the present agent looks. The limits of cleanup
+	// count from there at the earliest: that nobody was there to clean up must
+	// not be the reason for which nobody ever does. Zero: always.
+	LookingSince time.Time
 }
 
 // Act is what the one who runs a run has to do next.
@@ -104,10 +108,11 @@ func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 }
 
 type advance struct {
-	run Run
-	j   *Journal
-	now time.Time
-	sig Signals
+	run   Run
+	j     *Journal
+	now   time.Time
+	sig   Signals
+	begun string // path of the step that this look began
 }
 
 // step moves within the present section, or on to the next; ok once there is
@@ -115,6 +120,9 @@ type advance struct {
 func (a *advance) step() (Move, bool) {
 	if m, ok := a.stopping(); ok {
 		return m, true
+	}
+	if a.j.End == nil && a.j.Section != SectionSteps && a.j.Section != "" {
+		a.broken("it is past its steps and does not say how they ended")
 	}
 	switch a.j.Section {
 	case SectionSteps, "":
@@ -137,8 +145,18 @@ func (a *advance) step() (Move, bool) {
 		return a.section(SectionFinally, a.run.Spec.Finally)
 	case SectionClosing:
 		return Move{Act: ActClose}, true
+	default:
+		a.broken("there is no section " + string(a.j.Section))
+		a.enter(SectionRestore)
 	}
 	return Move{}, false
+}
+
+// broken ends a run whose journal was damaged: what is known is undone.
+func (a *advance) broken(how string) {
+	if a.j.End == nil || a.j.End.Phase == RunSucceeded {
+		a.j.End = &End{Phase: RunFailed, Reason: "JournalBroken", Message: "the journal is damaged: " + how}
+	}
 }
 
 // stopping ends what abandoned steps left working, before anything else.
@@ -153,7 +171,11 @@ func (a *advance) stopping() (Move, bool) {
 
 // interrupt ends the steps when the run is aborted, replaced or out of time.
 func (a *advance) interrupt() {
-	if a.j.End != nil {
+	if a.j.End != nil || a.through() {
+		return
+	}
+	if (a.sig.Abort != nil || a.sig.Replace) && a.untouched() {
+		a.neverBegan()
 		return
 	}
 	switch {
@@ -164,6 +186,43 @@ func (a *advance) interrupt() {
 	case !a.now.Before(a.deadline()):
 		a.cut(End{Phase: RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
 	}
+}
+
+// through says whether every step has ended: then there is nothing left to cut,
+// however late it is noticed.
+func (a *advance) through() bool {
+	if len(a.j.Steps) == 0 {
+		return false
+	}
+	for _, rec := range a.j.Steps {
+		if SectionOf(rec.Path) == SectionSteps && !rec.Phase.Ended() {
+			return false
+		}
+	}
+	return true
+}
+
+// untouched says whether no step has begun yet.
+func (a *advance) untouched() bool {
+	for _, rec := range a.j.Steps {
+		if rec.Phase != StepPending {
+			return false
+		}
+	}
+	return true
+}
+
+// neverBegan ends a run that was asked to end between its admission and its
+// first step: it is one whose wait ended without a start.
+func (a *advance) neverBegan() {
+	end := End{Phase: RunAborted, Result: Missed, Reason: ReasonSuperseded, Message: "a newer run takes its place"}
+	if a.sig.Abort != nil {
+		end = *a.sig.Abort
+		end.Result, end.Reason = Skipped, ReasonAborted
+	}
+	j := a.j.EndBefore(end, a.now)
+	j.StartedAt = nil
+	*a.j = j
 }
 
 func (a *advance) deadline() time.Time {
@@ -214,9 +273,13 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 	for _, step := range steps {
 		rec := a.record(StepPath(name, step.Name))
 		if rec == nil { // a journal that lacks a step of its own snapshot is broken
-			a.j.End = &End{Phase: RunFailed, Reason: "JournalBroken", Message: fmt.Sprintf("the journal lacks the step %s", step.Name)}
-			a.enter(SectionRestore)
-			return Move{}, false
+			a.broken(fmt.Sprintf("it lacks the step %s", StepPath(name, step.Name)))
+			if name == SectionSteps {
+				a.enter(SectionRestore)
+				return Move{}, false
+			}
+			a.j.Steps = append(a.j.Steps, Record{Path: StepPath(name, step.Name), Type: step.Type, Phase: StepPending})
+			rec = a.record(StepPath(name, step.Name)) // what undoes is done all the same
 		}
 		if rec.Phase == StepPending {
 			if a.sig.Held != "" && name == SectionSteps {
@@ -231,7 +294,8 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 			}
 			return a.stopping()
 		}
-		if rec.Phase == StepFailed && failed == "" {
+		left := rec.Phase == StepSkipped && rec.Reason == "Timeout" && name != SectionSteps // cleanup that was not done
+		if (rec.Phase == StepFailed || left) && failed == "" {
 			failed = rec.Path
 		}
 	}
@@ -279,6 +343,7 @@ func (a *advance) begin(rec *Record, step Step, failed string, cleanup bool) {
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
 	default:
 		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, 1, at(a.now), at(a.now)
+		a.begun = rec.Path
 	}
 }
 
@@ -299,7 +364,7 @@ func (a *advance) running(rec *Record, step Step) (Move, bool) {
 		a.abandon(rec, "Timeout", fmt.Sprintf("did not end within its timeout %s", step.Timeout.Or(DefaultCleanupDuration)))
 		return Move{}, false
 	}
-	if a.sig.Resume != nil && step.Type == "suspend" && rec.Resumed == nil {
+	if a.sig.Resume != nil && step.Type == "suspend" && rec.Resumed == nil && rec.Path != a.begun { // a suspend that nobody has seen was not meant
 		rec.Resumed = a.sig.Resume
 	}
 	wake := earliest(limit, a.sectionLimit(rec.Path))
@@ -314,7 +379,7 @@ func (a *advance) limit(rec *Record, step Step) time.Time {
 	if step.Timeout == nil || rec.StartedAt == nil {
 		return time.Time{}
 	}
-	return rec.StartedAt.Add(step.Timeout.Duration)
+	return a.since(rec.Path, *rec.StartedAt).Add(step.Timeout.Duration)
 }
 
 func (a *advance) sectionLimit(path string) time.Time {
@@ -324,7 +389,15 @@ func (a *advance) sectionLimit(path string) time.Time {
 	if a.j.SectionAt == nil {
 		return time.Time{}
 	}
-	return a.j.SectionAt.Add(DefaultCleanupDuration)
+	return a.since(path, *a.j.SectionAt).Add(DefaultCleanupDuration)
+}
+
+// since is when the time of a step or section began to count.
+func (a *advance) since(path string, began time.Time) time.Time {
+	if SectionOf(path) != SectionSteps && a.sig.LookingSince.After(began) {
+		return a.sig.LookingSince
+	}
+	return began
 }
 
 // cleanupDeadline fails the steps of a cleanup section that takes too long, and
@@ -384,9 +457,16 @@ const (
 	RestoreFailed  = "failed"
 )
 
+// restores says whether a step may have something to put back. A ${…} there is
+// evaluated by the step itself, which writes nothing down where it is false.
 func restores(s Step) bool {
-	b, ok := s.Properties["restoreAfter"].(bool)
-	return ok && b
+	switch v := s.Properties["restoreAfter"].(type) {
+	case bool:
+		return v
+	case string:
+		return v != ""
+	}
+	return false
 }
 
 func (a *advance) record(path string) *Record {

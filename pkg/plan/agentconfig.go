@@ -44,28 +44,37 @@ type Retention struct {
 // ParseAgentConfig reads the agent's configuration and reports all its faults.
 func ParseAgentConfig(text []byte) (AgentConfig, Faults) {
 	var doc AgentConfigDocument
-	lines, faults := Decode(text, &doc)
-	if lines == nil {
+	d, faults := decode(text, &doc)
+	if d.lines == nil {
 		return doc.Spec, faults
 	}
-	v := validator{lines: lines, faults: faults}
+	v := newValidator(d, faults)
 	if doc.APIVersion != APIVersion {
 		v.fault("apiVersion", "must be %s, is %q", APIVersion, doc.APIVersion)
 	}
 	if doc.Kind != "AgentConfig" {
 		v.fault("kind", "must be AgentConfig, is %q", doc.Kind)
 	}
-	oneOf(&v, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
+	oneOf(v, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
 	v.positive("spec.retention.runs", doc.Spec.Retention.Runs)
 	for i, use := range doc.Spec.Steps {
 		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
 	}
 	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
 	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
-	return doc.Spec, v.faults.sorted()
+	return doc.Spec, v.faults.told()
 }
 
 func (v *validator) stepUse(path string, use StepUse) {
+	if len(use.Namespaces) == 0 {
+		v.fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
+	}
+	for i, pattern := range use.Namespaces {
+		prefix, _ := strings.CutSuffix(pattern, "*")
+		if prefix != "" && !DNSLabel(strings.TrimSuffix(prefix, "-")) || pattern == "" {
+			v.fault(fmt.Sprintf("%s.namespaces[%d]", path, i), "%q is no namespace: write its name, or a beginning and *, like team-*", Cut(pattern, 100))
+		}
+	}
 	for i, name := range use.Deny {
 		if _, known := StepTypeNamed(name); !known && !slices.Contains(plannedStepTypes(), name) {
 			v.fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", unknownType(name))

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -63,8 +64,10 @@ type Live struct {
 	Ordinal   int64
 }
 
+// since is from when on the run occupies its plan: its claim, or, for a slot's
+// run, which may have waited for its jitter, its start.
 func (l Live) since() time.Time {
-	if l.StartedAt != nil {
+	if l.StartedAt != nil && l.Request.Slot != nil {
 		return *l.StartedAt
 	}
 	return l.Request.At
@@ -127,6 +130,7 @@ func Decide(f Facts) Decision {
 	d.set = set
 	d.begin()
 	d.edited()
+	d.usedNext()
 	if f.Ready.OK {
 		d.creation()
 		d.labels()
@@ -143,6 +147,7 @@ type decider struct {
 	set     schedule.Set
 	out     Decision
 	waiting string // why something that asked does not start
+	behind  bool   // a due slot still waits for its end
 }
 
 func (d *decider) write(l Ledger) { d.out.Ledger, d.out.Changed = l, true }
@@ -169,6 +174,7 @@ func (d *decider) begin() {
 		l = l.WithToken(d.f.Intent.Token)
 	}
 	d.write(l)
+	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
 }
 
 // edited ends what an old schedule still owed at the time of the edit, and lets
@@ -178,20 +184,46 @@ func (d *decider) edited() {
 	if sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules) {
 		return
 	}
-	edit := d.f.EditedAt
+	old, err := ParseSchedules(l.Schedules)
+	if err != nil {
+		old = nil // of a version that read more; what it owed cannot be told
+	}
+	d.owed(old)
+	l = d.out.Ledger
+	l.Schedules = d.f.Spec.Triggers.Schedules
+	d.write(l)
+}
+
+// owed ends the slots of a schedule up to the time of the last edit.
+func (d *decider) owed(old schedule.Set) {
+	l, edit := d.out.Ledger, d.f.EditedAt
 	if edit.After(d.f.Now) {
 		edit = d.f.Now
 	}
-	if old, err := ParseSchedules(l.Schedules); err == nil && edit.After(l.Watermark) {
-		for _, slot := range slotsBetween(old, l.Watermark, edit) {
-			l = l.End(d.request(slot), Missed, ReasonEdited, d.f.Now)
-		}
+	if !edit.After(l.Watermark) {
+		return
 	}
-	if edit.After(l.Watermark) {
-		l.Watermark = edit.UTC()
+	for _, slot := range slotsBetween(old, l.Watermark, edit) {
+		l = l.End(d.request(slot), Missed, ReasonEdited, d.f.Now)
 	}
-	l.Schedules = d.f.Spec.Triggers.Schedules
+	l.Watermark = edit.UTC()
 	d.write(l)
+}
+
+// usedNext takes a skip of the next slot for used when it was: a crash between
+// the ledger and the annotation must not make it skip two.
+func (d *decider) usedNext() {
+	l := d.out.Ledger
+	if !l.NextUsed {
+		return
+	}
+	if !d.f.Intent.Skip.Next {
+		l.NextUsed = false
+		d.write(l)
+		return
+	}
+	d.f.Intent.Skip.Next = false
+	d.out.Skip = &d.f.Intent.Skip
 }
 
 func sameSchedules(a, b []Schedule) bool {
@@ -223,6 +255,33 @@ func (d *decider) pausedAt(t time.Time) bool {
 	return slices.ContainsFunc(d.switches(), func(s Switch) bool { return s.Holds(t) })
 }
 
+// pausedSlot says besides whether a pause that has been taken away since the
+// plan was last looked at may have held.
+func (d *decider) pausedSlot(t time.Time) bool {
+	if d.pausedAt(t) {
+		return true
+	}
+	was := d.out.Ledger.Paused
+	gone := !slices.ContainsFunc(d.switches(), func(s Switch) bool { return s.On })
+	return was != nil && gone && was.Holds(t) && !t.After(d.f.Now)
+}
+
+// rememberPause notes the pause that stands, once no slot from before waits.
+func (d *decider) rememberPause() {
+	var stands *Switch
+	for _, s := range d.switches() {
+		if s.Holds(d.f.Now) && (stands == nil || s.Until == nil || stands.Until != nil && s.Until.After(*stands.Until)) {
+			stands = &Switch{On: true, Until: s.Until}
+		}
+	}
+	l := d.out.Ledger
+	if d.behind || stands == nil && l.Paused == nil || stands != nil && l.Paused != nil && sameInstant(stands.Until, l.Paused.Until) {
+		return
+	}
+	l.Paused = stands
+	d.write(l)
+}
+
 func (d *decider) switches() []Switch { return append([]Switch{d.f.Intent.Pause}, d.f.Pauses...) }
 
 // mayClaim says whether a request other than a slot may become a run now; when
@@ -232,37 +291,46 @@ func (d *decider) mayClaim(what string) bool {
 		d.waiting = what + " waits: paused"
 		return false
 	}
+	if len(d.out.Ledger.Open) >= MaxOpen {
+		d.waiting = fmt.Sprintf("%s waits: %d runs are claimed", what, MaxOpen)
+		return false
+	}
 	if d.f.Spec.ConcurrencyPolicy == Allow || d.f.Spec.ConcurrencyPolicy == Replace {
 		return true
 	}
-	if name, busy := d.busyWith(); busy {
+	if name, busy := d.busyWith(time.Time{}); busy {
 		d.waiting = what + " waits for run " + name
 		return false
 	}
 	return true
 }
 
-// busyWith names a live or claimed run that occupies the plan.
-func (d *decider) busyWith() (string, bool) {
+// busyWith names a live or claimed run that occupies the plan, and that began
+// to after an instant.
+func (d *decider) busyWith(after time.Time) (string, bool) {
 	for _, l := range d.f.Live {
-		if l.busy() {
+		if l.busy() && l.since().After(after) {
 			return l.Name, true
 		}
 	}
 	for _, e := range d.out.Ledger.Open {
-		if !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
+		if e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
 			return e.Run, true
 		}
 	}
 	return "", false
 }
 
-// claim writes a request's open entry. Under Replace, whoever is live gives way.
+// claim writes a request's open entry. Under Replace, whoever is live gives way:
+// what runs, and the slots that wait. Other requests wait their turn.
 func (d *decider) claim(r Request) {
 	if d.f.Spec.ConcurrencyPolicy == Replace {
 		for _, l := range d.f.Live {
-			if l.Phase == RunRunning && !slices.Contains(d.out.Replace, l.Name) {
-				d.out.Replace = append(d.out.Replace, l.Name)
+			switch {
+			case l.Phase == RunRunning:
+				d.out.Replace = including(d.out.Replace, l.Name)
+			case l.Request.Kind == BySchedule:
+				d.out.Supersede = including(d.out.Supersede, l.Name)
 			}
 		}
 	}
@@ -274,7 +342,20 @@ func (d *decider) claim(r Request) {
 	d.out.Claims = append(d.out.Claims, r)
 }
 
+func including(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
+}
+
+// creation claims the run of a plan that was just made, once. Where it is no
+// longer asked for before it came to it, it never comes.
 func (d *decider) creation() {
+	if l := d.out.Ledger; !l.Created && !d.f.Spec.Triggers.OnCreate {
+		l.Created = true
+		d.write(l)
+	}
 	if d.out.Ledger.Created || d.f.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
 		return
 	}
@@ -304,7 +385,7 @@ func (d *decider) label(key string) {
 		d.labelGone(key, state, known)
 		return
 	}
-	number, asked := nextRequest(state, known, d.f.Target.Handled[key])
+	number, asked := nextRequest(state, known, have.Value, d.f.Target.Handled[key])
 	if !asked || d.openLabel(key) {
 		return
 	}
@@ -326,9 +407,9 @@ func (d *decider) label(key string) {
 
 // nextRequest is the number of the request that a present label makes. A claim
 // whose label has not been taken away yet (another plan's run still needs it)
-// makes none.
-func nextRequest(state LabelState, known bool, handled int64) (int64, bool) {
-	if known && state.Claimed > handled && !state.Removed {
+// makes none, unless its value has changed.
+func nextRequest(state LabelState, known bool, value string, handled int64) (int64, bool) {
+	if known && state.Claimed > handled && !state.Removed && state.Value == value {
 		return 0, false
 	}
 	return max(handled, state.Claimed) + 1, true
@@ -364,6 +445,10 @@ func (d *decider) token() {
 	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger") {
 		return
 	}
+	if d.f.Intent.Unclear {
+		d.waiting = "the trigger waits: maint.dev/trigger-options is not understood"
+		return
+	}
 	r := Request{Kind: ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name}
 	if o := d.f.Intent.Asked; o.Token == token {
 		r.Reason, r.Parameters, r.OutsideWindow = o.Reason, o.Parameters, o.OutsideWindow
@@ -382,6 +467,10 @@ func (d *decider) retry() {
 	}
 	token := "retry/" + name
 	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
+		return
+	}
+	if len(d.f.Live)+len(d.out.Ledger.Open) > 0 { // also where runs may overlap: a retry is of the newest
+		d.waiting = "the retry of " + name + " waits until no run lives"
 		return
 	}
 	r := Request{Kind: ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,

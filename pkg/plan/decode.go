@@ -33,16 +33,21 @@ func (p Positions) Line(path string) int {
 // with json tags. Unknown fields, duplicate keys, wrong types, aliases and a
 // second document are faults, all reported at once with path and line.
 func Decode(data []byte, out any) (Positions, Faults) {
+	d, faults := decode(data, out)
+	return d.lines, faults
+}
+
+func decode(data []byte, out any) (decoder, Faults) {
 	if len(data) > MaxDocumentBytes {
-		return nil, Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(data), MaxDocumentBytes)}}
+		return decoder{}, Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(data), MaxDocumentBytes)}}
 	}
 	root, faults := parseOne(data)
 	if len(faults) > 0 {
-		return nil, faults
+		return decoder{}, faults
 	}
 	d := decoder{lines: Positions{"": root.Line}}
 	d.value(root, "", reflect.ValueOf(out).Elem())
-	return d.lines, d.faults.sorted()
+	return d, d.faults.sorted()
 }
 
 func parseOne(data []byte) (*yaml.Node, Faults) {
@@ -88,6 +93,7 @@ const (
 type decoder struct {
 	lines     Positions
 	faults    Faults
+	broken    map[string]bool // paths whose value has the wrong shape
 	templates bool            // strings with ${…} may stand for any type
 	left      map[string]bool // paths of those strings
 	depth     int
@@ -95,6 +101,16 @@ type decoder struct {
 
 func (d *decoder) fault(n *yaml.Node, path, format string, args ...any) {
 	d.faults = append(d.faults, Fault{Line: n.Line, Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// unfit reports a value of the wrong shape: what is missing below it is no
+// second fault.
+func (d *decoder) unfit(n *yaml.Node, path, format string, args ...any) {
+	if d.broken == nil {
+		d.broken = map[string]bool{}
+	}
+	d.broken[path] = true
+	d.fault(n, path, format, args...)
 }
 
 func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
@@ -105,6 +121,9 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 	d.depth++
 	defer func() { d.depth-- }()
 	if d.leave(n, path, out.Type()) {
+		if out.Kind() == reflect.Map { // given, if not yet known
+			out.Set(reflect.MakeMap(out.Type()))
+		}
 		return
 	}
 	if out.Kind() == reflect.Pointer {
@@ -137,11 +156,11 @@ func (d *decoder) value(n *yaml.Node, path string, out reflect.Value) {
 func (d *decoder) plain(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		d.fault(n, path, "anchors and aliases are not supported: write the value out")
+		d.unfit(n, path, "anchors and aliases are not supported: write the value out")
 	case n.Style&yaml.TaggedStyle != 0 && n.Tag != "!!str":
-		d.fault(n, path, "the tag %s is not supported: write the value without it", Cut(n.Tag, 80))
+		d.unfit(n, path, "the tag %s is not supported: write the value without it", Cut(n.Tag, 80))
 	case d.depth >= maxDepth:
-		d.fault(n, path, "is nested deeper than %d levels", maxDepth)
+		d.unfit(n, path, "is nested deeper than %d levels", maxDepth)
 	default:
 		return true
 	}
@@ -210,7 +229,7 @@ func (d *decoder) object(n *yaml.Node, path string, out reflect.Value) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "must be an object, is %s", describe(n))
+		d.unfit(n, path, "must be an object, is %s", describe(n))
 		return
 	}
 	fields := fieldsOf(out.Type())
@@ -229,7 +248,7 @@ func (d *decoder) mapping(n *yaml.Node, path string, out reflect.Value) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, path, "must be an object, is %s", describe(n))
+		d.unfit(n, path, "must be an object, is %s", describe(n))
 		return
 	}
 	out.Set(reflect.MakeMap(out.Type()))
@@ -245,7 +264,7 @@ func (d *decoder) sequence(n *yaml.Node, path string, out reflect.Value) {
 		return
 	}
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, path, "must be a list, is %s", describe(n))
+		d.unfit(n, path, "must be a list, is %s", describe(n))
 		return
 	}
 	out.Set(reflect.MakeSlice(out.Type(), len(n.Content), len(n.Content)))

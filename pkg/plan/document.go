@@ -5,9 +5,12 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
 // APIVersion is the version every document begins with.
@@ -269,12 +272,32 @@ func orInt(n *int, def int) *int {
 	return n
 }
 
+// UnmarshalJSON keeps the whole numbers in properties whole: by encoding/json
+// alone they would be floats, and those of more than 53 bits others.
+func (s *Step) UnmarshalJSON(b []byte) error {
+	type plain Step
+	if err := unmarshalWhole(b, (*plain)(s)); err != nil {
+		return err
+	}
+	expr.Whole(s.Properties)
+	return nil
+}
+
+func unmarshalWhole(b []byte, out any) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.UseNumber()
+	return dec.Decode(out)
+}
+
 // Clone is a deep copy of any value that survives JSON.
 func Clone[T any](v T) T {
 	var out T
 	b, err := json.Marshal(v)
 	if err == nil {
-		err = json.Unmarshal(b, &out)
+		err = unmarshalWhole(b, &out)
+	}
+	if m, ok := any(out).(map[string]any); ok {
+		expr.Whole(m)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("plan.Clone of %T: %v", v, err)) // our own types always survive

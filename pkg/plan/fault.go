@@ -42,6 +42,19 @@ func (fs Faults) sorted() Faults {
 	return fs
 }
 
+// MaxFaults is how many faults of one document are told (a guess: nobody mends
+// more at once).
+const MaxFaults = 100
+
+// told are the faults in the order of their lines, as many as anybody reads.
+func (fs Faults) told() Faults {
+	fs = fs.sorted()
+	if more := len(fs) - MaxFaults; more > 0 {
+		fs = append(fs[:MaxFaults:MaxFaults], Fault{Message: fmt.Sprintf("and %d more faults", more)})
+	}
+	return fs
+}
+
 // nearest is the candidate that was probably meant by word, if one is near:
 // at most a third of its letters differ.
 func nearest(word string, candidates []string) (string, bool) {

@@ -4,13 +4,16 @@ import "time"
 
 // Intent is what people ask of a plan by annotations, already read.
 type Intent struct {
-	Pause  Switch
-	Skip   Skip
-	Token  string
-	Asked  TriggerOptions // counts only where its token is Token
-	Resume Ask
-	Abort  Ask
-	Retry  Ask
+	Pause Switch
+	Skip  Skip
+	Token string
+	Asked TriggerOptions // counts only where its token is Token
+	// Unclear says that the options could not be read: a trigger waits, for they
+	// may say that it is to be a dry run.
+	Unclear bool
+	Resume  Ask
+	Abort   Ask
+	Retry   Ask
 	// Approve and Reject are read for runs that wait for approval.
 	Approve Ask
 	Reject  Ask
@@ -22,8 +25,8 @@ type Intent struct {
 
 // Switch is on, off, or on until an instant.
 type Switch struct {
-	On    bool
-	Until *time.Time
+	On    bool       `json:"on"`
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // Holds says whether the switch is on at an instant.

@@ -41,6 +41,7 @@ const (
 	MaxTokens        = 100
 	MaxRecent        = 40  // closed entries beside the head, before a batch goes to the archive
 	ArchiveBatch     = 20  // entries that go to the archive at once
+	MaxOpen          = 50  // claims that stand at once (a guess); what asks beyond them waits
 	MaxLedgerEntries = 200 // closed entries kept in all
 )
 
@@ -88,6 +89,12 @@ type Ledger struct {
 	Recent    []Entry               `json:"recent,omitempty"`
 	Totals    map[Result]int64      `json:"totals,omitempty"`
 	Last      *LastRun              `json:"last,omitempty"`
+	// Paused is the pause that stood when the plan was last looked at: while
+	// nobody looks it may end, and resuming starts nothing retroactively.
+	Paused *Switch `json:"paused,omitempty"`
+	// NextUsed says that a skip of the next slot has met its slot, and that its
+	// annotation may still be there.
+	NextUsed bool `json:"nextUsed,omitempty"`
 	// TargetReady is the uid of the target that was once seen Ready.
 	TargetReady string `json:"targetReady,omitempty"`
 }
@@ -108,7 +115,11 @@ func (l Ledger) Finish(r Run, j Journal, now time.Time) Ledger {
 		return l
 	}
 	l = l.Close(r.Name, Ran, "", j.StartedAt, now)
-	last := LastRun{Name: r.Name, Phase: j.End.Phase, StartedAt: j.StartedAt, EndedAt: now.UTC(), Request: r.Request}
+	phase := j.Phase
+	if j.End != nil {
+		phase = j.End.Phase
+	}
+	last := LastRun{Name: r.Name, Phase: phase, StartedAt: j.StartedAt, EndedAt: now.UTC(), Request: r.Request}
 	if l.Last != nil {
 		last.SuccessAt = l.Last.SuccessAt
 	}
@@ -181,7 +192,7 @@ func (l Ledger) Close(run string, result Result, reason string, startedAt *time.
 
 // End records a slot that never had a run.
 func (l Ledger) End(r Request, result Result, reason string, now time.Time) Ledger {
-	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, At: now})
+	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})
 }
 
 func (l Ledger) add(e Entry) Ledger {
@@ -204,7 +215,7 @@ func (l Ledger) add(e Entry) Ledger {
 // a run of its own, always stands alone.
 func folds(a, b Entry) bool {
 	return a.Result == b.Result && a.Reason == b.Reason && a.Result != Ran &&
-		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor
+		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && a.DryRun == b.DryRun
 }
 
 func fold(a, b Entry) Entry {
@@ -218,14 +229,15 @@ func fold(a, b Entry) Entry {
 	return a
 }
 
-// Overflow cuts the batch of oldest closed entries that should go to the
+// Overflow cuts the batches of oldest closed entries that should go to the
 // archive, if the head has grown too large.
 func (l Ledger) Overflow() (Ledger, []Entry) {
 	if len(l.Recent) <= MaxRecent {
 		return l, nil
 	}
-	batch := slices.Clone(l.Recent[:ArchiveBatch])
-	l.Recent = slices.Clone(l.Recent[ArchiveBatch:])
+	n := (len(l.Recent) - MaxRecent + ArchiveBatch - 1) / ArchiveBatch * ArchiveBatch
+	batch := slices.Clone(l.Recent[:n])
+	l.Recent = slices.Clone(l.Recent[n:])
 	return l, batch
 }
 

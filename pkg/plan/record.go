@@ -42,10 +42,10 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	case rep.Done:
 		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = StepSucceeded, rep.Reason, at(now), nil
 		rec.Outputs = rep.Outputs
-		capOutputs(&j)
 	case rep.Failed:
 		fail(rec, step, rep, now)
 	}
+	capOutputs(&j)
 	return j
 }
 
@@ -69,8 +69,8 @@ func fail(rec *Record, step Step, rep Report, now time.Time) {
 func Backoff(r Retry, attempt int) time.Duration {
 	wait, longest := r.Backoff.Or(DefaultRetryBackoff), r.MaxBackoff.Or(DefaultMaxBackoff)
 	for range attempt - 1 {
-		if wait >= longest {
-			break
+		if wait >= longest/2 {
+			return longest
 		}
 		wait *= 2
 	}

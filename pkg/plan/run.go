@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
 // RunPhase is where a run stands.
@@ -183,6 +185,17 @@ type Record struct {
 	Restored   string          `json:"restored,omitempty"` // done, changed, gone or failed
 	Stopping   bool            `json:"stopping,omitempty"` // its work in the cluster is still to be ended
 	Changed    []Change        `json:"changed,omitempty"`
+}
+
+// UnmarshalJSON keeps the whole numbers in outputs whole, so that a step after a
+// crash reads the same as it would have before.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type plain Record
+	if err := unmarshalWhole(b, (*plain)(r)); err != nil {
+		return err
+	}
+	expr.Whole(r.Outputs)
+	return nil
 }
 
 // Actor is who asked for something, and why.

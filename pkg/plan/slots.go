@@ -16,6 +16,7 @@ func (d *decider) slots() {
 	for i, slot := range due {
 		end, reason, claim, wait := d.verdict(slot, i, newest)
 		if wait {
+			d.behind = true
 			d.wakeAt(d.tooLateAt(slot))
 			if d.waiting == "" {
 				d.waiting = "the slot " + slot.Wall + " waits"
@@ -48,7 +49,7 @@ func (d *decider) verdict(slot schedule.Slot, index, newest int) (end Result, re
 		return Missed, ReasonSuperseded, false, false
 	case !d.f.Ready.OK:
 		return "", "", false, true
-	case d.pausedAt(slot.At):
+	case d.pausedSlot(slot.At):
 		return Skipped, ReasonPaused, false, false
 	case d.busyAt(slot.At):
 		return Skipped, ReasonBusy, false, false
@@ -57,11 +58,11 @@ func (d *decider) verdict(slot schedule.Slot, index, newest int) (end Result, re
 		return Skipped, ReasonSkip, false, false
 	case d.f.Spec.CatchUp == CatchUpNone && slot.At.Before(d.f.LookingSince):
 		return Missed, ReasonCatchUp, false, false
-	case d.f.Spec.CatchUp != CatchUpAll && index < newest:
+	case d.f.Spec.CatchUp != CatchUpAll && index < newest && !d.queued(slot):
 		return Missed, ReasonSuperseded, false, false
 	case late:
 		return Missed, ReasonDeadline, false, false
-	case d.mustQueue():
+	case d.mustQueue(slot):
 		return "", "", false, true
 	}
 	return "", "", true, false
@@ -72,7 +73,7 @@ func (d *decider) verdict(slot schedule.Slot, index, newest int) (end Result, re
 func (d *decider) newestRunnable(due []schedule.Slot) int {
 	for i := len(due) - 1; i >= 0; i-- {
 		at := due[i].At
-		if d.pausedAt(at) || d.busyAt(at) || d.skips(at) && !d.f.Intent.Skip.Next || !d.f.Now.Before(d.tooLateAt(due[i])) {
+		if d.pausedSlot(at) || d.busyAt(at) || d.skips(at) && !d.f.Intent.Skip.Next || !d.f.Now.Before(d.tooLateAt(due[i])) {
 			continue
 		}
 		return i
@@ -95,6 +96,9 @@ func (d *decider) useNext() {
 		left := d.f.Intent.Skip
 		left.Next = false
 		d.out.Skip = &left
+		l := d.out.Ledger
+		l.NextUsed = true
+		d.write(l)
 	}
 }
 
@@ -114,12 +118,24 @@ func (d *decider) busyAt(slot time.Time) bool {
 	})
 }
 
-// mustQueue says whether an overdue slot has to wait for the run before it.
-func (d *decider) mustQueue() bool {
-	if d.f.Spec.ConcurrencyPolicy == Allow || d.f.Spec.ConcurrencyPolicy == Replace {
-		return false
+// queued says whether a slot fell due before our eyes under Queue: then it waits
+// its turn, and no newer one takes its place.
+func (d *decider) queued(slot schedule.Slot) bool {
+	return d.f.Spec.ConcurrencyPolicy == Queue && !slot.At.Before(d.f.LookingSince)
+}
+
+// mustQueue says whether an overdue slot has to wait for the run before it. What
+// began before the slot fell due gives way under Replace; overdue slots come one
+// after the other all the same.
+func (d *decider) mustQueue(slot schedule.Slot) bool {
+	after := time.Time{}
+	switch d.f.Spec.ConcurrencyPolicy {
+	case Allow:
+		return len(d.out.Ledger.Open) >= MaxOpen
+	case Replace:
+		after = slot.At
 	}
-	name, busy := d.busyWith()
+	name, busy := d.busyWith(after)
 	if busy {
 		d.waiting = "the next slot waits for run " + name
 	}
@@ -131,7 +147,7 @@ func (d *decider) mustQueue() bool {
 func (d *decider) supersedePending() {
 	for _, l := range d.f.Live {
 		if l.Phase == RunPending && !l.busy() && l.Request.Kind == BySchedule {
-			d.out.Supersede = append(d.out.Supersede, l.Name)
+			d.out.Supersede = including(d.out.Supersede, l.Name)
 		}
 	}
 }
@@ -154,6 +170,7 @@ func StartsAt(s Spec, namespace, name string, slot time.Time, index int) time.Ti
 // when to look again.
 func (d *decider) finish() {
 	d.useUpSkip()
+	d.rememberPause()
 	d.nextSlot()
 	for _, s := range d.switches() {
 		if s.On && s.Until != nil {
@@ -215,7 +232,7 @@ func (d *decider) useUpSkip() {
 	left.Slots = slices.DeleteFunc(slices.Clone(skip.Slots), func(t time.Time) bool {
 		return !t.After(d.out.Ledger.Watermark) || !t.After(d.f.Now) && len(d.set) == 0
 	})
-	if skip.Until != nil && !d.f.Now.Before(*skip.Until) {
+	if skip.Until != nil && !d.f.Now.Before(*skip.Until) && !d.behind { // a slot that waits may still be one to skip
 		left.Until = nil
 	}
 	if len(left.Slots) != len(skip.Slots) || left.Until != skip.Until {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
@@ -97,6 +98,9 @@ func checkRef(path string, ref ResourceRef, at reporter) {
 	if strings.Count(ref.APIVersion, "/") > 1 {
 		at(path+".apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", ref.APIVersion)
 	}
+	if ref.Namespace != "" && !expr.IsTemplate(ref.Namespace) && !DNSLabel(ref.Namespace) {
+		at(path+".namespace", "%q is no namespace", Cut(ref.Namespace, 100))
+	}
 }
 
 func checkPatch(p any, at reporter) {
@@ -136,6 +140,9 @@ func checkSuspend(p any, at reporter) {
 	if props.Duration != nil && props.Duration.Duration <= 0 {
 		at("duration", "must be longer than 0s; without a duration the run waits for kubectl maint resume")
 	}
+	if props.Duration != nil && props.Duration.Duration > longest {
+		at("duration", "must be at most %dd, is %s", longest/(24*time.Hour), props.Duration)
+	}
 }
 
 func checkWait(p any, at reporter) {
@@ -160,14 +167,23 @@ func checkWebhook(p any, at reporter) {
 	}
 	for _, name := range sortedKeys(props.Headers) {
 		h := props.Headers[name]
+		if !headerName().MatchString(name) {
+			at("headers."+name, "%q cannot name a header", Cut(name, 100))
+		}
 		if (h.Value != "") == (h.SecretKeyRef != nil) {
 			at("headers."+name, "needs a value or a secretKeyRef, and not both")
+		}
+		if r := h.SecretKeyRef; r != nil && (r.Name == "" || r.Key == "") {
+			at("headers."+name, "needs the secretKeyRef's name and key")
+		}
+		if strings.ContainsFunc(h.Value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			at("headers."+name, "must be one line")
 		}
 		if reserved := []string{"idempotency-key", "maint-attempt", "host", "content-length"}; slices.Contains(reserved, strings.ToLower(name)) {
 			at("headers."+name, "is set by the agent; choose another name")
 		}
 	}
-	if props.Timeout != nil && (props.Timeout.Duration <= 0 || props.Timeout.Minutes() > 10) {
+	if props.Timeout != nil && (props.Timeout.Seconds() < 1 || props.Timeout.Minutes() > 10) {
 		at("timeout", "must be from 1s to 10m, is %s", props.Timeout)
 	}
 	if props.Expect != nil {
@@ -227,9 +243,13 @@ func checkKey(field, key string, at reporter) {
 		at(field, "%q is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'", Cut(key, 200))
 		return
 	}
-	if strings.HasSuffix(prefix, "maint.dev") {
-		at(field, "%q belongs to kubectl maint; a step may not write it", key)
+	if prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev") {
+		at(field, "%q belongs to kubectl maint: choose a prefix of your own", key)
 	}
+}
+
+func headerName() *regexp.Regexp {
+	return regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 }
 
 func labelName() *regexp.Regexp {

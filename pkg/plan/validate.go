@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -14,13 +15,13 @@ import (
 // the one place that says whether a plan is valid: the CLI and the agent call it.
 func Parse(text []byte, name string) (Spec, Faults) {
 	var doc Document
-	lines, faults := Decode(text, &doc)
-	if lines == nil {
+	d, faults := decode(text, &doc)
+	if d.lines == nil {
 		return doc.Spec, faults
 	}
-	v := validator{lines: lines, faults: faults}
+	v := newValidator(d, faults)
 	v.document(doc, name)
-	return doc.Spec, v.faults.sorted()
+	return doc.Spec, v.faults.told()
 }
 
 // Account is the ServiceAccount that a spec's steps run as.
@@ -47,15 +48,32 @@ func (s Schedule) pure() schedule.Spec {
 type validator struct {
 	lines  Positions
 	faults Faults
+	faulty map[string]bool // paths with a fault
+	broken map[string]bool // paths that could not be read, nor what is below them
+}
+
+func newValidator(d decoder, faults Faults) *validator {
+	v := &validator{lines: d.lines, faults: faults, faulty: map[string]bool{}, broken: d.broken}
+	for _, f := range faults {
+		v.faulty[f.Path] = true
+	}
+	return v
 }
 
 func (v *validator) fault(path, format string, args ...any) {
-	for _, f := range v.faults {
-		if f.Path == path { // the first thing wrong with a field is the cause of the next
-			return
-		}
+	if v.faulty[path] || under(path, v.broken) { // the first thing wrong with a field is the cause of the next
+		return
 	}
+	v.faulty[path] = true
 	v.faults = append(v.faults, Fault{Line: v.lines.Line(path), Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// unread keeps what is below a path from being a second fault.
+func (v *validator) unread(path string) {
+	if v.broken == nil {
+		v.broken = map[string]bool{}
+	}
+	v.broken[path] = true
 }
 
 func (v *validator) document(doc Document, name string) {
@@ -178,9 +196,16 @@ func oneOf[T ~string](v *validator, path string, value T, allowed ...T) {
 	v.fault(path, "must be one of %s, is %q%s", strings.Join(words, ", "), string(value), hint)
 }
 
+// longest is the longest duration that a document may name: beyond it instants
+// overflow.
+const longest = 36500 * 24 * time.Hour
+
 func (v *validator) positive(path string, d *Duration) {
 	if d != nil && d.Duration <= 0 {
 		v.fault(path, "must be longer than 0s, is %s", d)
+	}
+	if d != nil && d.Duration > longest {
+		v.fault(path, "must be at most %dd, is %s", longest/(24*time.Hour), d)
 	}
 }
 
@@ -298,9 +323,32 @@ func (v *validator) condition(path, text string) {
 	if text == "" || text == IfAlways {
 		return
 	}
-	if err := expr.CheckBool(text, expr.Names()...); err != nil {
+	if err := expr.CheckBool(text, conditionRoots()...); err != nil {
 		v.fault(path, "%s", err)
 	}
+}
+
+// conditionRoots are what a condition may speak of: what the journal knows. The
+// target is read by steps alone.
+func conditionRoots() []string {
+	return []string{"run", "plan", "steps", "trigger_reason", "context"}
+}
+
+// templateRoots are what the properties of a step may speak of in this version.
+func templateRoots() []string { return append(conditionRoots(), "target") }
+
+// under says whether a path is one of some paths, or lies below one.
+func under(path string, paths map[string]bool) bool {
+	if len(paths) == 0 {
+		return false
+	}
+	for path != "" {
+		if paths[path] {
+			return true
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	return paths[""]
 }
 
 func (v *validator) properties(path string, t StepType, s Step, spec Spec) {
@@ -309,28 +357,40 @@ func (v *validator) properties(path string, t StepType, s Step, spec Spec) {
 		raw = map[string]any{}
 	}
 	props := t.New()
-	faults := DecodeValue(raw, path, v.lines, true, props)
+	faults, left := decodeValue(raw, path, v.lines, true, props)
 	for _, f := range faults {
 		v.fault(f.Path, "%s", f.Message)
 	}
 	for _, key := range t.Required {
 		if s.Properties[key] == nil {
 			v.fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
+			v.unread(path + "." + key)
 		}
 	}
-	expr.CheckTemplates(raw, expr.Names(), func(at string, err error) { v.fault(path+"."+at, "%s", err) })
+	expr.CheckTemplates(raw, templateRoots(), func(at string, err error) { v.fault(path+"."+at, "%s", err) })
 	if len(faults) > 0 {
 		return
 	}
+	v.restoreInFinally(path, s)
 	t.Check(props, func(at, format string, args ...any) {
 		full := path
 		if at != "" {
 			full = path + "." + at
 		}
-		v.fault(full, format, args...)
+		if !under(full, left) { // what an expression will yield is checked when it has
+			v.fault(full, format, args...)
+		}
 	})
-	if needsTarget(props) && spec.Target == nil {
+	if s.Properties["object"] == nil && needsTarget(props) && spec.Target == nil {
 		v.fault(path+".object", "is missing, and the plan has no target to default to")
+	}
+}
+
+// restoreInFinally refuses a restore that would never come: finally is the last
+// thing a run does, and restores come before it.
+func (v *validator) restoreInFinally(path string, s Step) {
+	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && restores(s) {
+		v.fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
 	}
 }
 

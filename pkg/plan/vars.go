@@ -48,9 +48,9 @@ func Vars(r Run, j Journal, target map[string]any) map[string]any {
 func stepVars(j Journal) map[string]any {
 	steps := map[string]any{}
 	for _, rec := range j.Steps {
-		outputs := rec.Outputs
-		if outputs == nil {
-			outputs = map[string]any{}
+		outputs := map[string]any{}
+		if rec.Outputs != nil {
+			outputs = Clone(rec.Outputs) // numbers read the same before and after a crash
 		}
 		steps[rec.Path[strings.LastIndex(rec.Path, "/")+1:]] = map[string]any{
 			"phase": string(rec.Phase), "attempt": int64(rec.Attempt), "reason": rec.Reason, "message": rec.Message,

@@ -115,7 +115,7 @@ func (e Exclusion) event() (event, error) {
 }
 
 // sources are the times of the event in the zone of a policy: what is given,
-// and what the rule makes.
+// and what the rule makes, nil where nothing recurs.
 func (e *event) sources(policy *zone) (given []span, made source) {
 	z := e.start.in(policy)
 	start, end := e.start.instant(z), e.end.instant(e.end.in(policy))+e.extra
@@ -129,16 +129,28 @@ func (e *event) sources(policy *zone) (given []span, made source) {
 			given = append(given, span{at, e.shifted(more, z, end-start)})
 		}
 	}
-	if e.rule == nil {
-		return given, nil
+	if opening := e.opening(z, skip); opening != nil && end > start {
+		if e.start.wholeDay {
+			return given, newWindows(opening, e.end.second-e.start.second, true)
+		}
+		return given, newWindows(opening, end-start, false)
+	}
+	return given, nil
+}
+
+// opening is the schedule by which the event recurs, nil if it never does.
+func (e *event) opening(z *zone, skip exceptions) *Schedule {
+	start := e.start.local(z)
+	if e.rule == nil || !e.rule.reachable(start) {
+		return nil
 	}
 	opening := &Schedule{zone: z, until: never}
-	opening.expand(e.rule, e.start.local(z), true)
+	opening.expand(e.rule, start, true)
 	opening.skip = skip
-	if e.start.wholeDay {
-		return given, newWindows(opening, e.end.second-e.start.second, true)
+	if _, ok := opening.next(opening.beforeFirst(start)); !ok {
+		return nil
 	}
-	return given, newWindows(opening, end-start, false)
+	return opening
 }
 
 // shifted is the end of the event if it began at another time.

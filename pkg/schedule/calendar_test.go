@@ -69,6 +69,8 @@ func TestICalendarEvents(t *testing.T) {
 			"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261019T100000Z", "DTSTART:20261019T150000Z", "DURATION:PT2H",
 			"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261020T100000Z", "DTSTART:20261020T100000Z", "STATUS:CANCELLED"),
 			"2026-10-18 12:00 to 2026-10-18 13:00 excluded: calendar c\n2026-10-19 17:00 to 2026-10-19 19:00 excluded: calendar c"},
+		{"a recurring event without length takes no time", vevent("DTSTART:20261018T100000Z", "DTEND:20261018T100000Z", "RRULE:FREQ=MINUTELY"), ""},
+		{"a rule that never fires leaves the event", vevent("DTSTART:20261018T100000Z", "DURATION:PT1H", "RRULE:FREQ=MINUTELY;INTERVAL=2;BYMINUTE=1"), "2026-10-18 12:00 to 2026-10-18 13:00 excluded: calendar c"},
 		{"a whole day can be long or short", vevent("DTSTART;VALUE=DATE:20261024", "DURATION:P1W"), "2026-10-24 00:00 to 2026-10-31 00:00 excluded: calendar c"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

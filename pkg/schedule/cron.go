@@ -275,6 +275,9 @@ func cronClock(sets [5]uint64) *wallClock {
 	if sets[cronWeekday]&starBit == 0 {
 		clock.days.weekdays = uint8(sets[cronWeekday])
 	}
+	if clock.days.monthdays == everyMonthday || clock.days.weekdays == everyWeekday {
+		clock.days.monthdays, clock.days.weekdays = 0, 0 // all of either is every day
+	}
 	if clock.days.months == everyMonth {
 		clock.days.months = 0
 	}

@@ -22,8 +22,9 @@ func (e *LineError) Error() string {
 // ParseICalendar reads the events of an RFC 5545 file. Lines may end in LF. The
 // error joins a *LineError for every line that was not understood; the rest
 // works, so the Calendar is good beside an error. CANCELLED and TRANSPARENT
-// events take no time. A zone is looked up in the embedded data, and only if it
-// is not there, as with the names that Outlook writes, taken from the file.
+// events take no time; an event without an end takes one day. A zone is looked
+// up in the embedded data, and only if it is not there, as with the names that
+// Outlook writes, taken from the file.
 func ParseICalendar(text string) (*Calendar, error) {
 	file := &icalFile{zones: map[string]*zone{}}
 	root := file.tree(unfold(text))

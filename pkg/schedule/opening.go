@@ -35,7 +35,7 @@ func newWindows(opening *Schedule, length int64, onWall bool) *windows {
 
 // weekly tells whether the days are the same in every week.
 func (r *days) weekly() bool {
-	return (r.interval <= 1 || r.unit > perWeek) && r.unit <= perWeek && r.months == 0 &&
+	return r.interval <= 1 && r.months == 0 &&
 		r.monthdays|r.fromEnd == 0 && r.numbered == [6]uint8{} && r.fromLast == [6]uint8{} && r.yearly == nil
 }
 
@@ -116,7 +116,39 @@ func (w *windows) since(t int64) (int64, bool) {
 	} else {
 		opened, ok = w.opening.next(t - w.length)
 	}
-	return opened.at, ok && opened.at <= t && opened.at <= w.opening.until
+	if !ok || opened.at > t || opened.at > w.opening.until {
+		return 0, false
+	}
+	switch {
+	case w.runs != nil:
+		return min(opened.at, w.runStart(opened)), true
+	case w.daily:
+		return min(opened.at, w.dayStart(opened)), true
+	}
+	return opened.at, true
+}
+
+// runStart is the start of the first window of the run that opened belongs to,
+// if clocks have not changed since.
+func (w *windows) runStart(opened firing) int64 {
+	_, second := splitLocal(opened.wall)
+	i := sort.Search(len(w.runs), func(i int) bool { return w.runs[i].last >= second })
+	first := opened.at - int64(second-w.runs[i].first)
+	if opened.note != "" || first < w.opening.zone.at(opened.at).settled() {
+		return opened.at
+	}
+	return first
+}
+
+// dayStart is the start of the first window that opens on the day of opened, if
+// clocks have not changed since.
+func (w *windows) dayStart(opened firing) int64 {
+	day, _ := splitLocal(opened.wall)
+	first, ok := w.opening.clock.next(day * daySeconds)
+	if first += opened.at - opened.wall; !ok || opened.note != "" || first < w.opening.zone.at(opened.at).settled() {
+		return opened.at
+	}
+	return first
 }
 
 func (w *windows) opens(t int64) (int64, bool) {

@@ -192,6 +192,12 @@ func TestASetFiresWheneverOneOfItsSchedulesDoesAndOnceWhereTheyMeet(t *testing.T
 			if one, _ := set[slot.Index].Next(after); one.Identity() != slot.Identity() || !slot.At.After(after) {
 				t.Fatalf("after %s: %+v is not %+v", after, slot, one)
 			}
+			if last, ok := set.Last(slot.At); !ok || last != slot {
+				t.Fatalf("the last at %s is %+v, not %+v", slot.At, last, slot)
+			}
+			if last, ok := set.Last(slot.At.Add(-time.Second)); ok && last.At.After(after) {
+				t.Fatalf("%+v comes between %s and %s", last, after, slot.At)
+			}
 			after = slot.At
 		}
 	})

@@ -217,6 +217,9 @@ func (f *faults) dates(path string, dates []int) uint32 {
 		}
 		set |= 1 << date
 	}
+	if set == everyMonthday {
+		return 0 // no restriction
+	}
 	if len(dates) == 0 {
 		f.add(path+".datesOfMonth", "", "is empty; write the dates, 1 to 31")
 	}

@@ -21,6 +21,8 @@ type rrule struct {
 	nth                              []nthWeekday // BYDAY with a number
 }
 
+// maxCount bounds COUNT, which is counted off when a rule is read. A guess: a
+// hundred thousand days are 274 years.
 const maxCount = 100_000
 
 // rulePart says how one list part is bounded.
@@ -366,11 +368,17 @@ type bounded struct {
 }
 
 func (b *bounded) next(local int64) (int64, bool) {
+	if local > b.last {
+		return 0, false
+	}
 	found, ok := b.clock.next(max(local, b.first))
 	return found, ok && found <= b.last
 }
 
 func (b *bounded) previous(local int64) (int64, bool) {
+	if local < b.first {
+		return 0, false
+	}
 	found, ok := b.clock.previous(min(local, b.last))
 	return found, ok && found >= b.first
 }

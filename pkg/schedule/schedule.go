@@ -219,6 +219,15 @@ func (s *Schedule) Next(after time.Time) (Slot, bool) {
 	return s.slot(fires), true
 }
 
+// Last is the last slot at or before an instant; false when there is none.
+func (s *Schedule) Last(until time.Time) (Slot, bool) {
+	fired, ok := s.previous(until.Unix())
+	if !ok {
+		return Slot{}, false
+	}
+	return s.slot(fired), true
+}
+
 // NextTime is the instant of Next, without the words; it does not allocate.
 func (s *Schedule) NextTime(after time.Time) (time.Time, bool) {
 	fires, ok := s.next(after.Unix())

@@ -65,6 +65,27 @@ func (s Set) Next(after time.Time) (Slot, bool) {
 	return slot, true
 }
 
+// Last is the last slot of any schedule at or before an instant; false when
+// there is none. It is what a plan owes after an outage, found without following
+// all that was missed.
+func (s Set) Last(until time.Time) (Slot, bool) {
+	last, index := firing{}, -1
+	for i, schedule := range s {
+		if schedule == nil {
+			continue
+		}
+		if fired, ok := schedule.previous(until.Unix()); ok && (index < 0 || fired.at > last.at) {
+			last, index = fired, i
+		}
+	}
+	if index < 0 {
+		return Slot{}, false
+	}
+	slot := s[index].slot(last)
+	slot.Index = index
+	return slot, true
+}
+
 // firing is a slot in numbers: the instant, and the wall-clock time asked for.
 type firing struct {
 	at, wall, offset int64

@@ -224,11 +224,11 @@ func (tl *Timeline) open(t int64) bool {
 func (tl *Timeline) ready(int64) bool { return true }
 
 func (tl *Timeline) reason(t int64) string {
+	if tl.stretch(t).open {
+		return tl.inside
+	}
 	if why := tl.exclude.reason(t); why != "" {
 		return why
-	}
-	if tl.permits(t) {
-		return tl.inside
 	}
 	return tl.outside
 }
@@ -247,11 +247,12 @@ func (tl *Timeline) stretch(t int64) *stretch {
 	if known := tl.memo.find(t); known != nil {
 		return known
 	}
-	return tl.memo.keep(&stretch{span: span{tl.lookBack(t), tl.lookAhead(t)}, open: tl.open(t)})
+	open := tl.open(t)
+	return tl.memo.keep(&stretch{span: span{tl.lookBack(t, open), tl.lookAhead(t, open)}, open: open})
 }
 
-func (tl *Timeline) lookAhead(t int64) int64 {
-	if tl.open(t) {
+func (tl *Timeline) lookAhead(t int64, open bool) int64 {
+	if open {
 		return tl.permitUntil(t, tl.exclude.union.opens(t))
 	}
 	for horizon := t + cycleSeconds; t <= horizon; {
@@ -277,8 +278,8 @@ func (tl *Timeline) permitUntil(t, limit int64) int64 {
 	return tl.permit.until(t, limit)
 }
 
-func (tl *Timeline) lookBack(t int64) int64 {
-	if tl.open(t) {
+func (tl *Timeline) lookBack(t int64, open bool) int64 {
+	if open {
 		return max(tl.permitSince(t), tl.exclude.union.closed(t))
 	}
 	for horizon := longAgo(t); t >= horizon; {

@@ -228,7 +228,8 @@ func (u *union) othersSince(t int64) int64 {
 }
 
 // calm is a stretch around t, or beginning after it, in which the weekly
-// sources repeat: no clock changes, and no window is open from before a change.
+// sources repeat: no clock changes, no clock shows again what it has shown
+// before a change, and no window is open from before that.
 func (u *union) calm(t int64) span {
 	if len(u.weekly) == 0 {
 		return span{never, never}
@@ -237,7 +238,7 @@ func (u *union) calm(t int64) span {
 	for _, w := range u.weekly {
 		p := w.opening.zone.at(t)
 		if p.start != beginning {
-			calm.start = max(calm.start, p.start+w.length)
+			calm.start = max(calm.start, p.settled()+w.length)
 		}
 		calm.end = min(calm.end, p.end)
 	}

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -180,4 +181,23 @@ func TestAVerdictFollowsTheClock(t *testing.T) {
 			t.Fatalf("%s: %s is not the first change", when, verdict.Until)
 		}
 	}
+}
+
+// Run with -race: one policy serves many plans at once.
+func TestAPolicyIsSharedByManyWhoAskAtOnce(t *testing.T) {
+	policy := nightly(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			gate := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{policy, weekends(t)}})
+			for hour := range 200 {
+				now := at("2026-08-01T00:30Z").Add(time.Duration(hour*(i+1)) * time.Hour)
+				night := now.Hour() < 4 || now.Hour() >= 20
+				if policy.Verdict(now).Permitted != night || gate.Verdict(now).Permitted && !night {
+					t.Errorf("%s: wrong", now)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -340,6 +340,15 @@ func (p period) twice(instant int64) bool {
 	return p.end != never && local >= p.end+p.after || p.start != beginning && local < p.start+p.before
 }
 
+// settled is when clocks begin to show what they have not shown before the
+// period.
+func (p period) settled() int64 {
+	if p.start == beginning {
+		return p.start
+	}
+	return p.start + max(0, p.before-p.offset)
+}
+
 // firstWallAfter is the earliest wall-clock time whose instant is after the
 // given one.
 func (z *zone) firstWallAfter(instant int64) int64 {

@@ -28,7 +28,7 @@ func (b *bench) latency(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer a.Kill()
+	defer func() { _ = a.Stop() }()
 	if _, err := a.quiet(ctx); err != nil {
 		return err
 	}
@@ -45,7 +45,8 @@ func (b *bench) latency(ctx context.Context, out io.Writer) (err error) {
 		"end50": percentile(ends, 50), "end99": percentile(ends, 99), "write": percentile(writes, 50),
 	}}, []figure{
 		{"p50", "ms", "from the annotation's write to the first step's effect seen by a watch, p50"},
-		{"p99", "ms", "… p99"}, {"max", "ms", "… the longest"},
+		{"p99", "ms", "… p99"},
+		{"max", "ms", "… the longest"},
 		{"end50", "ms", "from the annotation's write to the run's end seen by a watch, p50"},
 		{"end99", "ms", "… p99"},
 		{"write", "ms", "for comparison: from one write to its event in the same watch, p50"},

@@ -22,7 +22,7 @@ func (b *bench) memory(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer a.Kill()
+	defer func() { _ = a.Stop() }()
 	if _, err := a.quiet(ctx); err != nil {
 		return err
 	}

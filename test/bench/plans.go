@@ -59,8 +59,10 @@ func (k kind) figures() []figure {
 		{"effect", "s", "from the slot until all labels are on their targets, seen by a watch"},
 		{"ended", "s", "from the slot until all runs have ended, seen by a watch"},
 		{"requests", "requests", "of the agent per run, from the slot until it is at rest again"},
-		{"GET", "requests", "… of them GET"}, {"POST", "requests", "… of them POST"},
-		{"PUT", "requests", "… of them PUT"}, {"PATCH", "requests", "… of them PATCH"},
+		{"GET", "requests", "… of them GET"},
+		{"POST", "requests", "… of them POST"},
+		{"PUT", "requests", "… of them PUT"},
+		{"PATCH", "requests", "… of them PATCH"},
 		{"failed", "requests", "… of them refused or failed (conflicts, not found)"},
 		{"cpu", "s", "CPU time of the agent, from the slot until it is at rest again"},
 	}
@@ -113,7 +115,7 @@ func (b *bench) tryPlans(ctx context.Context, k kind) (_ sample, err error) {
 		return nil, err
 	}
 	defer func() {
-		a.Kill() // what it leaves is removed anyway
+		_ = a.Stop() // the next one need not wait for the lease; what it leaves is removed
 		err = errors.Join(err, b.clear(ctx))
 	}()
 	slot := time.Now().Add(b.lead).UTC().Truncate(time.Second)

@@ -31,10 +31,12 @@ func (b *bench) ratios(ctx context.Context, out io.Writer) error {
 	}}
 	table(out, "ratios: plans to CronJobs on the same API server, smaller is better for plans", b.samples["ratios"], []figure{
 		{"tuned", "×", "all plans' runs started / all Jobs created, controller with lifted limits: medians of " + fmt.Sprintf("%d and %d rounds", len(p), len(f))},
-		{"tuned-first", "×", "… plans first"}, {"tuned-second", "×", "… CronJobs first"},
+		{"tuned-first", "×", "… plans first"},
+		{"tuned-second", "×", "… CronJobs first"},
 		{"tuned-created", "×", "… all runs created / all Jobs created"},
 		{"default", "×", "all plans' runs started / all Jobs created, controller with default limits"},
-		{"default-first", "×", "… plans first"}, {"default-second", "×", "… CronJobs first"},
+		{"default-first", "×", "… plans first"},
+		{"default-second", "×", "… CronJobs first"},
 		{"default-created", "×", "… all runs created / all Jobs created"},
 	})
 	return nil

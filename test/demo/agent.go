@@ -115,9 +115,9 @@ func (d *demo) manifests(ctx context.Context) ([]*unstructured.Unstructured, err
 		if u.GetKind() == "ConfigMap" && u.GetName() == annotations.AgentConfigName {
 			continue // written below, with loopback allowed
 		}
-		d.rename(u)
 		out = append(out, u)
 	}
+	d.rename(out)
 	return append(out, d.agentSettings()), nil
 }
 
@@ -136,14 +136,22 @@ func (d *demo) agentSettings() *unstructured.Unstructured {
 }
 
 // rename keeps objects without a namespace apart from an installation's.
-func (d *demo) rename(u *unstructured.Unstructured) {
-	if d.suffix == "" || u.GetNamespace() != "" || u.GetKind() == "Namespace" {
-		return
+func (d *demo) rename(all []*unstructured.Unstructured) {
+	ours := map[string]bool{}
+	for _, u := range all {
+		if u.GetNamespace() == "" && u.GetKind() != "Namespace" {
+			ours[u.GetName()] = true
+			u.SetName(u.GetName() + d.suffix)
+		}
 	}
-	u.SetName(u.GetName() + d.suffix)
-	for _, path := range [][]string{{"roleRef", "name"}, {"spec", "policyName"}} {
-		if name, found, _ := unstructured.NestedString(u.Object, path...); found {
-			_ = unstructured.SetNestedField(u.Object, name+d.suffix, path...)
+	for _, u := range all {
+		if kind, _, _ := unstructured.NestedString(u.Object, "roleRef", "kind"); kind == "Role" {
+			continue
+		}
+		for _, path := range [][]string{{"roleRef", "name"}, {"spec", "policyName"}} {
+			if name, _, _ := unstructured.NestedString(u.Object, path...); ours[name] {
+				_ = unstructured.SetNestedField(u.Object, name+d.suffix, path...) // a string always fits
+			}
 		}
 	}
 }

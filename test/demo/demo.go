@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,7 @@ type demo struct {
 	shopNS     string
 	suffix     string // of what has no namespace, on somebody's cluster
 	touched    bool   // something was created that has to go again
+	lastRun    string
 
 	agent    *harness.Process
 	receiver *harness.Receiver
@@ -85,6 +87,19 @@ func (d *demo) stayOpen(ctx context.Context) {
 	d.screen.clock()
 	<-ctx.Done()
 	d.screen.line("")
+}
+
+// explain shows what a person would look at first when something is not as told.
+func (d *demo) explain(ctx context.Context) {
+	if d.agent == nil || ctx.Err() != nil {
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(d.agent.Log()), "\n")
+	d.screen.line("")
+	d.screen.line("the agent's last words:")
+	for _, line := range lines[max(0, len(lines)-15):] {
+		d.screen.line("  %s", line)
+	}
 }
 
 // cleanUp takes away what the demo brought. It does so after Ctrl-C as well,

@@ -35,16 +35,16 @@ func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := newScreen(os.Stdout)
-	err = show(ctx, o, s)
-	switch {
+	switch err := show(ctx, o, s); {
+	case err == nil:
+		return 0
 	case ctx.Err() != nil:
 		s.line("interrupted")
 		return 130
-	case err != nil:
+	default:
 		s.failed(err)
 		return 1
 	}
-	return 0
 }
 
 func parse(args []string) (options, error) {
@@ -80,8 +80,10 @@ func show(ctx context.Context, o options, s *screen) (err error) {
 		d.startCluster, d.startAgent, d.openShop, d.asPlanned, d.withFailure, d.lookBack,
 	} {
 		if err := part(ctx); err != nil {
+			d.explain(ctx)
 			return err
 		}
+		s.breathe(ctx)
 	}
 	s.good("All of it was as told.")
 	if o.keep {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -12,10 +13,12 @@ import (
 // screen is where the demo tells what happens: plain lines, coloured on a
 // terminal. Watchers and the story speak at the same time.
 type screen struct {
-	out   io.Writer
-	color bool
+	out      io.Writer
+	terminal bool
+	color    bool
 
 	mu    sync.Mutex
+	blank bool // the last line printed was empty: one is enough
 	chap  int
 	since time.Time
 }
@@ -23,7 +26,7 @@ type screen struct {
 func newScreen(out *os.File) *screen {
 	info, err := out.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
-	return &screen{out: out, color: terminal && os.Getenv("NO_COLOR") == "", since: time.Now()}
+	return &screen{out: out, terminal: terminal, color: terminal && os.Getenv("NO_COLOR") == "", since: time.Now()}
 }
 
 const (
@@ -44,7 +47,11 @@ func (s *screen) paint(code, text string) string {
 func (s *screen) print(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.blank {
+		line = strings.TrimPrefix(line, "\n")
+	}
 	fmt.Fprintln(s.out, line)
+	s.blank = strings.HasSuffix(line, "\n") || line == ""
 }
 
 func (s *screen) title(text string) { s.print(s.paint(bold, text)) }
@@ -58,7 +65,9 @@ func (s *screen) chapter(format string, args ...any) {
 	s.print("\n" + s.paint(bold, fmt.Sprintf("%d. %s", n, fmt.Sprintf(format, args...))))
 }
 
-func (s *screen) line(format string, args ...any) { s.print("   " + fmt.Sprintf(format, args...)) }
+func (s *screen) line(format string, args ...any) {
+	s.print(strings.TrimRight("   "+fmt.Sprintf(format, args...), " "))
+}
 
 func (s *screen) good(format string, args ...any) {
 	s.print("\n" + s.paint(green, fmt.Sprintf(format, args...)))
@@ -71,13 +80,26 @@ func (s *screen) failed(err error) {
 // checked is a claim that was found to be true.
 func (s *screen) checked(what string) { s.print("   " + s.paint(green, "✓ ") + what) }
 
-// command is what a person would type, and what they would see.
-func (s *screen) command(text, output string) {
-	lines := "\n   " + s.paint(bold, "$ "+text)
+// command is what a person would type; answer is what they would see.
+func (s *screen) command(text string) { s.print("\n   " + s.paint(bold, "$ "+text)) }
+
+func (s *screen) answer(output string) {
+	var lines []string
 	for line := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n") {
-		lines += "\n     " + line
+		lines = append(lines, strings.TrimRight("     "+line, " "))
 	}
-	s.print(strings.TrimRight(lines, " \n") + "\n")
+	s.print(strings.Join(lines, "\n") + "\n")
+}
+
+// breathe leaves somebody at a terminal a moment to read.
+func (s *screen) breathe(ctx context.Context) {
+	if !s.terminal {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(1500 * time.Millisecond):
+	}
 }
 
 // clock sets the instant that the times of observations count from.

@@ -50,7 +50,9 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: annotations.DefaultNamespace, LeaderElect: true, Identity: "profiled-" + strconv.Itoa(os.Getpid()),
 		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now, Executor: builtin.Executors().For,
-		HTTPClient: func(o plan.Outbound) *http.Client { return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny}) },
+		HTTPClient: func(o plan.Outbound) *http.Client {
+			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+		},
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,65 @@
+// Command kubectl-maint is the plugin of kubectl maint. It knows no rules: it
+// reads what the process was given and hands it to package cmd.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+)
+
+var version = "v0.0.0-dev" //nolint:gochecknoglobals // set by the linker
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cmd.Main(ctx, environment(), os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// environment is what the process was given.
+func environment() cmd.Env {
+	out := int(os.Stdout.Fd())
+	terminal := term.IsTerminal(out)
+	width, _, err := term.GetSize(out)
+	if err != nil {
+		width = 0
+	}
+	return cmd.Env{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Name:      calledAs(os.Args[0]), Version: version, Now: time.Now, Zone: zone(),
+		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: terminal,
+		Color: terminal && os.Getenv("NO_COLOR") == "", Width: width,
+	}
+}
+
+// calledAs is how help speaks: as a plugin of kubectl where kubectl runs us.
+func calledAs(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	if rest, plugin := strings.CutPrefix(name, "kubectl-"); plugin {
+		return "kubectl " + rest
+	}
+	return name
+}
+
+// zone is the user's time zone by name, where the system tells it; else UTC.
+func zone() string {
+	if name := os.Getenv("TZ"); name != "" {
+		return strings.TrimPrefix(name, ":")
+	}
+	if target, err := filepath.EvalSymlinks("/etc/localtime"); err == nil {
+		if _, name, found := strings.Cut(target, "zoneinfo/"); found {
+			return name
+		}
+	}
+	return "UTC"
+}

@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bell collects what an alarm rings, and when.
+type bell struct {
+	mu   sync.Mutex
+	rang []string
+}
+
+func (b *bell) ring(start time.Time) func(key) {
+	return func(k key) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.rang = append(b.rang, k.name+" after "+time.Since(start).String())
+	}
+}
+
+func TestAnAlarmRingsEachKeyOnceAtItsInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		start := time.Now()
+		var b bell
+		a := newAlarm(time.Now, b.ring(start))
+		go a.Run(ctx)
+		a.Set(key{"ns", "late"}, start.Add(2*time.Hour))
+		a.Set(key{"ns", "moved"}, start.Add(time.Minute))
+		a.Set(key{"ns", "moved"}, start.Add(3*time.Hour))
+		a.Set(key{"ns", "gone"}, start.Add(time.Minute))
+		a.Set(key{"ns", "gone"}, time.Time{})
+		a.Set(key{"ns", "soon"}, start.Add(time.Second))
+		a.Set(key{"ns", "past"}, start.Add(-time.Hour))
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		want := []string{"past after 0s", "soon after 1s", "late after 2h0m0s", "moved after 3h0m0s"}
+		if !slices.Equal(b.rang, want) {
+			t.Errorf("rang %q, want %q", b.rang, want)
+		}
+	})
+}
+
+func TestAnAlarmNoticesAClockThatWasSetWithinHalfAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		start := time.Now()
+		var mu sync.Mutex
+		step := time.Duration(0)
+		now := func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(step)
+		}
+		var b bell
+		a := newAlarm(now, b.ring(start))
+		go a.Run(ctx)
+		a.Set(key{"ns", "slot"}, start.Add(24*time.Hour))
+		time.Sleep(time.Minute)
+		mu.Lock()
+		step = 48 * time.Hour
+		mu.Unlock()
+		time.Sleep(look)
+		synctest.Wait()
+		if len(b.rang) != 1 {
+			t.Errorf("after the clock was set two days ahead rang %q", b.rang)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestAFenceLetsReadsThroughAndStopsWritesAfterTheLease(t *testing.T) {
+	now := time.Now()
+	lost := 0
+	f := &fence{lease: 15 * time.Second, now: func() time.Time { return now }, lost: func() { lost++ }}
+	passed := 0
+	rt := f.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		passed++
+		return &http.Response{StatusCode: http.StatusOK}, nil
+	}))
+	send := func(method string) error {
+		req, err := http.NewRequest(method, "http://example.org", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = rt.RoundTrip(req)
+		return err
+	}
+	if err := send(http.MethodPost); err != nil {
+		t.Errorf("before it ever led, a write: %v", err)
+	}
+	f.renew(now)
+	now = now.Add(14 * time.Second)
+	if err := send(http.MethodPatch); err != nil {
+		t.Errorf("within the lease: %v", err)
+	}
+	now = now.Add(time.Second)
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if err := send(method); !errors.Is(err, errFenced) {
+			t.Errorf("%s after the lease: %v", method, err)
+		}
+	}
+	if err := send(http.MethodGet); err != nil {
+		t.Errorf("a read after the lease: %v", err)
+	}
+	f.renew(now)
+	if f.valid() {
+		t.Error("a renewal after the lease had run out put the fence up again")
+	}
+	if passed != 3 || lost != 4 {
+		t.Errorf("%d requests passed, want 3; the loss was told %d times, want 4", passed, lost)
+	}
+}
+
+func TestAClockThatIsMinutesApartIsDoubted(t *testing.T) {
+	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
+	c := &clock{now: func() time.Time { return now }}
+	for _, test := range []struct {
+		server time.Duration
+		doubt  bool
+	}{{0, false}, {4 * time.Minute, false}, {-4 * time.Minute, false}, {6 * time.Minute, true}, {-6 * time.Minute, true}, {time.Second, false}} {
+		rt := c.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{Header: http.Header{"Date": {now.Add(test.server).Format(http.TimeFormat)}}}, nil
+		}))
+		req, err := http.NewRequest(http.MethodGet, "http://example.org", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.RoundTrip(req); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.doubt() != ""; got != test.doubt {
+			t.Errorf("server %s apart: doubt %t (%s), want %t", test.server, got, c.doubt(), test.doubt)
+		}
+	}
+}

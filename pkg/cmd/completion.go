@@ -1,0 +1,96 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// complete offers the names of our ConfigMaps that a command can act on. It asks
+// for metadata alone and for a short while; whatever fails offers nothing.
+func (c *cli) complete(selector string, keep func(metav1.ObjectMeta) bool) completer {
+	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		return c.offered(ctx, selector, given, keep), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (c *cli) offered(ctx context.Context, selector string, given []string, keep func(metav1.ObjectMeta) bool) []string {
+	k, err := c.connect()
+	if err != nil {
+		return nil
+	}
+	client, err := metadata.NewForConfig(k.rest)
+	if err != nil {
+		return nil
+	}
+	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, item := range list.Items {
+		if !slices.Contains(given, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
+			out = append(out, item.Name)
+		}
+	}
+	return out
+}
+
+func (c *cli) completePlans(keep func(metav1.ObjectMeta) bool) completer {
+	return c.complete(annotations.LabelKind+"="+annotations.KindPlan, keep)
+}
+
+func (c *cli) completeRuns(phases ...plan.RunPhase) completer {
+	return c.complete(annotations.LabelKind+"="+annotations.KindRun, func(m metav1.ObjectMeta) bool {
+		return slices.Contains(phases, plan.RunPhase(m.Labels[annotations.LabelPhase]))
+	})
+}
+
+// completionHelper is what kubectl runs to complete a plugin's command line: an
+// executable of the name kubectl_complete-maint on the PATH.
+const completionHelper = `#!/usr/bin/env sh
+# Save as kubectl_complete-maint in a folder of your PATH and make it executable.
+exec kubectl maint __complete "$@"
+`
+
+func newCompletion() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell", "kubectl"}
+	return &cobra.Command{
+		Use:   "completion " + strings.Join(shells, "|"),
+		Short: "Print what completes command lines",
+		Long: `Print what completes command lines: a script for a shell, or with "kubectl" the
+helper that kubectl looks for when it completes 'kubectl maint'.`,
+		Example:   `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint && chmod +x ~/.local/bin/kubectl_complete-maint`,
+		ValidArgs: shells,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+			_, err := fmt.Fprint(out, completionHelper)
+			return err
+		},
+	}
+}

@@ -1,0 +1,257 @@
+package cmd
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // for the manifests
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+//go:embed manifests/agent.yaml
+var agentManifests string //nolint:gochecknoglobals // embedding needs a variable
+
+// Manifests is what install prints: the agent's objects for one version.
+type Manifests struct {
+	Version, Namespace, Image string
+	ReadOnly                  bool
+}
+
+// Render writes the objects as YAML documents.
+func (m Manifests) Render() (string, error) {
+	t, err := template.New("agent").Option("missingkey=error").Parse(agentManifests)
+	if err != nil {
+		return "", fmt.Errorf("read the manifests: %w", err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, m); err != nil {
+		return "", fmt.Errorf("write the manifests: %w", err)
+	}
+	return b.String(), nil
+}
+
+type installOptions struct {
+	*cli
+	manifests Manifests
+	apply     bool
+	format    string
+	faults    faults
+}
+
+func newInstall(c *cli) *cobra.Command {
+	o := &installOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "install",
+		Short: "Print the agent's manifests, or apply them",
+		Long: `Print the agent's manifests for this version: namespace, rights, configuration
+and a Deployment of two replicas. --apply applies them.
+
+With --read-only the agent may act as no ServiceAccount at all: it decides,
+records and shows, and every step fails by its missing right. Object steps are
+shown as dry runs where they can be.`,
+		Example: `  kubectl maint install | kubectl apply -f -
+  kubectl maint install --image example.org/maint/agent:v1 --apply`,
+		Args: cobra.NoArgs,
+		RunE: run(o),
+	}
+	cmd.Flags().StringVar(&o.manifests.Image, "image", "", "of the agent; default kubectl-maint/agent:<version>")
+	cmd.Flags().BoolVar(&o.manifests.ReadOnly, "read-only", false, "an agent that may act as nobody")
+	cmd.Flags().BoolVar(&o.apply, "apply", false, "apply, instead of printing")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "yaml", "yaml")
+	return cmd
+}
+
+// Complete fills in the defaults.
+func (o *installOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.manifests.Version = o.Version
+	o.manifests.Namespace = annotations.DefaultNamespace
+	if f := cmd.Flag("namespace"); f != nil && f.Changed {
+		o.manifests.Namespace = f.Value.String()
+	}
+	if o.manifests.Image == "" {
+		o.manifests.Image = "kubectl-maint/agent:" + o.Version
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *installOptions) Validate() error {
+	if o.format != "yaml" {
+		o.faults.add("-o must be yaml, is %q", o.format)
+	}
+	if !plan.DNSLabel(o.manifests.Namespace) {
+		o.faults.add("--namespace %q cannot name a namespace", o.manifests.Namespace)
+	}
+	if strings.ContainsAny(o.manifests.Image, " \t\n\"'{}") {
+		o.faults.add("--image %q cannot name an image", o.manifests.Image)
+	}
+	return o.faults.err()
+}
+
+// Run prints the manifests or applies them, in their order.
+func (o *installOptions) Run(ctx context.Context) error {
+	text, err := o.manifests.Render()
+	if err != nil {
+		return err
+	}
+	if !o.apply {
+		_, err := io.WriteString(o.Out, text)
+		return err
+	}
+	return o.each(text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
+		b, err := json.Marshal(u)
+		if err != nil {
+			return err
+		}
+		force := true
+		_, err = to.Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force})
+		if err != nil {
+			return plain("apply "+named(u), err)
+		}
+		fmt.Fprintf(o.Out, "%s applied\n", named(u))
+		return nil
+	}, false)
+}
+
+func named(u *unstructured.Unstructured) string {
+	return strings.ToLower(u.GetKind()) + "/" + u.GetName()
+}
+
+// each visits the objects of a manifest with a client for their kind.
+func (c *cli) each(text string, visit func(*unstructured.Unstructured, dynamic.ResourceInterface) error, reverse bool) error {
+	objects, err := readObjects(text)
+	if err != nil {
+		return err
+	}
+	if reverse {
+		slices.Reverse(objects)
+	}
+	config, err := c.config.ToRESTConfig()
+	if err != nil {
+		return noCluster(err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	mapper, err := c.config.ToRESTMapper()
+	if err != nil {
+		return plain("ask what kinds the cluster has", err)
+	}
+	for _, u := range objects {
+		gvk := u.GroupVersionKind()
+		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return plain("find the kind "+gvk.Kind, err)
+		}
+		var to dynamic.ResourceInterface = client.Resource(mapping.Resource)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			to = client.Resource(mapping.Resource).Namespace(u.GetNamespace())
+		}
+		if err := visit(u, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readObjects(text string) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		u := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&u.Object); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the manifests: %w", err)
+		}
+		if len(u.Object) > 0 {
+			out = append(out, u)
+		}
+	}
+}
+
+type uninstallOptions struct {
+	*cli
+	consent
+	namespace string
+}
+
+func newUninstall(c *cli) *cobra.Command {
+	o := &uninstallOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the agent; refused while a run lives",
+		Long: `Remove what install applied. Refused while a run lives: its finally would not
+run, and its finalizer would hold it for ever. Plans, their ledgers and their
+history stay; they go with 'kubectl delete configmap'.`,
+		Example: "  kubectl maint uninstall --yes",
+		Args:    cobra.NoArgs,
+		RunE:    run(o),
+	}
+	o.consent.addFlag(cmd)
+	return cmd
+}
+
+// Complete takes the namespace.
+func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.namespace = annotations.DefaultNamespace
+	if f := cmd.Flag("namespace"); f != nil && f.Changed {
+		o.namespace = f.Value.String()
+	}
+	return nil
+}
+
+// Validate has nothing to check.
+func (o *uninstallOptions) Validate() error { return nil }
+
+// Run deletes the objects in the reverse of their order, once nothing lives.
+func (o *uninstallOptions) Run(ctx context.Context) error {
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	live, err := k.runsOf(ctx, "", "", liveOnly)
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 {
+		return exit(CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first", live[0].run.Namespace, live[0].run.Name, live[0].run.Plan, andMore(len(live)-1))
+	}
+	if err := o.ask(ctx, o.consent, "remove the agent from namespace "+o.namespace); err != nil {
+		return err
+	}
+	text, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: "kubectl-maint/agent"}.Render()
+	if err != nil {
+		return err
+	}
+	return o.each(text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
+		err := to.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return plain("delete "+named(u), err)
+		}
+		fmt.Fprintf(o.Out, "%s deleted\n", named(u))
+		return nil
+	}, true)
+}

@@ -1,0 +1,83 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+type versionOptions struct {
+	*cli
+	client bool
+	format string
+	faults faults
+}
+
+func newVersion(c *cli) *cobra.Command {
+	o := &versionOptions{cli: c}
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Versions of the plugin, the agent and the zone data",
+		Args:  cobra.NoArgs,
+		RunE:  run(o),
+	}
+	cmd.Flags().BoolVar(&o.client, "client", false, "of the plugin alone; no cluster is asked")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	return cmd
+}
+
+// Complete has nothing to look up.
+func (o *versionOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate checks the flags.
+func (o *versionOptions) Validate() error {
+	if o.format != "" && o.format != "json" {
+		o.faults.add("-o must be json, is %q", o.format)
+	}
+	return o.faults.err()
+}
+
+// versions is what -o json prints.
+type versions struct {
+	Client   string      `json:"client"`
+	ZoneData string      `json:"zoneData"`
+	Agent    *agentState `json:"agent,omitempty"`
+}
+
+// Run prints the versions; a missing agent is exit code 5.
+func (o *versionOptions) Run(ctx context.Context) error {
+	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
+	var missing error
+	if !o.client {
+		k, err := o.connect()
+		if err != nil {
+			return err
+		}
+		state, err := o.agent(ctx, k)
+		switch {
+		case err != nil:
+			missing = err
+		case state.missing != "":
+			missing = exit(CodeNoAgent, "%s", state.missing)
+		default:
+			v.Agent = &state
+		}
+	}
+	if o.format == "json" {
+		b, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Out, string(b))
+		return missing
+	}
+	fmt.Fprintf(o.Out, "client:    %s\nzone data: %s\n", v.Client, v.ZoneData)
+	if v.Agent != nil {
+		fmt.Fprintf(o.Out, "agent:     %s in namespace %s\n", v.Agent.Version, v.Agent.Namespace)
+	}
+	return missing
+}

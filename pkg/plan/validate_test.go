@@ -1,0 +1,256 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// What a valid plan may say, row by row.
+func TestParseAccepts(t *testing.T) {
+	for name, text := range map[string]string{
+		"the whole of KubeVela's maintenance story": document(`description: Weekly database maintenance
+target: {apiVersion: apps/v1, kind: Deployment, name: orders}
+triggers:
+  onCreate: false
+  schedules:
+  - {cron: "0 2 * * 6", timezone: America/New_York, jitter: 10m}
+  - {rrule: "FREQ=WEEKLY;BYDAY=SA", timezone: Europe/Berlin}
+  - {at: "2026-05-01T12:00:00+02:00"}
+  labels: [maintenance.company.org/database-upgrade, upgrade]
+serviceAccountName: maint-runner
+startDeadline: 1h
+catchUp: latest
+concurrencyPolicy: Queue
+maxDuration: 2h
+parameters: [{name: mode, default: fast, description: how}]
+onFailure:
+- {name: tell, type: webhook, properties: {url: "https://example.org/${run.name}"}}
+finally:
+- {name: unpause, type: label, if: always, properties: {operation: remove, labels: [paused]}}`,
+			`- name: start
+  type: webhook
+  timeout: 1m
+  retry: {limit: 3, backoff: 10s, maxBackoff: 5m}
+  properties: {url: https://example.org/start, headers: {Authorization: {secretKeyRef: {name: hook, key: token}}, X-Run: "${run.name}", X-Plain: text}, expect: {status: [200, 202], json: {ok: true}}}`,
+			`- name: scale-down
+  type: scale
+  if: "steps['start'].phase == 'Succeeded'"
+  properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}`),
+		"templates where other types are wanted": document("",
+			"- {name: a, type: suspend, properties: {duration: '${run.parameters.wait}'}}",
+			"- {name: b, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: '${1 + 1}', restoreAfter: '${run.dryRun}'}}",
+			"- {name: c, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patch: '${steps.a.outputs}'}}",
+			"- {name: d, type: webhook, properties: {url: '${run.parameters.url}', timeout: '${run.parameters.t}', expect: {status: ['${200}']}, method: '${run.parameters.m}'}}",
+			"- {name: e, type: label, properties: {operation: '${run.parameters.op}', labels: '${run.parameters.labels}', object: '${target}'}}",
+			"- {name: f, type: job, properties: {template: '${run.parameters.template}'}}",
+			"- {name: g, type: wait, properties: {resource: '${target}', condition: Ready}}",
+			"- {name: h, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x, namespace: '${plan.namespace}'}, until: 'object.status.phase == \"Running\"'}}"),
+		"literal dollars":                   document("", "- {name: a, type: webhook, properties: {url: https://example.org, body: {text: '$${not.code}', price: '$5'}}}"),
+		"a list of JSON patches":            document("", "- {name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patchType: json, patch: [{op: remove, path: /data/x}]}}"),
+		"keys to remove":                    document("target: {apiVersion: v1, kind: ConfigMap, name: x}", "- {name: a, type: annotate, properties: {operation: remove, annotations: [example.org/a]}}"),
+		"a prefix that only ends like ours": document("target: {apiVersion: v1, kind: ConfigMap, name: x}\ntriggers: {labels: [notmaint.dev/a]}"),
+		"days as a duration":                document("maxDuration: 30d"),
+		"a job by its template":             document("", "- {name: a, type: job, properties: {template: {template: {spec: {containers: [{name: a, image: b}]}}}}}"),
+		"a job by its image":                document("", "- {name: a, type: job, properties: {image: busybox, command: [sh, -c, 'echo hi']}}"),
+		"a hundred steps": document("", repeat(func(i int) string {
+			return "- {name: s" + string(rune('a'+i/26)) + string(rune('a'+i%26)) + ", type: suspend}"
+		}, 100)...),
+		"an empty list of finally": document("finally: []"),
+	} {
+		t.Run(name, func(t *testing.T) { wantFaults(t, text) })
+	}
+}
+
+func step(kind, properties string) string {
+	return document("", "- {name: a, type: "+kind+", properties: {"+properties+"}}")
+}
+
+const resource = "resource: {apiVersion: apps/v1, kind: Deployment, name: orders}"
+
+// One row for each rule: the fault, without its line, and nothing else.
+func TestParseRefuses(t *testing.T) {
+	p := "spec.steps[0].properties."
+	sixtyFour := strings.Repeat("a", 64)
+	for _, c := range []struct{ text, want string }{
+		// the plan
+		{document("catchUp: last"), "spec.catchUp: must be one of latest, all, none, is \"last\"; did you mean latest?"},
+		{document("concurrencyPolicy: forbid"), "spec.concurrencyPolicy: must be one of Forbid, Allow, Replace, Queue, is \"forbid\"; did you mean Forbid?"},
+		{document("onWindowClose: stop"), "spec.onWindowClose: must be one of finish, wait, abort, is \"stop\""},
+		{document("startDeadline: 0s"), "spec.startDeadline: must be longer than 0s, is 0s"},
+		{document("maxDuration: -1h"), "spec.maxDuration: must be longer than 0s, is -1h0m0s"},
+		{document("maxDuration: 2562047h"), "spec.maxDuration: must be at most 36500d, is 2562047h0m0s"},
+		{document("approvalTimeout: soon"), "spec.approvalTimeout: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d"},
+		{document("successfulRunsHistoryLimit: -1"), "spec.successfulRunsHistoryLimit: must be from 0 to 100, is -1"},
+		{document("failedRunsHistoryLimit: 101"), "spec.failedRunsHistoryLimit: must be from 0 to 100, is 101"},
+		{document("serviceAccountName: Not A Name"), "spec.serviceAccountName: \"Not A Name\" cannot name a ServiceAccount"},
+		{document("mirrorPrefix: UPPER"), "spec.mirrorPrefix: \"UPPER\" is no prefix: write it like mirror.example.org"},
+		{document("parameters: [{name: 'a b'}]"), "spec.parameters[0].name: \"a b\" cannot name a parameter: letters, digits, '-', '_' and '.'"},
+		{document("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" stands twice"},
+		// not yet
+		{document("triggers: {watch: [{apiVersion: v1, kind: Pod}]}"), "spec.triggers.watch: is not available in this version"},
+		{document("policies: [{name: a}]"), "spec.policies: is not available in this version"},
+		{document("requiresApproval: true"), "spec.requiresApproval: is not available in this version"},
+		{document("onWindowClose: wait"), "spec.onWindowClose: is not available in this version"},
+		{document("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
+		{document("retryLimit: 1"), "spec.retryLimit: is not available in this version"},
+		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is not available in this version"},
+		{document("", "- {name: a, type: suspend, onRestart: retry}"), "spec.steps[0].onRestart: is not available in this version"},
+		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires: is not available in this version"},
+		{step("drain", ""), `spec.steps[0].type: "drain" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job`},
+		{step("template/a", ""), `spec.steps[0].type: "template/a" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job`},
+		// target and triggers
+		{document("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
+		{document("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
+		{document("triggers: {labels: [a]}"), "spec.triggers.labels: need a target: they are labels on it"},
+		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a b]}"), "spec.triggers.labels[0]: \"a b\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},
+		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a, a]}"), "spec.triggers.labels[1]: \"a\" stands twice"},
+		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [maint.dev/phase]}"), "spec.triggers.labels[0]: \"maint.dev/phase\" belongs to kubectl maint: choose a prefix of your own"},
+		{document("triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berln}]}"), "spec.triggers.schedules[0].timezone: "},
+		{document("triggers: {schedules: [{cron: '61 * * * *'}]}"), "spec.triggers.schedules[0].cron: "},
+		{document("triggers: {schedules: [{cron: '0 0 30 2 *'}]}"), "spec.triggers.schedules[0].cron: "},
+		{document("triggers: {schedules: [{}]}"), "spec.triggers.schedules[0].cron: is missing; write one of cron, rrule and at"},
+		{document("triggers: {schedules: [{cron: '0 2 * * 6', at: '2026-01-01T00:00:00Z'}]}"), "spec.triggers.schedules[0]"},
+		{document("triggers: {schedules: [{cron: '0 2 * * 6', jitter: 25h}]}"), "spec.triggers.schedules[0].jitter: must be from 0s to 24h, is 25h0m0s"},
+		// steps
+		{"apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {}\n", "spec.steps: is empty: a plan needs a step"},
+		{document("", repeat(func(i int) string { return "- {name: a, type: suspend}" }, 101)...), "spec.steps: a plan may have 100 steps, this one has 101"},
+		{document("", "- {name: a_b, type: suspend}"), "spec.steps[0].name: \"a_b\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
+		{document("", "- {name: "+sixtyFour+", type: suspend}"), "spec.steps[0].name: \"" + sixtyFour + "\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
+		{document("finally: [{name: pause, type: suspend}]"), "spec.finally[0].name: \"pause\" is already the name of spec.steps[0]"},
+		{document("", "- {name: a, type: suspend, timeout: 0s}"), "spec.steps[0].timeout: must be longer than 0s, is 0s"},
+		{document("", "- {name: a, type: suspend, retry: {limit: 101}}"), "spec.steps[0].retry.limit: must be from 0 to 100, is 101"},
+		{document("", "- {name: a, type: suspend, retry: {limit: 1, backoff: 0s}}"), "spec.steps[0].retry.backoff: must be longer than 0s, is 0s"},
+		{document("", "- {name: a, type: suspend, if: 'run.name +'}"), "spec.steps[0].if: \"run.name +\" does not compile: "},
+		{document("", "- {name: a, type: suspend, if: '1 + 1'}"), "spec.steps[0].if: \"1 + 1\" must give bool, gives int"},
+		{document("", "- {name: a, type: suspend, if: 'target.spec.paused'}"), "spec.steps[0].if: \"target.spec.paused\" does not compile: "},
+		{document("", "- {name: a, type: suspend, if: 'nobody.knows'}"), "spec.steps[0].if: \"nobody.knows\" does not compile: "},
+		{document("finally: [{name: b, type: scale, properties: {" + resource + ", replicas: 1, restoreAfter: true}}]"), "spec.finally[0].properties.restoreAfter: comes too late in finally: what a run found is put back before finally begins"},
+		// templates
+		{step("webhook", "url: https://example.org, body: '${run.name'"), p + "body: a ${ is not closed; write $${ for a literal ${"},
+		{step("webhook", "url: https://example.org, body: {a: ['x ${nobody.name}']}"), p + "body.a[0]: \"nobody.name\" does not compile: "},
+		{step("webhook", "url: https://example.org, body: '${each.name}'"), p + "body: \"each.name\" does not compile: "},
+		{step("suspend", "duration: 'soon ${'"), p + "duration: a ${ is not closed; write $${ for a literal ${"},
+		// label, annotate
+		{step("label", "operation: add, labels: {a: b}"), p + "object: is missing, and the plan has no target to default to"},
+		{step("label", "operation: set, labels: {a: b}, object: {apiVersion: v1, kind: A, name: b}"), p + "operation: must be add or remove, is \"set\""},
+		{step("label", "operation: add, labels: [a], object: {apiVersion: v1, kind: A, name: b}"), p + "labels: must be a map of labels to add, like {team: payments}"},
+		{step("label", "operation: add, labels: {a: 1}, object: {apiVersion: v1, kind: A, name: b}"), p + "labels: must be a map of labels to add, like {team: payments}"},
+		{step("label", "operation: add, labels: {a: 'b c'}, object: {apiVersion: v1, kind: A, name: b}"), p + "labels.a: \"b c\" is no label value: at most 63 letters, digits, '-', '_' and '.'"},
+		{step("label", "operation: add, labels: {a/b/c: b}, object: {apiVersion: v1, kind: A, name: b}"), p + "labels: \"a/b/c\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},
+		{step("label", "operation: remove, labels: {a: b}, object: {apiVersion: v1, kind: A, name: b}"), p + "labels: must be a list of keys to remove, like [maintenance]"},
+		{step("label", "operation: remove, labels: [], object: {apiVersion: v1, kind: A, name: b}"), p + "labels: must be a list of keys to remove, like [maintenance]"},
+		{step("label", "operation: add, object: {apiVersion: v1, kind: A, name: b}"), p + "labels: is missing: a step of type label needs it"},
+		{step("annotate", "operation: add, annotations: {status.maint.dev/phase: x}, object: {apiVersion: v1, kind: A, name: b}"), p + "annotations: \"status.maint.dev/phase\" belongs to kubectl maint: choose a prefix of your own"},
+		{step("annotate", "operation: add, annotations: {a: b}, object: {apiVersion: v1, kind: A}"), p + "object.name: is missing; write it like orders"},
+		// patch-object, scale
+		{step("patch-object", resource), p + "patch: is missing: a step of type patch-object needs it"},
+		{step("patch-object", resource+", patch: text"), p + "patch: must be an object or, with patchType: json, a list of operations"},
+		{step("patch-object", resource+", patch: []"), p + "patch: must be an object; a list of operations needs patchType: json"},
+		{step("patch-object", resource+", patchType: json, patch: {}"), p + "patch: must be a list of operations, like [{op: replace, path: /spec/paused, value: true}]"},
+		{step("patch-object", resource+", patchType: yaml, patch: {}"), p + "patchType: must be strategic, merge or json, is \"yaml\""},
+		{step("patch-object", "patch: {a: b}"), p + "resource: is missing: a step of type patch-object needs it"},
+		{step("scale", "resource: {apiVersion: apps/v1, kind: Deployment, name: a, namespace: '../b'}, replicas: 1"), p + "resource.namespace: \"../b\" is no namespace"},
+		{step("scale", resource), p + "replicas: is missing: a step of type scale needs it"},
+		{step("scale", resource+", replicas: -1"), p + "replicas: must be from 0 to 1000000, is -1"},
+		{step("scale", resource+", replicas: '3'"), p + "replicas: must be a whole number, is \"3\""},
+		// suspend, wait
+		{step("suspend", "duration: 0s"), p + "duration: must be longer than 0s; without a duration the run waits for kubectl maint resume"},
+		{step("suspend", "duration: 2562047h"), p + "duration: must be at most 36500d, is 2562047h0m0s"},
+		{step("wait", resource), "spec.steps[0].properties: needs exactly one of condition and until"},
+		{step("wait", resource+", condition: Ready, until: 'true'"), "spec.steps[0].properties: needs exactly one of condition and until"},
+		{step("wait", resource+", until: 'object.status ='"), p + "until: \"object.status =\" does not compile: "},
+		{step("wait", resource+", until: 'run.name == \"a\"'"), p + "until: \"run.name == \\\"a\\\"\" does not compile: "},
+		// webhook
+		{step("webhook", "method: POST"), p + "url: is missing: a step of type webhook needs it"},
+		{step("webhook", "url: example.org"), p + "url: \"example.org\" is no http or https URL"},
+		{step("webhook", "url: 'ftp://example.org'"), p + "url: \"ftp://example.org\" is no http or https URL"},
+		{step("webhook", "url: 'https://u:p@example.org'"), p + "url: must not hold a password; use headers with a secretKeyRef"},
+		{step("webhook", "url: https://example.org, method: post"), p + "method: must be GET, POST, PUT, PATCH or DELETE, is \"post\""},
+		{step("webhook", "url: https://example.org, headers: {X: ''}"), p + "headers.X: needs a value or a secretKeyRef, and not both"},
+		{step("webhook", "url: https://example.org, headers: {X: {value: a, secretKeyRef: {name: a, key: b}}}"), p + "headers.X: needs a value or a secretKeyRef, and not both"},
+		{step("webhook", "url: https://example.org, headers: {X: {secretKeyRef: {name: a}}}"), p + "headers.X: needs the secretKeyRef's name and key"},
+		{step("webhook", "url: https://example.org, headers: {'X Y': a}"), p + "headers.X Y: \"X Y\" cannot name a header"},
+		{step("webhook", "url: https://example.org, headers: {X: \"a\\nB: c\"}"), p + "headers.X: must be one line"},
+		{step("webhook", "url: https://example.org, headers: {idempotency-key: '${run.name}'}"), p + "headers.idempotency-key: is set by the agent; choose another name"},
+		{step("webhook", "url: https://example.org, timeout: 11m"), p + "timeout: must be from 1s to 10m, is 11m0s"},
+		{step("webhook", "url: https://example.org, timeout: 1ms"), p + "timeout: must be from 1s to 10m, is 1ms"},
+		{step("webhook", "url: https://example.org, expect: {status: [200, 600]}"), p + "expect.status[1]: must be an HTTP status from 100 to 599, is 600"},
+		// job
+		{step("job", ""), "spec.steps[0].properties: needs exactly one of template (a Job's spec) and image"},
+		{step("job", "image: a, template: {template: {spec: {containers: []}}}"), "spec.steps[0].properties: needs exactly one of template (a Job's spec) and image"},
+		{step("job", "template: {}"), p + "template.template: is missing; a Job's spec holds a pod template here"},
+		{step("job", "template: {template: {spec: {}}}"), p + "template.template.spec.containers: is missing; a Job needs a container"},
+		{step("job", "template: {template: {spec: {containers: []}}}, command: [a]"), p + "command: stands in the template's containers when a template is given"},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			got := faultsOf(c.text)
+			for i, g := range got {
+				_, got[i], _ = strings.Cut(g, ": ")
+			}
+			if len(got) == 0 {
+				t.Fatalf("was accepted:\n%s", plan.Cut(c.text, 1000))
+			}
+			if !strings.HasPrefix(got[0], c.want) {
+				t.Error(cmp.Diff([]string{c.want}, got))
+			}
+			if len(got) > 1 && !strings.Contains(c.want, "schedules[0]") {
+				t.Errorf("and besides: %q", got[1:])
+			}
+		})
+	}
+}
+
+func TestPlanNames(t *testing.T) {
+	text := []byte(document(""))
+	for _, name := range []string{"a", "orders-weekly", "0", strings.Repeat("a", 63)} {
+		if _, faults := plan.Parse(text, name); len(faults) > 0 {
+			t.Error(faults)
+		}
+	}
+	for _, name := range []string{"A", "a.b", "-a", "a-", "a_b", "ä", strings.Repeat("a", 64), "a\n"} {
+		_, faults := plan.Parse(text, name)
+		if len(faults) != 1 || faults[0].Path != "metadata.name" {
+			t.Errorf("%q: %v", name, faults)
+		}
+	}
+}
+
+func TestDefaultsAreTheContracts(t *testing.T) {
+	s := plan.Spec{}.Defaulted()
+	got := []any{s.ServiceAccountName, s.CatchUp, s.ConcurrencyPolicy, s.OnWindowClose, s.MirrorPrefix, s.StartDeadline.String(), s.MaxDuration.String(), s.ApprovalTimeout.String(), *s.SuccessfulRunsHistoryLimit, *s.FailedRunsHistoryLimit}
+	want := []any{"maint-runner", plan.CatchUpLatest, plan.Forbid, plan.CloseFinish, "mirror.maint.dev", "1h0m0s", "1h0m0s", "24h0m0s", 3, 3}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAgentConfig(t *testing.T) {
+	head := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n"
+	config, faults := plan.ParseAgentConfig([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for namespace, want := range map[string][]string{"team-a": {"job", "exec", "webhook"}, "shop": {"job", "exec", "webhook"}, "shopping": {"webhook"}} {
+		if diff := cmp.Diff(want, config.Denied(namespace)); diff != "" {
+			t.Errorf("%s: %s", namespace, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		"  logLevel: loud\n":                                "spec.logLevel: must be one of debug, info, warn, error, is \"loud\"",
+		"  steps: [{namespaces: [a], deny: [webhok]}]\n":    "spec.steps[0].deny[0]: unknown step type \"webhok\"; did you mean \"webhook\"?",
+		"  steps: [{deny: [webhook]}]\n":                    "spec.steps[0].namespaces: is missing: name the namespaces, or \"*\" for all",
+		"  steps: [{namespaces: [\"*-a\"], deny: [job]}]\n": "spec.steps[0].namespaces[0]: \"*-a\" is no namespace: write its name, or a beginning and *, like team-*",
+		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
+		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
+		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, outbound, retention, steps",
+	} {
+		_, faults := plan.ParseAgentConfig([]byte(head + text))
+		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
+			t.Errorf("%s gives %v", text, faults)
+		}
+	}
+}
