@@ -216,7 +216,7 @@ func parts(r *rand.Rand, location *time.Location) [][2]int64 {
 
 func TestSlotsAgreeWithAClockThatIsWatchedMinuteByMinute(t *testing.T) {
 	everyZone(t, 2026, func(t *testing.T, name string, r *rand.Rand, list []walked) (checked int) {
-		for range draws(2, 3) {
+		for range draws(1, 2) {
 			for _, d := range []drawn{drawCron(r), drawRRule(r)} {
 				d.spec.Timezone = name
 				s, err := schedule.Parse(d.spec)
@@ -384,7 +384,7 @@ func changes(over walked, from int64, list []drawnWindow, excluded [][2]int64) [
 
 func TestWindowsAgreeWithAClockThatIsWatchedMinuteByMinute(t *testing.T) {
 	everyZone(t, 40, func(t *testing.T, name string, r *rand.Rand, list []walked) (checked int) {
-		for range draws(2, 3) {
+		for range draws(1, 2) {
 			spec := schedule.MaintenanceSchedule{Timezone: name}
 			var windows []drawnWindow
 			for range 1 + r.IntN(3) {

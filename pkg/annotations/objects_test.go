@@ -1,0 +1,241 @@
+package annotations_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func TestNamesAreDerivedAndDistinct(t *testing.T) {
+	slot := instant("2026-12-05T02:00:00Z")
+	requests := map[string]plan.Request{
+		"slot":                  {Kind: plan.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[UTC]"},
+		"slot in another zone":  {Kind: plan.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[Etc/UTC]"},
+		"label":                 {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 1},
+		"label again":           {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 2},
+		"another label":         {Kind: plan.ByLabel, Label: "a/c", TargetUID: "t", Ordinal: 1},
+		"another target":        {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t2", Ordinal: 1},
+		"token":                 {Kind: plan.ByToken, Token: "1"},
+		"another token":         {Kind: plan.ByToken, Token: "2"},
+		"creation":              {Kind: plan.ByCreation},
+		"a token that pretends": {Kind: plan.ByToken, Token: "x|schedule|2026-12-05T02:00:00Z[UTC]"},
+	}
+	names := map[string]string{}
+	for what, r := range requests {
+		name := annotations.RunName("orders", "uid-1", r)
+		if first, twice := names[name]; twice {
+			t.Errorf("%s and %s are one run", what, first)
+		}
+		names[name] = what
+		r.At, r.Reason, r.Actor, r.Value, r.DryRun = slot, "why", "who", "v", true
+		if again := annotations.RunName("orders", "uid-1", r); again != name {
+			t.Errorf("%s: what was said beside it changes its name", what)
+		}
+		if annotations.RunName("orders", "uid-2", r) == name || annotations.RunName("others", "uid-1", r) == name {
+			t.Errorf("%s: two plans share a run's name", what)
+		}
+	}
+	if got := annotations.RunName("orders", "uid-1", requests["token"]); got != "maint-run-orders-gv6qsuhlss" && !strings.HasPrefix(got, "maint-run-orders-") {
+		t.Error(got)
+	}
+}
+
+func TestNamesFitWhateverTheirParts(t *testing.T) {
+	long := strings.Repeat("p", 63)
+	key := strings.Repeat("k", 253) + "/" + strings.Repeat("n", 63)
+	for _, name := range []string{annotations.RunName(long, long, plan.Request{Kind: plan.ByLabel, Label: key}), annotations.LedgerName(long, long), annotations.ArchiveName(long, long)} {
+		if len(name) > 253 || strings.ToLower(name) != name {
+			t.Error(name)
+		}
+	}
+	handled := annotations.Handled(key)
+	if _, name, _ := strings.Cut(handled, "/"); len(name) > 63 {
+		t.Error(handled)
+	}
+	if annotations.Handled("a/b") == annotations.Handled("a/c") {
+		t.Error("two labels share a number")
+	}
+	if annotations.Hash10("a", "b") == annotations.Hash10("ab") || annotations.LedgerName("a", "u") == annotations.ArchiveName("a", "u") {
+		t.Error("hashes join their parts")
+	}
+}
+
+func run() (plan.Run, plan.Journal) {
+	spec := plan.Spec{
+		Target: &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"},
+		Steps: []plan.Step{{Name: "hook", Type: "webhook", Properties: map[string]any{
+			"url": "https://example.org", "body": map[string]any{"n": "n", "on": "on", "ten": "010", "yes": true, "id": int64(1234567890123456789), "part": 0.5, "null": nil, "list": []any{int64(1), "two"}, "text": "a\n# b\n---\n'c\": ${x}"},
+		}}},
+	}
+	r := plan.Run{
+		APIVersion: plan.APIVersion, Kind: "Run", Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", PlanUID: "uid-1", TargetUID: "t",
+		Request: plan.Request{Kind: plan.ByToken, Token: "on", At: instant("2026-12-05T02:00:00Z"), Parameters: map[string]string{"y": "no"}}, Spec: spec.Defaulted(),
+	}
+	j := plan.NewJournal(r).Start(instant("2026-12-05T02:00:01Z"))
+	j.Steps[0].Before, j.Steps[0].Outputs = json.RawMessage(`{"a":1}`), map[string]any{"id": int64(9007199254740993), "ratio": 0.25}
+	return r, j
+}
+
+func TestARunSurvivesItsObject(t *testing.T) {
+	r, j := run()
+	cm, err := annotations.RunObject(r, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, journal, err := annotations.ReadRun(cm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, again); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(j, journal); diff != "" {
+		t.Error(diff)
+	}
+	if cm.Finalizers[0] != annotations.Finalizer || len(cm.OwnerReferences) != 0 {
+		t.Error("a live run has a finalizer and no owner")
+	}
+	ended := cm.DeepCopy()
+	ended.Finalizers = append(ended.Finalizers, "example.org/theirs")
+	annotations.Retire(ended, r)
+	if diff := cmp.Diff([]string{"example.org/theirs"}, ended.Finalizers); diff != "" || ended.OwnerReferences[0].UID != "uid-1" {
+		t.Errorf("%s %v", diff, ended.OwnerReferences)
+	}
+	if cm.Labels[annotations.LabelPhase] != "Running" || ended.Labels[annotations.LabelKind] != annotations.KindRun {
+		t.Error(cm.Labels)
+	}
+}
+
+func TestForeignObjectsAreRefused(t *testing.T) {
+	r, j := run()
+	for name, spoil := range map[string]func(*corev1.ConfigMap){
+		"no label":         func(cm *corev1.ConfigMap) { delete(cm.Labels, annotations.LabelKind) },
+		"another kind":     func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelKind] = annotations.KindPlan },
+		"another name":     func(cm *corev1.ConfigMap) { cm.Name = "other" },
+		"another place":    func(cm *corev1.ConfigMap) { cm.Namespace = "other" },
+		"no run":           func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataRun) },
+		"no journal":       func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataJournal) },
+		"a broken journal": func(cm *corev1.ConfigMap) { cm.Data[annotations.DataJournal] = "{" },
+		"a broken run":     func(cm *corev1.ConfigMap) { cm.Data[annotations.DataRun] = "{" },
+	} {
+		cm, err := annotations.RunObject(r, j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoil(cm)
+		if _, _, err := annotations.ReadRun(cm); err == nil {
+			t.Errorf("%s: was taken for the run", name)
+		}
+	}
+}
+
+func TestALedgerSurvivesItsObject(t *testing.T) {
+	at := instant("2026-12-05T02:00:00Z")
+	l := plan.Ledger{PlanUID: "uid-1", Watermark: at, Tokens: []string{"a"}, Labels: map[string]plan.LabelState{"k": {TargetUID: "t", Claimed: 3}}, Paused: &plan.Switch{On: true, Until: &at}, NextUsed: true}
+	l = l.Claim("run-1", plan.Request{Kind: plan.ByToken, Token: "a", At: at}, "t").Close("run-1", plan.Ran, "", &at, at)
+	l = l.End(plan.Request{Kind: plan.BySchedule, Slot: &at}, plan.Missed, plan.ReasonDeadline, at)
+	cm, err := annotations.LedgerObject("shop", "orders", l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := annotations.ReadLedger(cm, "uid-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(l, again, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := annotations.ReadLedger(cm, "uid-2"); !errors.Is(err, annotations.ErrForeign) {
+		t.Errorf("of another plan: %v", err)
+	}
+	cm.Labels = nil
+	if _, err := annotations.ReadLedger(cm, "uid-1"); !errors.Is(err, annotations.ErrForeign) {
+		t.Errorf("without our label: %v", err)
+	}
+}
+
+func TestDocumentsStandUnderTheirKeyAlone(t *testing.T) {
+	const text = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: a, type: suspend}]}\n"
+	for name, c := range map[string]struct {
+		edit func(*corev1.ConfigMap)
+		want string
+	}{
+		"a plan":      {func(*corev1.ConfigMap) {}, ""},
+		"no data":     {func(cm *corev1.ConfigMap) { cm.Data = nil }, "data: the key plan.yaml is missing: the document stands there"},
+		"another key": {func(cm *corev1.ConfigMap) { cm.Data = map[string]string{"plan.yml": text} }, "data: the key plan.yaml is missing; found plan.yml"},
+		"another too": {func(cm *corev1.ConfigMap) { cm.Data["b"] = "" }, "data: holds b, plan.yaml; a ConfigMap of this kind holds plan.yaml alone"},
+		"another's account without its label": {func(cm *corev1.ConfigMap) {
+			cm.Data["plan.yaml"] = strings.Replace(text, "{steps", "{serviceAccountName: dba, steps", 1)
+		}, "metadata.labels: needs the label maint.dev/service-account: dba, since the document names that account and admission cannot read YAML"},
+		"a long name": {func(cm *corev1.ConfigMap) { cm.Name = strings.Repeat("a", 64) }, "line 1: metadata.name: \"" + strings.Repeat("a", 64) + "\" cannot name a plan: at most 63 characters of a-z, 0-9 and '-'"},
+	} {
+		cm := annotations.NewPlan("shop", "orders", text, "")
+		c.edit(cm)
+		_, faults := annotations.Plan(cm)
+		if got := faults.Error(); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func managed(manager string, operation metav1.ManagedFieldsOperationType, at time.Time, fields string) metav1.ManagedFieldsEntry {
+	stamp := metav1.NewTime(at)
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Time: &stamp, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+}
+
+// An edit is a write of the document, not of an annotation beside it.
+func TestEditedAtIsTheLastWriteOfTheDocument(t *testing.T) {
+	created, edited, later := instant("2026-01-01T00:00:00Z"), instant("2026-01-02T00:00:00Z"), instant("2026-01-03T00:00:00Z")
+	o := metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created), ManagedFields: []metav1.ManagedFieldsEntry{
+		managed("kubectl-create", metav1.ManagedFieldsOperationUpdate, created, `{"f:data":{".":{},"f:plan.yaml":{}}}`),
+		managed("kustomize-controller", metav1.ManagedFieldsOperationApply, edited, `{"f:data":{"f:plan.yaml":{}}}`),
+		managed("maint-cli", metav1.ManagedFieldsOperationUpdate, later, `{"f:metadata":{"f:annotations":{"f:maint.dev/pause":{}}}}`),
+		managed("maint-agent", metav1.ManagedFieldsOperationUpdate, later, `{"f:data":{},"f:metadata":{"f:annotations":{}}}`),
+	}}
+	if got := annotations.EditedAt(&o); !got.Equal(edited) {
+		t.Error(got)
+	}
+	annotations.KeepEdits(&o)
+	if got := annotations.EditedAt(&o); !got.Equal(edited) || len(o.ManagedFields) != 2 || o.ManagedFields[0].FieldsV1 != nil {
+		t.Errorf("after KeepEdits: %s %v", got, o.ManagedFields)
+	}
+	o.ManagedFields = nil
+	if got := annotations.EditedAt(&o); !got.Equal(created) {
+		t.Error(got)
+	}
+}
+
+func TestDeclaredByKnowsWhoBringsALabelBack(t *testing.T) {
+	const key = "example.org/upgrade"
+	own := `{"f:metadata":{"f:annotations":{},"f:labels":{".":{},"f:example.org/upgrade":{}}},"f:spec":{}}`
+	for name, c := range map[string]struct {
+		entry metav1.ManagedFieldsEntry
+		want  string
+	}{
+		"kubectl label":                     {managed("kubectl-label", metav1.ManagedFieldsOperationUpdate, time.Time{}, own), ""},
+		"a controller by update":            {managed("my-operator", metav1.ManagedFieldsOperationUpdate, time.Time{}, own), ""},
+		"any server-side apply":             {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, own), "ci"},
+		"Argo CD by update":                 {managed("argocd-controller", metav1.ManagedFieldsOperationUpdate, time.Time{}, own), "argocd-controller"},
+		"helm, whatever its case":           {managed("Helm", metav1.ManagedFieldsOperationUpdate, time.Time{}, own), "Helm"},
+		"an apply of other labels":          {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, `{"f:metadata":{"f:labels":{"f:example.org/upgrades":{}}}}`), ""},
+		"an apply of an annotation":         {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, `{"f:metadata":{"f:annotations":{"f:example.org/upgrade":{}}}}`), ""},
+		"an apply of the pods' labels only": {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, `{"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:example.org/upgrade":{}}}}}}`), ""},
+		"both":                              {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, `{"f:metadata":{"f:labels":{"f:example.org/upgrade":{}}},"f:spec":{"f:template":{"f:metadata":{"f:labels":{"f:a":{}}}}}}`), "ci"},
+		"fields that cannot be read":        {managed("ci", metav1.ManagedFieldsOperationApply, time.Time{}, `{"f:metadata":{"f:labels":{"f:example.org/upgrade"`), ""},
+	} {
+		o := metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "empty"}, c.entry}}
+		if got := annotations.DeclaredBy(&o, key); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
