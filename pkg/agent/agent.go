@@ -188,7 +188,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // awaitConfig does nothing for as long as the configuration that the agent
 // starts with is broken; it is not ready meanwhile.
 func (a *Agent) awaitConfig(ctx context.Context) {
-	broken, mended := a.config.broke()
+	mended, broken := a.config.broke()
 	if broken == nil {
 		a.healthy.Store(true)
 		return

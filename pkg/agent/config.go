@@ -88,13 +88,13 @@ func (c *config) lost(cm *corev1.ConfigMap) {
 }
 
 // broke says why there is nothing to begin with, and what to wait for.
-func (c *config) broke() (error, <-chan struct{}) {
+func (c *config) broke() (<-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.broken) == 0 {
 		return nil, nil
 	}
-	return fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.namespace, annotations.AgentConfigName, c.broken), c.mended
+	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.namespace, annotations.AgentConfigName, c.broken)
 }
 
 func (c *config) client() *http.Client {

@@ -51,8 +51,8 @@ func (a *Agent) configMaps(selector string) cache.SharedIndexInformer {
 	return v1.NewFilteredConfigMapInformer(a.kube, a.options.WatchNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = selector })
 }
 
-// strip drops what is never looked at. Of managedFields only who wrote when is
-// kept: it dates an edit.
+// strip drops what is never looked at. Of managedFields only what dates an edit
+// is kept.
 func strip(o any) (any, error) {
 	var m *metav1.ObjectMeta
 	switch o := o.(type) {
@@ -63,10 +63,9 @@ func strip(o any) (any, error) {
 	default:
 		return o, nil
 	}
-	for i := range m.ManagedFields {
-		m.ManagedFields[i].FieldsV1 = nil
-	}
-	if m.Labels[annotations.LabelKind] != annotations.KindPlan {
+	if m.Labels[annotations.LabelKind] == annotations.KindPlan {
+		annotations.KeepEdits(m)
+	} else {
 		m.ManagedFields = nil
 	}
 	return o, nil

@@ -63,12 +63,6 @@ func (l *ledgers) forget() {
 	l.held = map[string]*heldLedger{}
 }
 
-func (l *ledgers) drop(uid string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.held, uid)
-}
-
 // get is a plan's ledger, or nil where it has none yet.
 func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, error) {
 	h := l.of(uid)

@@ -218,7 +218,7 @@ func wroteData(m metav1.ManagedFieldsEntry) bool {
 		return true
 	}
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(m.FieldsV1.Raw, &fields) // what cannot be read owns nothing we know
+	_ = json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) // what cannot be read owns nothing we know
 	_, data := fields["f:data"]
 	return data
 }

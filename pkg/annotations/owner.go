@@ -15,7 +15,7 @@ import (
 // away, which is no new request.
 func DeclaredBy(o *metav1.ObjectMeta, label string) string {
 	for _, m := range o.ManagedFields {
-		if m.FieldsV1 == nil || !ownsLabel(m.FieldsV1.Raw, label) {
+		if m.FieldsV1 == nil || !ownsLabel(m.FieldsV1.GetRawBytes(), label) {
 			continue
 		}
 		if m.Operation == metav1.ManagedFieldsOperationApply || declares(m.Manager) {

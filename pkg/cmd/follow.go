@@ -31,14 +31,6 @@ func (w *watched) get(namespace, name string) *corev1.ConfigMap {
 	return o.(*corev1.ConfigMap)
 }
 
-func (w *watched) all() []*corev1.ConfigMap {
-	var out []*corev1.ConfigMap
-	for _, o := range w.store.List() {
-		out = append(out, o.(*corev1.ConfigMap))
-	}
-	return out
-}
-
 func byName(name string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()

@@ -80,7 +80,7 @@ func (k *cluster) instead(ctx context.Context, name string, kinds []string) stri
 		names[i] = list.Items[i].Name
 	}
 	if len(names) == 0 {
-		return fmt.Sprintf("; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'")
+		return "; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'"
 	}
 	if near, ok := nearest(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)

@@ -117,10 +117,19 @@ func nextSlots(set schedule.Set, from time.Time, count int) []slotItem {
 		if !ok {
 			break
 		}
-		items = append(items, slotItem{UTC: slot.At.UTC().Format(time.RFC3339), Local: localTime(slot.At, slot.Zone), Schedule: slot.Index, Note: slot.Note})
+		items = append(items, slotItem{UTC: slot.At.UTC().Format(time.RFC3339), Local: localStamp(slot), Schedule: slot.Index, Note: slot.Note})
 		from = slot.At
 	}
 	return items
+}
+
+// localStamp is the slot's instant on its own zone's clock.
+func localStamp(s schedule.Slot) string {
+	loc, err := schedule.LoadZone(s.Zone)
+	if err != nil { // a slot's zone was loaded to find it
+		loc = time.UTC
+	}
+	return s.At.In(loc).Format(time.RFC3339)
 }
 
 func (o *nextOptions) spec(ctx context.Context) (plan.Spec, error) {

@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"fmt"
-	"strings"
+	"iter"
 	"time"
 )
 
@@ -87,6 +87,12 @@ func (p *Policy) Verdict(now time.Time) Verdict { return p.gate.Verdict(now) }
 // At is the state of the policy at an instant; a policy that is not ready is
 // closed.
 func (p *Policy) At(t time.Time) State { return stateOf(p.gate.course, t) }
+
+// Intervals are the stretches in which the policy permits change, as those of a
+// Timeline.
+func (p *Policy) Intervals(from time.Time) iter.Seq[Interval] {
+	return intervalsOf(p.gate.course, from)
+}
 
 // Ready tells whether the policy can be relied on at an instant.
 func (p *Policy) Ready(now time.Time) bool { return p.gate.course.ready(now.Unix()) }
@@ -214,17 +220,4 @@ func (s Stanza) bind(below, own course) course {
 		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until))
 	}
 	return below
-}
-
-// Reasons joins what several verdicts say, without repetition.
-func Reasons(verdicts ...Verdict) string {
-	var list []string
-	seen := map[string]bool{}
-	for _, v := range verdicts {
-		if v.Reason != "" && !seen[v.Reason] {
-			list = append(list, v.Reason)
-			seen[v.Reason] = true
-		}
-	}
-	return strings.Join(list, "; ")
 }

@@ -164,7 +164,7 @@ func (tl *Timeline) Next(after time.Time) (at time.Time, open bool, ok bool) {
 
 // Interval is a merged stretch in which a timeline is open. Start is nil where
 // it always was, End where it does not close. Note says what people should
-// know: that clocks change inside, or what cuts it short.
+// know of a timeline: that clocks change inside, or what cuts it short.
 type Interval struct {
 	Start, End *time.Time
 	Note       string
@@ -172,18 +172,24 @@ type Interval struct {
 
 // Intervals are the open stretches from an instant on, in order; one that is
 // open at the instant comes first, with its true start.
-func (tl *Timeline) Intervals(from time.Time) iter.Seq[Interval] {
+func (tl *Timeline) Intervals(from time.Time) iter.Seq[Interval] { return intervalsOf(tl, from) }
+
+func intervalsOf(c course, from time.Time) iter.Seq[Interval] {
 	return func(yield func(Interval) bool) {
 		t := from.Unix()
-		if !tl.open(t) {
-			t = tl.change(t)
+		if !c.open(t) {
+			t = c.change(t)
 		}
 		for t != never {
-			start, end := tl.since(t), tl.change(t)
-			if !yield(Interval{Start: instantOf(start), End: instantOf(end), Note: tl.note(start, end)}) || end == never {
+			start, end := c.since(t), c.change(t)
+			interval := Interval{Start: instantOf(start), End: instantOf(end)}
+			if noted, ok := c.(*Timeline); ok {
+				interval.Note = noted.note(start, end)
+			}
+			if !yield(interval) || end == never {
 				return
 			}
-			t = tl.change(end)
+			t = c.change(end)
 		}
 	}
 }

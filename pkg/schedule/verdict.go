@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"iter"
 	"sync/atomic"
 	"time"
 )
@@ -60,6 +61,10 @@ func (g *Gate) Verdict(now time.Time) Verdict {
 
 // At is the state of the gate at an instant; one that is not ready is closed.
 func (g *Gate) At(t time.Time) State { return stateOf(g.course, t) }
+
+// Intervals are the stretches in which the gate permits change, as those of a
+// Timeline.
+func (g *Gate) Intervals(from time.Time) iter.Seq[Interval] { return intervalsOf(g.course, from) }
 
 // secondsUntil rounds up, so that whoever waits so long does not come early:
 // changes come on whole seconds, so leaving off the fraction of now does it.

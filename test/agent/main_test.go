@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -52,6 +53,8 @@ type shared struct {
 	agent   *harness.Process
 	hooks   *harness.Receiver
 	bin     string
+	plugin  string
+	config  string // kubeconfig of an admin
 	dir     string
 	audit   string
 }
@@ -69,13 +72,16 @@ func (s *shared) prepare(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "maint-agent-test-"); err != nil {
 		return err
 	}
-	if s.bin, _, err = harness.Build(ctx, s.dir); err != nil {
+	if s.bin, s.plugin, err = harness.Build(ctx, s.dir); err != nil {
 		return err
 	}
 	options := withoutDeployments()
 	s.audit = filepath.Join(s.dir, "audit.log")
 	options.AuditLog = s.audit
 	if s.cluster, s.admin, err = startCluster(ctx, options); err != nil {
+		return err
+	}
+	if s.config, err = s.cluster.KubeconfigFile("admin", s.cluster.AdminConfig()); err != nil {
 		return err
 	}
 	if s.hooks, err = harness.NewReceiver(nil); err != nil {
@@ -384,3 +390,9 @@ func (l *lab) ledger(cm *corev1.ConfigMap) plan.Ledger {
 	l.must(err)
 	return out
 }
+
+func jobRights() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "watch", "create", "delete"}}
+}
+
+func zero() *resource.Quantity { return resource.NewQuantity(0, resource.DecimalSI) }

@@ -60,7 +60,7 @@ func Build(ctx context.Context, dir string) (agent, plugin string, err error) {
 		return "", "", err
 	}
 	agent, plugin = filepath.Join(dir, "agent"), filepath.Join(dir, "kubectl-maint")
-	for path, pkg := range map[string]string{agent: "./cmd/agent"} {
+	for path, pkg := range map[string]string{agent: "./cmd/agent", plugin: "./cmd/kubectl-maint"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
 		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {

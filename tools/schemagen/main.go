@@ -1,0 +1,63 @@
+// Command schemagen writes the JSON Schemas of the documents, for editors and
+// CI: from the Go types that the agent reads them into, the table of step types
+// and the comments beside them. What a schema cannot say (a cron expression, a
+// CEL expression, names that must differ) `kubectl maint lint` says.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/invopop/jsonschema"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "schemagen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	set := flag.NewFlagSet("schemagen", flag.ExitOnError)
+	out := set.String("o", "../../docs/schemas", "the folder to write to")
+	root := set.String("root", "../..", "the root of the repository, whose comments are read")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	all, err := schemas(*root)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	for name, s := range all {
+		text, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(*out, name), append(text, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemas are all schemas, by the names of their files.
+func schemas(root string) (map[string]*jsonschema.Schema, error) {
+	source, err := readSource(filepath.Join(root, "pkg", "plan"))
+	if err != nil {
+		return nil, err
+	}
+	plans, errPlan := planSchema(source)
+	config, errConfig := agentConfigSchema(source)
+	return map[string]*jsonschema.Schema{
+		"plan.schema.json":        plans,
+		"agentconfig.schema.json": config,
+	}, errors.Join(errPlan, errConfig)
+}

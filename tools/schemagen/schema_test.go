@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// compiled is a schema as somebody else's validator reads it.
+func compiled(t *testing.T, name string) *jsonschema.Schema {
+	t.Helper()
+	all, err := schemas("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(all[name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(name, document); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(name)
+	if err != nil {
+		t.Fatalf("%s is no JSON Schema: %v", name, err)
+	}
+	return s
+}
+
+// value is a document's text as JSON, read as the agent reads it.
+func value(t *testing.T, text string) any {
+	t.Helper()
+	var v any
+	if _, faults := plan.Decode([]byte(text), &v); len(faults) > 0 {
+		t.Fatalf("%v in\n%s", faults, text)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// examples are the documents in the ConfigMaps of examples/.
+func examples(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(b), "\n---\n") {
+			var cm struct {
+				Metadata struct{ Name string }
+				Data     map[string]string
+			}
+			if err := yaml.Unmarshal([]byte(part), &cm); err != nil {
+				t.Fatal(err)
+			}
+			if text := cm.Data["plan.yaml"]; text != "" {
+				out[cm.Metadata.Name] = text
+			}
+		}
+	}
+	return out
+}
+
+func TestTheExamplesAreAsTheSchemaSays(t *testing.T) {
+	s := compiled(t, "plan.schema.json")
+	all := examples(t)
+	if len(all) == 0 {
+		t.Fatal("no example holds a plan")
+	}
+	for name, text := range all {
+		if err := s.Validate(value(t, text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// with is a valid plan with other lines in its spec, or other steps.
+func with(spec, steps string) string {
+	if steps == "" {
+		steps = "[{name: hold, type: suspend}]"
+	}
+	return "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  target: {apiVersion: apps/v1, kind: Deployment, name: orders}\n  " + spec + "\n  steps: " + steps + "\n"
+}
+
+// Each case is put to the schema and to the validator of the agent: they are of
+// one mind.
+func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
+	s := compiled(t, "plan.schema.json")
+	for name, c := range map[string]struct {
+		spec, steps string
+		broken      bool
+	}{
+		"a plan of one step":                      {},
+		"an unknown field":                        {spec: "descripton: x", broken: true},
+		"another kind of concurrency":             {spec: "concurrencyPolicy: Sometimes", broken: true},
+		"every kind of concurrency":               {spec: "concurrencyPolicy: Queue"},
+		"catching up with none":                   {spec: "catchUp: none"},
+		"a duration in days":                      {spec: "startDeadline: 30d"},
+		"a duration that is a number":             {spec: "startDeadline: fast", broken: true},
+		"a history without end":                   {spec: "failedRunsHistoryLimit: 101", broken: true},
+		"a cron schedule":                         {spec: "triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berlin}]}"},
+		"a schedule of two kinds":                 {spec: "triggers: {schedules: [{cron: '0 2 * * 6', at: '2027-01-02T03:00:00', timezone: UTC}]}", broken: true},
+		"a schedule of no kind":                   {spec: "triggers: {schedules: [{timezone: UTC}]}", broken: true},
+		"no steps":                                {steps: "[]", broken: true},
+		"a step without a name":                   {steps: "[{type: suspend}]", broken: true},
+		"a step with a name in capitals":          {steps: "[{name: Hold, type: suspend}]", broken: true},
+		"a step of an unknown type":               {steps: "[{name: a, type: reboot}]", broken: true},
+		"a step of a type that comes later":       {steps: "[{name: a, type: drain}]", broken: true},
+		"labels to add as a map":                  {steps: "[{name: a, type: label, properties: {operation: add, labels: {a: b}}}]"},
+		"labels to add as a list":                 {steps: "[{name: a, type: label, properties: {operation: add, labels: [a]}}]", broken: true},
+		"labels to remove as a list":              {steps: "[{name: a, type: label, properties: {operation: remove, labels: [a]}}]"},
+		"labels to remove as a map":               {steps: "[{name: a, type: label, properties: {operation: remove, labels: {a: b}}}]", broken: true},
+		"annotations to add":                      {steps: "[{name: a, type: annotate, properties: {operation: add, annotations: {a: '${run.name}'}, restoreAfter: true}}]"},
+		"a label step that says nothing":          {steps: "[{name: a, type: label}]", broken: true},
+		"a patch that is an object":               {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: {spec: {}}}}]"},
+		"a patch that is a list":                  {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: []}}]", broken: true},
+		"a JSON patch":                            {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patchType: json, patch: [{op: remove, path: /a}]}}]"},
+		"a patch of nothing":                      {steps: "[{name: a, type: patch-object, properties: {patch: {}}}]", broken: true},
+		"a resource without a name":               {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment}, replicas: 1}}]", broken: true},
+		"replicas":                                {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: 0}}]"},
+		"replicas from a parameter":               {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: '${1 + 1}'}}]"},
+		"replicas as a word":                      {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: two}}]", broken: true},
+		"fewer replicas than none":                {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: -1}}]", broken: true},
+		"a suspend that ends":                     {steps: "[{name: a, type: suspend, properties: {duration: 2h}}]"},
+		"a property of another type":              {steps: "[{name: a, type: suspend, properties: {url: x}}]", broken: true},
+		"a wait for a condition":                  {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready}}]"},
+		"a wait for two things":                   {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready, until: 'true'}}]", broken: true},
+		"a wait for nothing":                      {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}}}]", broken: true},
+		"a webhook with all it may have":          {steps: "[{name: a, type: webhook, retry: {limit: 3, backoff: 2s}, properties: {url: 'https://x.example.org', method: PUT, headers: {A: b, C: {secretKeyRef: {name: s, key: k}}}, body: {a: 1}, timeout: 5s, expect: {status: [200], json: {ok: true}}}}]"},
+		"a webhook without a url":                 {steps: "[{name: a, type: webhook, properties: {method: GET}}]", broken: true},
+		"a webhook with an odd method":            {steps: "[{name: a, type: webhook, properties: {url: 'https://x.example.org', method: FETCH}}]", broken: true},
+		"a job from an image":                     {steps: "[{name: a, type: job, properties: {image: 'example.org/a', command: [a, b]}}]"},
+		"a job from an image and a template":      {steps: "[{name: a, type: job, properties: {image: 'example.org/a', template: {template: {spec: {containers: []}}}}}]", broken: true},
+		"a job from nothing":                      {steps: "[{name: a, type: job}]", broken: true},
+		"more retries than anybody waits for":     {steps: "[{name: a, type: suspend, retry: {limit: 101}}]", broken: true},
+		"finally":                                 {spec: "finally: [{name: over, type: suspend}]"},
+		"a broken step in finally":                {spec: "finally: [{name: over, type: suspnd}]", broken: true},
+		"watches, which come later":               {spec: "triggers: {watch: [{apiVersion: v1, kind: Pod}]}", broken: true},
+		"policies, which come later":              {spec: "policies: [{name: weekends}]", broken: true},
+		"approval, which comes later":             {spec: "requiresApproval: true", broken: true},
+		"what comes later, asked not to happen":   {spec: "requiresApproval: false\n  freezeTarget: false\n  onWindowClose: finish\n  retryLimit: 0"},
+		"waiting for a window, which comes later": {spec: "onWindowClose: wait", broken: true},
+		"freezing, which comes later":             {spec: "freezeTarget: true", broken: true},
+		"retries of a run, which come later":      {spec: "retryLimit: 1", broken: true},
+		"an order of steps, which comes later":    {steps: "[{name: a, type: suspend, dependsOn: [b]}]", broken: true},
+		"required objects, which come later":      {steps: "[{name: a, type: suspend, requires: [{name: x, apiVersion: v1, kind: Pod, objectName: x}]}]", broken: true},
+		"a word on restarts, which comes later":   {steps: "[{name: a, type: suspend, onRestart: retry}]", broken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := with(c.spec, c.steps)
+			_, faults := plan.Parse([]byte(text), "orders")
+			err := s.Validate(value(t, text))
+			if (len(faults) > 0) != c.broken {
+				t.Errorf("the validator says %v of\n%s", faults, text)
+			}
+			if (err != nil) != c.broken {
+				t.Errorf("the schema says %v of\n%s", err, text)
+			}
+		})
+	}
+}
+
+func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
+	s := compiled(t, "agentconfig.schema.json")
+	for spec, broken := range map[string]bool{
+		"{}": false,
+		"{logLevel: debug, outbound: {allow: ['*.example.org']}, retention: {runs: 30d}}": false,
+		"{steps: [{namespaces: ['tenant-*'], deny: [job]}]}":                              false,
+		"{logLevel: loud}":        true,
+		"{retention: {runs: 30}}": true,
+		"{outbond: {}}":           true,
+	} {
+		text := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: " + spec + "\n"
+		_, faults := plan.ParseAgentConfig([]byte(text))
+		err := s.Validate(value(t, text))
+		if (len(faults) > 0) != broken || (err != nil) != broken {
+			t.Errorf("%s: the validator says %v, the schema says %v", spec, faults, err)
+		}
+	}
+}
+
+func TestThePatternsAreTheParsers(t *testing.T) {
+	duration, name := regexp.MustCompile(durationPattern), regexp.MustCompile(namePattern)
+	for _, text := range []string{"90s", "1h30m", "30d", "1.5h", "2d12h", "", "5", "-5s", "1 h", "h", "3us"} {
+		_, err := plan.ParseDuration(text)
+		if positive := err == nil && !strings.HasPrefix(text, "-"); duration.MatchString(text) != positive {
+			t.Errorf("duration %q: the pattern says %t, the parser says %v", text, duration.MatchString(text), err)
+		}
+	}
+	for _, text := range []string{"a", "a-1", "1a", "-a", "a-", "A", "a.b", "a_b", ""} {
+		if name.MatchString(text) != plan.DNSLabel(text) {
+			t.Errorf("name %q: the pattern says %t, the validator %t", text, name.MatchString(text), plan.DNSLabel(text))
+		}
+	}
+}
+
+func TestEveryTypeHasADescription(t *testing.T) {
+	all, err := schemas("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range all {
+		for kind, d := range s.Definitions {
+			if d.Description == "" {
+				t.Errorf("%s: %s has no description", name, kind)
+			}
+		}
+	}
+}
