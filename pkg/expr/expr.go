@@ -17,11 +17,11 @@ import (
 
 // Bounds of one expression. The cost is CEL's own unit: roughly one step of the
 // interpreter, or one byte of a new string. Counting it takes time with the
-// square of the steps of a loop (cel-go 0.32), so that 1e5 is a second at worst
+// square of the steps of a loop (cel-go 0.32), so that 5e4 is half a second at worst
 // (the tests bound it from above).
 const (
 	MaxLength = 4096
-	MaxCost   = 100_000
+	MaxCost   = 50_000
 	// MaxResult is the most bytes that one expression, or one string with ${…},
 	// may grow to.
 	MaxResult = 256 << 10
@@ -29,7 +29,7 @@ const (
 	MaxExpanded = 1 << 20
 	// MaxItems is the most items that a list may have, and the most values that a
 	// result may hold.
-	MaxItems = 10_000
+	MaxItems = 5_000
 )
 
 // Names are the roots an expression in a step may speak of.

@@ -25,6 +25,7 @@ const agentUser = "system:serviceaccount:" + annotations.DefaultNamespace + ":ma
 // auditEvent is the part of an audit log's line that speaks of rights.
 type auditEvent struct {
 	Verb string `json:"verb"`
+	URI  string `json:"requestURI"`
 	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
@@ -106,6 +107,9 @@ func (e auditEvent) note(used map[string]bool) {
 		resource += "/" + e.Object.Subresource
 	}
 	used[fmt.Sprintf("%s %s %s", e.Object.Group, resource, e.Verb)] = true
+	if strings.Contains(e.URI, "sendInitialEvents=true") { // a list that is streamed: where an API server cannot, the client lists
+		used[fmt.Sprintf("%s %s list", e.Object.Group, resource)] = true
+	}
 }
 
 // grantedRights are the rules that the manifests bind to the agent.

@@ -56,7 +56,7 @@ func (d *demo) sawDeployment(was, is *appsv1.Deployment) {
 		d.screen.saw(workload, "replicas %d → %d", *was.Spec.Replicas, *is.Spec.Replicas)
 	}
 	if was.Status.ReadyReplicas != is.Status.ReadyReplicas {
-		d.screen.saw(workload, "%d of %d pods Ready", is.Status.ReadyReplicas, *is.Spec.Replicas)
+		d.screen.saw(workload, "%s", podsWord(is))
 	}
 }
 
@@ -116,4 +116,11 @@ func restoredWords() map[string]string {
 		plan.RestoreDone: "as it was before", plan.RestoreChanged: "left alone, somebody changed it meanwhile",
 		plan.RestoreGone: "there is nothing left to put back into", plan.RestoreFailed: "failed",
 	}
+}
+
+func podsWord(o *appsv1.Deployment) string {
+	if o.Status.ReadyReplicas == 0 && *o.Spec.Replicas == 0 {
+		return "no pod is Ready, and none is wanted"
+	}
+	return fmt.Sprintf("%d of %d pods Ready", o.Status.ReadyReplicas, *o.Spec.Replicas)
 }

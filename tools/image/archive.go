@@ -23,8 +23,9 @@ func writeArchive(path, name string, dir string, index v1.ImageIndex) (err error
 		return fmt.Errorf("write OCI layout: %w", err)
 	}
 	_, tag, _ := strings.Cut(name, ":")
-	// The first is what the specification calls it, the second what containerd reads.
-	names := map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": name}
+	// The first is what the specification calls it, the second what containerd
+	// reads; kubelets look for names without a host under that of Docker Hub.
+	names := map[string]string{"org.opencontainers.image.ref.name": tag, "io.containerd.image.name": "docker.io/" + name}
 	if err := l.AppendIndex(index, layout.WithAnnotations(names)); err != nil {
 		return fmt.Errorf("write OCI layout: %w", err)
 	}

@@ -143,7 +143,7 @@ func readTar(t *testing.T, from io.Reader) map[string]file {
 
 func TestTheArchiveHoldsAnImageForEachPlatform(t *testing.T) {
 	name, got := images(t, archive(t))
-	if name != testName || len(got) != 2 {
+	if name != "docker.io/"+testName || len(got) != 2 {
 		t.Fatalf("it is named %s, with images for %v; want %s, for linux/amd64 and linux/arm64", name, got, testName)
 	}
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
