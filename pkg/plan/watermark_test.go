@@ -107,6 +107,9 @@ func (w *world) act() {
 		until := w.now.Add(30 * time.Minute)
 		w.f.Intent.Skip = rapid.SampledFrom([]plan.Skip{{}, {All: true}, {Next: true}, {Until: &until}, {Slots: []time.Time{until.Truncate(10 * time.Minute)}}}).Draw(w.t, "skip")
 	case "edit":
+		if !slices.EqualFunc(w.ledger.Schedules, w.f.Spec.Triggers.Schedules, func(a, b plan.Schedule) bool { return a.Cron == b.Cron }) {
+			return // of an edit that was edited again before anybody looked nothing can be known
+		}
 		w.note()
 		w.f.Spec.Triggers.Schedules, w.f.EditedAt = w.schedules(), w.now
 	case "token":
