@@ -110,7 +110,9 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(),
 		Version: version, DryRun: f.dryRun, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For,
-		HTTPClient: func(o plan.Outbound) *http.Client { return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny}) },
+		HTTPClient: func(o plan.Outbound) *http.Client {
+			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+		},
 	})
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ type agentState struct {
 	Version   string    `json:"version"`
 	Identity  string    `json:"identity,omitempty"`
 	Heartbeat time.Time `json:"heartbeat"`
-	missing   string // why there is none that could be counted on
+	missing   string    // why there is none that could be counted on
 }
 
 // staleAfter is how old a heartbeat may be: the leader writes one every 30 s.

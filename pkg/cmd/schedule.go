@@ -23,10 +23,10 @@ type scheduleOptions struct {
 	*cli
 	dryRun
 	name, cron, rrule, at, timezone, target, account, file, format string
-	labels, steps                                                   []string
-	spec                                                            plan.Spec
-	text                                                            string
-	faults                                                          faults
+	labels, steps                                                  []string
+	spec                                                           plan.Spec
+	text                                                           string
+	faults                                                         faults
 }
 
 func newSchedule(c *cli) *cobra.Command {

@@ -119,10 +119,15 @@ func tenWindows() schedule.PolicySpec {
 		Timezone: "Europe/Berlin",
 		Permit:   &schedule.Permit{Recurrence: weekly("Saturday"), StartTime: "01:00", Duration: "4h"},
 		Windows: []schedule.Window{
-			{Days: []string{"Fri"}, Start: "22:00", End: "02:00"}, {Days: []string{"Sun"}, Start: "22:00", End: "06:00"},
-			{Days: []string{"Mon", "Wed"}, Start: "03:00", End: "04:00"}, {Start: "05:00", End: "05:30"},
-			{Cron: "0 2 * * 2", Duration: "2h"}, {Cron: "30 4 1 * *", Duration: "90m"}, {Cron: "0 1 * * 4", Duration: "1h", Timezone: "America/New_York"},
-			{RRule: "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=20", Duration: "6h"}, {RRule: "FREQ=WEEKLY;INTERVAL=2;BYDAY=TH;BYHOUR=2", Duration: "2h"},
+			{Days: []string{"Fri"}, Start: "22:00", End: "02:00"},
+			{Days: []string{"Sun"}, Start: "22:00", End: "06:00"},
+			{Days: []string{"Mon", "Wed"}, Start: "03:00", End: "04:00"},
+			{Start: "05:00", End: "05:30"},
+			{Cron: "0 2 * * 2", Duration: "2h"},
+			{Cron: "30 4 1 * *", Duration: "90m"},
+			{Cron: "0 1 * * 4", Duration: "1h", Timezone: "America/New_York"},
+			{RRule: "FREQ=MONTHLY;BYDAY=2TU;BYHOUR=20", Duration: "6h"},
+			{RRule: "FREQ=WEEKLY;INTERVAL=2;BYDAY=TH;BYHOUR=2", Duration: "2h"},
 		},
 	}
 	for i := range 50 {
@@ -157,7 +162,8 @@ func BenchmarkNeverCloses(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		timeline := mustTimeline(b, schedule.MaintenanceSchedule{Timezone: "America/New_York", Windows: []schedule.Window{
-			{Days: []string{"Mon", "Tue", "Wed", "Thu", "Fri"}, Start: "00:00", End: "24:00"}, {Days: []string{"Sat", "Sun"}, Start: "00:00", End: "24:00"}}})
+			{Days: []string{"Mon", "Tue", "Wed", "Thu", "Fri"}, Start: "00:00", End: "24:00"}, {Days: []string{"Sat", "Sun"}, Start: "00:00", End: "24:00"},
+		}})
 		b.StartTimer()
 		timeline.At(now)
 	}

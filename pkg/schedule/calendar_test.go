@@ -61,14 +61,20 @@ func TestICalendarEvents(t *testing.T) {
 		{"lines may be folded and end in CRLF", strings.ReplaceAll(vevent("DTSTART;VALUE=DA", " TE:20261224", "SUMMARY:Chri", "\tstmas"), "\n", "\r\n"), "2026-12-24 00:00 to 2026-12-25 00:00 excluded: Christmas"},
 		{"an alarm inside is not the event", vevent("DTSTART;VALUE=DATE:20261224", "BEGIN:VALARM", "TRIGGER:-PT15M", "DURATION:PT5M", "SUMMARY:Beep", "END:VALARM"), "2026-12-24 00:00 to 2026-12-25 00:00 excluded: calendar c"},
 		{"days recur", vevent("DTSTART;VALUE=DATE:20261224", "RRULE:FREQ=YEARLY;COUNT=2"), "2026-12-24 00:00 to 2026-12-25 00:00 excluded: calendar c\n2027-12-24 00:00 to 2027-12-25 00:00 excluded: calendar c"},
-		{"hours recur by the clocks of their zone", vevent("DTSTART;TZID=Europe/Berlin:20261018T100000", "DURATION:PT1H", "RRULE:FREQ=WEEKLY;UNTIL=20261025T235959Z"),
-			"2026-10-18 10:00 to 2026-10-18 11:00 excluded: calendar c\n2026-10-25 10:00 to 2026-10-25 11:00 excluded: calendar c"},
-		{"exceptions and additions count", vevent("DTSTART;TZID=Europe/Berlin:20261018T100000", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE;TZID=Europe/Berlin:20261019T100000", "RDATE;TZID=Europe/Berlin:20261101T120000"),
-			"2026-10-18 10:00 to 2026-10-18 11:00 excluded: calendar c\n2026-10-20 10:00 to 2026-10-20 11:00 excluded: calendar c\n2026-11-01 12:00 to 2026-11-01 13:00 excluded: calendar c"},
-		{"a changed instance takes the place of its own", vevent("UID:1", "DTSTART:20261018T100000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3",
-			"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261019T100000Z", "DTSTART:20261019T150000Z", "DURATION:PT2H",
-			"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261020T100000Z", "DTSTART:20261020T100000Z", "STATUS:CANCELLED"),
-			"2026-10-18 12:00 to 2026-10-18 13:00 excluded: calendar c\n2026-10-19 17:00 to 2026-10-19 19:00 excluded: calendar c"},
+		{
+			"hours recur by the clocks of their zone", vevent("DTSTART;TZID=Europe/Berlin:20261018T100000", "DURATION:PT1H", "RRULE:FREQ=WEEKLY;UNTIL=20261025T235959Z"),
+			"2026-10-18 10:00 to 2026-10-18 11:00 excluded: calendar c\n2026-10-25 10:00 to 2026-10-25 11:00 excluded: calendar c",
+		},
+		{
+			"exceptions and additions count", vevent("DTSTART;TZID=Europe/Berlin:20261018T100000", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3", "EXDATE;TZID=Europe/Berlin:20261019T100000", "RDATE;TZID=Europe/Berlin:20261101T120000"),
+			"2026-10-18 10:00 to 2026-10-18 11:00 excluded: calendar c\n2026-10-20 10:00 to 2026-10-20 11:00 excluded: calendar c\n2026-11-01 12:00 to 2026-11-01 13:00 excluded: calendar c",
+		},
+		{
+			"a changed instance takes the place of its own", vevent("UID:1", "DTSTART:20261018T100000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY;COUNT=3",
+				"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261019T100000Z", "DTSTART:20261019T150000Z", "DURATION:PT2H",
+				"END:VEVENT", "BEGIN:VEVENT", "UID:1", "RECURRENCE-ID:20261020T100000Z", "DTSTART:20261020T100000Z", "STATUS:CANCELLED"),
+			"2026-10-18 12:00 to 2026-10-18 13:00 excluded: calendar c\n2026-10-19 17:00 to 2026-10-19 19:00 excluded: calendar c",
+		},
 		{"a recurring event without length takes no time", vevent("DTSTART:20261018T100000Z", "DTEND:20261018T100000Z", "RRULE:FREQ=MINUTELY"), ""},
 		{"a rule that never fires leaves the event", vevent("DTSTART:20261018T100000Z", "DURATION:PT1H", "RRULE:FREQ=MINUTELY;INTERVAL=2;BYMINUTE=1"), "2026-10-18 12:00 to 2026-10-18 13:00 excluded: calendar c"},
 		{"a whole day can be long or short", vevent("DTSTART;VALUE=DATE:20261024", "DURATION:P1W"), "2026-10-24 00:00 to 2026-10-31 00:00 excluded: calendar c"},
@@ -90,7 +96,8 @@ func TestAMalformedLineIsToldWithItsNumberAndTheRestWorks(t *testing.T) {
 		"BEGIN:VCALENDAR", "what is this", "BEGIN:VEVENT", "DTSTART;VALUE=DATE:20261224", "DTEND;VALUE=DATE:soon", "END:VEVENT",
 		"BEGIN:VEVENT", "DTSTART;VALUE=DATE:20261399", "END:VEVENT", "BEGIN:VEVENT", "SUMMARY:no start", "END:VEVENT",
 		"BEGIN:VEVENT", "DTSTART;TZID=Mars/Base:20261226T100000", "DURATION:1h", "RRULE:FREQ=SECONDLY", "END:VEVENT",
-		"BEGIN:VEVENT", "DTSTART;VALUE=DATE:20261231", "END:VCALENDAR"}, "\n"))
+		"BEGIN:VEVENT", "DTSTART;VALUE=DATE:20261231", "END:VCALENDAR",
+	}, "\n"))
 	var got []int
 	for _, one := range err.(interface{ Unwrap() []error }).Unwrap() {
 		var fault *schedule.LineError
@@ -110,7 +117,8 @@ func TestAMalformedLineIsToldWithItsNumberAndTheRestWorks(t *testing.T) {
 
 func TestACalendarMayBeAList(t *testing.T) {
 	calendar, err := schedule.ParseCalendarEntries([]schedule.CalendarEntry{
-		{From: "2026-12-24", Until: "2026-12-27", Reason: "Christmas"}, {From: "2026-13-01"}, {From: "2026-12-31T12:00:00Z", Until: "2026-12-31T14:00:00Z"}, {From: "2027-01-02", Until: "2027-01-01"}})
+		{From: "2026-12-24", Until: "2026-12-27", Reason: "Christmas"}, {From: "2026-13-01"}, {From: "2026-12-31T12:00:00Z", Until: "2026-12-31T14:00:00Z"}, {From: "2027-01-02", Until: "2027-01-01"},
+	})
 	var got []string
 	for _, fault := range schedule.Faults(err) {
 		got = append(got, fault.Field)

@@ -27,7 +27,8 @@ func TestFaultsSayWhatToWriteInstead(t *testing.T) {
 		{"several fields out of range", schedule.Spec{Cron: "60 24 0 13 8"}, []string{
 			`minute "60": 60 is out of range; write 0 to 59`, `hour "24": 24 is out of range; write 0 to 23`,
 			`day of month "0": 0 is out of range; write 1 to 31`, `month "13": 13 is out of range; write 1 to 12 or JAN to DEC`,
-			`day of week "8": 8 is out of range; write 0 to 7 or SUN to SAT`}},
+			`day of week "8": 8 is out of range; write 0 to 7 or SUN to SAT`,
+		}},
 		{"a step beyond the range", schedule.Spec{Cron: "*/90 * * * *"}, []string{`for every 90 minutes write rrule: "FREQ=MINUTELY;INTERVAL=90"`}},
 		{"a step of none", schedule.Spec{Cron: "*/0 * * * *"}, []string{"a step is at least 1"}},
 		{"a trailing comma", schedule.Spec{Cron: "0,30, 2 * * *"}, []string{`write "0,30"`}},

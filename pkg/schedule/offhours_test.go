@@ -13,14 +13,22 @@ func TestOffHours(t *testing.T) {
 		name, want string
 		list       []schedule.OffHours
 	}{
-		{"a night belongs to the day on which it starts", "Mon 2026-08-03 23:30 to Tue 2026-08-04 00:30, Mon 2026-08-10 23:30 to Tue 2026-08-11 00:30",
-			[]schedule.OffHours{{Start: "23:30", End: "00:30", DaysOfWeek: []string{"MON"}}}},
-		{"a weekend is one sleep", "Fri 2026-08-07 20:00 to Mon 2026-08-10 06:00, Fri 2026-08-14 20:00 to Mon 2026-08-17 06:00",
-			[]schedule.OffHours{{Start: "Fri 20:00", End: "Mon 06:00"}}},
-		{"nights from Monday to Friday wake on Saturday", "Thu 2026-08-06 20:00 to Fri 2026-08-07 06:00, Fri 2026-08-07 20:00 to Sat 2026-08-08 06:00, Mon 2026-08-10 20:00 to Tue 2026-08-11 06:00",
-			[]schedule.OffHours{{Start: "20:00", End: "06:00", DaysOfWeek: []string{"MON", "TUE", "WED", "THU", "FRI"}}}},
-		{"several are a union", "Fri 2026-08-07 18:00 to Mon 2026-08-10 06:00, Fri 2026-08-14 18:00 to Mon 2026-08-17 06:00",
-			[]schedule.OffHours{{Start: "Fri 20:00", End: "Mon 06:00"}, {Start: "18:00", End: "22:00", DaysOfWeek: []string{"friday"}}}},
+		{
+			"a night belongs to the day on which it starts", "Mon 2026-08-03 23:30 to Tue 2026-08-04 00:30, Mon 2026-08-10 23:30 to Tue 2026-08-11 00:30",
+			[]schedule.OffHours{{Start: "23:30", End: "00:30", DaysOfWeek: []string{"MON"}}},
+		},
+		{
+			"a weekend is one sleep", "Fri 2026-08-07 20:00 to Mon 2026-08-10 06:00, Fri 2026-08-14 20:00 to Mon 2026-08-17 06:00",
+			[]schedule.OffHours{{Start: "Fri 20:00", End: "Mon 06:00"}},
+		},
+		{
+			"nights from Monday to Friday wake on Saturday", "Thu 2026-08-06 20:00 to Fri 2026-08-07 06:00, Fri 2026-08-07 20:00 to Sat 2026-08-08 06:00, Mon 2026-08-10 20:00 to Tue 2026-08-11 06:00",
+			[]schedule.OffHours{{Start: "20:00", End: "06:00", DaysOfWeek: []string{"MON", "TUE", "WED", "THU", "FRI"}}},
+		},
+		{
+			"several are a union", "Fri 2026-08-07 18:00 to Mon 2026-08-10 06:00, Fri 2026-08-14 18:00 to Mon 2026-08-17 06:00",
+			[]schedule.OffHours{{Start: "Fri 20:00", End: "Mon 06:00"}, {Start: "18:00", End: "22:00", DaysOfWeek: []string{"friday"}}},
+		},
 	} {
 		timeline, err := schedule.ParseOffHours("Asia/Jakarta", c.list, nil, nil)
 		if err != nil {
@@ -38,8 +46,12 @@ func TestOffHours(t *testing.T) {
 
 func TestFaultsOfOffHours(t *testing.T) {
 	_, err := schedule.ParseOffHours("Mars", []schedule.OffHours{
-		{Start: "20:00", End: "20:00"}, {Start: "Fri 20:00", End: "06:00"}, {Start: "Fri 20:00", End: "Fri 20:00"},
-		{Start: "Foo 20:00", End: "6"}, {Start: "20:00", End: "06:00", DaysOfWeek: []string{"M"}}}, nil, nil)
+		{Start: "20:00", End: "20:00"},
+		{Start: "Fri 20:00", End: "06:00"},
+		{Start: "Fri 20:00", End: "Fri 20:00"},
+		{Start: "Foo 20:00", End: "6"},
+		{Start: "20:00", End: "06:00", DaysOfWeek: []string{"M"}},
+	}, nil, nil)
 	var got []string
 	for _, fault := range schedule.Faults(err) {
 		got = append(got, fault.Field)

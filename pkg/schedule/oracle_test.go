@@ -124,7 +124,8 @@ func drawCron(r *rand.Rand) drawn {
 	}
 	return drawn{
 		spec: schedule.Spec{Cron: strings.Join([]string{
-			join(minutes, "*"), join(hours, "*"), join(monthdays, "*"), join(months, "*"), join(weekdays, "*")}, " ")},
+			join(minutes, "*"), join(hours, "*"), join(monthdays, "*"), join(months, "*"), join(weekdays, "*"),
+		}, " ")},
 		realTime: hours == nil,
 		match: func(t time.Time) bool {
 			day := has(monthdays, t.Day()) && has(weekdays, int(t.Weekday()))
@@ -317,8 +318,10 @@ func drawWindow(r *rand.Rand) drawnWindow {
 		if r.IntN(2) == 0 {
 			opens = drawRRule(r)
 		}
-		return drawnWindow{opens: opens, length: length, elapsed: true,
-			spec: schedule.Window{Cron: opens.spec.Cron, RRule: opens.spec.RRule, Duration: fmt.Sprintf("%dm", length)}}
+		return drawnWindow{
+			opens: opens, length: length, elapsed: true,
+			spec: schedule.Window{Cron: opens.spec.Cron, RRule: opens.spec.RRule, Duration: fmt.Sprintf("%dm", length)},
+		}
 	}
 	days := choose(r, 0, 6, 5)
 	var names []string

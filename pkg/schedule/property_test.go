@@ -135,8 +135,10 @@ func TestMemoryChangesNoVerdict(t *testing.T) {
 		start := drawInstant(t, "now")
 		windows, exclude := drawWindows(t, "windows"), drawExclusions(t, "exclusions", start)
 		parse := func() *schedule.Policy {
-			policy, err := schedule.ParsePolicy("p", schedule.PolicySpec{Strategy: schedule.MaintenanceScheduled,
-				MaintenanceSchedule: &schedule.MaintenanceSchedule{Timezone: "Europe/Berlin", Windows: windows, Exclude: exclude}}, nil)
+			policy, err := schedule.ParsePolicy("p", schedule.PolicySpec{
+				Strategy:            schedule.MaintenanceScheduled,
+				MaintenanceSchedule: &schedule.MaintenanceSchedule{Timezone: "Europe/Berlin", Windows: windows, Exclude: exclude},
+			}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
