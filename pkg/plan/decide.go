@@ -473,8 +473,10 @@ func (d *decider) retry() {
 		d.waiting = "the retry of " + name + " waits until no run lives"
 		return
 	}
-	r := Request{Kind: ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
-		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name}
+	r := Request{
+		Kind: ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
+		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name,
+	}
 	d.write(d.out.Ledger.WithToken(token))
 	d.claim(r)
 }

@@ -311,8 +311,10 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 		{"the slot is claimed at its instant", facts("02:00", jittered), []string{"claim slot 02:00"}},
 		{"the deadline counts from slot and jitter", facts(late, jittered), []string{"claim slot 02:00"}},
 		{"and not a second longer", facts(start.Add(time.Hour+time.Second).Format("15:04:05"), jittered), []string{"02:00 Missed(deadline)"}},
-		{"a run that waits for its jitter is not busy, and gives way", facts("02:00", scheduled("0 2 * * *"), live(plan.Live{Phase: plan.RunPending, Waiting: plan.WaitJitter, Request: slotAt("01:00")})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))}},
+		{
+			"a run that waits for its jitter is not busy, and gives way", facts("02:00", scheduled("0 2 * * *"), live(plan.Live{Phase: plan.RunPending, Waiting: plan.WaitJitter, Request: slotAt("01:00")})),
+			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+		},
 	})
 }
 
@@ -333,8 +335,10 @@ func TestConcurrency(t *testing.T) {
 	check(t, []decideCase{
 		{"Forbid: a slot that falls due while a run lives is skipped, at its time", facts("02:00", hourly, known, running("01:00")), []string{"02:00 Skipped(busy)"}},
 		{"Forbid: also while that run only waits", facts("02:00", hourly, known, byToken(plan.RunPending, plan.WaitLock)), []string{"02:00 Skipped(busy)"}},
-		{"Forbid: a run that waits for its window is not busy", facts("02:00", hourly, known, live(plan.Live{Request: slotAt("01:00"), Phase: plan.RunPending, Waiting: plan.WaitWindow})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))}},
+		{
+			"Forbid: a run that waits for its window is not busy", facts("02:00", hourly, known, live(plan.Live{Request: slotAt("01:00"), Phase: plan.RunPending, Waiting: plan.WaitWindow})),
+			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+		},
 		{"Forbid: also when that run has ended since", facts("02:30", hourly, known, ended("01:30", "02:10")), []string{"02:00 Skipped(busy)"}},
 		{"Forbid: a run that ended before is no obstacle", facts("02:00", hourly, known, ended("01:30", "01:59")), []string{"claim slot 02:00"}},
 		{"Forbid: a run that began after the slot makes it wait", facts("02:30", hourly, known, live(plan.Live{Name: "new", Phase: plan.RunRunning, StartedAt: on("02:10"), Request: plan.Request{Kind: plan.ByToken, At: clock("02:10")}})), nil},
@@ -345,8 +349,10 @@ func TestConcurrency(t *testing.T) {
 		{"Allow: at once", facts("02:00", hourly, known, policy(plan.Allow), running("01:00")), []string{"claim slot 02:00"}},
 		{"Allow: tokens too", facts("01:30", policy(plan.Allow), token("t"), running("01:00")), []string{"claim token t"}},
 		{"Replace: the old one gives way", facts("02:00", hourly, known, policy(plan.Replace), running("01:00")), []string{"claim slot 02:00", "replace " + nameOf(slotAt("01:00"))}},
-		{"Replace: so does one that only waits", facts("02:00", hourly, known, policy(plan.Replace), live(plan.Live{Request: slotAt("01:00"), Phase: plan.RunPending, Waiting: plan.WaitLock})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))}},
+		{
+			"Replace: so does one that only waits", facts("02:00", hourly, known, policy(plan.Replace), live(plan.Live{Request: slotAt("01:00"), Phase: plan.RunPending, Waiting: plan.WaitLock})),
+			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+		},
 		{"Replace: a request without a slot is never dropped", facts("02:00", hourly, known, policy(plan.Replace), byToken(plan.RunPending, plan.WaitLock)), []string{"claim slot 02:00"}},
 		{"Replace: an overdue slot does not replace what began after it", facts("02:30", hourly, known, policy(plan.Replace), live(plan.Live{Name: "new", Phase: plan.RunRunning, StartedAt: on("02:10"), Request: plan.Request{Kind: plan.ByToken, At: clock("02:10")}})), nil},
 		{"Queue: waits", facts("02:00", hourly, known, policy(plan.Queue), running("01:00")), nil},
@@ -361,8 +367,10 @@ func TestCatchUpAfterAnOutage(t *testing.T) {
 	check(t, []decideCase{
 		{"latest: the newest runs, the others are superseded", facts("02:50", out...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
 		{"latest: all too late", facts("02:50", with(deadline("5m"))...), []string{"01:40 Missed(deadline) ×4 to 02:40"}},
-		{"latest: the newest is skipped, so the one before is the newest", facts("02:50", with(skip(plan.Skip{Slots: []time.Time{clock("02:40")}}))...),
-			[]string{"claim slot 02:20", "01:40 Missed(superseded) ×2 to 02:00", "02:40 Skipped(skip)", "skip left: nothing"}},
+		{
+			"latest: the newest is skipped, so the one before is the newest", facts("02:50", with(skip(plan.Skip{Slots: []time.Time{clock("02:40")}}))...),
+			[]string{"claim slot 02:20", "01:40 Missed(superseded) ×2 to 02:00", "02:40 Skipped(skip)", "skip left: nothing"},
+		},
 		{"latest: the newest fell into a pause that is over", facts("02:50", with(paused(plan.Switch{On: true, Until: on("02:45")}))...), []string{"01:40 Skipped(paused) ×4 to 02:40"}},
 		{"all: in order, one at a time", facts("02:50", with(catchUp(plan.CatchUpAll), deadline("2h"))...), []string{"claim slot 01:40"}},
 		{"all: each by its own deadline", facts("02:50", with(catchUp(plan.CatchUpAll))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},

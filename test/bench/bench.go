@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ type bench struct {
 
 func start(ctx context.Context, o options, progress io.Writer) (_ *bench, err error) {
 	b := &bench{options: o, began: time.Now(), progress: progress, binary: o.agent, samples: map[string][]sample{}}
-	b.lead = 10*time.Second + time.Duration(o.plans)*15*time.Millisecond
+	b.lead = 6*time.Second + time.Duration(o.plans)*10*time.Millisecond
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.stop())
@@ -118,8 +119,18 @@ func (b *bench) printHead(out io.Writer) {
 	if v, err := b.admin.Discovery().ServerVersion(); err == nil {
 		version = v.GitVersion
 	}
-	fmt.Fprintf(out, "kubectl maint bench: %d plans or CronJobs in %d namespaces; Kubernetes %s, etcd without fsync; %s, %d cores\n",
-		b.plans, b.namespaces, version, runtime.Version(), runtime.NumCPU())
+	fmt.Fprintf(out, "kubectl maint bench: %d plans or CronJobs in %d namespaces; Kubernetes %s, etcd without fsync; %s, %d cores, load average %s\n",
+		b.plans, b.namespaces, version, runtime.Version(), runtime.NumCPU(), loadAverage())
+}
+
+// loadAverage is how busy the machine is: with others at work on it, figures are
+// theirs too.
+func loadAverage() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(b))[:3], " ")
 }
 
 // namespace is where the i-th plan, CronJob or target lives.

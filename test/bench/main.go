@@ -20,17 +20,17 @@ import (
 )
 
 // longest is when the whole is given up.
-const longest = 25 * time.Minute
+const longest = 20 * time.Minute
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 type options struct {
-	plans, namespaces, history, triggers int
-	only                                 []string
-	profile                              string
-	agent                                string
+	plans, namespaces, rounds, history, triggers int
+	only                                         []string
+	profile                                      string
+	agent                                        string
 }
 
 // names are the benchmarks, in their order.
@@ -45,6 +45,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.SetOutput(errOut)
 	set.IntVar(&o.plans, "plans", 1000, "plans, and CronJobs, due at once")
 	set.IntVar(&o.namespaces, "namespaces", 20, "namespaces to spread them over")
+	set.IntVar(&o.rounds, "rounds", 3, "rounds of a figure that ratios did not measure")
 	set.IntVar(&o.history, "history", 10, "runs of each plan before the memory is looked at again")
 	set.IntVar(&o.triggers, "triggers", 200, "triggers one after another")
 	set.StringVar(&only, "only", "", "only these, by comma: "+strings.Join(names(), ", "))
@@ -67,8 +68,8 @@ func (o options) validate(rest []string) error {
 			faults = append(faults, fmt.Errorf("--only: %q is none of %s", name, strings.Join(names(), ", ")))
 		}
 	}
-	if o.plans < 1 || o.namespaces < 1 || o.history < 1 || o.triggers < 1 {
-		faults = append(faults, errors.New("--plans, --namespaces, --history and --triggers must be at least 1"))
+	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers) < 1 {
+		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history and --triggers must be at least 1"))
 	}
 	if o.profile != "" && !slices.Equal(o.only, []string{"plans-due"}) {
 		faults = append(faults, errors.New("--profile goes with --only plans-due: a profiled round is no figure"))

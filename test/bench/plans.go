@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,15 +66,16 @@ func (k kind) figures() []figure {
 		{"PATCH", "requests", "… of them PATCH"},
 		{"failed", "requests", "… of them refused or failed (conflicts, not found)"},
 		{"cpu", "s", "CPU time of the agent, from the slot until it is at rest again"},
+		{"all-cpu", "s", "CPU time of agent, API server, etcd and controller manager, until all have started"},
 	}
 }
 
 // plansDue prints what the rounds of ratios measured of plans, or measures it,
 // and adds the other kinds.
 func (b *bench) plansDue(ctx context.Context, out io.Writer) error {
-	rounds := []kind{marks(), marks(), marks(), byCron()}
+	rounds := append(slices.Repeat([]kind{marks()}, b.rounds), byCron())
 	if len(b.samples[suspends().name]) == 0 {
-		rounds = append([]kind{suspends(), suspends(), suspends()}, rounds...)
+		rounds = append(slices.Repeat([]kind{suspends()}, b.rounds), rounds...)
 	}
 	for _, k := range rounds {
 		if err := b.planRound(ctx, k); err != nil {
@@ -103,7 +105,7 @@ func (b *bench) planRound(ctx context.Context, k kind) error {
 			return err
 		}
 		b.samples[k.name] = append(b.samples[k.name], s)
-		b.say("%s: all created after %.2f s, all started after %.2f s, %.1f requests a run", k.name, s["created"], s["started"], s["requests"])
+		b.say("%s: all created after %.2f s, all started after %.2f s, %.1f requests a run; load average %s", k.name, s["created"], s["started"], s["requests"], loadAverage())
 		return nil
 	}
 	return errLate
@@ -258,11 +260,12 @@ func (b *bench) watchRound(ctx context.Context, a *agent, k kind, slot time.Time
 	if err != nil {
 		return nil, err
 	}
-	profiled := b.profiles(ctx, a, k)
+	profiled, used := b.profiles(ctx, a, k), cpu()
 	limit := 3*time.Minute + time.Until(slot)
 	if err := runs.wait(ctx, markStarted, b.plans, limit); err != nil {
 		return nil, fmt.Errorf("%w; the agent last said:\n%s", err, tail(a.Log()))
 	}
+	used = cpu() - used
 	if k.marks {
 		if err := errors.Join(targets.wait(ctx, markEffect, b.plans, limit), runs.wait(ctx, markEnded, b.plans, limit)); err != nil {
 			return nil, err
@@ -273,6 +276,7 @@ func (b *bench) watchRound(ctx context.Context, a *agent, k kind, slot time.Time
 		return nil, err
 	}
 	s := b.efforts(before, spent)
+	s["all-cpu"] = used
 	s["created"], s["created-half"] = after(slot, runs.arrivals(markCreated))
 	s["started"], s["started-half"] = after(slot, runs.arrivals(markStarted))
 	s["started-own"], _ = after(slot, runs.own(markStarted))

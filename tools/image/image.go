@@ -31,7 +31,7 @@ func (a about) labels() map[string]string {
 
 // multiPlatform is an index of one image for each binary.
 func multiPlatform(a about, roots []byte, binaries []binary) (v1.ImageIndex, error) {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, b := range binaries {
 		image, err := fromScratch(a, roots, b)
 		if err != nil {

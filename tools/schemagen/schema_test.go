@@ -118,7 +118,7 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		broken      bool
 	}{
 		"a plan of one step":                      {},
-		"an unknown field":                        {spec: "descripton: x", broken: true},
+		"an unknown field":                        {spec: "sinceWhen: x", broken: true},
 		"another kind of concurrency":             {spec: "concurrencyPolicy: Sometimes", broken: true},
 		"every kind of concurrency":               {spec: "concurrencyPolicy: Queue"},
 		"catching up with none":                   {spec: "catchUp: none"},
