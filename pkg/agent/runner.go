@@ -357,7 +357,7 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger {
 		ledger = closeEntry(ledger, l.run, l.journal, now)
 		if removed {
-			ledger = ledger.LabelTaken(l.run.Request.Label)
+			ledger = ledger.LabelTaken(l.run.Request)
 		}
 		return ledger
 	})

@@ -190,7 +190,9 @@ func TestDocumentsStandUnderTheirKeyAlone(t *testing.T) {
 
 func managed(manager string, operation metav1.ManagedFieldsOperationType, at time.Time, fields string) metav1.ManagedFieldsEntry {
 	stamp := metav1.NewTime(at)
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Time: &stamp, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	owned := &metav1.FieldsV1{}
+	owned.SetRawBytes([]byte(fields))
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Time: &stamp, FieldsV1: owned}
 }
 
 // An edit is a write of the document, not of an annotation beside it.

@@ -96,7 +96,11 @@ func admitLabel(r Run, s Standing) (Admission, bool) {
 	if s.Target.Handled[r.Request.Label] >= r.Request.Ordinal {
 		return Admission{Result: Skipped, Reason: ReasonAborted, Message: fmt.Sprintf("request %d of label %s was already handled", r.Request.Ordinal, r.Request.Label)}, true
 	}
-	if _, present := s.Target.Labels[r.Request.Label]; !present {
+	have, present := s.Target.Labels[r.Request.Label]
+	if present && have.Value != r.Request.Value {
+		gone.Message = "its label has another value now, which is a new request"
+	}
+	if !present || have.Value != r.Request.Value {
 		return gone, true
 	}
 	return Admission{}, false
@@ -181,5 +185,8 @@ func EndLabel(r Run, target *Target, shared bool) LabelEnd {
 		return LabelEnd{}
 	}
 	have, present := target.Labels[r.Request.Label]
-	return LabelEnd{Write: true, Remove: present && have.Value == r.Request.Value, Number: r.Request.Ordinal}
+	if present && have.Value != r.Request.Value {
+		return LabelEnd{} // another plan may have claimed it under the same number
+	}
+	return LabelEnd{Write: true, Remove: present, Number: r.Request.Ordinal}
 }

@@ -84,7 +84,7 @@ func TestAdmit(t *testing.T) {
 		{"the deadline counts from slot and jitter", jittered, standing(start.Add(time.Hour).Format("15:04:05")), "start"},
 
 		{"a label that is there", label, standing("02:00", target(targetWith("t", 2, "k", "v"))), "start"},
-		{"a label with another value now", label, standing("02:00", target(targetWith("t", 2, "k", "w"))), "start"},
+		{"a label with another value now", label, standing("02:00", target(targetWith("t", 2, "k", "w"))), "Skipped(aborted)"},
 		{"a label that was taken away", label, standing("02:00", target(targetWith("t", 2))), "Skipped(aborted)"},
 		{"a label that was taken away while paused", label, standing("02:00", target(targetWith("t", 2)), paused), "Skipped(aborted)"},
 		{"its number is handled", label, standing("02:00", target(targetWith("t", 3, "k", "v"))), "Skipped(aborted)"},
@@ -133,7 +133,7 @@ func TestEndLabel(t *testing.T) {
 		want   plan.LabelEnd
 	}{
 		"as it was":                     {targetWith("t", 2, "k", "v"), false, plan.LabelEnd{Write: true, Remove: true, Number: 3}},
-		"with another value: it stays":  {targetWith("t", 2, "k", "w"), false, plan.LabelEnd{Write: true, Number: 3}},
+		"with another value: it stays":  {targetWith("t", 2, "k", "w"), false, plan.LabelEnd{}},
 		"taken away: the number counts": {targetWith("t", 2), false, plan.LabelEnd{Write: true, Number: 3}},
 		"numbered before a crash":       {targetWith("t", 3, "k", "v"), false, plan.LabelEnd{}},
 		"a later request was handled":   {targetWith("t", 4, "k", "v"), false, plan.LabelEnd{}},

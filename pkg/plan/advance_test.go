@@ -524,8 +524,9 @@ func TestSuspend(t *testing.T) {
 
 func TestPausedRunBeginsNoStep(t *testing.T) {
 	r := run(finally("fin"))
-	j, m := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+	j, _ := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
 	held := plan.Signals{Held: "paused: no new step begins"}
+	var m plan.Move
 	if _, m = plan.Advance(r, j, clock("02:01"), held); m.Act != plan.ActPass || m.Path != "a" {
 		t.Errorf("the step at work does not go on: %+v", m)
 	}

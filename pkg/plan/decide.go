@@ -42,6 +42,7 @@ type Readiness struct {
 // Target is what is seen of the plan's target.
 type Target struct {
 	UID     string
+	Version uint64 // its resourceVersion, as a number; 0: unknown
 	Labels  map[string]TargetLabel
 	Handled map[string]int64 // number of the last handled request, by label key
 }
@@ -381,6 +382,9 @@ func (d *decider) label(key string) {
 	if known && state.TargetUID != d.f.Target.UID { // another object under the same name begins anew
 		state, known = LabelState{TargetUID: d.f.Target.UID}, false
 	}
+	if known && d.f.Target.Version != 0 && d.f.Target.Version < state.Version {
+		return // the watch lags behind what an earlier agent has seen: it will catch up
+	}
 	if !present {
 		d.labelGone(key, state, known)
 		return
@@ -401,7 +405,7 @@ func (d *decider) label(key string) {
 		return
 	}
 	r := Request{Kind: ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
-	d.setLabel(key, LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner})
+	d.setLabel(key, LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version})
 	d.claim(r)
 }
 
@@ -419,7 +423,7 @@ func nextRequest(state LabelState, known bool, value string, handled int64) (int
 // is a new request even where nobody numbered the removal.
 func (d *decider) labelGone(key string, state LabelState, known bool) {
 	if known && !state.Removed && !d.openLabel(key) {
-		state.Removed = true
+		state.Removed, state.Version = true, d.f.Target.Version
 		d.setLabel(key, state)
 	}
 }

@@ -73,6 +73,7 @@ type LabelState struct {
 	Value     string `json:"value,omitempty"`   // its value
 	Owner     string `json:"owner,omitempty"`   // who applied it declaratively, if somebody did
 	Removed   bool   `json:"removed,omitempty"` // handled: the label was taken away, or given up
+	Version   uint64 `json:"version,omitempty"` // of the target on which this was seen
 }
 
 // Ledger is the durable memory of a plan: which slots have ended and how, what
@@ -130,10 +131,13 @@ func (l Ledger) Finish(r Run, j Journal, now time.Time) Ledger {
 	return l
 }
 
-// LabelTaken notes that the label of a handled request is gone.
-func (l Ledger) LabelTaken(key string) Ledger {
+// LabelTaken notes that the label of a handled request is gone. A run that is
+// closed twice, after a crash between its last writes, says nothing about the
+// request that came after it.
+func (l Ledger) LabelTaken(r Request) Ledger {
+	key := r.Label
 	state, known := l.Labels[key]
-	if !known || state.Removed {
+	if !known || state.Removed || state.TargetUID != r.TargetUID || state.Claimed != r.Ordinal {
 		return l
 	}
 	labels := make(map[string]LabelState, len(l.Labels))

@@ -173,9 +173,12 @@ func TestABurstOfEntriesGoesToTheArchiveAtOnce(t *testing.T) {
 }
 
 func TestLabelTaken(t *testing.T) {
-	l := plan.Ledger{Labels: map[string]plan.LabelState{"k": {Claimed: 1}, "j": {Claimed: 2}}}
-	taken := l.LabelTaken("k").LabelTaken("k").LabelTaken("unknown")
-	if !taken.Labels["k"].Removed || taken.Labels["j"].Removed || l.Labels["k"].Removed || len(taken.Labels) != 2 {
+	l := plan.Ledger{Labels: map[string]plan.LabelState{"k": {TargetUID: "t", Claimed: 3}, "j": {TargetUID: "t", Claimed: 2}, "i": {TargetUID: "t2", Claimed: 3}}}
+	r := func(key string) plan.Request {
+		return plan.Request{Kind: plan.ByLabel, Label: key, TargetUID: "t", Ordinal: 3}
+	}
+	taken := l.LabelTaken(r("k")).LabelTaken(r("k")).LabelTaken(r("unknown")).LabelTaken(r("j")).LabelTaken(r("i"))
+	if !taken.Labels["k"].Removed || taken.Labels["j"].Removed || taken.Labels["i"].Removed || l.Labels["k"].Removed || len(taken.Labels) != 3 {
 		t.Errorf("%+v, before %+v", taken.Labels, l.Labels)
 	}
 }

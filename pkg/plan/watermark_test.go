@@ -238,7 +238,10 @@ func (w *world) start() {
 }
 
 func (w *world) end() {
-	for _, name := range slices.Sorted(maps.Keys(w.live)) {
+	for i, name := range slices.Sorted(maps.Keys(w.live)) {
+		if i > 0 {
+			break
+		}
 		l := w.live[name]
 		closed := w.ledger.Close(name, plan.Ran, "", l.StartedAt, w.now)
 		if l.StartedAt == nil {
@@ -246,7 +249,6 @@ func (w *world) end() {
 		}
 		w.ledger = &closed
 		delete(w.live, name)
-		return
 	}
 }
 

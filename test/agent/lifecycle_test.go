@@ -224,3 +224,28 @@ func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testin
 	l.ended("one", 1)
 	l.ended("two", 1)
 }
+
+func TestARunThatCannotBeReadIsLeftAloneAndItsEventCounted(t *testing.T) {
+	l := newLab(t)
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "maint-run-garbled-x", Labels: map[string]string{
+			annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "garbled", annotations.LabelPhase: string(plan.RunPending),
+		}},
+		Data: map[string]string{annotations.DataRun: "{", annotations.DataJournal: "{"},
+	}
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, cm, metav1.CreateOptions{})
+	l.must(err)
+	n := 0
+	l.eventually("one Event counts its sightings", func() (bool, string) {
+		n++
+		l.annotate("maint-run-garbled-x", map[string]string{"example.org/touched": fmt.Sprint(n)})
+		events, err := l.admin.CoreV1().Events(l.ns).List(l.ctx, metav1.ListOptions{FieldSelector: "reason=RunBroken"})
+		l.must(err)
+		return len(events.Items) == 1 && events.Items[0].Count > 1, fmt.Sprint(len(events.Items), " events")
+	})
+	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "maint-run-garbled-x", metav1.GetOptions{})
+	l.must(err)
+	if object.Data[annotations.DataRun] != "{" {
+		t.Errorf("it was changed: %v", object.Data)
+	}
+}

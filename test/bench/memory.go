@@ -33,7 +33,7 @@ func (b *bench) memory(ctx context.Context, out io.Writer) error {
 	began := time.Now()
 	for n := 1; n <= b.history; n++ {
 		if err := b.runAll(ctx, n); err != nil {
-			return err
+			return b.explain(ctx, a, err)
 		}
 		b.say("memory: round %d of %d of history", n, b.history)
 	}
@@ -104,7 +104,7 @@ func (b *bench) runAll(ctx context.Context, n int) error {
 	if err != nil {
 		return fmt.Errorf("trigger: %w", err)
 	}
-	return runs.wait(ctx, markEnded, n*b.plans, 3*time.Minute)
+	return runs.wait(ctx, markEnded, n*b.plans, 2*time.Minute)
 }
 
 func (b *bench) trigger(ctx context.Context, i int, token string) error {

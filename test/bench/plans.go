@@ -263,7 +263,7 @@ func (b *bench) watchRound(ctx context.Context, a *agent, k kind, slot time.Time
 	profiled, used := b.profiles(ctx, a, k), cpu()
 	limit := 3*time.Minute + time.Until(slot)
 	if err := runs.wait(ctx, markStarted, b.plans, limit); err != nil {
-		return nil, fmt.Errorf("%w; the agent last said:\n%s", err, tail(a.Log()))
+		return nil, b.explain(ctx, a, err)
 	}
 	used = cpu() - used
 	if k.marks {
@@ -297,6 +297,15 @@ func (b *bench) efforts(before, now effort) sample {
 		s[method] = each(n - before.requests[method])
 	}
 	return s
+}
+
+// explain adds to an error what a person would look at first.
+func (b *bench) explain(ctx context.Context, a *agent, err error) error {
+	status := map[string]string{}
+	if cm, err := b.admin.CoreV1().ConfigMaps(b.namespace(0)).Get(ctx, planName(0), metav1.GetOptions{}); err == nil {
+		status = cm.Annotations
+	}
+	return fmt.Errorf("%w; %s says %v; the agent last said:\n%s", err, planName(0), status, tail(a.Log()))
 }
 
 // tail are the last lines of a log.

@@ -40,7 +40,7 @@ func (d *demo) startAgent(ctx context.Context) error {
 	if err := d.apply(ctx, objects); err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	d.screen.line("kubectl maint install | kubectl apply -f -   (but for its Deployment: there is no kubelet to run it)")
+	d.screen.line("kubectl maint install | kubectl apply -f -   (but for its Deployment: the agent runs here, beside the cluster)")
 	config, err := d.agentConfig(ctx)
 	if err != nil {
 		return err
