@@ -11,8 +11,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 )
@@ -20,6 +22,7 @@ import (
 var version = "v0.0.0-dev" //nolint:gochecknoglobals // set by the linker
 
 func main() {
+	klog.SetLogger(logr.Discard()) // what client-go grumbles about comes back as an error, too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cmd.Main(ctx, environment(), os.Args[1:])
 	stop()

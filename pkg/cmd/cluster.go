@@ -73,12 +73,21 @@ func plain(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &out) && !out.Timeout():
-		return fmt.Errorf("%s: the API server cannot be reached: %w", doing, out.Err)
+	case errors.As(err, &out) && !out.Timeout() && !errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: the API server at %s cannot be reached: %w", doing, serverOf(out.URL), out.Err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: you may not: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// serverOf is the API server's address alone.
+func serverOf(request string) string {
+	u, err := url.Parse(request)
+	if err != nil {
+		return request
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // Agent is what the heartbeat says about the agent.

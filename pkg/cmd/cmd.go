@@ -32,12 +32,23 @@ func Main(ctx context.Context, env Env, args []string) int {
 	root := New(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if err != nil && err.Error() != "" {
-		for line := range strings.SplitSeq(err.Error(), "\n") {
-			fmt.Fprintln(env.ErrOut, "error: "+line)
+	if err != nil {
+		for line := range strings.SplitSeq(oneLineSuggestion(err.Error()), "\n") {
+			if line != "" {
+				fmt.Fprintln(env.ErrOut, "error: "+line)
+			}
 		}
 	}
 	return codeOf(err)
+}
+
+// oneLineSuggestion brings cobra's paragraph about a mistyped command to one line.
+func oneLineSuggestion(text string) string {
+	head, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
+	if !found {
+		return text
+	}
+	return head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 }
 
 // cli is what all commands share.

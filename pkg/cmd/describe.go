@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -75,7 +78,7 @@ func (o *describeOptions) lines(ctx context.Context, k *cluster, cm *corev1.Conf
 		if err != nil {
 			return nil, err
 		}
-		return o.runLines(r), nil
+		return append(o.runLines(r), k.eventLines(ctx, cm, o.view(o.Zone))...), nil
 	}
 	agent, _ := o.agent(ctx, k)
 	p, err := o.know(ctx, k, agent, cm)
@@ -83,16 +86,55 @@ func (o *describeOptions) lines(ctx context.Context, k *cluster, cm *corev1.Conf
 		return nil, err
 	}
 	v := o.view(o.zoneOf(p.spec))
-	lines := v.planLines(p)
-	if len(p.faults) > 0 {
-		lines = append(lines, "", "Faults:")
-		for _, f := range p.faults {
-			lines = append(lines, "  "+f.String())
-		}
-	}
-	lines = append(lines, "", "Conditions:")
-	lines = append(lines, indent(v.conditions(p))...)
+	lines := append(v.planLines(p, true), faultLines(p)...)
+	lines = append(lines, o.recent(p, v)...)
+	lines = append(lines, k.eventLines(ctx, cm, v)...)
 	return append(lines, "", "Document:", indentText(cm.Data[annotations.DataPlan])), nil
+}
+
+func faultLines(p aPlan) []string {
+	if len(p.faults) == 0 {
+		return nil
+	}
+	lines := []string{"", "Faults:"}
+	for _, f := range p.faults {
+		lines = append(lines, "  "+f.String())
+	}
+	return lines
+}
+
+// recent are the newest ends of the ledger.
+func (o *describeOptions) recent(p aPlan, v view) []string {
+	if p.ledger == nil || len(p.ledger.Recent) == 0 {
+		return nil
+	}
+	lines := []string{"", fmt.Sprintf("History (all of it: '%s history %s'):", o.Name, p.object.Name)}
+	for _, e := range p.ledger.Recent[max(len(p.ledger.Recent)-5, 0):] {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s%s  %s  %s", entryWhen(e, v.zone), v.phase(string(e.Result)), dryMark(e), e.Reason, e.Run), " "))
+	}
+	return lines
+}
+
+// eventLines are the Events of an object; who may not read them does without.
+func (k *cluster) eventLines(ctx context.Context, cm *corev1.ConfigMap, v view) []string {
+	list, err := k.kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
+	if err != nil || len(list.Items) == 0 {
+		return nil
+	}
+	events := list.Items
+	slices.SortFunc(events, func(a, b corev1.Event) int { return eventAt(a).Compare(eventAt(b)) })
+	lines := []string{"", "Events:"}
+	for _, e := range events[max(len(events)-10, 0):] {
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", roughly(v.now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
+	}
+	return lines
+}
+
+func eventAt(e corev1.Event) time.Time {
+	if !e.LastTimestamp.IsZero() {
+		return e.LastTimestamp.Time
+	}
+	return e.CreationTimestamp.Time
 }
 
 func indentText(s string) string {
@@ -113,7 +155,7 @@ func (o *describeOptions) runLines(r aRun) []string {
 		pairs = append(pairs, "Ended", v.both(*r.journal.FinishedAt))
 	}
 	if end := r.journal.End; end != nil && end.Reason != "" {
-		pairs = append(pairs, "Reason", end.Reason+colon(end.Message))
+		pairs = append(pairs, "Reason", end.Reason+said(" in step ", end.Step))
 	}
 	if q.DryRun {
 		pairs = append(pairs, "Dry run", "nothing outside the run itself was changed")

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -73,23 +76,92 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if o.limit > 0 {
 		entries = entries[max(len(entries)-o.limit, 0):]
 	}
-	t := newTable(column{name: "When"}, column{name: "Result"}, column{name: "Reason"}, column{name: "Run"}, column{name: "Ended"}, column{name: "Actor", wide: true})
-	for _, e := range entries {
-		addRow(t, nil, entryWhen(e), string(e.Result)+dryMark(e), e.Reason, e.Run, e.At.UTC().Format(time.RFC3339), e.Actor)
+	runs, err := k.runsOf(ctx, cm.Namespace, cm.Name)
+	if err != nil {
+		return err
 	}
-	return o.out.print(o.Out, t, func() (runtime.Object, error) { return plainList("LedgerList", entries) })
+	if o.out.name() {
+		return o.names(entries)
+	}
+	return o.out.print(o.Out, o.table(cm, entries, runs), func() (runtime.Object, error) { return ledgerList(cm, entries) })
 }
 
-func entryWhen(e plan.Entry) string {
-	switch {
-	case e.Count > 1:
-		return fmt.Sprintf("%d slots, %s to %s", e.Count, e.First.UTC().Format(time.RFC3339), e.Last.UTC().Format(time.RFC3339))
-	case e.Slot != nil:
-		return e.Slot.UTC().Format(time.RFC3339)
-	case e.StartedAt != nil:
-		return e.StartedAt.UTC().Format(time.RFC3339)
+// names prints the runs alone: nothing else of a ledger has a name.
+func (o *historyOptions) names(entries []plan.Entry) error {
+	for _, e := range entries {
+		if e.Run != "" {
+			fmt.Fprintf(o.Out, "configmap/%s\n", e.Run)
+		}
 	}
-	return e.At.UTC().Format(time.RFC3339)
+	return nil
+}
+
+func (o *historyOptions) table(cm *corev1.ConfigMap, entries []plan.Entry, runs []aRun) *metav1.Table {
+	spec, _ := annotations.Plan(cm)
+	zone := o.zoneOf(spec)
+	t := newTable(column{name: "When"}, column{name: "Result"}, column{name: "Reason"}, column{name: "Run"}, column{name: "Outcome"}, column{name: "UTC", wide: true}, column{name: "Actor", wide: true})
+	for _, e := range entries {
+		addRow(t, nil, entryWhen(e, zone), string(e.Result)+dryMark(e), e.Reason, e.Run, outcome(e, runs), entryAt(e).UTC().Format(time.RFC3339), e.Actor)
+	}
+	return t
+}
+
+// outcome is how the run of an entry ended, as long as the run is kept.
+func outcome(e plan.Entry, runs []aRun) string {
+	i := slices.IndexFunc(runs, func(r aRun) bool { return r.run.Name == e.Run })
+	if i < 0 {
+		return ""
+	}
+	j := runs[i].journal
+	if j.StartedAt == nil || j.FinishedAt == nil {
+		return string(j.Phase)
+	}
+	return fmt.Sprintf("%s after %s", j.Phase, roughly(j.FinishedAt.Sub(*j.StartedAt)))
+}
+
+// ledgerItem is one entry in the machine's shape, see docs/cli.md.
+type ledgerItem struct {
+	Plan      string     `json:"plan"`
+	Slot      *time.Time `json:"slot,omitempty"`
+	Result    string     `json:"result"`
+	Reason    string     `json:"reason,omitempty"`
+	Run       string     `json:"run,omitempty"`
+	Actor     string     `json:"actor,omitempty"`
+	DryRun    bool       `json:"dryRun,omitempty"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	At        time.Time  `json:"at"`
+	First     *time.Time `json:"first,omitempty"`
+	Last      *time.Time `json:"last,omitempty"`
+	Count     int64      `json:"count,omitempty"`
+}
+
+func ledgerList(cm *corev1.ConfigMap, entries []plan.Entry) (runtime.Object, error) {
+	items := make([]ledgerItem, len(entries))
+	for i, e := range entries {
+		items[i] = ledgerItem{
+			Plan: cm.Namespace + "/" + cm.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
+			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count,
+		}
+	}
+	return plainList("LedgerList", items)
+}
+
+// entryAt is the instant that an entry is about.
+func entryAt(e plan.Entry) time.Time {
+	switch {
+	case e.Slot != nil:
+		return *e.Slot
+	case e.StartedAt != nil:
+		return *e.StartedAt
+	}
+	return e.At
+}
+
+func entryWhen(e plan.Entry, zone string) string {
+	if e.Count > 1 {
+		return fmt.Sprintf("%s to %s, %d slots", localTime(*e.First, zone), localTime(*e.Last, zone), e.Count)
+	}
+	return localTime(entryAt(e), zone)
 }
 
 func dryMark(e plan.Entry) string {

@@ -202,7 +202,7 @@ func newUninstall(c *cli) *cobra.Command {
 		Short: "Remove the agent; refused while a run lives",
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
 run, and its finalizer would hold it for ever. Plans, their ledgers and their
-history stay; they go with 'kubectl delete configmap'.`,
+history stay, and so does the agent's namespace.`,
 		Example: "  kubectl maint uninstall --yes",
 		Args:    cobra.NoArgs,
 		RunE:    run(o),
@@ -243,7 +243,10 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.each(text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
+	err = o.each(text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
+		if u.GetKind() == "Namespace" {
+			return nil
+		}
 		err := to.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -254,4 +257,23 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "%s deleted\n", named(u))
 		return nil
 	}, true)
+	if err != nil {
+		return err
+	}
+	return o.leftovers(ctx, k)
+}
+
+// leftovers takes away what the agent itself kept in its namespace. The
+// namespace stays: what else is in it is not ours to delete.
+func (o *uninstallOptions) leftovers(ctx context.Context, k *cluster) error {
+	err := k.maps(o.namespace).Delete(ctx, annotations.HeartbeatName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return plain("delete the heartbeat", err)
+	}
+	err = k.kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return plain("delete the lease", err)
+	}
+	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
+	return nil
 }

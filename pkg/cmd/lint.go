@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,14 +57,12 @@ func (o *lintOptions) Run(context.Context) error {
 		return err
 	}
 	for _, d := range docs {
-		mine := d.check()
-		found = append(found, mine...)
-		if len(mine) == 0 {
-			for _, w := range warnings(d) {
-				fmt.Fprintln(o.ErrOut, "warning: "+w.String())
-			}
+		found = append(found, d.check()...)
+		for _, w := range warnings(d) {
+			fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 		}
 	}
+	found = append(found, twice(docs)...)
 	if err := o.print(found); err != nil {
 		return err
 	}
@@ -77,6 +74,24 @@ func (o *lintOptions) Run(context.Context) error {
 	}
 	fmt.Fprintf(o.ErrOut, "%s without faults\n", counted(len(docs), "document"))
 	return nil
+}
+
+// twice reports documents of one name: the last that is applied wins.
+func twice(docs []sourced) []fileFault {
+	first := map[string]sourced{}
+	var out []fileFault
+	for _, d := range docs {
+		if d.object == nil || d.name == "" {
+			continue
+		}
+		key := d.object.Namespace + "/" + d.name
+		if other, seen := first[key]; seen {
+			out = append(out, fileFault{File: d.file, Line: d.lines.Line("metadata.name"), Path: "metadata.name", Message: fmt.Sprintf("%s is the name of another document, in %s on line %d", d.name, other.file, other.lines.Line("metadata.name"))})
+			continue
+		}
+		first[key] = d
+	}
+	return out
 }
 
 func (o *lintOptions) print(found []fileFault) error {
@@ -106,13 +121,21 @@ func warnings(d sourced) []fileFault {
 		return nil
 	}
 	spec, _ := plan.Parse([]byte(d.text), d.name)
+	lines, _ := plan.Decode([]byte(d.text), &plan.Document{})
+	if len(spec.Finally) > 0 { // what it undoes is not ours to guess
+		return nil
+	}
 	var out []fileFault
 	for i, s := range spec.Steps {
-		if undone(spec, s) {
+		if restore, _ := s.Properties["restoreAfter"].(bool); restore {
 			continue
 		}
 		if what := leaves(s); what != "" {
-			out = append(out, fileFault{File: d.file, Line: d.line, Path: fmt.Sprintf("spec.steps[%d]", i), Message: "step " + s.Name + " " + what + ", and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally"})
+			path := fmt.Sprintf("spec.steps[%d]", i)
+			out = append(out, fileFault{
+				File: d.file, Line: d.lineOf(plan.Fault{Line: lines.Line(path)}), Path: path,
+				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally", s.Name, what),
+			})
 		}
 	}
 	return out
@@ -120,24 +143,45 @@ func warnings(d sourced) []fileFault {
 
 // leaves says what a step leaves behind that hurts, if anything.
 func leaves(s plan.Step) string {
-	if s.Type == "scale" && fmt.Sprint(s.Properties["replicas"]) == "0" {
-		return "scales to zero"
-	}
-	patch := fmt.Sprint(s.Properties["patch"])
-	if s.Type == "patch-object" && strings.Contains(patch, "replicas:0") {
-		return "scales to zero"
-	}
-	if s.Type == "patch-object" && (strings.Contains(patch, "paused:true") || strings.Contains(patch, "suspend:true")) {
-		return "pauses its object"
+	switch s.Type {
+	case "scale":
+		if fmt.Sprint(s.Properties["replicas"]) == "0" {
+			return "scales to zero"
+		}
+	case "patch-object":
+		return patchLeaves(s.Properties["patch"])
+	case "label", "annotate":
+		added, _ := plan.StringMap(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
+		for key, value := range added {
+			if name := key[strings.LastIndex(key, "/")+1:]; strings.Contains(name, "pause") && value != "false" {
+				return "pauses its object"
+			}
+		}
 	}
 	return ""
 }
 
-func undone(spec plan.Spec, s plan.Step) bool {
-	if restore, _ := s.Properties["restoreAfter"].(bool); restore {
-		return true
+// patchLeaves looks for a pause or a scale to zero in a patch of any type.
+func patchLeaves(patch any) string {
+	switch p := patch.(type) {
+	case map[string]any:
+		spec, _ := p["spec"].(map[string]any)
+		if fmt.Sprint(spec["replicas"]) == "0" {
+			return "scales to zero"
+		}
+		if spec["paused"] == true || spec["suspend"] == true {
+			return "pauses its object"
+		}
+	case []any:
+		for _, operation := range p {
+			op, _ := operation.(map[string]any)
+			switch path := fmt.Sprint(op["path"]); {
+			case path == "/spec/replicas" && fmt.Sprint(op["value"]) == "0":
+				return "scales to zero"
+			case (path == "/spec/paused" || path == "/spec/suspend") && op["value"] == true:
+				return "pauses its object"
+			}
+		}
 	}
-	return slices.ContainsFunc(spec.Finally, func(f plan.Step) bool {
-		return f.Type == s.Type || f.Type == "patch-object" || f.Type == "scale"
-	})
+	return ""
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -56,17 +57,19 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	columns := []column{{name: "Name"}, {name: "Phase"}, {name: "Next"}, {name: "Last"}, {name: "Result"}, {name: "Target", wide: true}, {name: "Message", wide: true}}
-	if o.everywhere {
-		columns = append([]column{{name: "Namespace"}}, columns...)
+	if len(plans) == 0 && o.out.table() {
+		fmt.Fprintf(o.ErrOut, "no plans%s\n", in(namespace))
+		return nil
 	}
+	columns := []column{{name: "Name"}, {name: "Phase"}, {name: "Next"}, {name: "Last"}, {name: "Result"}, {name: "Target", wide: true}, {name: "Message", wide: true}}
 	t := newTable(columns...)
 	for _, cm := range plans {
-		row := listRow(cm)
-		if o.everywhere {
-			row = append([]string{cm.Namespace}, row...)
+		addRow(t, cm, listRow(cm)...)
+	}
+	if o.everywhere {
+		if err := o.out.flags.EnsureWithNamespace(); err != nil {
+			return err
 		}
-		addRow(t, cm, row...)
 	}
 	return o.out.print(o.Out, t, func() (runtime.Object, error) { return mapList(plans) })
 }

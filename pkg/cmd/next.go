@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +22,7 @@ type nextOptions struct {
 	from   string
 	format string
 	start  time.Time
+	intent plan.Intent // of a plan in the cluster
 	faults faults
 }
 
@@ -80,6 +80,7 @@ func (o *nextOptions) Run(ctx context.Context) error {
 		return err
 	}
 	items := nextSlots(set, o.start, o.count)
+	o.markSkipped(items)
 	if o.format == "json" {
 		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
 		if err != nil {
@@ -132,9 +133,36 @@ func localStamp(s schedule.Slot) string {
 	return s.At.In(loc).Format(time.RFC3339)
 }
 
+// markSkipped notes the slots that a plan in the cluster leaves out.
+func (o *nextOptions) markSkipped(items []slotItem) {
+	skip, pause := o.intent.Skip, o.intent.Pause
+	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
+	for i, s := range items {
+		at, err := time.Parse(time.RFC3339, s.UTC)
+		if err != nil { // we wrote it
+			continue
+		}
+		switch {
+		case pause.Holds(at):
+			items[i].Note = joinNote(s.Note, "paused")
+		case skip.Covers(at):
+			items[i].Note = joinNote(s.Note, "skipped")
+			skip.Next = false
+		}
+	}
+}
+
+func joinNote(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + ", " + more
+}
+
 func (o *nextOptions) spec(ctx context.Context) (plan.Spec, error) {
 	if len(o.files) > 0 {
-		return specFromFile(o.files, o.cli)
+		_, spec, err := onePlan(o.files, o.In)
+		return spec, err
 	}
 	k, err := o.connect()
 	if err != nil {
@@ -144,38 +172,10 @@ func (o *nextOptions) spec(ctx context.Context) (plan.Spec, error) {
 	if err != nil {
 		return plan.Spec{}, err
 	}
+	o.intent = annotations.Intent(cm.Annotations)
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
 		return spec, faults
 	}
-	return spec, nil
-}
-
-// specFromFile is the one plan in files.
-func specFromFile(files []string, c *cli) (plan.Spec, error) {
-	docs, broken, err := readSources(files, c.In)
-	if err != nil {
-		return plan.Spec{}, err
-	}
-	for _, f := range broken {
-		return plan.Spec{}, errors.New(f.String())
-	}
-	var found *sourced
-	for i, d := range docs {
-		if d.kind != annotations.KindPlan {
-			continue
-		}
-		if found != nil {
-			return plan.Spec{}, fmt.Errorf("%s holds more than one plan; name one of them in a file of its own", d.file)
-		}
-		found = &docs[i]
-	}
-	if found == nil {
-		return plan.Spec{}, errors.New("no plan was found")
-	}
-	for _, f := range found.check() {
-		return plan.Spec{}, errors.New(f.String())
-	}
-	spec, _ := plan.Parse([]byte(found.text), found.name)
 	return spec, nil
 }

@@ -97,8 +97,8 @@ func andMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-// planLines are a plan's standing, for status and describe.
-func (v view) planLines(p aPlan) []string {
+// planLines are a plan's standing: for status what needs eyes, for describe all.
+func (v view) planLines(p aPlan, all bool) []string {
 	phase, message := p.phaseOf()
 	lines := v.labelled(
 		"Plan", v.bold(p.object.Name)+" in namespace "+p.object.Namespace,
@@ -109,7 +109,7 @@ func (v view) planLines(p aPlan) []string {
 		"Skip", v.skip(p.intent.Skip),
 		"Waiting", v.waitingToken(p),
 		"Notes", strings.Join(intentFaults(p), "\n"),
-		"Conditions", strings.Join(v.conditions(p), "\n"),
+		"Conditions", strings.Join(v.conditions(p, all), "\n"),
 	)
 	for _, r := range p.live {
 		lines = append(lines, "", v.bold("Run "+r.run.Name)+"  "+v.runHead(r))
@@ -200,15 +200,15 @@ func (v view) waitingToken(p aPlan) string {
 	return "a trigger that the agent has not handled yet" + v.by(p, annotations.Trigger)
 }
 
-// conditions are those that say more than that all is well.
-func (v view) conditions(p aPlan) []string {
+// conditions are all, or those that say more than that all is well.
+func (v view) conditions(p aPlan, all bool) []string {
 	var list []metav1.Condition
 	if err := json.Unmarshal([]byte(p.published(annotations.StatusConditions)), &list); err != nil {
 		return nil
 	}
 	var out []string
 	for _, c := range list {
-		if (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionTrue {
+		if !all && (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionTrue {
 			continue
 		}
 		text := fmt.Sprintf("%s=%s", c.Type, c.Status)

@@ -94,15 +94,15 @@ func mapList(items []*corev1.ConfigMap) (runtime.Object, error) {
 
 // plainList is a list of values of ours, {"kind": …, "items": […]}.
 func plainList[T any](kind string, items []T) (runtime.Object, error) {
-	out := make([]any, len(items))
+	list := &unstructured.UnstructuredList{Object: map[string]any{"kind": kind}, Items: []unstructured.Unstructured{}}
 	for i := range items {
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&items[i])
 		if err != nil {
 			return nil, fmt.Errorf("print %s: %w", kind, err)
 		}
-		out[i] = u
+		list.Items = append(list.Items, unstructured.Unstructured{Object: u})
 	}
-	return &unstructured.Unstructured{Object: map[string]any{"kind": kind, "items": out}}, nil
+	return list, nil
 }
 
 // column is a column of a table; wide ones are shown with -o wide alone.

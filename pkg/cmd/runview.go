@@ -32,6 +32,16 @@ func (v view) when(t time.Time) string {
 	return fmt.Sprintf("%s, %s ago", v.both(t), roughly(v.now.Sub(t)))
 }
 
+// soon is an instant without the date where that is plain.
+func (v view) soon(t time.Time) string {
+	text := localTime(t, v.zone)
+	if t.Sub(v.now) > 12*time.Hour {
+		return text
+	}
+	fields := strings.Fields(text)
+	return strings.Join(fields[2:], " ")
+}
+
 // runHead says on one line where a run stands.
 func (v view) runHead(r aRun) string {
 	j := r.journal
@@ -119,7 +129,7 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 	case s.Phase == plan.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.name, r.run.Name))
 	case s.Phase == plan.StepRunning && s.ResumeAt != nil:
-		parts = append(parts, fmt.Sprintf("goes on at %s, or by '%s resume %s'", localTime(*s.ResumeAt, v.zone), v.name, r.run.Name))
+		parts = append(parts, fmt.Sprintf("until %s or '%s resume %s'", v.soon(*s.ResumeAt), v.name, r.run.Name))
 	case s.Phase == plan.StepFailed && s.Reason != "":
 		parts = append(parts, s.Reason)
 	}
@@ -127,7 +137,7 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 	if s.Message != "" && !suspended {
 		parts = append(parts, s.Message)
 	}
-	if how, said := restoredWords()[s.Restored]; said {
+	if how := restoredWords()[s.Restored]; how != "" && s.Message == "" {
 		parts = append(parts, how)
 	}
 	return strings.Join(parts, ": ")

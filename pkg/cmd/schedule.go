@@ -1,19 +1,22 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -22,11 +25,15 @@ import (
 type scheduleOptions struct {
 	*cli
 	dryRun
-	name, cron, rrule, at, timezone, target, account, file, format string
-	labels, steps                                                  []string
-	spec                                                           plan.Spec
-	text                                                           string
-	faults                                                         faults
+	name, cron, rrule, at, timezone string
+	target, account, description    string
+	file, format                    string
+	labels, steps, finally          []string
+
+	spec   plan.Spec
+	text   string // the document, as it will stand in the ConfigMap
+	source *corev1.ConfigMap
+	faults faults
 }
 
 func newSchedule(c *cli) *cobra.Command {
@@ -36,68 +43,107 @@ func newSchedule(c *cli) *cobra.Command {
 		Short: "Write a plan",
 		Long: `Write a plan from flags, or from a file with -f. A plan that is not valid is
 refused before anything is written. --dry-run=client -o yaml prints what can be
-kept in Git.`,
+kept in Git.
+
+A step is NAME=TYPE,key=value,… or a step as JSON. A resource or object is
+KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
+removes one.`,
 		Example: `  kubectl maint schedule nightly --cron "0 2 * * *" --timezone Europe/Berlin \
-    --step '{"name":"hook","type":"webhook","properties":{"url":"https://example.org/hook"}}'
+    --step call=webhook,url=https://example.org/hook
   kubectl maint schedule orders --target Deployment/orders --label company.org/upgrade \
-    --step mark=label,operation=add,labels.company.org/paused=true --dry-run=client -o yaml`,
+    --step down=scale,resource=Deployment/orders,replicas=0,restoreAfter=true \
+    --step hold=suspend --dry-run=client -o yaml`,
 		RunE: run(o),
 	}
 	o.dryRun.addFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.cron, "cron", "", "five fields, as in \"0 2 * * 6\"")
+	f.StringVar(&o.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
 	f.StringVar(&o.rrule, "rrule", "", "an RFC 5545 rule")
-	f.StringVar(&o.at, "at", "", "once: RFC 3339, 2h, tomorrow 08:00, sat 02:00")
-	f.StringVar(&o.timezone, "timezone", "", "IANA zone of the schedule; default UTC")
+	f.StringVar(&o.at, "at", "", `once: RFC 3339, 2h, "tomorrow 08:00", "sat 02:00"`)
+	f.StringVar(&o.timezone, "timezone", "", "IANA zone of the schedule; default UTC, for --at yours")
 	f.StringVar(&o.target, "target", "", "KIND/NAME, or APIVERSION/KIND/NAME as in apps/v1/Deployment/orders")
 	f.StringArrayVar(&o.labels, "label", nil, "label on the target that asks for a run; may be repeated")
 	f.StringVar(&o.account, "service-account", "", "that the steps run as; default maint-runner")
-	f.StringArrayVar(&o.steps, "step", nil, "NAME=TYPE,key=value,… or a step as JSON; may be repeated")
-	f.StringVarP(&o.file, "filename", "f", "", "a plan's document, or - for standard input, instead of the flags above")
-	f.StringVarP(&o.format, "output", "o", "", "yaml or json: print the ConfigMap")
+	f.StringVar(&o.description, "description", "", "what it is for")
+	f.StringArrayVar(&o.steps, "step", nil, "a step; may be repeated")
+	f.StringArrayVar(&o.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
+	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
+	f.StringVarP(&o.format, "output", "o", "", "yaml, json or name")
 	return cmd
 }
 
 // Complete builds the plan's text.
 func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = oneName(args, "NAME", &o.faults)
 	if o.file != "" {
-		docs, broken, err := readSources([]string{o.file}, o.In)
-		if err != nil {
-			return err
-		}
-		for _, f := range broken {
-			o.faults.add("%s", f)
-		}
-		if len(docs) == 1 && docs[0].kind == annotations.KindPlan {
-			o.text = docs[0].text
-		} else if len(broken) == 0 {
-			o.faults.add("%s must hold one plan, and holds %s", o.file, counted(len(docs), "document"))
-		}
-		return nil
+		return o.fromFile(args)
 	}
+	o.name = oneName(args, "NAME", &o.faults)
 	return o.fromFlags()
 }
 
+// fromFile takes the text as it stands, with its comments.
+func (o *scheduleOptions) fromFile(args []string) error {
+	d, spec, err := onePlan([]string{o.file}, o.In)
+	if err != nil {
+		o.faults.add("the plan is not valid, nothing was written\n%s", err)
+		return nil
+	}
+	o.text, o.spec, o.name, o.source = d.text, spec, d.name, d.object
+	if len(args) > 0 || o.name == "" {
+		o.name = oneName(args, "NAME", &o.faults)
+	}
+	return nil
+}
+
 func (o *scheduleOptions) fromFlags() error {
-	o.spec.ServiceAccountName = o.account
-	o.spec.Triggers.Labels = o.labels
+	s := plan.Spec{Description: o.description, ServiceAccountName: o.account}
+	s.Triggers.Labels = o.labels
 	if o.cron+o.rrule+o.at != "" {
-		o.spec.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
+		s.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
+	} else if o.timezone != "" {
+		o.faults.add("--timezone needs a --cron, --rrule or --at")
 	}
 	if o.target != "" {
-		ref, err := parseTarget(o.target, o.cli)
-		o.faults.check(err)
-		o.spec.Target = ref
+		ref, err := o.resource(o.target)
+		if err != nil {
+			o.faults.add("--target %s", err)
+		}
+		s.Target = &plan.ObjectRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
 	}
-	for _, s := range o.steps {
-		step, err := parseStep(s)
-		o.faults.check(err)
-		o.spec.Steps = append(o.spec.Steps, step)
-	}
-	b, err := sigsyaml.Marshal(plan.Document{APIVersion: plan.APIVersion, Kind: "Plan", Spec: o.spec})
-	o.text = string(b)
+	s.Steps = o.parseSteps("--step", o.steps)
+	s.Finally = o.parseSteps("--finally", o.finally)
+	text, err := documentText(plan.Document{APIVersion: plan.APIVersion, Kind: "Plan", Spec: s})
+	o.text = text
 	return err
+}
+
+// documentText writes a document as a person would: fields in the order of the
+// documentation, every map a block.
+func documentText(doc plan.Document) (string, error) {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return "", err
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(b, &n); err != nil { // JSON is YAML, and a node keeps its order
+		return "", err
+	}
+	plainStyle(&n)
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	if err := e.Encode(&n); err != nil {
+		return "", err
+	}
+	return out.String(), e.Close()
+}
+
+func plainStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		plainStyle(c)
+	}
 }
 
 // instant resolves a person's time and says what was understood.
@@ -111,184 +157,191 @@ func (o *scheduleOptions) instant() string {
 	}
 	at, err := parseInstant(o.at, o.Now(), zone)
 	if err != nil {
-		o.faults.check(err)
+		o.faults.add("--at: %s", err)
 		return ""
 	}
 	if !at.After(o.Now()) {
-		o.faults.add("--at %s is past", bothZones(at, zone))
+		o.faults.add("--at: %s has passed", bothZones(at, zone))
+		return ""
 	}
 	fmt.Fprintf(o.ErrOut, "once at %s\n", bothZones(at, zone))
-	return at.UTC().Format("2006-01-02T15:04:05Z")
+	return at.UTC().Format(time.RFC3339)
 }
 
-// parseTarget reads KIND/NAME or APIVERSION/KIND/NAME. A kind alone is looked up
-// in the cluster.
-func parseTarget(text string, c *cli) (*plan.ObjectRef, error) {
+// resource reads KIND/NAME or APIVERSION/KIND/NAME. A kind that is not among
+// the usual ones is looked up in the cluster.
+func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
 	parts := strings.Split(text, "/")
-	if len(parts) < 2 {
-		return nil, fmt.Errorf("--target %q: write it like Deployment/orders or apps/v1/Deployment/orders", text)
+	if len(parts) < 2 || len(parts) > 4 || slices.Contains(parts, "") {
+		return plan.ResourceRef{}, fmt.Errorf("%q: write it like Deployment/orders or apps/v1/Deployment/orders", text)
 	}
-	ref := &plan.ObjectRef{Kind: parts[len(parts)-2], Name: parts[len(parts)-1], APIVersion: strings.Join(parts[:len(parts)-2], "/")}
+	kind := len(parts) - 2
+	ref := plan.ResourceRef{Kind: parts[kind], Name: parts[kind+1], APIVersion: strings.Join(parts[:kind], "/")}
 	if ref.APIVersion != "" {
 		return ref, nil
 	}
-	usual := map[string]string{"deployment": "apps/v1 Deployment", "statefulset": "apps/v1 StatefulSet", "daemonset": "apps/v1 DaemonSet", "cronjob": "batch/v1 CronJob", "service": "v1 Service", "configmap": "v1 ConfigMap", "node": "v1 Node", "namespace": "v1 Namespace"}
-	if known := usual[strings.ToLower(ref.Kind)]; known != "" {
+	if known := usualKinds()[strings.ToLower(ref.Kind)]; known != "" {
 		ref.APIVersion, ref.Kind, _ = strings.Cut(known, " ")
 		return ref, nil
 	}
-	mapper, err := c.config.ToRESTMapper()
+	mapper, err := o.config.ToRESTMapper()
 	if err != nil {
-		return nil, plain("ask what "+ref.Kind+" is", err)
+		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, noCluster(err))
 	}
-	full, err := mapper.ResourceSingularizer(strings.ToLower(ref.Kind))
+	gvk, err := mapper.KindFor(groupResource(ref.Kind))
 	if err != nil {
-		return nil, fmt.Errorf("--target %q: %w; write the apiVersion before it, like apps/v1/Deployment/orders", text, err)
+		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, err)
 	}
-	return nil, fmt.Errorf("--target %q: write the apiVersion before it, like apps/v1/%s/%s", text, full, ref.Name)
+	ref.APIVersion, ref.Kind = gvk.ToAPIVersionAndKind()
+	return ref, nil
 }
 
-// parseStep reads a step as JSON, or as NAME=TYPE,key=value,…; a dot in a key
-// goes one level down, for the first dot alone.
-func parseStep(text string) (plan.Step, error) {
-	var step plan.Step
-	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		if err := json.Unmarshal([]byte(text), &step); err != nil {
-			return step, fmt.Errorf("--step %q is no JSON: %w", text, err)
-		}
-		return step, nil
+// usualKinds are those that need no cluster to be known, by all their names.
+func usualKinds() map[string]string {
+	return map[string]string{
+		"deployment": "apps/v1 Deployment", "deployments": "apps/v1 Deployment", "deploy": "apps/v1 Deployment",
+		"statefulset": "apps/v1 StatefulSet", "statefulsets": "apps/v1 StatefulSet", "sts": "apps/v1 StatefulSet",
+		"daemonset": "apps/v1 DaemonSet", "daemonsets": "apps/v1 DaemonSet", "ds": "apps/v1 DaemonSet",
+		"cronjob": "batch/v1 CronJob", "cronjobs": "batch/v1 CronJob", "cj": "batch/v1 CronJob",
+		"job": "batch/v1 Job", "jobs": "batch/v1 Job",
+		"service": "v1 Service", "svc": "v1 Service", "configmap": "v1 ConfigMap", "cm": "v1 ConfigMap",
+		"pod": "v1 Pod", "node": "v1 Node", "namespace": "v1 Namespace", "ns": "v1 Namespace",
 	}
-	head, rest, _ := strings.Cut(text, ",")
-	name, kind, ok := strings.Cut(head, "=")
-	if !ok {
-		return step, fmt.Errorf("--step %q: begin with NAME=TYPE, like hold=suspend,duration=10m", text)
-	}
-	step = plan.Step{Name: name, Type: kind, Properties: map[string]any{}}
-	for _, pair := range strings.Split(rest, ",") {
-		if pair == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok {
-			return step, fmt.Errorf("--step %q: %q must be key=value", text, pair)
-		}
-		setProperty(step.Properties, key, scalarOf(value))
-	}
-	return step, nil
-}
-
-func setProperty(m map[string]any, key string, value any) {
-	outer, inner, nested := strings.Cut(key, ".")
-	if !nested {
-		m[key] = value
-		return
-	}
-	sub, ok := m[outer].(map[string]any)
-	if !ok {
-		sub = map[string]any{}
-		m[outer] = sub
-	}
-	if s, isText := value.(string); isText {
-		sub[inner] = s
-		return
-	}
-	sub[inner] = fmt.Sprint(value)
-}
-
-// scalarOf reads true, false and numbers as such.
-func scalarOf(s string) any {
-	var v any
-	if err := json.Unmarshal([]byte(s), &v); err == nil {
-		switch v.(type) {
-		case bool, float64:
-			return v
-		}
-	}
-	return s
 }
 
 // Validate checks the flags and the plan.
 func (o *scheduleOptions) Validate() error {
 	o.dryRun.check(&o.faults)
-	if o.format != "" && o.format != "yaml" && o.format != "json" {
-		o.faults.add("-o must be yaml or json, is %q", o.format)
+	if !slices.Contains([]string{"", "yaml", "json", "name"}, o.format) {
+		o.faults.add("-o must be yaml, json or name, is %q", o.format)
 	}
-	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+strings.Join(o.labels, "")+strings.Join(o.steps, "") != "" {
+	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally), "") != "" {
 		o.faults.add("-f stands in for the flags that describe a plan: give one or the other")
 	}
 	if err := o.faults.err(); err != nil {
 		return err
 	}
 	spec, found := plan.Parse([]byte(o.text), o.name)
-	if len(found) > 0 {
+	if found = withDashHints(o.text, spec, found); len(found) > 0 {
+		for i := range found { // the text was written by us: its lines say nothing to anybody
+			found[i].Line = 0
+		}
 		return exit(CodeUsage, "the plan is not valid, nothing was written\n%s", found.Error())
 	}
 	o.spec = spec
 	return nil
 }
 
+// object is the plan's ConfigMap; a manifest keeps its other labels and
+// annotations.
+func (o *scheduleOptions) object(namespace string) *corev1.ConfigMap {
+	cm := annotations.NewPlan(namespace, o.name, o.text, o.spec.ServiceAccountName)
+	if o.source != nil {
+		for key, text := range o.source.Labels {
+			cm.Labels[key] = text
+		}
+		cm.Annotations = o.source.Annotations
+	}
+	return cm
+}
+
 // Run writes the plan's ConfigMap, or prints it.
 func (o *scheduleOptions) Run(ctx context.Context) error {
-	cm := annotations.NewPlan("", o.name, o.text, o.spec.ServiceAccountName)
 	if o.client() {
-		if namespace := *o.config.Namespace; namespace != "" {
-			cm.Namespace = namespace
+		namespace := *o.config.Namespace
+		if o.source != nil && namespace == "" {
+			namespace = o.source.Namespace
 		}
-		return o.said(cm)
+		return o.tell(o.object(namespace), "written")
 	}
 	k, err := o.connect()
 	if err != nil {
 		return err
 	}
-	cm.Namespace = k.namespace
-	if err := notOther(ctx, k, cm.Name); err != nil {
+	if err := o.settleNamespace(k); err != nil {
 		return err
 	}
-	b, err := json.Marshal(cm)
+	have, err := notOther(ctx, k, o.name)
 	if err != nil {
 		return err
 	}
-	options := metav1.PatchOptions{FieldManager: annotations.ManagerCLI, DryRun: o.options().DryRun}
-	got, err := k.maps(k.namespace).Patch(ctx, cm.Name, types.ApplyPatchType, b, options)
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
-	}
+	got, err := o.apply(ctx, k)
 	if err != nil {
-		return plain("write plan "+cm.Name, err)
+		return err
 	}
-	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
-	return o.said(got)
+	how := "changed"
+	switch {
+	case have == nil:
+		how = "written"
+	case have.Data[annotations.DataPlan] == o.text:
+		how = "unchanged"
+	}
+	return o.tell(got, how)
 }
 
-// notOther keeps a ConfigMap that is no plan from being written over.
-func notOther(ctx context.Context, k *cluster, name string) error {
-	have, err := k.maps(k.namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+// settleNamespace takes the namespace that a manifest names, unless -n contradicts.
+func (o *scheduleOptions) settleNamespace(k *cluster) error {
+	if o.source == nil || o.source.Namespace == "" || o.source.Namespace == k.namespace {
 		return nil
 	}
-	if err != nil {
-		return plain("look whether "+name+" is there", err)
+	if *o.config.Namespace != "" {
+		return exit(CodeUsage, "%s is for namespace %s, and -n says %s", o.file, o.source.Namespace, k.namespace)
 	}
-	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
-		return errors.New(wrongKind(have, "plan").Error() + "; choose another name")
-	}
+	k.namespace = o.source.Namespace
 	return nil
 }
 
-func (o *scheduleOptions) said(cm *corev1.ConfigMap) error {
+func (o *scheduleOptions) apply(ctx context.Context, k *cluster) (*corev1.ConfigMap, error) {
+	cm := o.object(k.namespace)
+	b, err := json.Marshal(cm)
+	if err != nil {
+		return nil, err
+	}
+	got, err := k.maps(k.namespace).Patch(ctx, cm.Name, types.ApplyPatchType, b, o.options())
+	if apierrors.IsConflict(err) {
+		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
+	}
+	if err != nil {
+		return nil, plain("write plan "+cm.Name, err)
+	}
+	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
+	return got, nil
+}
+
+// notOther keeps a ConfigMap that is no plan from being written over.
+func notOther(ctx context.Context, k *cluster, name string) (*corev1.ConfigMap, error) {
+	have, err := k.maps(k.namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, plain("look whether "+name+" is there", err)
+	}
+	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
+		return nil, errors.New(wrongKind(have, "plan").Error() + "; choose another name")
+	}
+	return have, nil
+}
+
+func (o *scheduleOptions) tell(cm *corev1.ConfigMap, how string) error {
 	switch o.format {
 	case "yaml":
 		return (&printers.YAMLPrinter{}).PrintObj(cm, o.Out)
 	case "json":
 		return (&printers.JSONPrinter{}).PrintObj(cm, o.Out)
+	case "name":
+		return (&printers.NamePrinter{ShortOutput: true}).PrintObj(cm, o.Out)
 	}
-	fmt.Fprintf(o.Out, "plan/%s written%s\n", cm.Name, o.mark())
+	fmt.Fprintf(o.Out, "plan/%s %s%s\n", cm.Name, how, o.mark())
 	set, err := plan.ParseSchedules(o.spec.Triggers.Schedules)
 	if err != nil {
 		return err
 	}
-	if slots := nextSlots(set, o.Now(), 1); len(slots) > 0 {
-		fmt.Fprintf(o.ErrOut, "next run %s (%s)\n", slots[0].Local, slots[0].UTC)
+	if slot, ok := set.Next(o.Now()); ok {
+		at := plan.StartsAt(o.spec, cm.Namespace, cm.Name, slot.At, slot.Index)
+		fmt.Fprintf(o.ErrOut, "next run %s\n", o.view(slot.Zone).when(at))
+	} else if len(set) > 0 {
+		fmt.Fprintln(o.ErrOut, "warning: its schedule has no slot to come")
 	}
 	return nil
 }

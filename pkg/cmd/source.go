@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,11 +22,13 @@ import (
 // sourced is one document of ours as it stands in a file.
 type sourced struct {
 	file   string
-	line   int // of the document's first line in the file, from 1
 	name   string
-	kind   string // plan or agent-config
-	object *corev1.ConfigMap
+	kind   string // plan, agent-config, or what is not available
 	text   string
+	line   int               // of the text's first line in the file, from 1
+	block  bool              // the text's lines are lines of the file
+	object *corev1.ConfigMap // nil for a bare document
+	lines  plan.Positions    // of the manifest's own fields, in the file
 }
 
 // fileFault is a fault with where it stands.
@@ -90,12 +93,10 @@ func splitDocuments(file string, text []byte) ([]sourced, []fileFault) {
 	var faults []fileFault
 	line := 1
 	for _, part := range splitYAML(text) {
-		d, ours, err := readDocument(file, line, part)
-		switch {
-		case err != nil:
-			faults = append(faults, fileFault{File: file, Line: line, Message: err.Error()})
-		case ours:
-			docs = append(docs, d)
+		d, fault := readPart(file, line, part)
+		docs = append(docs, d...)
+		if fault != nil {
+			faults = append(faults, *fault)
 		}
 		line += bytes.Count(part, []byte("\n"))
 	}
@@ -116,61 +117,120 @@ func splitYAML(text []byte) [][]byte {
 	return append(parts, part)
 }
 
-func readDocument(file string, line int, text []byte) (sourced, bool, error) {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
+// readPart reads one document of a stream, which begins on the given line.
+func readPart(file string, line int, text []byte) ([]sourced, *fileFault) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		f := plan.YAMLFault(err, text)
+		return nil, &fileFault{File: file, Line: line + max(f.Line-1, 0), Message: f.Message}
 	}
-	if err := sigsyaml.Unmarshal(text, &head); err != nil {
-		return sourced{}, false, fmt.Errorf("this is no YAML: %w", err)
+	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
+		return nil, nil // only comments, or somebody's list
 	}
-	d := sourced{file: file, line: line}
-	switch {
-	case head.APIVersion == plan.APIVersion || head.APIVersion == "" && (head.Kind == "Plan" || head.Kind == "AgentConfig"):
-		d.text, d.name = string(text), strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-		d.kind = map[string]string{"Plan": annotations.KindPlan, "AgentConfig": annotations.KindAgentConfig}[head.Kind]
-		if !plan.DNSLabel(d.name) { // a file's name need not name a plan
-			d.name = ""
-		}
-		return d, true, nil
-	case head.Kind != "ConfigMap":
-		return d, false, nil
-	}
-	d.object = &corev1.ConfigMap{}
-	if err := sigsyaml.Unmarshal(text, d.object); err != nil {
-		return d, false, fmt.Errorf("this is no ConfigMap: %w", err)
-	}
-	d.name, d.kind = d.object.Name, d.object.Labels[annotations.LabelKind]
-	if d.kind != annotations.KindPlan && d.kind != annotations.KindAgentConfig {
-		return d, false, nil
-	}
-	body, fault := annotations.DocumentText(d.object)
-	if fault != nil {
-		return d, false, errors.New(fault.String())
-	}
-	d.text, d.line = body, line+dataLine(text)
-	return d, true, nil
+	return readNode(file, line, text, root.Content[0])
 }
 
-// dataLine is how many lines before the first line of a ConfigMap's document
-// stand in its manifest.
-func dataLine(text []byte) int {
-	var root yaml.Node
-	if yaml.Unmarshal(text, &root) != nil || len(root.Content) == 0 {
-		return 0
+func readNode(file string, line int, text []byte, n *yaml.Node) ([]sourced, *fileFault) {
+	version, kind := scalarIn(n, "apiVersion"), scalarIn(n, "kind")
+	switch {
+	case kind == "List" || kind == "ConfigMapList":
+		return readList(file, line, n)
+	case kind == "ConfigMap" && version == "v1":
+		return readManifest(file, line, text, n)
+	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "AgentConfig"}, kind):
+		return []sourced{{file: file, kind: documentKind(kind), text: string(text), line: line, block: true}}, nil
 	}
-	data := valueOf(root.Content[0], "data")
-	if data == nil || len(data.Content) < 2 {
-		return 0
+	return nil, nil
+}
+
+// documentKind is the label's word for a document's kind.
+func documentKind(kind string) string {
+	known := map[string]string{
+		"AgentConfig": annotations.KindAgentConfig, "HibernatePlan": annotations.KindHibernatePlan, "Policy": annotations.KindPolicy,
+		"Calendar": annotations.KindCalendar, "StepTemplate": annotations.KindStepTemplate, "CloudProvider": annotations.KindConnector, "K8SCluster": annotations.KindConnector,
 	}
-	value := data.Content[1]
-	if value.Style == yaml.LiteralStyle || value.Style == yaml.FoldedStyle {
-		return value.Line
+	if k := known[kind]; k != "" {
+		return k
 	}
-	return value.Line - 1
+	return annotations.KindPlan // which says what is wrong with the word
+}
+
+func readList(file string, line int, n *yaml.Node) ([]sourced, *fileFault) {
+	items := valueOf(n, "items")
+	if items == nil {
+		return nil, nil
+	}
+	var out []sourced
+	for _, item := range items.Content {
+		text, err := yaml.Marshal(item)
+		if err != nil || item.Kind != yaml.MappingNode {
+			continue
+		}
+		docs, fault := readNode(file, line, text, item)
+		if fault != nil {
+			return out, fault
+		}
+		out = append(out, docs...)
+	}
+	return out, nil
+}
+
+// readManifest reads a ConfigMap of ours. Its own faults are those that kubectl
+// apply would not find.
+func readManifest(file string, line int, text []byte, n *yaml.Node) ([]sourced, *fileFault) {
+	d := sourced{file: file, object: &corev1.ConfigMap{}, lines: manifestLines(line, n)}
+	err := sigsyaml.UnmarshalStrict(text, d.object)
+	labels := valueOf(valueOf(n, "metadata"), "labels")
+	d.kind = scalarIn(labels, annotations.LabelKind)
+	data := valueOf(n, "data")
+	if d.kind == "" && valueOf(data, annotations.DataPlan) == nil {
+		return nil, nil // somebody else's
+	}
+	if err != nil {
+		return nil, &fileFault{File: file, Line: d.lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}
+	}
+	d.name, d.line = d.object.Name, d.lines.Line("data")
+	if data != nil && len(data.Content) == 2 {
+		v := data.Content[1]
+		d.text, d.line = v.Value, line+v.Line-1
+		if d.block = v.Style == yaml.LiteralStyle; d.block {
+			d.line++ // the text begins below its key
+		}
+	}
+	return []sourced{d}, nil
+}
+
+// manifestLines are the lines of the fields that faults of a manifest speak of.
+func manifestLines(line int, n *yaml.Node) plan.Positions {
+	lines := plan.Positions{"": line + n.Line - 1}
+	metadata := valueOf(n, "metadata")
+	for path, in := range map[string]*yaml.Node{"": n, "metadata": metadata, "metadata.labels": valueOf(metadata, "labels"), "metadata.annotations": valueOf(metadata, "annotations")} {
+		if in == nil || in.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(in.Content); i += 2 {
+			lines[fieldPath(path, in.Content[i].Value)] = line + in.Content[i].Line - 1
+		}
+	}
+	return lines
+}
+
+// fieldPath is a field below a path; a key with a dot or a slash in it stands in
+// brackets.
+func fieldPath(path, key string) string {
+	switch {
+	case strings.ContainsAny(key, "./"):
+		return path + "[" + key + "]"
+	case path == "":
+		return key
+	}
+	return path + "." + key
 }
 
 func valueOf(n *yaml.Node, name string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
 			return n.Content[i+1]
@@ -179,33 +239,104 @@ func valueOf(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
+func scalarIn(n *yaml.Node, name string) string {
+	if v := valueOf(n, name); v != nil && v.Kind == yaml.ScalarNode {
+		return v.Value
+	}
+	return ""
+}
+
 // check is everything wrong with a document, in the file's own lines.
 func (d sourced) check() []fileFault {
-	var faults plan.Faults
-	switch {
-	case d.kind == annotations.KindPlan && d.object != nil:
-		_, faults = annotations.Plan(d.object)
-		faults = append(faults, intentFaultsInFile(d)...)
-	case d.kind == annotations.KindPlan:
-		_, faults = plan.Parse([]byte(d.text), d.name)
-	case d.kind == annotations.KindAgentConfig:
-		_, faults = plan.ParseAgentConfig([]byte(d.text))
-	default:
-		faults = plan.Faults{{Path: "kind", Message: "this kind is not available in this version; available are Plan and AgentConfig"}}
+	faults := d.manifestFaults()
+	switch d.kind {
+	case annotations.KindPlan:
+		faults = append(faults, d.planFaults()...)
+	case annotations.KindAgentConfig:
+		_, own := plan.ParseAgentConfig([]byte(d.text))
+		faults = append(faults, own...)
 	}
 	out := make([]fileFault, len(faults))
 	for i, f := range faults {
-		out[i] = fileFault{File: d.file, Line: d.line + max(f.Line-1, 0), Path: f.Path, Message: f.Message}
+		out[i] = fileFault{File: d.file, Line: d.lineOf(f), Path: f.Path, Message: f.Message}
 	}
+	slices.SortStableFunc(out, func(a, b fileFault) int { return a.Line - b.Line })
 	return out
 }
 
-// intentFaultsInFile reports intents that a file should not hold.
-func intentFaultsInFile(d sourced) plan.Faults {
-	in := annotations.Intent(d.object.Annotations)
-	faults := in.Faults
-	if in.Skip.Next {
-		faults = append(faults, plan.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
+// lineOf is where in the file a fault stands.
+func (d sourced) lineOf(f plan.Fault) int {
+	switch {
+	case d.object != nil && (strings.HasPrefix(f.Path, "metadata") || f.Path == "data"):
+		return d.lines.Line(f.Path)
+	case f.Line > 0 && d.block:
+		return d.line + f.Line - 1
+	}
+	return d.line
+}
+
+// manifestFaults are the faults of what stands around a document.
+func (d sourced) manifestFaults() plan.Faults {
+	var faults plan.Faults
+	const label = "metadata.labels[" + annotations.LabelKind + "]"
+	switch d.kind {
+	case annotations.KindPlan, annotations.KindAgentConfig:
+	case "":
+		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, annotations.KindPlan)})
+	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.kind)})
+	case annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector:
+		path := label
+		if d.object == nil {
+			path = "kind"
+		}
+		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan and AgentConfig", strings.ReplaceAll(d.kind, "-", " "))})
+	default:
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s and %s", d.kind, annotations.KindPlan, annotations.KindAgentConfig)})
+	}
+	if d.object != nil && d.name == "" {
+		faults = append(faults, plan.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
 	}
 	return faults
+}
+
+func (d sourced) planFaults() plan.Faults {
+	if d.object == nil {
+		spec, faults := plan.Parse([]byte(d.text), d.name)
+		return withDashHints(d.text, spec, faults)
+	}
+	spec, faults := annotations.Plan(d.object)
+	in := annotations.Intent(d.object.Annotations)
+	if in.Skip.Next {
+		in.Faults = append(in.Faults, plan.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
+	}
+	for _, f := range in.Faults {
+		f.Path = fieldPath("metadata.annotations", f.Path)
+		faults = append(faults, f)
+	}
+	return withDashHints(d.text, spec, faults)
+}
+
+// onePlan is the only plan in files, without faults.
+func onePlan(files []string, stdin io.Reader) (sourced, plan.Spec, error) {
+	docs, broken, err := readSources(files, stdin)
+	if err != nil {
+		return sourced{}, plan.Spec{}, err
+	}
+	docs = slices.DeleteFunc(docs, func(d sourced) bool { return d.kind == annotations.KindAgentConfig })
+	for _, d := range docs {
+		broken = append(broken, d.check()...)
+	}
+	if len(broken) > 0 {
+		lines := make([]string, len(broken))
+		for i, f := range broken {
+			lines[i] = f.String()
+		}
+		return sourced{}, plan.Spec{}, errors.New(strings.Join(lines, "\n"))
+	}
+	if len(docs) != 1 {
+		return sourced{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", strings.Join(files, ", "), counted(len(docs), "plan"))
+	}
+	spec, _ := plan.Parse([]byte(docs[0].text), docs[0].name)
+	return docs[0], spec, nil
 }

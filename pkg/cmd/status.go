@@ -162,7 +162,7 @@ func (o *statusOptions) one(ctx context.Context, k *cluster, agent agentState, c
 	if err != nil {
 		return nil, nil, err
 	}
-	return o.view(o.zoneOf(p.spec)).planLines(p), planSaid(p), nil
+	return o.view(o.zoneOf(p.spec)).planLines(p, false), planSaid(p), nil
 }
 
 func planSaid(p aPlan) []line {
@@ -197,10 +197,10 @@ func (o *statusOptions) overview(ctx context.Context, k *cluster, agent agentSta
 	if len(plans) == 0 {
 		return []string{fmt.Sprintf("no plans%s; '%s schedule' writes one", in(o.namespace(k)), o.Name)}, nil, nil
 	}
-	v := o.view(o.Zone)
 	lines := o.pauseLines(ctx, k, agent)
 	var said []line
 	for _, p := range plans {
+		v := o.view(o.zoneOf(p.spec))
 		said = append(said, planSaid(p)...)
 		for _, r := range p.live {
 			lines = append(lines, v.bold(r.run.Namespace+"/"+r.run.Name)+"  "+v.runHead(r))
@@ -253,7 +253,11 @@ func (o *statusOptions) plans(ctx context.Context, k *cluster, agent agentState)
 // urgency puts what needs eyes before what sleeps.
 func urgency(p aPlan) int {
 	phase, _ := p.phaseOf()
-	return slices.Index([]string{string(plan.PhaseRunning), string(plan.PhaseInvalid), string(plan.PhaseWaiting), string(plan.PhasePaused)}, phase) & 7
+	order := []string{string(plan.PhaseRunning), string(plan.PhaseInvalid), string(plan.PhaseWaiting), string(plan.PhasePaused)}
+	if i := slices.Index(order, phase); i >= 0 {
+		return i
+	}
+	return len(order)
 }
 
 // pauseLines say that the namespace or the cluster is held.

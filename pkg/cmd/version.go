@@ -48,24 +48,13 @@ type versions struct {
 	Agent    *agentState `json:"agent,omitempty"`
 }
 
-// Run prints the versions; a missing agent is exit code 5.
+// Run prints the versions. What can be said is said first; a missing agent is
+// exit code 5 then.
 func (o *versionOptions) Run(ctx context.Context) error {
 	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
 	var missing error
 	if !o.client {
-		k, err := o.connect()
-		if err != nil {
-			return err
-		}
-		state, err := o.agent(ctx, k)
-		switch {
-		case err != nil:
-			missing = err
-		case state.missing != "":
-			missing = exit(CodeNoAgent, "%s", state.missing)
-		default:
-			v.Agent = &state
-		}
+		v.Agent, missing = o.askAgent(ctx)
 	}
 	if o.format == "json" {
 		b, err := json.MarshalIndent(v, "", "  ")
@@ -77,7 +66,22 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "client:    %s\nzone data: %s\n", v.Client, v.ZoneData)
 	if v.Agent != nil {
-		fmt.Fprintf(o.Out, "agent:     %s in namespace %s\n", v.Agent.Version, v.Agent.Namespace)
+		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.Version, v.Agent.Namespace, roughly(o.Now().Sub(v.Agent.Heartbeat)))
 	}
 	return missing
+}
+
+func (o *versionOptions) askAgent(ctx context.Context) (*agentState, error) {
+	k, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	state, err := o.agent(ctx, k)
+	if err != nil {
+		return nil, plain("ask for the agent", err)
+	}
+	if state.missing != "" {
+		return nil, exit(CodeNoAgent, "%s", state.missing)
+	}
+	return &state, nil
 }

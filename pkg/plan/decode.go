@@ -57,14 +57,14 @@ func parseOne(data []byte) (*yaml.Node, Faults) {
 		if errors.Is(err, io.EOF) {
 			return nil, Faults{{Message: "the document is empty"}}
 		}
-		return nil, Faults{yamlFault(err)}
+		return nil, Faults{YAMLFault(err, data)}
 	}
 	var second yaml.Node
 	switch err := dec.Decode(&second); {
 	case err == nil:
 		return nil, Faults{{Line: second.Line, Message: "a second document begins here; a ConfigMap holds one document"}}
 	case !errors.Is(err, io.EOF):
-		return nil, Faults{yamlFault(err)}
+		return nil, Faults{YAMLFault(err, data)}
 	}
 	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
 		return nil, Faults{{Message: "the document is empty"}}
@@ -72,12 +72,16 @@ func parseOne(data []byte) (*yaml.Node, Faults) {
 	return doc.Content[0], nil
 }
 
-func yamlFault(err error) Fault {
+// YAMLFault is what the YAML parser found wrong with a text, and on which line.
+func YAMLFault(err error, data []byte) Fault {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	f := Fault{Message: "this is no YAML: " + text}
 	var line int
 	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); scanErr == nil && n == 1 {
 		_, rest, _ := strings.Cut(text, ": ")
+		if strings.HasPrefix(rest, "did not find expected") {
+			line = min(line+1, 1+bytes.Count(bytes.TrimRight(data, "\n"), []byte("\n"))) // the library counts these from 0, the others from 1
+		}
 		f = Fault{Line: line, Message: "this is no YAML: " + rest}
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -92,10 +93,7 @@ func TestARunTornFromItsFinalizerEndsItsEntryAndDoesNotStartAgain(t *testing.T) 
 	l.seen("torn")
 	l.trigger("torn", "t")
 	r := l.running("torn", "hold")
-	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, r.run.Name, metav1.GetOptions{})
-	l.must(err)
-	object.Finalizers = nil
-	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Update(l.ctx, object, metav1.UpdateOptions{})
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, r.run.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	l.must(err)
 	if err := l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, r.run.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -132,10 +130,7 @@ func TestAnObjectOfTheLedgersNameThatIsNotOursMakesThePlanInvalid(t *testing.T) 
 	cm := l.plan("squatted", quick, func(cm *corev1.ConfigMap) { cm.Annotations = map[string]string{annotations.Pause: "true"} })
 	l.seen("squatted")
 	name := annotations.LedgerName("squatted", string(cm.UID))
-	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, name, metav1.GetOptions{})
-	l.must(err)
-	object.Labels = nil
-	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Update(l.ctx, object, metav1.UpdateOptions{})
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, name, types.MergePatchType, []byte(`{"metadata":{"labels":null}}`), metav1.PatchOptions{})
 	l.must(err)
 	l.annotate("squatted", map[string]string{annotations.Pause: "", annotations.Trigger: "t"})
 	l.eventually("the plan is invalid", func() (bool, string) {

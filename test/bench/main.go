@@ -71,6 +71,9 @@ func (o options) validate(rest []string) error {
 	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers) < 1 {
 		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history and --triggers must be at least 1"))
 	}
+	if o.history > 100 {
+		faults = append(faults, fmt.Errorf("--history: a plan keeps at most 100 runs, is %d", o.history))
+	}
 	if o.profile != "" && !slices.Equal(o.only, []string{"plans-due"}) {
 		faults = append(faults, errors.New("--profile goes with --only plans-due: a profiled round is no figure"))
 	}

@@ -90,7 +90,10 @@ func (b *bench) makePlansBeside(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make plans: %w", err)
 	}
-	return seen.wait(ctx, markObserved, b.plans, 2*time.Minute)
+	if err := seen.wait(ctx, markObserved, b.plans, 2*time.Minute); err != nil {
+		return b.explain(ctx, a, err)
+	}
+	return nil
 }
 
 // runAll triggers every plan once and returns when all those runs have ended.

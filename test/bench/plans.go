@@ -124,7 +124,7 @@ func (b *bench) tryPlans(ctx context.Context, k kind) (_ sample, err error) {
 	if k.cron {
 		slot = nextMinute(b.lead)
 	}
-	if err := b.makePlans(ctx, k, slot); err != nil {
+	if err := b.makePlans(ctx, a, k, slot); err != nil {
 		return nil, err
 	}
 	if err := until(ctx, slot.Add(-time.Second)); err != nil {
@@ -134,7 +134,7 @@ func (b *bench) tryPlans(ctx context.Context, k kind) (_ sample, err error) {
 }
 
 // makePlans returns when the agent has observed all of them.
-func (b *bench) makePlans(ctx context.Context, k kind, slot time.Time) error {
+func (b *bench) makePlans(ctx context.Context, a *agent, k kind, slot time.Time) error {
 	seen, err := b.observePlans(ctx)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (b *bench) makePlans(ctx context.Context, k kind, slot time.Time) error {
 		return fmt.Errorf("make plans: %w", err)
 	}
 	if err := seen.wait(ctx, markObserved, b.plans, 2*time.Minute); err != nil {
-		return err
+		return b.explain(ctx, a, err)
 	}
 	b.say("%s: %d plans made and observed in %.1f s", k.name, b.plans, time.Since(began).Seconds())
 	if time.Until(slot) < 2*time.Second {
@@ -177,7 +177,7 @@ func (k kind) text(i int, slot time.Time) string {
 	}
 	head := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n"
 	if slot.IsZero() {
-		head += "  successfulRunsHistoryLimit: 1000\n"
+		head += "  successfulRunsHistoryLimit: 100\n"
 	} else {
 		head += "  triggers: {schedules: " + schedules + "}\n"
 	}
@@ -203,7 +203,7 @@ func (b *bench) makeTargets(ctx context.Context) error {
 func (b *bench) observePlans(ctx context.Context) (*observer, error) {
 	return observe(ctx, b.admin.CoreV1().ConfigMaps("").Watch, annotations.LabelKind+"="+annotations.KindPlan, func(o runtime.Object) []sight {
 		cm := o.(*corev1.ConfigMap)
-		if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+		if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) || cm.Annotations[annotations.StatusPhase] == string(plan.PhaseInvalid) {
 			return nil
 		}
 		return []sight{{mark: markObserved, key: string(cm.UID)}}

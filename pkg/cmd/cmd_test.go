@@ -1,0 +1,172 @@
+package cmd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// printed is what one command line printed, and its exit code.
+type printed struct {
+	code     int
+	out, err string
+}
+
+// offline runs a command line without a terminal, where no cluster answers.
+func offline(t *testing.T, stdin string, args ...string) printed {
+	t.Helper()
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out, errOut bytes.Buffer
+	env := Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut},
+		Name:      "kubectl maint", Version: "v0.1.0", Now: saturday, Zone: "Europe/Berlin",
+	}
+	code := Main(t.Context(), env, args)
+	return printed{code, out.String(), errOut.String()}
+}
+
+func (s printed) is(t *testing.T, want printed) {
+	t.Helper()
+	if s.code != want.code {
+		t.Errorf("exit code %d, want %d", s.code, want.code)
+	}
+	if diff := cmp.Diff(want.out, s.out); diff != "" {
+		t.Errorf("standard output (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.err, s.err); diff != "" {
+		t.Errorf("standard error (-want +got):\n%s", diff)
+	}
+}
+
+func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		err  string
+	}{
+		{"an unknown command", []string{"frobnicate"}, "error: unknown command \"frobnicate\" for \"kubectl maint\"\n"},
+		{"a near miss", []string{"statsu"}, "error: unknown command \"statsu\" for \"kubectl maint\"; did you mean status?\n"},
+		{"an unknown flag", []string{"skip", "p", "--nxt", "1"}, "error: unknown flag: --nxt\nerror: see 'kubectl maint skip --help'\n"},
+		{"no plan", []string{"trigger"}, "error: PLAN is missing\n"},
+		{"two plans", []string{"trigger", "a", "b"}, "error: one PLAN at a time, not 2\n"},
+		{
+			"trigger",
+			[]string{"trigger", "p", "--param", "mode", "--outside-window", "--timeout", "5s"},
+			"error: --param \"mode\": write it name=value\nerror: --outside-window needs a --reason\nerror: --timeout is for --wait\n",
+		},
+		{
+			"skip",
+			[]string{"skip", "--next", "0", "--until", "soon", "--dry-run=maybe"},
+			"error: PLAN is missing\nerror: --next must be from 1 to 100, is 0\nerror: give exactly one of --next, --slot, --until and --all\n" +
+				"error: \"soon\" is no time: " + instantForms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
+		},
+		{"skip nothing", []string{"skip", "p"}, "error: give exactly one of --next, --slot, --until and --all\n"},
+		{"pause nothing", []string{"pause"}, "error: PLAN is missing; or give --all\n"},
+		{"pause too much", []string{"pause", "p", "--all"}, "error: --all and names exclude each other\n"},
+		{"-A alone", []string{"pause", "p", "-A"}, "error: -A needs --all\n"},
+		{"a pause that has ended", []string{"pause", "p", "--until", "2026-11-20"}, "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"},
+		{"status of all and of one", []string{"status", "-A", "p"}, "error: -A and names exclude each other: a name is looked for in one namespace\n"},
+		{"lint of nothing", []string{"lint", "-o", "xml"}, "error: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, is \"xml\"\n"},
+		{"next", []string{"next", "--count", "0"}, "error: PLAN is missing\nerror: --count must be from 1 to 10000, is 0\n"},
+		{"history", []string{"history", "p", "--limit", "-1"}, "error: --limit must be 0 or more, is -1\n"},
+		{"describe nothing", []string{"describe"}, "error: name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs\n"},
+		{"an image of two words", []string{"install", "--image", "a b", "-n", "X"}, "error: --namespace \"X\" cannot name a namespace\nerror: --image \"a b\" cannot name an image\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) { offline(t, "", c.args...).is(t, printed{2, "", c.err}) })
+	}
+}
+
+func TestAnUnknownFormatNamesTheKnownOnes(t *testing.T) {
+	got := offline(t, "", "list", "-o", "xml")
+	if got.code != 2 || !strings.Contains(got.err, "custom-columns") || !strings.Contains(got.err, "jsonpath") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWithoutAClusterItSaysWhichOneDidNotAnswer(t *testing.T) {
+	got := offline(t, "", "list", "--server", "http://127.0.0.1:1")
+	got.is(t, printed{1, "", "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused\n"})
+}
+
+func TestHelpSpeaksAsThePluginWasCalled(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"skip", "--help"}, {"help", "trigger"}} {
+		got := offline(t, "", args...)
+		if got.code != 0 || !strings.Contains(got.out, "\n  kubectl maint ") || strings.Contains(got.out, "kubectl-maint ") {
+			t.Errorf("%v printed\n%s%s", args, got.out, got.err)
+		}
+	}
+	if got := offline(t, "", "skip", "--help"); strings.Contains(got.out, "--kubeconfig") {
+		t.Error("a command's help lists the flags that every command has")
+	}
+	if got := offline(t, "", "options"); !strings.Contains(got.out, "--kubeconfig") {
+		t.Error("options does not list the flags that every command has")
+	}
+}
+
+// Every command has an example, and every example is a command line that exists.
+func TestExamplesAreCommandLines(t *testing.T) {
+	root := New(Env{Name: "kubectl maint"})
+	for _, c := range root.Commands() {
+		for line := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {
+			_, after, found := strings.Cut(line, "kubectl maint ")
+			if !found {
+				continue
+			}
+			words := strings.Fields(after)
+			cmd, rest, err := root.Find(words)
+			if err != nil || cmd == root {
+				t.Errorf("%s: %q is no command line: %v", c.Name(), line, err)
+				continue
+			}
+			for _, w := range rest {
+				name, isFlag := strings.CutPrefix(w, "--")
+				name, _, _ = strings.Cut(name, "=")
+				if isFlag && name != "" && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
+					t.Errorf("%s: %q: there is no flag --%s", c.Name(), line, name)
+				}
+			}
+		}
+	}
+}
+
+func TestVersionOfThePluginAlone(t *testing.T) {
+	got := offline(t, "", "version", "--client")
+	if got.code != 0 || !strings.HasPrefix(got.out, "client:    v0.1.0\nzone data: 20") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
+	offline(t, "", "completion", "kubectl").is(t, printed{0, "#!/usr/bin/env sh\n# Save as kubectl_complete-maint in a folder of your PATH and make it executable.\nexec kubectl maint __complete \"$@\"\n", ""})
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := offline(t, "", "completion", shell); got.code != 0 || len(got.out) < 1000 {
+			t.Errorf("%s: %d, %d bytes, %s", shell, got.code, len(got.out), got.err)
+		}
+	}
+	if got := offline(t, "", "completion", "tcsh"); got.code != 2 {
+		t.Errorf("tcsh: %+v", got)
+	}
+	if got := offline(t, "", "__complete", "trigger", ""); got.code != 0 { // never an error, also without a cluster
+		t.Errorf("without a cluster: %+v", got)
+	}
+}
+
+// write puts a file into a folder of the test's own and goes there, so that
+// names in messages are the same everywhere.
+func write(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
