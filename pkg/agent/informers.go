@@ -15,12 +15,13 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
 // the metadata of namespaces, nothing else.
 func (a *Agent) informers() {
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindAgentConfig + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.documents = a.configMaps(documents)
@@ -87,8 +88,12 @@ func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) 
 
 func (a *Agent) sawDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
-	if cm.Labels[annotations.LabelKind] == annotations.KindAgentConfig {
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindAgentConfig:
 		a.config.saw(cm)
+		return
+	case annotations.KindPolicy, annotations.KindCalendar:
+		a.sawPolicy(cm)
 		return
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
@@ -96,8 +101,12 @@ func (a *Agent) sawDocument(o any) {
 
 func (a *Agent) lostDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
-	if cm.Labels[annotations.LabelKind] == annotations.KindAgentConfig {
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindAgentConfig:
 		a.config.lost(cm)
+		return
+	case annotations.KindPolicy, annotations.KindCalendar:
+		a.lostPolicy(cm)
 		return
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
@@ -131,6 +140,11 @@ func (a *Agent) sawEnded(o any) {
 // on its way out.
 func (a *Agent) sawNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
+	var closed bool
+	a.gates.change(func(b *plan.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+	if closed {
+		a.ringGated()
+	}
 	if !a.plans.namespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // document is a plan's ConfigMap as the watch last showed it.
@@ -74,6 +75,10 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err := a.consume(ctx, cm, facts, decision); err != nil {
 		return time.Time{}, err
 	}
+	if len(decision.Claims) > 0 { // its start, or its wait, is what the status will say
+		a.planQueue.AddAfter(k, settle)
+		return decision.Wake, nil
+	}
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
@@ -87,7 +92,7 @@ func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name)
+	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || l.journal.HeldSince != nil
 }
 
 // cannotDecide says on the plan why its ledger or target cannot be read.
@@ -122,11 +127,31 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 		return f, err
 	}
 	f.Ledger = ledger
+	f.Gate = a.gates.of(&known.gate, question(cm, f.Intent, known.spec.Policies))
+	a.noteGate(k, cm, known, ledger)
 	f.LedgerLost = ledger == nil && cm.Annotations[annotations.StatusNextRun]+cm.Annotations[annotations.StatusLastRun]+cm.Annotations[annotations.StatusTrigger] != ""
 	if len(f.Faults) == 0 {
 		a.labelTarget(ctx, k, known, &f)
 	}
 	return f, nil
+}
+
+// noteGate tells metrics of the plan.
+func (a *Agent) noteGate(k key, cm *corev1.ConfigMap, known *knownPlan, ledger *plan.Ledger) {
+	if len(known.faults) > 0 {
+		a.gates.forget(k)
+		return
+	}
+	q, gate := known.gate.question, known.gate.gate
+	if gate == nil {
+		gate = schedule.NewGate(schedule.GateSpec{})
+	}
+	o := &gated{kind: "Plan", system: cm.Labels[annotations.LabelSystem], verdict: gate.Verdict, uses: a.gates.uses(q)}
+	o.strategy = func(now time.Time) schedule.Strategy { return a.gates.book.Strategy(q, now) }
+	if ledger != nil && ledger.Last != nil && ledger.Last.StartedAt != nil {
+		o.lastStart = *ledger.Last.StartedAt
+	}
+	a.gates.note(k, o)
 }
 
 func (a *Agent) deniedSteps(namespace string, spec plan.Spec) string {

@@ -15,22 +15,29 @@ type plans struct {
 	mu         sync.Mutex
 	byKey      map[key]*knownPlan
 	namespaces map[string]string // pause annotation and deletion, as last seen
+	others     map[key]*written  // statuses of documents that are no plans
 }
 
 type knownPlan struct {
 	uid, text, account string
 	spec               plan.Spec // with defaults
 	faults             plan.Faults
-	observed           string            // hash of the text
-	status             map[string]string // as last written, until the watch shows it
-	statusVersion      uint64            // of the object that the write gave
-	checked            bool              // readiness was looked at
-	ready              plan.Readiness
-	phase              plan.Phase
+	observed           string // hash of the text
+	written
+	checked bool // readiness was looked at
+	ready   plan.Readiness
+	phase   plan.Phase
+	gate    planGate
+}
+
+// written is a status as we last wrote it, until the watch shows it.
+type written struct {
+	status  map[string]string
+	version uint64 // of the object that the write gave
 }
 
 func newPlans() *plans {
-	return &plans{byKey: map[key]*knownPlan{}, namespaces: map[string]string{}}
+	return &plans{byKey: map[key]*knownPlan{}, namespaces: map[string]string{}, others: map[key]*written{}}
 }
 
 // of is what is known about a plan, read anew when its text or identity changed.
@@ -50,6 +57,22 @@ func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 	p.byKey[k] = known
 	p.mu.Unlock()
 	return known
+}
+
+// writtenOf is the status last written on a document that is no plan.
+func (p *plans) writtenOf(k key) *written {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.others[k] == nil {
+		p.others[k] = &written{}
+	}
+	return p.others[k]
+}
+
+func (p *plans) forgetWritten(k key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.others, k)
 }
 
 func (p *plans) drop(k key) {

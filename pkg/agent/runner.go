@@ -82,6 +82,9 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
 		sig.Held = "paused: no new step begins"
 	}
+	if l.journal.Phase == plan.RunRunning && looksAtGate(l) {
+		sig.Hold = a.holdOf(l, cm, in)
+	}
 	return sig
 }
 
@@ -153,16 +156,25 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 func (a *Agent) start(ctx context.Context, l *liveRun) (time.Time, error) {
 	now := a.now()
 	started := &liveRun{object: l.object, run: l.run, journal: l.journal.Start(now)}
+	started.journal.Passed = a.passedBy(l)
 	wake, err := a.move(ctx, started)
 	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == plan.RunPending {
 		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
 		a.metrics.started(l.run, now)
+		a.tellPassed(l, started.journal.Passed)
 		a.log.Info("run started", "plan", l.planKey().String(), "run", l.run.Name, "reason", l.run.Request.Why(), "version", l.object.ResourceVersion)
-		a.ringPlan(l.planKey())
+		a.planQueue.AddAfter(l.planKey(), settle)
 	}
 	return wake, err
+}
+
+// tellPassed sends an Event where a run started through a closed gate.
+func (a *Agent) tellPassed(l *liveRun, by *plan.Actor) {
+	if cm := a.document(l.planKey()); cm != nil && by != nil {
+		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.run.Name, said("let through", *by))
+	}
 }
 
 // wait writes down what a pending run waits for, if that is new.
@@ -204,8 +216,11 @@ func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error)
 	if ledger != nil {
 		_, s.EntryOpen = ledger.OpenEntry(l.run.Name)
 	}
-	if cm := a.document(l.planKey()); cm == nil || string(cm.UID) != l.run.PlanUID {
+	switch cm := a.document(l.planKey()); {
+	case cm == nil || string(cm.UID) != l.run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
+	default:
+		s.Hold = a.holdOf(l, cm, annotations.Intent(cm.Annotations))
 	}
 	a.heldBy(l, &s)
 	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {

@@ -25,7 +25,7 @@ func (l *liveRun) planKey() key {
 
 func (l *liveRun) live() plan.Live {
 	return plan.Live{
-		Name: l.run.Name, Phase: l.journal.Phase, Waiting: l.journal.Waiting, Request: l.run.Request, StartedAt: l.journal.StartedAt,
+		Name: l.run.Name, Phase: l.journal.Phase, Waiting: l.journal.Waiting, Message: l.journal.Message, Held: l.journal.HeldSince != nil, Request: l.run.Request, StartedAt: l.journal.StartedAt,
 		TargetUID: l.run.TargetUID, Label: l.run.Request.Label, Ordinal: l.run.Request.Ordinal,
 	}
 }

@@ -13,12 +13,23 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // publish writes a plan's status where it differs from what stands there.
 func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
-	have := a.standingStatus(cm, known)
-	want := a.planStatus(have, known, f, d)
+	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string { return a.planStatus(have, known, f, d) })
+	if news {
+		a.tellPlan(cm, known, f, d)
+	}
+	return err
+}
+
+// writeStatus writes the status keys that differ from what stands there, and says
+// whether any did.
+func (a *Agent) writeStatus(ctx context.Context, cm *corev1.ConfigMap, last *written, status func(have map[string]string) map[string]string) (bool, error) {
+	have := standingStatus(cm, last)
+	want := status(have)
 	diff := map[string]any{}
 	for k, v := range want {
 		old, present := have[k]
@@ -30,22 +41,21 @@ func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownP
 		}
 	}
 	if len(diff) == 0 {
-		return nil
+		return false, nil
 	}
 	patched, err := a.patchPlan(ctx, cm, diff)
 	if err != nil || patched == nil {
-		return err
+		return false, err
 	}
-	known.status, known.statusVersion = statusOf(patched.Annotations), versionOf(patched)
-	a.tellPlan(cm, known, f, d)
-	return nil
+	last.status, last.version = statusOf(patched.Annotations), versionOf(patched)
+	return true, nil
 }
 
 // standingStatus is the status as it stands, by the watch or by our last write,
 // whichever is newer.
-func (a *Agent) standingStatus(cm *corev1.ConfigMap, known *knownPlan) map[string]string {
-	if known.status != nil && known.statusVersion > versionOf(cm) {
-		return known.status
+func standingStatus(cm *corev1.ConfigMap, last *written) map[string]string {
+	if last.status != nil && last.version > versionOf(cm) {
+		return last.status
 	}
 	return statusOf(cm.Annotations)
 }
@@ -72,7 +82,7 @@ func (a *Agent) patchPlan(ctx context.Context, cm *corev1.ConfigMap, diff map[st
 		return nil, nil // it is gone or another: the watch will say so
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write the status of plan %s/%s: %w", cm.Namespace, cm.Name, err)
+		return nil, fmt.Errorf("write the status of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	return got, nil
 }
@@ -89,6 +99,13 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 	}
 	if n := len(d.Ledger.Tokens); n > 0 {
 		want[annotations.StatusTrigger] = d.Ledger.Tokens[n-1]
+	}
+	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
+	switch {
+	case d.Window != nil:
+		want[annotations.StatusBehavior] = behavior(have[annotations.StatusBehavior], *d.Window, a.gates.strategy(known.gate.question, f.Now), f.Now)
+	case f.Gate == nil:
+		want[annotations.StatusBehavior] = ""
 	}
 	a.lastRun(want, f, d)
 	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
@@ -136,10 +153,10 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 	switch {
 	case len(f.Faults) > 0:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
-	case !f.Ready.OK:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", f.Ready.Message
+	case !d.Ready.OK:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
 	}
-	out := []metav1.Condition{valid, ready}
+	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
 	if f.ClockDoubt != "" {
 		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
 	}
@@ -278,4 +295,37 @@ func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
 	}
 	a.events.Eventf(about, kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
+}
+
+// changeConditions say whether a gated plan may change something, and whether it
+// wants to.
+func changeConditions(f plan.Facts, d plan.Decision) []metav1.Condition {
+	if d.Window == nil {
+		return nil
+	}
+	paused := metav1.Condition{Type: plan.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: plan.Cut(d.Window.Reason, plan.MaxMessage)}
+	if d.Window.Permitted {
+		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
+	}
+	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
+	for _, l := range f.Live {
+		if l.Held || l.Phase == plan.RunPending && l.Waiting != "" && l.Waiting != plan.WaitJitter {
+			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", plan.Cut("run "+l.Name+": "+l.Message, plan.MaxMessage)
+		}
+	}
+	return []metav1.Condition{paused, pending}
+}
+
+// behavior writes what follows from a verdict on top of what stands there.
+func behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
+	var was *plan.Behavior
+	if have != "" {
+		was = &plan.Behavior{}
+		if json.Unmarshal([]byte(have), was) != nil {
+			was = nil // what cannot be read is written anew
+		}
+	}
+	b, err := json.Marshal(was.After(v, strategy, now))
+	must(err)
+	return string(b)
 }

@@ -26,7 +26,9 @@ func Intent(a map[string]string) plan.Intent {
 	in.Unclear = len(in.Faults) > before && in.Asked.Token == ""
 	in.Resume, in.Abort, in.Retry = readAsk(a[Resume]), readAsk(a[Abort]), readAsk(a[Retry])
 	in.Approve, in.Reject = readAsk(a[Approve]), readAsk(a[Reject])
-	for _, key := range []string{Pause, Skip, Trigger, Approve, Reject, Resume, Abort, Retry} {
+	in.Stanza = Stanza(a)
+	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
+	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry} {
 		if name, reason := a[Actor(key)], a[Reason(key)]; name != "" || reason != "" {
 			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = plan.Actor{Name: plan.Cut(name, 256), Reason: plan.Cut(reason, 512)}
 		}

@@ -45,6 +45,9 @@ const (
 // Data keys of documents and of the agent's ConfigMaps.
 const (
 	DataPlan    = "plan.yaml"
+	DataPolicy  = "policy.yaml"
+	DataICS     = "calendar.ics"
+	DataDates   = "calendar.yaml"
 	DataConfig  = "config.yaml"
 	DataRun     = "run.yaml"
 	DataJournal = "journal.json"
@@ -62,7 +65,19 @@ const (
 	Resume         = "maint.dev/resume"
 	Abort          = "maint.dev/abort"
 	Retry          = "maint.dev/retry"
+	Bypass         = "maint.dev/bypass"
 )
+
+// The stanza: when change of an object is permitted.
+const (
+	ChangeStrategy   = "maint.dev/change-strategy"
+	ChangePolicy     = "maint.dev/change-policy"
+	PermissiveUntil  = "maint.dev/permissive-until"
+	RestrictiveUntil = "maint.dev/restrictive-until"
+)
+
+// LabelSystem says which system an object belongs to, for metrics.
+const LabelSystem = "maint.dev/system"
 
 // Status annotations.
 const (
@@ -77,6 +92,8 @@ const (
 	StatusTrigger     = "status.maint.dev/trigger"
 	StatusConditions  = "status.maint.dev/conditions"
 	StatusProgress    = "status.maint.dev/progress"
+	StatusBehavior    = "status.maint.dev/behavior"
+	StatusPermitted   = "status.maint.dev/permitted"
 	StatusHandled     = "status.maint.dev/handled-"
 )
 

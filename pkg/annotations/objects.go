@@ -20,7 +20,9 @@ func dataKey(kind string) string {
 	case KindPlan, KindHibernatePlan:
 		return DataPlan
 	case KindPolicy:
-		return "policy.yaml"
+		return DataPolicy
+	case KindCalendar:
+		return DataICS
 	case KindStepTemplate:
 		return "step.yaml"
 	case KindConnector:
@@ -35,6 +37,9 @@ func dataKey(kind string) string {
 // none: a wrong or missing data key, or more than one.
 func DocumentText(cm *corev1.ConfigMap) (string, *plan.Fault) {
 	want := dataKey(cm.Labels[LabelKind])
+	if _, yaml := cm.Data[DataDates]; yaml && want == DataICS {
+		want = DataDates
+	}
 	text, ok := cm.Data[want]
 	switch {
 	case !ok && len(cm.Data) == 0:
@@ -55,8 +60,8 @@ func Plan(cm *corev1.ConfigMap) (plan.Spec, plan.Faults) {
 		return plan.Spec{}, plan.Faults{*fault}
 	}
 	spec, faults := plan.Parse([]byte(text), cm.Name)
-	if account := plan.Account(spec); len(faults) == 0 && account != plan.DefaultServiceAccount && cm.Labels[LabelServiceAccount] != account {
-		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("needs the label %s: %s, since the document names that account and admission cannot read YAML", LabelServiceAccount, account)})
+	if fault := accountLabel(cm, plan.Account(spec)); fault != nil && len(faults) == 0 {
+		faults = append(faults, *fault)
 	}
 	return spec, faults
 }

@@ -54,6 +54,10 @@ func (c *cli) completePlans(keep func(metav1.ObjectMeta) bool) completer {
 	return c.complete(annotations.LabelKind+"="+annotations.KindPlan, keep)
 }
 
+func (c *cli) completeKinds(kinds ...string) completer {
+	return c.complete(annotations.LabelKind+" in ("+strings.Join(kinds, ",")+")", nil)
+}
+
 func (c *cli) completeRuns(phases ...plan.RunPhase) completer {
 	return c.complete(annotations.LabelKind+"="+annotations.KindRun, func(m metav1.ObjectMeta) bool {
 		return slices.Contains(phases, plan.RunPhase(m.Labels[annotations.LabelPhase]))

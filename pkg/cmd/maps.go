@@ -46,7 +46,7 @@ func (k *cluster) document(ctx context.Context, name string, kinds ...string) (*
 }
 
 func bareName(name string) string {
-	for _, prefix := range []string{"plan/", "run/", "configmap/", "cm/"} {
+	for _, prefix := range []string{"plan/", "policy/", "run/", "configmap/", "cm/"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	return name

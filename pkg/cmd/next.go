@@ -22,20 +22,23 @@ type nextOptions struct {
 	from   string
 	format string
 	start  time.Time
-	intent plan.Intent // of a plan in the cluster
 	faults faults
 }
 
 func newNext(c *cli) *cobra.Command {
 	o := &nextOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:               "next PLAN | -f FILE",
-		Short:             "The coming slots of a plan, local and UTC",
-		Example:           "  kubectl maint next orders-weekly --count 3\n  kubectl maint next -f plan.yaml --from 2026-03-01T00:00:00Z -o json",
+		Use:   "next PLAN|POLICY | -f FILE [NAME]",
+		Short: "The coming slots of a plan, or windows of a policy, local and UTC",
+		Long: `The coming slots of a plan, or the windows of a policy, on local clocks and in
+UTC, with notes: a clock change, what is skipped or paused, what cuts a window
+short, a slot whose window is closed. A window that is open comes first, with
+its true start.`,
+		Example:           "  kubectl maint next orders-weekly --count 3\n  kubectl maint next weekends\n  kubectl maint next -f plan.yaml --from 2026-03-01T00:00:00Z -o json",
 		RunE:              run(o),
-		ValidArgsFunction: c.completePlans(nil),
+		ValidArgsFunction: c.completeKinds(annotations.KindPlan, annotations.KindPolicy),
 	}
-	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file with one plan, or - for standard input; no cluster is asked")
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant that counts; default now")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for a table")
@@ -44,10 +47,13 @@ func newNext(c *cli) *cobra.Command {
 
 // Complete takes the plan's name and resolves the time.
 func (o *nextOptions) Complete(_ *cobra.Command, args []string) error {
-	if len(o.files) == 0 {
-		o.name = oneName(args, "PLAN", &o.faults)
-	} else if len(args) > 0 {
-		o.faults.add("give a PLAN or -f, and not both")
+	switch {
+	case len(o.files) == 0:
+		o.name = oneName(args, "PLAN or POLICY", &o.faults)
+	case len(args) > 1:
+		o.faults.add("give one NAME, not %d", len(args))
+	case len(args) == 1:
+		o.name = args[0]
 	}
 	o.start = o.Now()
 	if o.from != "" {
@@ -69,18 +75,22 @@ func (o *nextOptions) Validate() error {
 	return o.faults.err()
 }
 
-// Run prints the slots.
+// Run prints the slots, or the windows.
 func (o *nextOptions) Run(ctx context.Context) error {
-	spec, err := o.spec(ctx)
+	s, spec, intent, err := o.find(ctx)
 	if err != nil {
 		return err
+	}
+	if s.kind != annotations.KindPlan {
+		return o.windows(s)
 	}
 	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
 	if err != nil {
 		return err
 	}
 	items := nextSlots(set, o.start, o.count)
-	o.markSkipped(items)
+	o.markSkipped(items, intent)
+	o.markClosed(items, s, spec)
 	if o.format == "json" {
 		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
 		if err != nil {
@@ -134,8 +144,8 @@ func localStamp(s schedule.Slot) string {
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out.
-func (o *nextOptions) markSkipped(items []slotItem) {
-	skip, pause := o.intent.Skip, o.intent.Pause
+func (o *nextOptions) markSkipped(items []slotItem, intent plan.Intent) {
+	skip, pause := intent.Skip, intent.Pause
 	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
 	for i, s := range items {
 		at, err := time.Parse(time.RFC3339, s.UTC)
@@ -159,23 +169,114 @@ func joinNote(note, more string) string {
 	return note + ", " + more
 }
 
-func (o *nextOptions) spec(ctx context.Context) (plan.Spec, error) {
+// markClosed notes the slots whose start falls into a closed window: their runs
+// wait for it, or are Missed.
+func (o *nextOptions) markClosed(items []slotItem, s subject, spec plan.Spec) {
+	for i, item := range items {
+		slot, err := time.Parse(time.RFC3339, item.UTC)
+		if err != nil { // we wrote it
+			continue
+		}
+		v := s.gate.Verdict(plan.StartsAt(spec, s.namespace, s.name, slot, item.Schedule))
+		switch {
+		case v.Permitted || !v.Ready:
+		case v.Until != nil:
+			items[i].Note = joinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
+		default:
+			items[i].Note = joinNote(item.Note, "window closed")
+		}
+	}
+}
+
+// find is the plan or policy that is meant; spec and intent are a plan's.
+func (o *nextOptions) find(ctx context.Context) (subject, plan.Spec, plan.Intent, error) {
 	if len(o.files) > 0 {
-		_, spec, err := onePlan(o.files, o.In)
-		return spec, err
+		return o.findInFiles()
 	}
 	k, err := o.connect()
 	if err != nil {
-		return plan.Spec{}, err
+		return subject{}, plan.Spec{}, plan.Intent{}, err
+	}
+	s, err := o.subjectOf(ctx, k, o.name)
+	if err != nil || s.kind != annotations.KindPlan {
+		return s, plan.Spec{}, plan.Intent{}, err
 	}
 	cm, err := k.plan(ctx, o.name)
 	if err != nil {
-		return plan.Spec{}, err
+		return s, plan.Spec{}, plan.Intent{}, err
 	}
-	o.intent = annotations.Intent(cm.Annotations)
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
-		return spec, faults
+		return s, spec, plan.Intent{}, faults
 	}
-	return spec, nil
+	return s, spec, annotations.Intent(cm.Annotations), nil
+}
+
+func (o *nextOptions) findInFiles() (subject, plan.Spec, plan.Intent, error) {
+	w, err := readWorld(o.files, o.In, o.offlineNamespace(), o.ErrOut)
+	if err != nil {
+		return subject{}, plan.Spec{}, plan.Intent{}, err
+	}
+	s, err := w.subject(o.name, o.cli)
+	if err != nil {
+		return s, plan.Spec{}, plan.Intent{}, err
+	}
+	for _, p := range w.plans {
+		if s.kind == annotations.KindPlan && p.name == s.name && p.namespace == s.namespace {
+			return s, p.spec, p.intent, nil
+		}
+	}
+	return s, plan.Spec{}, plan.Intent{}, nil
+}
+
+// windowItem is one window in the machine's shape, see docs/cli.md.
+type windowItem struct {
+	Start string `json:"start,omitempty"` // absent where it always was open
+	End   string `json:"end,omitempty"`   // absent where it does not close
+	Note  string `json:"note"`
+}
+
+// windows prints the windows of a policy.
+func (o *nextOptions) windows(s subject) error {
+	var list []schedule.Interval
+	s.intervals(o.start, func(i schedule.Interval) bool {
+		list = append(list, i)
+		return len(list) < o.count
+	})
+	items := []windowItem{}
+	for _, i := range list {
+		items = append(items, windowItem{Start: stamp(i.Start), End: stamp(i.End), Note: i.Note})
+	}
+	if o.format == "json" {
+		b, err := json.Marshal(map[string]any{"kind": "WindowList", "items": items})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	if v := s.verdict(o.start); len(list) == 0 {
+		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", v.Reason)
+		return nil
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
+	for _, i := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.zone, "always open"), localOr(i.End, s.zone, "does not close"), orDash(stamp(i.Start))+"/"+orDash(stamp(i.End)), orDash(i.Note))
+	}
+	return w.Flush()
+}
+
+func stamp(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func localOr(t *time.Time, zone, none string) string {
+	if t == nil {
+		return none
+	}
+	return localTime(*t, zone)
 }

@@ -69,11 +69,11 @@ type pauseOptions struct {
 func newPause(c *cli) *cobra.Command {
 	o := &pauseOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:   "pause PLAN... | --all",
+		Use:   "pause PLAN|POLICY... | --all",
 		Short: "Start nothing new, until resumed or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
-What runs goes on to the end of its step. --all holds the namespace, with -A the
-whole cluster.`,
+What runs goes on to the end of its step. A paused policy permits nothing. --all
+holds the namespace, with -A the whole cluster.`,
 		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
   kubectl maint pause --all -A --yes`,
 		RunE:              run(o),
@@ -94,7 +94,7 @@ func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
 }
 
 func (o *pauseOptions) Validate() error {
-	o.scope.check(&o.faults, "PLAN")
+	o.scope.check(&o.faults, "PLAN or POLICY")
 	o.dryRun.check(&o.faults)
 	if o.untilText != "" {
 		_, err := o.until(o.Zone)
@@ -142,7 +142,7 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	}
 	var plans []*corev1.ConfigMap
 	for _, name := range o.names {
-		cm, err := k.plan(ctx, name)
+		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindPolicy)
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *cluster, cm *corev1.Conf
 		return change{annotations.Pause: to}.signed(annotations.Pause, actor, o.reason), nil
 	})
 	if err == nil {
-		fmt.Fprintf(o.Out, "plan/%s paused %s%s\n", cm.Name, words, o.mark())
+		fmt.Fprintf(o.Out, "%s/%s paused %s%s\n", cm.Labels[annotations.LabelKind], cm.Name, words, o.mark())
 	}
 	return err
 }

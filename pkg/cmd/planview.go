@@ -63,7 +63,7 @@ func (k *cluster) pausesOf(ctx context.Context, agentNamespace string, namespace
 
 // know works out what there is to say about a plan: the same pure decision that
 // the agent takes, on the same facts.
-func know(cm *corev1.ConfigMap, ledger *plan.Ledger, live []aRun, pauses []plan.Switch, now time.Time) aPlan {
+func know(cm *corev1.ConfigMap, ledger *plan.Ledger, live []aRun, pauses []plan.Switch, book *plan.Book, now time.Time) aPlan {
 	p := aPlan{object: cm, intent: annotations.Intent(cm.Annotations), live: live, ledger: ledger}
 	p.spec, p.faults = annotations.Plan(cm)
 	f := plan.Facts{
@@ -72,8 +72,11 @@ func know(cm *corev1.ConfigMap, ledger *plan.Ledger, live []aRun, pauses []plan.
 		Intent: p.intent, Pauses: pauses, Ready: plan.Readiness{OK: true}, Ledger: ledger,
 		NameOf: func(r plan.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
+	if q := (plan.Question{Namespace: cm.Namespace, Own: p.intent.Stanza, Policies: p.spec.Policies, Bypass: p.intent.Bypass.Until}); book != nil && (book.Gated(q) || q.Bypass != nil) {
+		f.Gate = book.Gate(q)
+	}
 	for _, r := range live {
-		f.Live = append(f.Live, plan.Live{Name: r.run.Name, Phase: r.journal.Phase, Waiting: r.journal.Waiting, Request: r.run.Request, StartedAt: r.journal.StartedAt, TargetUID: r.run.TargetUID, Label: r.run.Request.Label, Ordinal: r.run.Request.Ordinal})
+		f.Live = append(f.Live, plan.Live{Name: r.run.Name, Phase: r.journal.Phase, Waiting: r.journal.Waiting, Message: r.journal.Message, Held: r.journal.HeldSince != nil, Request: r.run.Request, StartedAt: r.journal.StartedAt, TargetUID: r.run.TargetUID, Label: r.run.Request.Label, Ordinal: r.run.Request.Ordinal})
 	}
 	p.decision = plan.Decide(f)
 	return p
@@ -105,6 +108,7 @@ func (v view) planLines(p aPlan, all bool) []string {
 		"Phase", v.phase(phase)+colon(message),
 		"Next", v.next(p),
 		"Last", v.last(p),
+		"Window", v.gateView(p),
 		"Pause", v.pause(p),
 		"Skip", v.skip(p.intent.Skip),
 		"Waiting", v.waitingToken(p),
@@ -200,14 +204,19 @@ func (v view) waitingToken(p aPlan) string {
 	return "a trigger that the agent has not handled yet" + v.by(p, annotations.Trigger)
 }
 
-// conditions are all, or those that say more than that all is well.
-func (v view) conditions(p aPlan, all bool) []string {
+// conditionsOf are those that the agent published on a document.
+func conditionsOf(cm *corev1.ConfigMap) []metav1.Condition {
 	var list []metav1.Condition
-	if err := json.Unmarshal([]byte(p.published(annotations.StatusConditions)), &list); err != nil {
+	if err := json.Unmarshal([]byte(cm.Annotations[annotations.StatusConditions]), &list); err != nil {
 		return nil
 	}
+	return list
+}
+
+// conditions are all, or those that say more than that all is well.
+func (v view) conditions(p aPlan, all bool) []string {
 	var out []string
-	for _, c := range list {
+	for _, c := range conditionsOf(p.object) {
 		if !all && (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionTrue {
 			continue
 		}

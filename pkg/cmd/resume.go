@@ -64,7 +64,7 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	}
 	var documents []*corev1.ConfigMap
 	for _, name := range o.names {
-		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindRun)
+		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *cluster, cm *corev1.C
 		return err
 	}
 	if was == "" || was == "false" {
-		fmt.Fprintf(o.Out, "plan/%s was not paused\n", cm.Name)
+		fmt.Fprintf(o.Out, "%s/%s was not paused\n", cm.Labels[annotations.LabelKind], cm.Name)
 	} else {
-		fmt.Fprintf(o.Out, "plan/%s resumed%s\n", cm.Name, o.mark())
+		fmt.Fprintf(o.Out, "%s/%s resumed%s\n", cm.Labels[annotations.LabelKind], cm.Name, o.mark())
 	}
 	o.stillPaused(ctx, k, cm.Namespace)
 	return nil

@@ -29,6 +29,7 @@ type scheduleOptions struct {
 	target, account, description    string
 	file, format                    string
 	labels, steps, finally          []string
+	policies                        []string
 
 	spec   plan.Spec
 	text   string // the document, as it will stand in the ConfigMap
@@ -63,6 +64,7 @@ removes one.`,
 	f.StringVar(&o.timezone, "timezone", "", "IANA zone of the schedule; default UTC, for --at yours")
 	f.StringVar(&o.target, "target", "", "KIND/NAME, or APIVERSION/KIND/NAME as in apps/v1/Deployment/orders")
 	f.StringArrayVar(&o.labels, "label", nil, "label on the target that asks for a run; may be repeated")
+	f.StringSliceVar(&o.policies, "policy", nil, "policy that must permit its start, [NAMESPACE/]NAME; may be repeated")
 	f.StringVar(&o.account, "service-account", "", "that the steps run as; default maint-runner")
 	f.StringVar(&o.description, "description", "", "what it is for")
 	f.StringArrayVar(&o.steps, "step", nil, "a step; may be repeated")
@@ -89,7 +91,7 @@ func (o *scheduleOptions) fromFile(args []string) error {
 		return nil
 	}
 	o.text, o.spec, o.name, o.source = d.text, spec, d.name, d.object
-	if len(args) > 0 || o.name == "" {
+	if len(args) > 0 || d.object == nil { // what a file is called need not be what the plan is
 		o.name = oneName(args, "NAME", &o.faults)
 	}
 	return nil
@@ -98,6 +100,13 @@ func (o *scheduleOptions) fromFile(args []string) error {
 func (o *scheduleOptions) fromFlags() error {
 	s := plan.Spec{Description: o.description, ServiceAccountName: o.account}
 	s.Triggers.Labels = o.labels
+	for _, text := range o.policies {
+		namespace, name, qualified := strings.Cut(text, "/")
+		if !qualified {
+			namespace, name = "", text
+		}
+		s.Policies = append(s.Policies, plan.PolicyRef{Name: name, Namespace: namespace})
+	}
 	if o.cron+o.rrule+o.at != "" {
 		s.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
 	} else if o.timezone != "" {
@@ -215,7 +224,7 @@ func (o *scheduleOptions) Validate() error {
 	if !slices.Contains([]string{"", "yaml", "json", "name"}, o.format) {
 		o.faults.add("-o must be yaml, json or name, is %q", o.format)
 	}
-	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally), "") != "" {
+	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally, o.policies), "") != "" {
 		o.faults.add("-f stands in for the flags that describe a plan: give one or the other")
 	}
 	if err := o.faults.err(); err != nil {

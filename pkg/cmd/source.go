@@ -13,10 +13,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // sourced is one document of ours as it stands in a file.
@@ -27,6 +29,7 @@ type sourced struct {
 	text   string
 	line   int               // of the text's first line in the file, from 1
 	block  bool              // the text's lines are lines of the file
+	ics    bool              // the text is iCalendar
 	object *corev1.ConfigMap // nil for a bare document
 	lines  plan.Positions    // of the manifest's own fields, in the file
 }
@@ -65,7 +68,7 @@ func readSources(paths []string, stdin io.Reader) ([]sourced, []fileFault, error
 			continue
 		}
 		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || file != path && !isYAML(file) {
+			if err != nil || entry.IsDir() || file != path && !isDocument(file) {
 				return err
 			}
 			text, err := os.ReadFile(file)
@@ -81,9 +84,17 @@ func readSources(paths []string, stdin io.Reader) ([]sourced, []fileFault, error
 	return docs, faults, nil
 }
 
-func isYAML(file string) bool {
-	ext := filepath.Ext(file)
-	return ext == ".yaml" || ext == ".yml" || ext == ".json"
+func isDocument(file string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file))
+}
+
+// namedAfter is how a document without a manifest is called: as its file.
+func namedAfter(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	if !plan.DNSLabel(name) {
+		return ""
+	}
+	return name
 }
 
 // splitDocuments finds the documents of ours in a file of many. What belongs to
@@ -91,6 +102,9 @@ func isYAML(file string) bool {
 func splitDocuments(file string, text []byte) ([]sourced, []fileFault) {
 	var docs []sourced
 	var faults []fileFault
+	if filepath.Ext(file) == ".ics" {
+		return []sourced{{file: file, name: namedAfter(file), kind: annotations.KindCalendar, text: string(text), line: 1, block: true, ics: true}}, nil
+	}
 	line := 1
 	for _, part := range splitYAML(text) {
 		d, fault := readPart(file, line, part)
@@ -137,8 +151,10 @@ func readNode(file string, line int, text []byte, n *yaml.Node) ([]sourced, *fil
 		return readList(file, line, n)
 	case kind == "ConfigMap" && version == "v1":
 		return readManifest(file, line, text, n)
-	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "AgentConfig"}, kind):
-		return []sourced{{file: file, kind: documentKind(kind), text: string(text), line: line, block: true}}, nil
+	case kind == "Namespace" && version == "v1":
+		return readNamespace(file, line, text, n)
+	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "Policy", "Calendar", "AgentConfig"}, kind):
+		return []sourced{{file: file, name: namedAfter(file), kind: documentKind(kind), text: string(text), line: line, block: true}}, nil
 	}
 	return nil, nil
 }
@@ -183,9 +199,10 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]sourced, 
 	labels := valueOf(valueOf(n, "metadata"), "labels")
 	d.kind = scalarIn(labels, annotations.LabelKind)
 	data := valueOf(n, "data")
-	if d.kind == "" && valueOf(data, annotations.DataPlan) == nil {
+	if d.kind == "" && !slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates}, func(key string) bool { return valueOf(data, key) != nil }) {
 		return nil, nil // somebody else's
 	}
+	d.ics = valueOf(data, annotations.DataICS) != nil
 	if err != nil {
 		return nil, &fileFault{File: file, Line: d.lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}
 	}
@@ -198,6 +215,27 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]sourced, 
 		}
 	}
 	return []sourced{d}, nil
+}
+
+// kindNamespace marks a Namespace, whose annotations may close what is in it.
+const kindNamespace = "namespace"
+
+// readNamespace takes a Namespace whose annotations say anything to us.
+func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]sourced, *fileFault) {
+	d := sourced{file: file, kind: kindNamespace, object: &corev1.ConfigMap{}, lines: manifestLines(line, n), line: line}
+	var whole struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := sigsyaml.Unmarshal(text, &whole); err != nil {
+		return nil, nil //nolint:nilerr // kubectl says what is wrong with it
+	}
+	d.object.ObjectMeta, d.name = whole.Metadata, whole.Metadata.Name
+	for key := range d.object.Annotations {
+		if strings.HasPrefix(key, annotations.IntentPrefix) {
+			return []sourced{d}, nil
+		}
+	}
+	return nil, nil
 }
 
 // manifestLines are the lines of the fields that faults of a manifest speak of.
@@ -252,6 +290,13 @@ func (d sourced) check() []fileFault {
 	switch d.kind {
 	case annotations.KindPlan:
 		faults = append(faults, d.planFaults()...)
+	case annotations.KindPolicy:
+		faults = append(faults, append(d.policy().Faults, d.intentFaults()...)...)
+	case annotations.KindCalendar:
+		_, own := d.calendar()
+		faults = append(faults, own...)
+	case kindNamespace:
+		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
 		_, own := plan.ParseAgentConfig([]byte(d.text))
 		faults = append(faults, own...)
@@ -280,19 +325,19 @@ func (d sourced) manifestFaults() plan.Faults {
 	var faults plan.Faults
 	const label = "metadata.labels[" + annotations.LabelKind + "]"
 	switch d.kind {
-	case annotations.KindPlan, annotations.KindAgentConfig:
+	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, kindNamespace:
 	case "":
-		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, annotations.KindPlan)})
+		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
 	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
 		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.kind)})
-	case annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector:
+	case annotations.KindHibernatePlan, annotations.KindStepTemplate, annotations.KindConnector:
 		path := label
 		if d.object == nil {
 			path = "kind"
 		}
-		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan and AgentConfig", strings.ReplaceAll(d.kind, "-", " "))})
+		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar and AgentConfig", strings.ReplaceAll(d.kind, "-", " "))})
 	default:
-		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s and %s", d.kind, annotations.KindPlan, annotations.KindAgentConfig)})
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s and %s", d.kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindAgentConfig)})
 	}
 	if d.object != nil && d.name == "" {
 		faults = append(faults, plan.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
@@ -306,15 +351,53 @@ func (d sourced) planFaults() plan.Faults {
 		return withDashHints(d.text, spec, faults)
 	}
 	spec, faults := annotations.Plan(d.object)
+	return withDashHints(d.text, spec, append(faults, d.intentFaults()...))
+}
+
+// intentFaults are those of the annotations around a document.
+func (d sourced) intentFaults() plan.Faults {
+	if d.object == nil {
+		return nil
+	}
 	in := annotations.Intent(d.object.Annotations)
 	if in.Skip.Next {
 		in.Faults = append(in.Faults, plan.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
 	}
-	for _, f := range in.Faults {
-		f.Path = fieldPath("metadata.annotations", f.Path)
-		faults = append(faults, f)
+	for i := range in.Faults {
+		in.Faults[i].Path = fieldPath("metadata.annotations", in.Faults[i].Path)
 	}
-	return withDashHints(d.text, spec, faults)
+	return in.Faults
+}
+
+// kindOfData is the kind of which a ConfigMap without our label has the data.
+func (d sourced) kindOfData() string {
+	switch {
+	case d.object == nil:
+	case d.object.Data[annotations.DataPolicy] != "":
+		return annotations.KindPolicy
+	case d.object.Data[annotations.DataICS]+d.object.Data[annotations.DataDates] != "":
+		return annotations.KindCalendar
+	}
+	return annotations.KindPlan
+}
+
+// policy reads a policy, with what its annotations say.
+func (d sourced) policy() plan.PolicyState {
+	if d.object != nil {
+		return annotations.Policy(d.object)
+	}
+	spec, faults := plan.ParsePolicy([]byte(d.text))
+	return plan.PolicyState{Name: d.name, Spec: spec, Faults: faults}
+}
+
+func (d sourced) calendar() (*schedule.Calendar, plan.Faults) {
+	switch {
+	case d.object != nil:
+		return annotations.Calendar(d.object)
+	case d.ics:
+		return plan.ParseCalendarICS([]byte(d.text))
+	}
+	return plan.ParseCalendarYAML([]byte(d.text))
 }
 
 // onePlan is the only plan in files, without faults.
@@ -323,7 +406,7 @@ func onePlan(files []string, stdin io.Reader) (sourced, plan.Spec, error) {
 	if err != nil {
 		return sourced{}, plan.Spec{}, err
 	}
-	docs = slices.DeleteFunc(docs, func(d sourced) bool { return d.kind == annotations.KindAgentConfig })
+	docs = slices.DeleteFunc(docs, func(d sourced) bool { return d.kind != annotations.KindPlan })
 	for _, d := range docs {
 		broken = append(broken, d.check()...)
 	}

@@ -184,7 +184,8 @@ func (c *cli) know(ctx context.Context, k *cluster, agent agentState, cm *corev1
 	if err != nil {
 		return aPlan{}, err
 	}
-	return know(cm, ledger, live, k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], c.Now()), nil
+	book := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
+	return know(cm, ledger, live, k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], book, c.Now()), nil
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
@@ -236,6 +237,7 @@ func (o *statusOptions) plans(ctx context.Context, k *cluster, agent agentState)
 		namespaces = append(namespaces, cm.Namespace)
 	}
 	pauses := k.pausesOf(ctx, agent.Namespace, namespaces...)
+	book := k.bookOf(ctx, o.ErrOut, agent.Namespace, namespaces...)
 	var out []aPlan
 	for _, cm := range list {
 		var live []aRun
@@ -244,7 +246,7 @@ func (o *statusOptions) plans(ctx context.Context, k *cluster, agent agentState)
 				live = append(live, r)
 			}
 		}
-		out = append(out, know(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, pauses[cm.Namespace], o.Now()))
+		out = append(out, know(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, pauses[cm.Namespace], book, o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b aPlan) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return out, nil

@@ -26,6 +26,7 @@ type Standing struct {
 	Target     *Target // live; nil where the plan has none or it is gone
 	TargetGone bool
 	NotReady   string // why its account or target would not let it run
+	Hold       *Hold  // its gate is closed
 	LockedBy   string // a started run on the same target
 	PlanBusy   string // a started run of the same plan, unless they may overlap
 	ClockDoubt string
@@ -123,6 +124,9 @@ func waits(r Run, s Standing) (waiting, message string, until time.Time) {
 	if start := startOf(r); s.Now.Before(start) {
 		return WaitJitter, "starts at " + start.UTC().Format(time.RFC3339), start
 	}
+	if s.Hold != nil {
+		return WaitWindow, s.Hold.Message(), s.Hold.Until
+	}
 	if s.PlanBusy != "" {
 		return WaitQueue, "waits for run " + s.PlanBusy, time.Time{}
 	}
@@ -157,6 +161,8 @@ func tooLate(r Run, s Standing, waiting string) (Admission, bool) {
 	}
 	a := Admission{Result: Missed, Reason: ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline.Or(DefaultStartDeadline))}
 	switch {
+	case waiting == WaitWindow && s.Hold.NotReady:
+		a.Reason = ReasonNotReady
 	case waiting == WaitPause:
 		a.Result, a.Reason = Skipped, ReasonPaused
 	case slices.Contains([]string{WaitWindow, WaitLock, WaitApproval}, waiting):

@@ -17,6 +17,8 @@ type Signals struct {
 	Resume  *Actor // somebody resumed the present suspend
 	// Held says why no new step may begin now; empty when it may.
 	Held string
+	// Hold is the closed gate, for a run that looks at it before each step.
+	Hold *Hold
 	// LookingSince is since when the present agent looks. The limits of cleanup
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.
@@ -225,11 +227,58 @@ func (a *advance) neverBegan() {
 	*a.j = j
 }
 
+// deadline leaves out the time in which the gate held the run.
 func (a *advance) deadline() time.Time {
 	if a.j.StartedAt == nil {
 		return a.now.Add(time.Hour)
 	}
-	return a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration))
+	limit := a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration)).Add(time.Duration(a.j.HeldSeconds) * time.Second)
+	if a.j.HeldSince != nil && a.now.After(*a.j.HeldSince) {
+		limit = limit.Add(a.now.Sub(*a.j.HeldSince))
+	}
+	return limit
+}
+
+// closed asks the gate before a step that has not begun. Under wait the run is
+// held until it opens; under abort it ends here.
+func (a *advance) closed(step Step) bool {
+	looks := a.run.Spec.OnWindowClose == CloseWait || a.run.Spec.OnWindowClose == CloseAbort
+	if a.sig.Hold == nil || !looks || step.Disruptive != nil && !*step.Disruptive {
+		a.release()
+		return false
+	}
+	if a.run.Spec.OnWindowClose == CloseAbort {
+		a.windowClosed()
+		return true
+	}
+	if a.j.HeldSince == nil {
+		a.j.HeldSince = at(a.now)
+	}
+	a.j.Message = a.sig.Hold.Message()
+	return true
+}
+
+// release ends a hold and notes how long it was.
+func (a *advance) release() {
+	if a.j.HeldSince == nil {
+		return
+	}
+	if held := a.now.Sub(*a.j.HeldSince); held > 0 {
+		a.j.HeldSeconds += int64((held + time.Second - 1) / time.Second)
+	}
+	a.j.HeldSince, a.j.Message = nil, ""
+}
+
+// windowClosed ends a run whose window closed between two of its steps.
+func (a *advance) windowClosed() {
+	if a.untouched() {
+		j := a.j.EndBefore(End{Phase: RunAborted, Result: Missed, Reason: ReasonWindow, Message: "the window closed before its first step"}, a.now)
+		j.StartedAt = nil
+		*a.j = j
+		return
+	}
+	a.cut(End{Phase: RunAborted, Reason: "WindowClosed", Message: a.sig.Hold.Message()})
+	a.enter(a.afterSteps())
 }
 
 // cut ends the steps that have not ended, and with them the section.
@@ -285,6 +334,12 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 			if a.sig.Held != "" && name == SectionSteps {
 				a.j.Message = a.sig.Held
 				return Move{Act: ActWait, WakeAt: a.deadline()}, true
+			}
+			if name == SectionSteps && a.closed(step) {
+				if a.j.End != nil {
+					return Move{}, false
+				}
+				return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
 			}
 			a.begin(rec, step, failed, name != SectionSteps)
 		}

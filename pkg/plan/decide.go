@@ -20,8 +20,10 @@ type Facts struct {
 	Faults               Faults
 	Intent               Intent
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
-	Pauses     []Switch
-	Ready      Readiness
+	Pauses []Switch
+	Ready  Readiness
+	// Gate says when change is permitted; nil: always.
+	Gate       *schedule.Gate
 	ClockDoubt string // why the clock is not to be trusted; empty: it is
 	Target     *Target
 	Ledger     *Ledger // nil: the plan is seen for the first time
@@ -37,6 +39,9 @@ type Readiness struct {
 	Reason  string // the ledger's reason for a slot missed by it: not-ready or target
 	Message string
 	Again   time.Time // when to look again, where nothing will say so
+	// ByPolicy says that nothing but a policy is not ready: a trigger outside of
+	// the window passes it.
+	ByPolicy bool
 }
 
 // Target is what is seen of the plan's target.
@@ -58,6 +63,8 @@ type Live struct {
 	Name      string
 	Phase     RunPhase
 	Waiting   string
+	Message   string // why it waits
+	Held      bool   // it began, and waits between two steps for its window
 	Request   Request
 	StartedAt *time.Time
 	TargetUID string
@@ -104,14 +111,16 @@ type Decision struct {
 	Phase     Phase
 	Message   string
 	Next      *schedule.Slot
-	Returned  []string  // label keys that came back from the hands that applied them
-	Wake      time.Time // the next instant at which the answer may differ; zero: only on change
+	Returned  []string          // label keys that came back from the hands that applied them
+	Window    *schedule.Verdict // what the gate says; nil without one
+	Ready     Readiness         // with what the gate adds
+	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
 }
 
 // Decide says which requests become runs, which slots end without one, and when
 // to look again.
 func Decide(f Facts) Decision {
-	d := decider{f: f, out: Decision{Phase: PhaseIdle}}
+	d := decider{f: f, out: Decision{Phase: PhaseIdle, Ready: f.Ready}}
 	if f.Ledger != nil {
 		d.out.Ledger = *f.Ledger
 	}
@@ -129,14 +138,18 @@ func Decide(f Facts) Decision {
 		return d.out
 	}
 	d.set = set
+	d.gate()
 	d.begin()
 	d.edited()
 	d.usedNext()
-	if f.Ready.OK {
+	switch {
+	case d.f.Ready.OK:
 		d.creation()
 		d.labels()
 		d.token()
 		d.retry()
+	case d.f.Ready.ByPolicy && d.f.Intent.Asked.OutsideWindow && d.f.Intent.Asked.Token == d.f.Intent.Token:
+		d.token()
 	}
 	d.slots()
 	d.finish()
@@ -149,6 +162,23 @@ type decider struct {
 	out     Decision
 	waiting string // why something that asked does not start
 	behind  bool   // a due slot still waits for its end
+}
+
+// gate asks whether the policies can be relied on. Whether they permit a start is
+// asked when a run wants to start: until then it waits as a pending one.
+func (d *decider) gate() {
+	if d.f.Gate == nil {
+		return
+	}
+	v := d.f.Gate.Verdict(d.f.Now)
+	d.out.Window = &v
+	if v.Until != nil {
+		d.wakeAt(*v.Until)
+	}
+	if !v.Ready && d.f.Ready.OK {
+		d.f.Ready = Readiness{Reason: ReasonNotReady, Message: v.Reason, ByPolicy: true}
+		d.out.Ready = d.f.Ready
+	}
 }
 
 func (d *decider) write(l Ledger) { d.out.Ledger, d.out.Changed = l, true }

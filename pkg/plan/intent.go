@@ -17,6 +17,9 @@ type Intent struct {
 	// Approve and Reject are read for runs that wait for approval.
 	Approve Ask
 	Reject  Ask
+	// Stanza and Bypass are for the gate.
+	Stanza StanzaText
+	Bypass Bypass
 	// Actors says who stands behind each intent, by its name (trigger, abort, …).
 	Actors map[string]Actor
 	// Faults are values that were not understood; they hold what they would hold.

@@ -126,16 +126,19 @@ const (
 
 // Journal is the part of a run that changes; it stands in journal.json.
 type Journal struct {
-	Phase      RunPhase   `json:"phase"`
-	Waiting    string     `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter
-	Message    string     `json:"message,omitempty"`
-	Section    Section    `json:"section,omitempty"`
-	StartedAt  *time.Time `json:"startedAt,omitempty"`  // of the first step
-	FinishedAt *time.Time `json:"finishedAt,omitempty"` // of the run
-	SectionAt  *time.Time `json:"sectionAt,omitempty"`  // when the present cleanup section began
-	End        *End       `json:"end,omitempty"`        // decided when the steps are through
-	Steps      []Record   `json:"steps,omitempty"`
-	Truncated  bool       `json:"truncated,omitempty"` // outputs were cut to fit
+	Phase       RunPhase   `json:"phase"`
+	Waiting     string     `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter
+	Message     string     `json:"message,omitempty"`
+	Section     Section    `json:"section,omitempty"`
+	StartedAt   *time.Time `json:"startedAt,omitempty"`   // of the first step
+	FinishedAt  *time.Time `json:"finishedAt,omitempty"`  // of the run
+	SectionAt   *time.Time `json:"sectionAt,omitempty"`   // when the present cleanup section began
+	End         *End       `json:"end,omitempty"`         // decided when the steps are through
+	Passed      *Actor     `json:"passed,omitempty"`      // who let it start although its gate was closed
+	HeldSince   *time.Time `json:"heldSince,omitempty"`   // the gate closed between two steps, and the run waits
+	HeldSeconds int64      `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration
+	Steps       []Record   `json:"steps,omitempty"`
+	Truncated   bool       `json:"truncated,omitempty"` // outputs were cut to fit
 }
 
 // End is how a run ends, decided before its cleanup begins.

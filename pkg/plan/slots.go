@@ -186,7 +186,10 @@ func (d *decider) finish() {
 
 func (d *decider) phase() (Phase, string) {
 	for _, l := range d.f.Live {
-		if l.Phase == RunRunning {
+		switch {
+		case l.Phase == RunRunning && l.Held:
+			return PhaseWaiting, "run " + l.Name + " is held: " + l.Message
+		case l.Phase == RunRunning:
 			return PhaseRunning, "run " + l.Name + " is at work"
 		}
 	}
@@ -196,7 +199,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.pausedAt(d.f.Now):
 		return PhasePaused, d.pauseMessage()
 	case len(d.f.Live) > 0:
-		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + or(d.f.Live[0].Waiting, "starting")
+		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + or(or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
 	case d.waiting != "":
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:

@@ -99,6 +99,7 @@ func (v *validator) spec(s Spec) {
 	v.positive("spec.maxDuration", s.MaxDuration)
 	v.positive("spec.approvalTimeout", s.ApprovalTimeout)
 	v.limits(s)
+	v.policies(s.Policies)
 	v.parameters(s.Parameters)
 	if s.ServiceAccountName != "" && !dnsSubdomain(s.ServiceAccountName) {
 		v.fault("spec.serviceAccountName", "%q cannot name a ServiceAccount", s.ServiceAccountName)
@@ -119,14 +120,27 @@ func (v *validator) notYet(s Spec) {
 		used bool
 	}{
 		{"spec.triggers.watch", len(s.Triggers.Watch) > 0},
-		{"spec.policies", len(s.Policies) > 0},
 		{"spec.requiresApproval", s.RequiresApproval},
-		{"spec.onWindowClose", s.OnWindowClose != "" && s.OnWindowClose != CloseFinish},
 		{"spec.freezeTarget", s.FreezeTarget},
 		{"spec.retryLimit", s.RetryLimit != 0},
 	} {
 		if f.used {
 			v.fault(f.path, words)
+		}
+	}
+}
+
+func (v *validator) policies(refs []PolicyRef) {
+	for i, ref := range refs {
+		path := fmt.Sprintf("spec.policies[%d]", i)
+		switch {
+		case ref.Name == "":
+			v.fault(path+".name", "is missing: the name of a policy")
+		case !DNSLabel(ref.Name):
+			v.fault(path+".name", "%q cannot name a policy: at most %d characters of a-z, 0-9 and '-'", Cut(ref.Name, 100), MaxNameLength)
+		}
+		if ref.Namespace != "" && !DNSLabel(ref.Namespace) {
+			v.fault(path+".namespace", "%q cannot name a namespace", Cut(ref.Namespace, 100))
 		}
 	}
 }

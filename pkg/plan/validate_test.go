@@ -92,9 +92,9 @@ func TestParseRefuses(t *testing.T) {
 		{document("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" stands twice"},
 		// not yet
 		{document("triggers: {watch: [{apiVersion: v1, kind: Pod}]}"), "spec.triggers.watch: is not available in this version"},
-		{document("policies: [{name: a}]"), "spec.policies: is not available in this version"},
+		{document("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
+		{document("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
 		{document("requiresApproval: true"), "spec.requiresApproval: is not available in this version"},
-		{document("onWindowClose: wait"), "spec.onWindowClose: is not available in this version"},
 		{document("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
 		{document("retryLimit: 1"), "spec.retryLimit: is not available in this version"},
 		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is not available in this version"},

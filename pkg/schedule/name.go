@@ -21,6 +21,12 @@ func (m *Month) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*string)(m))
 }
 
+// UnmarshalText takes what a document of another format wrote.
+func (m *Month) UnmarshalText(text []byte) error {
+	*m = Month(text)
+	return nil
+}
+
 func monthNumber(name string) (int, bool) {
 	if n, err := decimal(name); err == nil {
 		return n, n >= 1 && n <= 12

@@ -54,10 +54,18 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	time, err := readSource(filepath.Join(root, "pkg", "schedule"))
+	if err != nil {
+		return nil, err
+	}
 	plans, errPlan := planSchema(source)
 	config, errConfig := agentConfigSchema(source)
+	policies, errPolicy := policySchema(source.with(time))
+	calendars, errCalendar := calendarSchema(source.with(time))
 	return map[string]*jsonschema.Schema{
 		"plan.schema.json":        plans,
 		"agentconfig.schema.json": config,
-	}, errors.Join(errPlan, errConfig)
+		"policy.schema.json":      policies,
+		"calendar.schema.json":    calendars,
+	}, errors.Join(errPlan, errConfig, errPolicy, errCalendar)
 }

@@ -47,6 +47,7 @@ func (e *editor) limits() {
 	e.span("Spec.failedRunsHistoryLimit", 0, 100)
 	e.span("Retry.limit", 0, 100)
 	e.dnsLabel("Step.name")
+	e.dnsLabel("PolicyRef.name")
 	e.at("Triggers.labels").UniqueItems = true
 }
 
@@ -56,9 +57,7 @@ func (e *editor) notYet() {
 	none, empty := uint64(0), "Not available in this version."
 	for path, s := range map[string]*jsonschema.Schema{
 		"Triggers.watch":        {Type: "array", MaxItems: &none},
-		"Spec.policies":         {Type: "array", MaxItems: &none},
 		"Spec.requiresApproval": {Const: false},
-		"Spec.onWindowClose":    {Const: "finish", Default: "finish"},
 		"Spec.freezeTarget":     {Const: false},
 		"Spec.retryLimit":       {Const: 0},
 		"Step.dependsOn":        {Type: "array", MaxItems: &none},
@@ -69,7 +68,7 @@ func (e *editor) notYet() {
 		e.at(path)
 		e.replace(path, s)
 	}
-	for _, name := range []string{"Watch", "LabelSelector", "SelectorRequirement", "PolicyRef", "Requirement"} {
+	for _, name := range []string{"Watch", "LabelSelector", "SelectorRequirement", "Requirement"} {
 		delete(e.schema.Definitions, name)
 	}
 }

@@ -117,61 +117,63 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		spec, steps string
 		broken      bool
 	}{
-		"a plan of one step":                      {},
-		"an unknown field":                        {spec: "sinceWhen: x", broken: true},
-		"another kind of concurrency":             {spec: "concurrencyPolicy: Sometimes", broken: true},
-		"every kind of concurrency":               {spec: "concurrencyPolicy: Queue"},
-		"catching up with none":                   {spec: "catchUp: none"},
-		"a duration in days":                      {spec: "startDeadline: 30d"},
-		"a duration that is a number":             {spec: "startDeadline: fast", broken: true},
-		"a history without end":                   {spec: "failedRunsHistoryLimit: 101", broken: true},
-		"a cron schedule":                         {spec: "triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berlin}]}"},
-		"a schedule of two kinds":                 {spec: "triggers: {schedules: [{cron: '0 2 * * 6', at: '2027-01-02T03:00:00', timezone: UTC}]}", broken: true},
-		"a schedule of no kind":                   {spec: "triggers: {schedules: [{timezone: UTC}]}", broken: true},
-		"no steps":                                {steps: "[]", broken: true},
-		"a step without a name":                   {steps: "[{type: suspend}]", broken: true},
-		"a step with a name in capitals":          {steps: "[{name: Hold, type: suspend}]", broken: true},
-		"a step of an unknown type":               {steps: "[{name: a, type: reboot}]", broken: true},
-		"a step of a type that comes later":       {steps: "[{name: a, type: drain}]", broken: true},
-		"labels to add as a map":                  {steps: "[{name: a, type: label, properties: {operation: add, labels: {a: b}}}]"},
-		"labels to add as a list":                 {steps: "[{name: a, type: label, properties: {operation: add, labels: [a]}}]", broken: true},
-		"labels to remove as a list":              {steps: "[{name: a, type: label, properties: {operation: remove, labels: [a]}}]"},
-		"labels to remove as a map":               {steps: "[{name: a, type: label, properties: {operation: remove, labels: {a: b}}}]", broken: true},
-		"annotations to add":                      {steps: "[{name: a, type: annotate, properties: {operation: add, annotations: {a: '${run.name}'}, restoreAfter: true}}]"},
-		"a label step that says nothing":          {steps: "[{name: a, type: label}]", broken: true},
-		"a patch that is an object":               {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: {spec: {}}}}]"},
-		"a patch that is a list":                  {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: []}}]", broken: true},
-		"a JSON patch":                            {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patchType: json, patch: [{op: remove, path: /a}]}}]"},
-		"a patch of nothing":                      {steps: "[{name: a, type: patch-object, properties: {patch: {}}}]", broken: true},
-		"a resource without a name":               {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment}, replicas: 1}}]", broken: true},
-		"replicas":                                {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: 0}}]"},
-		"replicas from a parameter":               {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: '${1 + 1}'}}]"},
-		"replicas as a word":                      {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: two}}]", broken: true},
-		"fewer replicas than none":                {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: -1}}]", broken: true},
-		"a suspend that ends":                     {steps: "[{name: a, type: suspend, properties: {duration: 2h}}]"},
-		"a property of another type":              {steps: "[{name: a, type: suspend, properties: {url: x}}]", broken: true},
-		"a wait for a condition":                  {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready}}]"},
-		"a wait for two things":                   {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready, until: 'true'}}]", broken: true},
-		"a wait for nothing":                      {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}}}]", broken: true},
-		"a webhook with all it may have":          {steps: "[{name: a, type: webhook, retry: {limit: 3, backoff: 2s}, properties: {url: 'https://x.example.org', method: PUT, headers: {A: b, C: {secretKeyRef: {name: s, key: k}}}, body: {a: 1}, timeout: 5s, expect: {status: [200], json: {ok: true}}}}]"},
-		"a webhook without a url":                 {steps: "[{name: a, type: webhook, properties: {method: GET}}]", broken: true},
-		"a webhook with an odd method":            {steps: "[{name: a, type: webhook, properties: {url: 'https://x.example.org', method: FETCH}}]", broken: true},
-		"a job from an image":                     {steps: "[{name: a, type: job, properties: {image: 'example.org/a', command: [a, b]}}]"},
-		"a job from an image and a template":      {steps: "[{name: a, type: job, properties: {image: 'example.org/a', template: {template: {spec: {containers: []}}}}}]", broken: true},
-		"a job from nothing":                      {steps: "[{name: a, type: job}]", broken: true},
-		"more retries than anybody waits for":     {steps: "[{name: a, type: suspend, retry: {limit: 101}}]", broken: true},
-		"finally":                                 {spec: "finally: [{name: over, type: suspend}]"},
-		"a broken step in finally":                {spec: "finally: [{name: over, type: suspnd}]", broken: true},
-		"watches, which come later":               {spec: "triggers: {watch: [{apiVersion: v1, kind: Pod}]}", broken: true},
-		"policies, which come later":              {spec: "policies: [{name: weekends}]", broken: true},
-		"approval, which comes later":             {spec: "requiresApproval: true", broken: true},
-		"what comes later, asked not to happen":   {spec: "requiresApproval: false\n  freezeTarget: false\n  onWindowClose: finish\n  retryLimit: 0"},
-		"waiting for a window, which comes later": {spec: "onWindowClose: wait", broken: true},
-		"freezing, which comes later":             {spec: "freezeTarget: true", broken: true},
-		"retries of a run, which come later":      {spec: "retryLimit: 1", broken: true},
-		"an order of steps, which comes later":    {steps: "[{name: a, type: suspend, dependsOn: [b]}]", broken: true},
-		"required objects, which come later":      {steps: "[{name: a, type: suspend, requires: [{name: x, apiVersion: v1, kind: Pod, objectName: x}]}]", broken: true},
-		"a word on restarts, which comes later":   {steps: "[{name: a, type: suspend, onRestart: retry}]", broken: true},
+		"a plan of one step":                    {},
+		"an unknown field":                      {spec: "sinceWhen: x", broken: true},
+		"another kind of concurrency":           {spec: "concurrencyPolicy: Sometimes", broken: true},
+		"every kind of concurrency":             {spec: "concurrencyPolicy: Queue"},
+		"catching up with none":                 {spec: "catchUp: none"},
+		"a duration in days":                    {spec: "startDeadline: 30d"},
+		"a duration that is a number":           {spec: "startDeadline: fast", broken: true},
+		"a history without end":                 {spec: "failedRunsHistoryLimit: 101", broken: true},
+		"a cron schedule":                       {spec: "triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berlin}]}"},
+		"a schedule of two kinds":               {spec: "triggers: {schedules: [{cron: '0 2 * * 6', at: '2027-01-02T03:00:00', timezone: UTC}]}", broken: true},
+		"a schedule of no kind":                 {spec: "triggers: {schedules: [{timezone: UTC}]}", broken: true},
+		"no steps":                              {steps: "[]", broken: true},
+		"a step without a name":                 {steps: "[{type: suspend}]", broken: true},
+		"a step with a name in capitals":        {steps: "[{name: Hold, type: suspend}]", broken: true},
+		"a step of an unknown type":             {steps: "[{name: a, type: reboot}]", broken: true},
+		"a step of a type that comes later":     {steps: "[{name: a, type: drain}]", broken: true},
+		"labels to add as a map":                {steps: "[{name: a, type: label, properties: {operation: add, labels: {a: b}}}]"},
+		"labels to add as a list":               {steps: "[{name: a, type: label, properties: {operation: add, labels: [a]}}]", broken: true},
+		"labels to remove as a list":            {steps: "[{name: a, type: label, properties: {operation: remove, labels: [a]}}]"},
+		"labels to remove as a map":             {steps: "[{name: a, type: label, properties: {operation: remove, labels: {a: b}}}]", broken: true},
+		"annotations to add":                    {steps: "[{name: a, type: annotate, properties: {operation: add, annotations: {a: '${run.name}'}, restoreAfter: true}}]"},
+		"a label step that says nothing":        {steps: "[{name: a, type: label}]", broken: true},
+		"a patch that is an object":             {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: {spec: {}}}}]"},
+		"a patch that is a list":                {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patch: []}}]", broken: true},
+		"a JSON patch":                          {steps: "[{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, patchType: json, patch: [{op: remove, path: /a}]}}]"},
+		"a patch of nothing":                    {steps: "[{name: a, type: patch-object, properties: {patch: {}}}]", broken: true},
+		"a resource without a name":             {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment}, replicas: 1}}]", broken: true},
+		"replicas":                              {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: 0}}]"},
+		"replicas from a parameter":             {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: '${1 + 1}'}}]"},
+		"replicas as a word":                    {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: two}}]", broken: true},
+		"fewer replicas than none":              {steps: "[{name: a, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: -1}}]", broken: true},
+		"a suspend that ends":                   {steps: "[{name: a, type: suspend, properties: {duration: 2h}}]"},
+		"a property of another type":            {steps: "[{name: a, type: suspend, properties: {url: x}}]", broken: true},
+		"a wait for a condition":                {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready}}]"},
+		"a wait for two things":                 {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}, condition: Ready, until: 'true'}}]", broken: true},
+		"a wait for nothing":                    {steps: "[{name: a, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x}}}]", broken: true},
+		"a webhook with all it may have":        {steps: "[{name: a, type: webhook, retry: {limit: 3, backoff: 2s}, properties: {url: 'https://x.example.org', method: PUT, headers: {A: b, C: {secretKeyRef: {name: s, key: k}}}, body: {a: 1}, timeout: 5s, expect: {status: [200], json: {ok: true}}}}]"},
+		"a webhook without a url":               {steps: "[{name: a, type: webhook, properties: {method: GET}}]", broken: true},
+		"a webhook with an odd method":          {steps: "[{name: a, type: webhook, properties: {url: 'https://x.example.org', method: FETCH}}]", broken: true},
+		"a job from an image":                   {steps: "[{name: a, type: job, properties: {image: 'example.org/a', command: [a, b]}}]"},
+		"a job from an image and a template":    {steps: "[{name: a, type: job, properties: {image: 'example.org/a', template: {template: {spec: {containers: []}}}}}]", broken: true},
+		"a job from nothing":                    {steps: "[{name: a, type: job}]", broken: true},
+		"more retries than anybody waits for":   {steps: "[{name: a, type: suspend, retry: {limit: 101}}]", broken: true},
+		"finally":                               {spec: "finally: [{name: over, type: suspend}]"},
+		"a broken step in finally":              {spec: "finally: [{name: over, type: suspnd}]", broken: true},
+		"watches, which come later":             {spec: "triggers: {watch: [{apiVersion: v1, kind: Pod}]}", broken: true},
+		"a policy":                              {spec: "policies: [{name: weekends, namespace: shared}]"},
+		"a policy without a name":               {spec: "policies: [{namespace: shared}]", broken: true},
+		"approval, which comes later":           {spec: "requiresApproval: true", broken: true},
+		"what comes later, asked not to happen": {spec: "requiresApproval: false\n  freezeTarget: false\n  onWindowClose: finish\n  retryLimit: 0"},
+		"waiting for a window":                  {spec: "onWindowClose: wait"},
+		"something else at the end of a window": {spec: "onWindowClose: panic", broken: true},
+		"freezing, which comes later":           {spec: "freezeTarget: true", broken: true},
+		"retries of a run, which come later":    {spec: "retryLimit: 1", broken: true},
+		"an order of steps, which comes later":  {steps: "[{name: a, type: suspend, dependsOn: [b]}]", broken: true},
+		"required objects, which come later":    {steps: "[{name: a, type: suspend, requires: [{name: x, apiVersion: v1, kind: Pod, objectName: x}]}]", broken: true},
+		"a word on restarts, which comes later": {steps: "[{name: a, type: suspend, onRestart: retry}]", broken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := with(c.spec, c.steps)
@@ -232,5 +234,36 @@ func TestEveryTypeHasADescription(t *testing.T) {
 				t.Errorf("%s: %s has no description", name, kind)
 			}
 		}
+	}
+}
+
+// What a policy's schema cannot say (a zone, a day that no month has) the
+// validator says alone.
+func TestThePolicySchemaSaysWhatTheValidatorSays(t *testing.T) {
+	s := compiled(t, "policy.schema.json")
+	for name, c := range map[string]struct {
+		spec   string
+		broken bool
+	}{
+		"open":                  {spec: "strategy: Permissive"},
+		"weekly windows":        {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {timezone: Europe/Berlin, windows: [{days: [Sat], start: '22:00', end: '06:00'}], exclude: [{fromDate: '2026-12-18'}, {calendar: {name: days}}]}"},
+		"a month by number":     {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {permit: {recurrence: {frequency: Yearly, yearly: {by: Date, date: {datesOfMonth: [1], month: 3}}}}}"},
+		"no strategy":           {spec: "maintenanceSchedule: {permit: {}}", broken: true},
+		"an unknown strategy":   {spec: "strategy: ByPolicy", broken: true},
+		"an interval too long":  {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {permit: {recurrence: {frequency: Daily, daily: {interval: 731}}}}", broken: true},
+		"an unknown field":      {spec: "strategy: Permissive\n  windows: []", broken: true},
+		"a frequency of no use": {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {permit: {recurrence: {frequency: Hourly}}}", broken: true},
+		"gates, which come":     {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, knob: flux}]", broken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + c.spec + "\n"
+			_, faults := plan.ParsePolicy([]byte(text))
+			if (len(faults) > 0) != c.broken {
+				t.Errorf("the validator says %s of\n%s", faults.Error(), text)
+			}
+			if err := s.Validate(value(t, text)); (err != nil) != c.broken {
+				t.Errorf("the schema says %v of\n%s", err, text)
+			}
+		})
 	}
 }

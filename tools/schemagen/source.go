@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,6 +19,13 @@ import (
 type source struct {
 	comments map[string]string   // "Spec", "Webhook.Method"
 	values   map[string][]string // type name: its constants' strings, in order
+}
+
+// with adds what another package says of names that this one has not.
+func (s source) with(other source) source {
+	out := source{comments: maps.Clone(other.comments), values: s.values}
+	maps.Copy(out.comments, s.comments)
+	return out
 }
 
 func readSource(dir string) (source, error) {

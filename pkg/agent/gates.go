@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// gates keep the book of policies and calendars, and what metrics say of the
+// objects behind it.
+type gates struct {
+	mu   sync.Mutex
+	book *plan.Book
+	seen map[key]*gated
+	said map[key]string // what each policy and calendar says, to know an echo of our own status from news
+}
+
+// gated is one plan or policy as metrics show it.
+type gated struct {
+	kind, system string
+	verdict      func(time.Time) schedule.Verdict
+	strategy     func(time.Time) schedule.Strategy
+	uses         []plan.PolicyRef
+	lastStart    time.Time // of a plan's newest run
+}
+
+func newGates(agentNamespace string) *gates {
+	return &gates{book: plan.NewBook(agentNamespace), seen: map[key]*gated{}, said: map[key]string{}}
+}
+
+// planGate is a plan's gate, kept until its annotations or the book change: the
+// gate remembers the stretch that it was asked about.
+type planGate struct {
+	question   plan.Question
+	generation int64
+	gate       *schedule.Gate // nil: nothing stands between the plan and its runs
+}
+
+func (g *gates) of(known *planGate, q plan.Question) *schedule.Gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.question, q) {
+		*known = planGate{question: q, generation: generation + 1} // the zero value is of no generation
+		if g.book.Gated(q) || q.Bypass != nil {
+			known.gate = g.book.Gate(q)
+		}
+	}
+	return known.gate
+}
+
+func sameQuestion(a, b plan.Question) bool {
+	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
+	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies)
+}
+
+// ask is the gate of one question, not kept; nil where nothing stands between.
+func (g *gates) ask(q plan.Question) *schedule.Gate {
+	var fresh planGate
+	return g.of(&fresh, q)
+}
+
+// change changes the book.
+func (g *gates) change(edit func(*plan.Book)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	edit(g.book)
+}
+
+func (g *gates) note(k key, o *gated) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen[k] = o
+}
+
+func (g *gates) forget(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.seen, k)
+}
+
+// question is what is asked of the gates for a plan. A run asks with the policies
+// of its snapshot.
+func question(cm *corev1.ConfigMap, in plan.Intent, policies []plan.PolicyRef) plan.Question {
+	return plan.Question{Namespace: cm.Namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+}
+
+// holdOf asks the gate of a run; nil where it may go on.
+func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent) *plan.Hold {
+	return plan.HeldBy(a.gates.ask(question(cm, in, l.run.Spec.Policies)), l.run.Request, l.run.Name, in.Bypass, a.now())
+}
+
+// passedBy is who let a run start through a closed gate, if it is closed.
+func (a *Agent) passedBy(l *liveRun) *plan.Actor {
+	cm := a.document(l.planKey())
+	if cm == nil {
+		return nil
+	}
+	in := annotations.Intent(cm.Annotations)
+	q := question(cm, in, l.run.Spec.Policies)
+	q.Bypass = nil
+	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, a.now())
+}
+
+// looksAtGate says whether a live run may be waiting for its gate.
+func looksAtGate(l *liveRun) bool {
+	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort)
+}
+
+// ringGated looks again at everything that a policy, a calendar or a namespace
+// may have to do with.
+func (a *Agent) ringGated() {
+	for _, o := range a.documents.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		switch cm.Labels[annotations.LabelKind] {
+		case annotations.KindPolicy:
+			a.ringPlan(key{cm.Namespace, cm.Name})
+		case annotations.KindPlan:
+			known := a.plans.of(cm)
+			if len(known.spec.Policies) > 0 || annotations.Stanza(cm.Annotations).Set() || a.gates.namespaceSet(cm.Namespace) || a.gates.kept(known) {
+				a.ringPlan(key{cm.Namespace, cm.Name})
+			}
+		}
+	}
+	for _, l := range a.runs.where(looksAtGate) {
+		a.ringRun(l.key())
+	}
+}
+
+// kept says whether a gate was found for a plan when it was last looked at.
+func (g *gates) kept(known *knownPlan) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return known.gate.gate != nil
+}
+
+// news says whether a policy or a calendar says something else than before.
+func (g *gates) news(cm *corev1.ConfigMap) bool {
+	parts := []string{cm.Labels[annotations.LabelKind], cm.Labels[annotations.LabelServiceAccount]}
+	for _, name := range []string{annotations.Pause, annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil} {
+		parts = append(parts, cm.Annotations[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
+		parts = append(parts, name, cm.Data[name])
+	}
+	says := annotations.Hash10(parts...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := key{cm.Namespace, cm.Name}
+	was, known := g.said[k]
+	g.said[k] = says
+	return !known || was != says
+}
+
+func (g *gates) namespaceSet(namespace string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Gated(plan.Question{Namespace: namespace})
+}
+
+// sawPolicy takes in a policy or a calendar.
+func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
+	if !a.gates.news(cm) {
+		a.ringPlan(key{cm.Namespace, cm.Name}) // somebody may have torn the status off
+		return
+	}
+	a.gates.change(func(b *plan.Book) {
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			b.PutPolicy(annotations.Policy(cm))
+			return
+		}
+		c, _ := annotations.Calendar(cm)
+		b.PutCalendar(cm.Namespace, cm.Name, c)
+	})
+	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.ringGated()
+}
+
+func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
+	a.gates.change(func(b *plan.Book) {
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			b.DropPolicy(cm.Namespace, cm.Name)
+			return
+		}
+		b.DropCalendar(cm.Namespace, cm.Name)
+	})
+	a.gates.unsaid(key{cm.Namespace, cm.Name})
+	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.ringGated()
+}
+
+func (g *gates) uses(q plan.Question) []plan.PolicyRef {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Uses(q)
+}
+
+func (g *gates) unsaid(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.said, k)
+}

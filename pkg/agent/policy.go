@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// syncDocument looks at whatever document stands under a name.
+func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
+	o, found, err := a.documents.GetStore().GetByKey(k.String())
+	if err != nil || !found {
+		a.gates.forget(k)
+		a.plans.forgetWritten(k)
+		return a.syncPlan(ctx, k)
+	}
+	cm := o.(*corev1.ConfigMap)
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindPolicy:
+		return a.syncPolicy(ctx, k, cm)
+	case annotations.KindCalendar:
+		return time.Time{}, a.syncCalendar(ctx, k, cm)
+	}
+	return a.syncPlan(ctx, k)
+}
+
+// syncPolicy publishes what a policy says now, and looks again when it changes.
+func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (time.Time, error) {
+	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+		a.gates.forget(k)
+		return time.Time{}, nil
+	}
+	state, policy := a.gates.policy(k)
+	if policy == nil { // the watch is ahead of the book, or behind it: either will ring
+		return time.Time{}, nil
+	}
+	now := a.now()
+	v := policy.Verdict(now)
+	a.gates.note(k, &gated{kind: "Policy", system: cm.Labels[annotations.LabelSystem], verdict: policy.Verdict, strategy: state.StrategyOf, uses: state.Stanza.Policies})
+	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+		return policyStatus(have, cm, state, v, now)
+	})
+	wake := time.Time{}
+	if v.Until != nil {
+		wake = *v.Until
+	}
+	return wake, err
+}
+
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.PolicyState, v schedule.Verdict, now time.Time) map[string]string {
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
+	if len(state.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(state.Faults.Error(), 4*plan.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "the policy is in force"}
+	if !v.Ready {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", plan.Cut(v.Reason, plan.MaxMessage)
+	}
+	restricted := metav1.Condition{Type: "ChangesRestricted", Status: metav1.ConditionTrue, Reason: "Restrictive", Message: plan.Cut(v.Reason, plan.MaxMessage)}
+	if v.Permitted {
+		restricted.Status, restricted.Reason = metav1.ConditionFalse, "Permissive"
+	}
+	message := verdictSentence(v)
+	if len(state.Stanza.Faults) > 0 {
+		message += "; " + state.Stanza.Faults[0].String()
+	}
+	return map[string]string{
+		annotations.StatusMessage: plan.Cut(message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
+		annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid, ready, restricted}, now),
+	}
+}
+
+func verdictSentence(v schedule.Verdict) string {
+	word := "change is not permitted"
+	if v.Permitted {
+		word = "change is permitted"
+	}
+	if v.Until != nil {
+		word += " until " + v.Until.UTC().Format(time.RFC3339)
+	}
+	return word + " (" + v.Reason + ")"
+}
+
+// syncCalendar publishes which lines of a calendar were not understood.
+func (a *Agent) syncCalendar(ctx context.Context, k key, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+		return nil
+	}
+	c, faults := annotations.Calendar(cm)
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the calendar is valid"}
+	switch {
+	case c == nil:
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", faults.Error()
+	case len(faults) > 0:
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "SomeFaults", "the rest works: "+faults.Error()
+	}
+	valid.Message = plan.Cut(valid.Message, 4*plan.MaxMessage)
+	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+		return map[string]string{
+			annotations.StatusMessage: plan.Cut(valid.Message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
+		}
+	})
+	return err
+}
+
+// policy is a policy as the book has it; nil while it has not.
+func (g *gates) policy(k key) (plan.PolicyState, *schedule.Policy) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state, there := g.book.State(k.namespace, k.name)
+	if !there {
+		return state, nil
+	}
+	return state, g.book.Policy(k.namespace, k.name)
+}
+
+func (g *gates) strategy(q plan.Question, now time.Time) schedule.Strategy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Strategy(q, now)
+}

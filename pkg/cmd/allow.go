@@ -1,0 +1,215 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// overrideOptions are those of allow and freeze, which differ in the word alone.
+type overrideOptions struct {
+	*cli
+	dryRun
+	strategy  schedule.Strategy // PermissiveUntil or RestrictiveUntil
+	past      string            // allowed, frozen
+	object    string
+	forText   string
+	untilText string
+	timezone  string
+	reason    string
+	end       bool
+	faults    faults
+}
+
+func newAllow(c *cli) *cobra.Command {
+	o := &overrideOptions{cli: c, strategy: schedule.PermissiveUntil, past: "allowed"}
+	return o.command("allow", "Permit change until a time, whatever the windows say", `Permit change of a policy's objects, or of one object, until a time, whatever the
+windows say. It ends by itself; after it, the policy holds as before. On a
+policy it overrides the policy for everything that it governs. A namespace's
+Restrictive binds all the same.`, `  kubectl maint allow weekends --for 2h --reason "CHG-1234: urgent fix"
+  kubectl maint allow node/worker-3 --until "tomorrow 08:00" --reason "disk swap"
+  kubectl maint allow weekends --end`)
+}
+
+func newFreeze(c *cli) *cobra.Command {
+	o := &overrideOptions{cli: c, strategy: schedule.RestrictiveUntil, past: "frozen"}
+	return o.command("freeze", "Permit no change until a time, whatever the windows say", `Permit no change of a policy's objects, of one object, or of everything in a
+namespace, until a time, whatever the windows say. It ends by itself; after it,
+the policy holds as before. What runs goes on; what waits goes on waiting.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
+  kubectl maint freeze namespace/shop --for 3d --reason "stocktaking"
+  kubectl maint freeze weekends --end`)
+}
+
+func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason TEXT", Short: short, Long: long, Example: example,
+		RunE: run(o), ValidArgsFunction: o.completeKinds(annotations.KindPolicy, annotations.KindPlan),
+	}
+	o.dryRun.addFlag(cmd)
+	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
+	cmd.Flags().StringVar(&o.untilText, "until", "", `until when: "tomorrow 08:00", "sat 02:00", RFC 3339`)
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the policy's, else yours")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept beside it")
+	cmd.Flags().BoolVar(&o.end, "end", false, "end it now: take the strategy off again")
+	return cmd
+}
+
+// Complete takes the object.
+func (o *overrideOptions) Complete(_ *cobra.Command, args []string) error {
+	o.object = oneName(args, "POLICY, PLAN or KIND/NAME", &o.faults)
+	return nil
+}
+
+// Validate checks the flags.
+func (o *overrideOptions) Validate() error {
+	o.dryRun.check(&o.faults)
+	given := 0
+	for _, set := range []bool{o.forText != "", o.untilText != "", o.end} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		o.faults.add("--for or --until is missing: it must end by itself")
+	case given > 1:
+		o.faults.add("give one of --for, --until and --end")
+	case !o.end:
+		_, err := o.until(o.Zone)
+		o.faults.check(err)
+	}
+	return o.faults.err()
+}
+
+func (o *overrideOptions) until(zone string) (time.Time, error) {
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	if o.forText != "" {
+		d, err := plan.ParseDuration(o.forText)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("--for: %w", err)
+		}
+		if d.Duration <= 0 {
+			return time.Time{}, fmt.Errorf("--for: must be more than nothing, is %s", o.forText)
+		}
+		return o.Now().Add(d.Duration), nil
+	}
+	at, err := parseInstant(o.untilText, o.Now(), zone)
+	if err != nil {
+		return at, fmt.Errorf("--until: %w", err)
+	}
+	if !at.After(o.Now()) {
+		return at, fmt.Errorf("--until: %s has passed", bothZones(at, zone))
+	}
+	return at, nil
+}
+
+// Run writes the stanza's strategy and its instant, and says what follows.
+func (o *overrideOptions) Run(ctx context.Context) error {
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	target, err := o.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	zone := target.zone
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	c, words := o.clear(), "as its policy says again"
+	if !o.end {
+		at, err := o.until(target.zone)
+		if err != nil {
+			return err
+		}
+		at = at.UTC().Truncate(time.Second)
+		key := map[schedule.Strategy]string{schedule.PermissiveUntil: annotations.PermissiveUntil, schedule.RestrictiveUntil: annotations.RestrictiveUntil}[o.strategy]
+		c = o.clear()
+		c[annotations.ChangeStrategy], c[key] = value(string(o.strategy)), value(at.Format(time.RFC3339))
+		c = c.signed(annotations.ChangeStrategy, k.actor(ctx), o.reason)
+		words = o.past + " until " + bothZones(at, zone)
+	}
+	if err := o.write(ctx, target, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s %s%s\n", target.String(), words, o.mark())
+	return nil
+}
+
+func (o *overrideOptions) clear() change {
+	c := change{annotations.ChangeStrategy: nil, annotations.PermissiveUntil: nil, annotations.RestrictiveUntil: nil}
+	c[annotations.Actor(annotations.ChangeStrategy)], c[annotations.Reason(annotations.ChangeStrategy)] = nil, nil
+	return c
+}
+
+// found is the object to be annotated, of whatever kind.
+type found struct {
+	kind, zone string
+	info       *resource.Info
+	meta       metav1.Object
+}
+
+// String is the object as the lists print it.
+func (f found) String() string { return f.kind + "/" + f.meta.GetName() }
+
+// find resolves a policy or plan by its name alone, and everything else by
+// KIND/NAME as kubectl does.
+func (o *overrideOptions) find(ctx context.Context, k *cluster) (found, error) {
+	kind, _ := splitKind(o.object)
+	text, zone := o.object, o.Zone
+	if kind == "" || kind == "plan" || kind == "policy" {
+		cm, err := k.document(ctx, strings.TrimPrefix(o.object, "policy/"), annotations.KindPolicy, annotations.KindPlan)
+		if err != nil {
+			return found{}, err
+		}
+		kind, text = cm.Labels[annotations.LabelKind], "configmaps/"+cm.Name
+		if kind == annotations.KindPolicy {
+			zone = policyZone(annotations.Policy(cm).Spec, o.Zone)
+		}
+	}
+	infos, err := resource.NewBuilder(o.config).Unstructured().NamespaceParam(k.namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, text).SingleResourceType().Flatten().Do().Infos()
+	if err != nil {
+		return found{}, plain("read "+o.object, err)
+	}
+	if len(infos) != 1 {
+		return found{}, fmt.Errorf("%s names %s, and must name one", o.object, counted(len(infos), "object"))
+	}
+	meta, ok := infos[0].Object.(metav1.Object)
+	if !ok {
+		return found{}, fmt.Errorf("%s cannot carry annotations", o.object)
+	}
+	return found{kind: kind, zone: zone, info: infos[0], meta: meta}, nil
+}
+
+func (o *overrideOptions) write(ctx context.Context, f found, c change) error {
+	if o.client() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": f.meta.GetUID(), "annotations": c}})
+	if err != nil {
+		return err
+	}
+	options := o.options()
+	helper := resource.NewHelper(f.info.Client, f.info.Mapping).WithFieldManager(annotations.ManagerCLI)
+	_, err = helper.Patch(f.meta.GetNamespace(), f.meta.GetName(), types.MergePatchType, patch, &options)
+	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+		return fmt.Errorf("%s was deleted and created again meanwhile: look at it and ask again", f)
+	}
+	_ = ctx // the builder's client has none
+	return plain("write to "+f.String(), err)
+}

@@ -1,0 +1,222 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type whyOptions struct {
+	*cli
+	name   string
+	faults faults
+}
+
+func newWhy(c *cli) *cobra.Command {
+	o := &whyOptions{cli: c}
+	return &cobra.Command{
+		Use:   "why PLAN|POLICY|node/NODE",
+		Short: "Why nothing happens, and what would make it happen",
+		Long: `Say what keeps a plan from running now, each thing with what would change it, in
+the order in which the agent asks. The same core decides here and in the agent.
+Exit code 0 where nothing is in the way, 3 where something is.`,
+		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why node/worker-3",
+		RunE:              run(o),
+		ValidArgsFunction: c.completeKinds(annotations.KindPlan, annotations.KindPolicy),
+	}
+}
+
+// Complete takes the name.
+func (o *whyOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = oneName(args, "PLAN, POLICY or node/NODE", &o.faults)
+	return nil
+}
+
+// Validate has nothing else to check.
+func (o *whyOptions) Validate() error { return o.faults.err() }
+
+// obstacle is one thing in the way, and what would take it away.
+type obstacle struct{ what, remedy string }
+
+// Run prints the obstacles, then what comes next.
+func (o *whyOptions) Run(ctx context.Context) error {
+	k, err := o.connect()
+	if err != nil {
+		return err
+	}
+	s, err := o.subjectOf(ctx, k, o.name)
+	if err != nil {
+		return err
+	}
+	if s.kind != annotations.KindPlan {
+		return o.permission(s)
+	}
+	agent, err := o.agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	cm, err := k.plan(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	p, err := o.know(ctx, k, agent, cm)
+	if err != nil {
+		return err
+	}
+	v := o.view(s.zone)
+	list := o.obstacles(s, p, agent, v)
+	return o.tell(p, v, list)
+}
+
+func (o *whyOptions) tell(p aPlan, v view, list []obstacle) error {
+	for _, l := range p.live {
+		if l.journal.Phase == plan.RunRunning && l.journal.HeldSince == nil {
+			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.run.Name, v.runHead(l))
+		}
+	}
+	for i, found := range list {
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(o.Out, "nothing is in the way")
+	}
+	fmt.Fprintln(o.Out, whatNext(p, v, o.Name))
+	if len(list) > 0 {
+		return exit(CodeNotNow, "")
+	}
+	return nil
+}
+
+// whatNext says what the plan waits for when nothing is in the way.
+func whatNext(p aPlan, v view, name string) string {
+	var triggers []string
+	if next := v.next(p); next != "" {
+		triggers = append(triggers, "next slot: "+next)
+	}
+	if keys := p.spec.Triggers.Labels; len(keys) > 0 && p.spec.Target != nil {
+		triggers = append(triggers, fmt.Sprintf("a label on %s asks for a run: %s", p.spec.Target, strings.Join(keys, ", ")))
+	}
+	return strings.Join(append(triggers, fmt.Sprintf("somebody may ask: '%s trigger %s'", name, p.object.Name)), "\n")
+}
+
+// obstacles are in the order in which the core asks: invalid, not ready, paused,
+// window, busy, skip.
+func (o *whyOptions) obstacles(s subject, p aPlan, agent agentState, v view) []obstacle {
+	var out []obstacle
+	add := func(what, format string, args ...any) {
+		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
+	}
+	if agent.missing != "" {
+		add("nobody acts: "+agent.missing, "install or mend the agent")
+	}
+	for _, f := range p.faults {
+		add("the plan is invalid: "+f.String(), "mend it; '%s lint -f FILE' tells all faults", o.Name)
+	}
+	if len(p.faults) > 0 {
+		return out
+	}
+	if c, bad := falseCondition(p, "Ready"); bad {
+		add("the plan is not ready: "+c, "it goes on by itself when that is there")
+	}
+	out = append(out, o.pauseObstacles(s, p, v)...)
+	if verdict := s.gate.Verdict(o.Now()); !verdict.Permitted {
+		found := obstacle{"change is not permitted: " + verdict.Reason, "it stays so until somebody changes it"}
+		switch {
+		case !verdict.Ready:
+			found.remedy = "mend or create the policy"
+		case verdict.Until != nil:
+			found.remedy = "permitted from " + v.both(*verdict.Until) + ", in " + roughly(verdict.Until.Sub(o.Now()))
+		}
+		found.remedy += fmt.Sprintf("; or '%s trigger %s --outside-window --reason …'", o.Name, s.name)
+		out = append(out, found)
+	}
+	return append(out, o.runObstacles(p, v)...)
+}
+
+func (o *whyOptions) pauseObstacles(s subject, p aPlan, v view) []obstacle {
+	var out []obstacle
+	if p.intent.Pause.Holds(o.Now()) {
+		out = append(out, obstacle{"the plan is paused " + v.pause(p), fmt.Sprintf("'%s resume %s'", o.Name, s.name)})
+	}
+	for _, above := range s.pauses[:len(s.pauses)-1] {
+		if above.Holds(o.Now()) {
+			out = append(out, obstacle{"its namespace or the whole cluster is paused", fmt.Sprintf("'%s resume --all', with -A for the cluster", o.Name)})
+		}
+	}
+	if skip := v.skip(p.intent.Skip); skip != "" {
+		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), fmt.Sprintf("'%s unskip %s'", o.Name, s.name)})
+	}
+	return out
+}
+
+func (o *whyOptions) runObstacles(p aPlan, v view) []obstacle {
+	var out []obstacle
+	for _, l := range p.live {
+		switch {
+		case l.journal.Phase == plan.RunPending && l.journal.Waiting != "":
+			remedy := "it starts by itself then"
+			if l.run.Request.Slot != nil {
+				deadline := plan.StartsAt(l.run.Spec, l.run.Namespace, l.run.Plan, *l.run.Request.Slot, l.run.Request.Schedule).Add(l.run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+				remedy += "; after " + v.both(deadline) + " its slot is Missed"
+			}
+			out = append(out, obstacle{"run " + l.run.Name + " waits: " + l.journal.Message, remedy})
+		case l.journal.HeldSince != nil:
+			out = append(out, obstacle{"run " + l.run.Name + " is held between two steps: " + l.journal.Message, "it goes on by itself then, or is ended with abort"})
+		}
+		for _, rec := range l.journal.Steps {
+			if rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil {
+				out = append(out, obstacle{"run " + l.run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.run.Name)})
+			}
+		}
+	}
+	return out
+}
+
+// falseCondition is the message of a condition that the agent published as False
+// for this version of the plan.
+func falseCondition(p aPlan, kind string) (string, bool) {
+	if !p.seen() {
+		return "", false
+	}
+	for _, c := range conditionsOf(p.object) {
+		if c.Type == kind && c.Status == "False" {
+			return c.Message, true
+		}
+	}
+	return "", false
+}
+
+// permission is the answer for a policy or a node: nothing runs by itself there.
+func (o *whyOptions) permission(s subject) error {
+	now := o.Now()
+	v := s.verdict(now)
+	for _, l := range verdictLines(s, v, now) {
+		fmt.Fprintln(o.Out, l)
+	}
+	if !v.Permitted {
+		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+		return exit(CodeNotNow, "")
+	}
+	return nil
+}
+
+// gateView is what status and describe say of a plan's gate; empty without one.
+func (v view) gateView(p aPlan) string {
+	w := p.decision.Window
+	if w == nil {
+		return ""
+	}
+	word := "closed"
+	if w.Permitted {
+		word = "open"
+	}
+	if w.Until != nil {
+		word += " until " + v.both(*w.Until) + ", in " + roughly(w.Until.Sub(v.now))
+	}
+	return word + " (" + w.Reason + ")"
+}

@@ -1,0 +1,146 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// gateUntil is closed before an instant and open from there on.
+func gateUntil(t time.Time) *schedule.Gate {
+	return schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Strategy: schedule.RestrictiveUntil, Until: &t}})
+}
+
+func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
+	now, opens := clock("02:00"), clock("03:00")
+	gate := gateUntil(opens)
+	h := plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{}, now)
+	if h == nil || h.NotReady || !h.Until.Equal(opens) || !strings.Contains(h.Message(), "opens at "+opens.UTC().Format(time.RFC3339)) {
+		t.Fatalf("hold: %+v", h)
+	}
+	for name, passes := range map[string]*plan.Hold{
+		"no gate":            plan.HeldBy(nil, slotAt("02:00"), "r", plan.Bypass{}, now),
+		"it is open":         plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{}, opens),
+		"outside the window": plan.HeldBy(gate, plan.Request{OutsideWindow: true}, "r", plan.Bypass{}, now),
+		"a bypass of it":     plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{Run: "r"}, now),
+	} {
+		if passes != nil {
+			t.Errorf("%s: it is held: %+v", name, passes)
+		}
+	}
+	if plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{Run: "another"}, now) == nil {
+		t.Error("a bypass of another run lets it through")
+	}
+	if by := plan.PassedBy(gate, plan.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, plan.Intent{}, now); by == nil || by.Name != "ann" || by.Reason != "fire" {
+		t.Errorf("let through by %+v", by)
+	}
+	if by := plan.PassedBy(gate, plan.Request{OutsideWindow: true}, plan.Intent{}, opens); by != nil {
+		t.Errorf("an open gate was passed by %+v", by)
+	}
+}
+
+func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
+	r := run(func(s *plan.Spec) { s.StartDeadline = &plan.Duration{Duration: 30 * time.Minute} })
+	hold := &plan.Hold{Reason: "closed", Until: clock("03:00")}
+	a := plan.Admit(r, plan.Standing{Now: clock("02:00"), EntryOpen: true, Hold: hold})
+	if a.Start || a.Waiting != plan.WaitWindow || !a.Until.Equal(clock("02:30").Add(time.Nanosecond)) {
+		t.Errorf("in time: %+v", a)
+	}
+	late := clock("02:30").Add(time.Nanosecond)
+	if a = plan.Admit(r, plan.Standing{Now: late, EntryOpen: true, Hold: hold}); a.Result != plan.Missed || a.Reason != plan.ReasonWindow {
+		t.Errorf("too late: %+v", a)
+	}
+	hold.NotReady = true
+	if a = plan.Admit(r, plan.Standing{Now: late, EntryOpen: true, Hold: hold}); a.Result != plan.Missed || a.Reason != plan.ReasonNotReady {
+		t.Errorf("too late, and its policy is not ready: %+v", a)
+	}
+	r.Request = plan.Request{Kind: plan.ByToken, Token: "t", At: clock("02:00")}
+	if a = plan.Admit(r, plan.Standing{Now: clock("23:00"), EntryOpen: true, Hold: hold}); a.Waiting != plan.WaitWindow {
+		t.Errorf("a request without a slot does not wait: %+v", a)
+	}
+}
+
+func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.T) {
+	gentle := false
+	r := run(func(s *plan.Spec) {
+		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &plan.Duration{Duration: 30 * time.Minute}
+		s.Steps[1].Disruptive = &gentle
+	})
+	closed := plan.Signals{Hold: &plan.Hold{Reason: "closed", Until: clock("05:00")}}
+	j := plan.NewJournal(r).Start(clock("02:00"))
+	next := func(at string, sig plan.Signals) plan.Move {
+		t.Helper()
+		var m plan.Move
+		j, m = plan.Advance(r, j, clock(at), sig)
+		return m
+	}
+	done := func(at, path string) { j = plan.Note(r, j, path, plan.Report{Done: true}, clock(at)) }
+	if m := next("02:00", plan.Signals{}); m.Path != "a" {
+		t.Fatalf("first: %+v", m)
+	}
+	done("02:10", "a")
+	if m := next("02:10", closed); m.Act != plan.ActPass || m.Path != "b" {
+		t.Fatalf("a step that disrupts nothing is held: %+v", m)
+	}
+	done("02:11", "b")
+	m := next("02:11", closed)
+	if m.Act != plan.ActWait || !m.WakeAt.Equal(clock("05:00")) || j.HeldSince == nil || j.Steps[2].Phase != plan.StepPending {
+		t.Fatalf("behind a closed gate: %+v %+v", m, j)
+	}
+	if m = next("04:59", closed); m.Act != plan.ActWait || j.End != nil {
+		t.Fatalf("the wait counts in maxDuration: %+v %+v", m, j.End)
+	}
+	if m = next("05:00", plan.Signals{}); m.Act != plan.ActPass || m.Path != "c" || j.HeldSince != nil || j.HeldSeconds != int64((2*time.Hour+49*time.Minute).Seconds()) {
+		t.Fatalf("once it opens: %+v held %d s", m, j.HeldSeconds)
+	}
+	if m = next("05:18", plan.Signals{}); m.Act != plan.ActPass {
+		t.Fatalf("29 of 30 minutes were used: %+v", m)
+	}
+	if m = next("05:20", plan.Signals{}); j.End == nil || j.End.Reason != "Timeout" {
+		t.Fatalf("31 of 30 minutes were used: %+v", m)
+	}
+}
+
+func TestAWindowThatClosesEndsARunThatSaysSo(t *testing.T) {
+	closed := plan.Signals{Hold: &plan.Hold{Reason: "closed", Until: clock("05:00")}}
+	r := run(func(s *plan.Spec) { s.OnWindowClose = plan.CloseAbort })
+	j, m := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), closed)
+	if m.Act != plan.ActClose || j.End == nil || j.End.Result != plan.Missed || j.End.Reason != plan.ReasonWindow || j.StartedAt != nil {
+		t.Errorf("before its first step: %+v %+v", m, j.End)
+	}
+	j, _ = plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+	j = plan.Note(r, j, "a", plan.Report{Done: true}, clock("02:01"))
+	j, m = plan.Advance(r, j, clock("02:02"), closed)
+	if m.Act != plan.ActClose || j.End == nil || j.End.Phase != plan.RunAborted || j.End.Reason != "WindowClosed" || j.Steps[1].Phase != plan.StepSkipped {
+		t.Errorf("between two steps: %+v %+v", m, j.End)
+	}
+	r.Spec.OnWindowClose = plan.CloseFinish
+	j, _ = plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), closed)
+	if j.Steps[0].Phase != plan.StepRunning {
+		t.Errorf("what has started may finish: %+v", j.Steps[0])
+	}
+}
+
+func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testing.T) {
+	unready := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "it is broken")}})
+	f := plan.Facts{
+		Now: clock("02:00"), LookingSince: clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: clock("01:00"),
+		Spec: run().Spec, Ready: plan.Readiness{OK: true}, Gate: unready, Ledger: &plan.Ledger{PlanUID: "uid", Watermark: clock("01:00"), Created: true},
+		Intent: plan.Intent{Token: "t"}, NameOf: func(r plan.Request) string { return "run-" + r.Token },
+	}
+	d := plan.Decide(f)
+	if len(d.Claims) != 0 || d.Ready.OK || d.Phase != plan.PhaseWaiting || !strings.Contains(d.Message, "it is broken") {
+		t.Errorf("claims %v, ready %+v, %s: %s", d.Claims, d.Ready, d.Phase, d.Message)
+	}
+	f.Intent.Asked = plan.TriggerOptions{Token: "t", OutsideWindow: true, Reason: "fire"}
+	if d = plan.Decide(f); len(d.Claims) != 1 || !d.Claims[0].OutsideWindow {
+		t.Errorf("claims %v", d.Claims)
+	}
+	f.Intent.Asked.Token = "another"
+	if d = plan.Decide(f); len(d.Claims) != 0 {
+		t.Errorf("the options of another trigger let it through: %v", d.Claims)
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"github.com/invopop/jsonschema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func policySchema(s source) (*jsonschema.Schema, error) {
+	e := reflectAll(s, &plan.PolicyDocument{})
+	e.envelope("PolicyDocument", "Policy", "Policy of kubectl maint (policy.yaml)")
+	none := uint64(0)
+	e.replace("PolicySpec.gates", &jsonschema.Schema{Type: "array", MaxItems: &none, Description: "Not available in this version."})
+	for _, name := range []string{"GateRule", "LabelSelector", "SelectorRequirement"} {
+		delete(e.schema.Definitions, name)
+	}
+	e.words("PolicySpec.strategy", "Permissive", "Restrictive", "MaintenanceSchedule")
+	e.words("Recurrence.frequency", "Daily", "Weekly", "Monthly", "Yearly")
+	e.words("MonthlyRecurrence.by", "Date", "Day")
+	e.words("YearlyRecurrence.by", "Date", "Day")
+	e.span("DailyRecurrence.interval", 1, 730)
+	e.span("WeeklyRecurrence.interval", 1, 26)
+	e.span("MonthlyDates.interval", 1, 11)
+	e.span("MonthlyDays.interval", 1, 11)
+	e.replace("YearlyDates.month", monthSchema())
+	e.replace("YearlyDays.month", monthSchema())
+	for path, example := range map[string]string{
+		"MaintenanceSchedule.timezone": "Europe/Berlin", "Permit.startTime": "22:00", "Permit.duration": "8h",
+		"Window.start": "22:00", "Window.end": "06:00", "Window.cron": "0 22 * * 5", "Exclusion.fromDate": "2026-12-18", "Exclusion.untilDate": "2027-01-04",
+	} {
+		e.at(path).Examples = []any{example}
+	}
+	return e.done()
+}
+
+// monthSchema is a month by its name or its number.
+func monthSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "integer", Minimum: number(1), Maximum: number(12)}}}
+}
+
+func calendarSchema(s source) (*jsonschema.Schema, error) {
+	e := reflectAll(s, &plan.CalendarDocument{})
+	e.envelope("CalendarDocument", "Calendar", "Calendar of kubectl maint (calendar.yaml)")
+	e.at("CalendarEntry.from").Examples = []any{"2026-12-24"}
+	return e.done()
+}
