@@ -69,7 +69,14 @@ demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it runn
 	bin/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 .PHONY: bench
-bench: build tools-kube ## Benchmarks on a cluster of their own
+bench: bench-time bench-cluster ## Benchmarks: time beside other libraries, plans beside CronJobs
+
+.PHONY: bench-time
+bench-time: ## Time alone, beside robfig/cron and rrule-go
+	go test -run '^$$' -bench . -benchmem -benchtime 0.3s ./pkg/schedule
+
+.PHONY: bench-cluster
+bench-cluster: build tools-kube ## Many plans due at once beside CronJobs, on a cluster of their own
 	go run ./test/bench
 
 ##@ Check

@@ -73,6 +73,7 @@ type Agent struct {
 	live       cache.SharedIndexInformer
 	ended      cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
+	nodes      cache.SharedIndexInformer
 
 	plans     *plans
 	gates     *gates

@@ -113,9 +113,12 @@ func looksAtGate(l *liveRun) bool {
 	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort)
 }
 
-// ringGated looks again at everything that a policy, a calendar or a namespace
-// may have to do with.
-func (a *Agent) ringGated() {
+// ringGated has everything looked at again that a policy, a calendar or a
+// namespace may have to do with; many changes at once are one look.
+func (a *Agent) ringGated() { a.planQueue.Add(key{}) }
+
+// lookAtGated rings what is behind a gate, and what waits for one.
+func (a *Agent) lookAtGated() {
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {

@@ -19,7 +19,7 @@ import (
 )
 
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
-// the metadata of namespaces, nothing else.
+// the metadata of namespaces and nodes, nothing else.
 func (a *Agent) informers() {
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
@@ -29,13 +29,16 @@ func (a *Agent) informers() {
 	a.ended = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, a.options.WatchNamespace, 0,
 		cache.Indexers{byPlan: indexByPlan}, func(o *metav1.ListOptions) { o.LabelSelector = ended }).Informer()
 	a.namespaces = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", 0, cache.Indexers{}, nil).Informer()
+	a.nodes = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "", 0, cache.Indexers{}, nil).Informer()
 	for _, informer := range []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces} {
 		must(informer.SetTransform(strip))
 	}
+	must(a.nodes.SetTransform(stripNode))
 	a.handle(a.documents, a.sawDocument, a.lostDocument)
 	a.handle(a.live, a.sawRun, a.lostRun)
 	a.handle(a.ended, a.sawEnded, func(any) {})
 	a.handle(a.namespaces, a.sawNamespace, func(any) {})
+	a.handle(a.nodes, a.sawNode, a.lostNode)
 }
 
 const byPlan = "plan"
@@ -162,8 +165,8 @@ func (a *Agent) sawNamespace(o any) {
 // sync starts the watches and waits for their first lists.
 func (a *Agent) sync(ctx context.Context) error {
 	all := []cache.SharedIndexInformer{a.documents, a.live, a.ended}
-	if a.options.WatchNamespace == "" { // with Roles alone namespaces cannot be watched: pauses on them are not seen then
-		all = append(all, a.namespaces)
+	if a.options.WatchNamespace == "" { // with Roles alone neither can be watched: pauses and stanzas on them are not seen then
+		all = append(all, a.namespaces, a.nodes)
 	}
 	synced := make([]cache.InformerSynced, len(all))
 	for i, informer := range all {

@@ -8,9 +8,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -66,21 +64,12 @@ func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject
 	if err != nil {
 		return err
 	}
-	mapping, err := a.resolve(l.run.Spec.Target.APIVersion, l.run.Spec.Target.Kind)
-	if err != nil {
-		return err
-	}
-	c, err := a.accounts.clients(a.account(l), l.run.Name)
+	to, err := a.targetClient(a.account(l), l.run.Name, *l.run.Spec.Target)
 	if err != nil {
 		return err
 	}
 	options := patchOptions()
 	options.FieldManager = annotations.PlanManager(l.run.Namespace, l.run.Plan)
-	resource := c.Dynamic.Resource(mapping.Resource)
-	var to dynamic.ResourceInterface = resource
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		to = resource.Namespace(l.run.Namespace)
-	}
 	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
 	if apierrors.IsNotFound(err) {
 		return nil

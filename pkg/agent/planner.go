@@ -79,6 +79,9 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 		a.planQueue.AddAfter(k, settle)
 		return decision.Wake, nil
 	}
+	if err := a.mirror(ctx, k, known, standingStatus(cm, &known.written), facts, decision); err != nil {
+		return time.Time{}, err
+	}
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}

@@ -24,10 +24,11 @@ type knownPlan struct {
 	faults             plan.Faults
 	observed           string // hash of the text
 	written
-	checked bool // readiness was looked at
-	ready   plan.Readiness
-	phase   plan.Phase
-	gate    planGate
+	checked  bool // readiness was looked at
+	ready    plan.Readiness
+	phase    plan.Phase
+	gate     planGate
+	mirrored mirrored
 }
 
 // written is a status as we last wrote it, until the watch shows it.

@@ -15,6 +15,10 @@ import (
 
 // syncDocument looks at whatever document stands under a name.
 func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
+	if k == (key{}) {
+		a.lookAtGated()
+		return time.Time{}, nil
+	}
 	o, found, err := a.documents.GetStore().GetByKey(k.String())
 	if err != nil || !found {
 		a.gates.forget(k)

@@ -92,10 +92,7 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 		annotations.StatusPhase:    string(d.Phase),
 		annotations.StatusMessage:  plan.Cut(a.message(f, d), plan.MaxMessage),
 		annotations.StatusObserved: known.observed,
-		annotations.StatusNextRun:  "",
-	}
-	if d.Next != nil {
-		want[annotations.StatusNextRun] = d.Next.At.UTC().Format(time.RFC3339)
+		annotations.StatusNextRun:  nextRun(d),
 	}
 	if n := len(d.Ledger.Tokens); n > 0 {
 		want[annotations.StatusTrigger] = d.Ledger.Tokens[n-1]
@@ -121,6 +118,13 @@ func (a *Agent) message(f plan.Facts, d plan.Decision) string {
 		return d.Message + "; " + f.Intent.Faults[0].String()
 	}
 	return d.Message
+}
+
+func nextRun(d plan.Decision) string {
+	if d.Next == nil {
+		return ""
+	}
+	return d.Next.At.UTC().Format(time.RFC3339)
 }
 
 func (a *Agent) lastRun(want map[string]string, f plan.Facts, d plan.Decision) {
@@ -157,6 +161,7 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
 	}
 	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
+	out = append(out, mirrorCondition(known)...)
 	if f.ClockDoubt != "" {
 		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
 	}

@@ -96,21 +96,11 @@ func (a *Agent) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 
 // readTarget reads a target live, as the plan's account.
 func (a *Agent) readTarget(ctx context.Context, w who, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
-	mapping, err := a.resolve(ref.APIVersion, ref.Kind)
+	from, err := a.targetClient(w, "", ref)
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.accounts.clients(w, "")
-	if err != nil {
-		return nil, err
-	}
-	resource := c.Dynamic.Resource(mapping.Resource)
-	var u *unstructured.Unstructured
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		u, err = resource.Namespace(w.namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-	} else {
-		u, err = resource.Get(ctx, ref.Name, metav1.GetOptions{})
-	}
+	u, err := from.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, errGone{ref}
 	}

@@ -139,6 +139,16 @@ func Reason(intent string) string { return ReasonPrefix + strings.TrimPrefix(int
 // stands in; the whole key is in the value's company, the ledger.
 func Handled(label string) string { return StatusHandled + Hash10(label) }
 
+// Mirror is the key on a target under which a plan tells the target's users of
+// itself: <prefix>/<plan>-status and the like. A hash stands in for a plan's name
+// that would make it too long.
+func Mirror(prefix, planName, suffix string) string {
+	if len(planName)+1+len(suffix) > 63 {
+		planName = Hash10(planName)
+	}
+	return prefix + "/" + planName + "-" + suffix
+}
+
 // Hash10 is the ten letters that stand in for longer identities in names.
 func Hash10(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))

@@ -234,7 +234,7 @@ func noteWords(note string) string {
 	case "gap":
 		return "clocks go forward over it: the first instant after the gap"
 	case "overlap":
-		return "clocks show it twice: the first of the two"
+		return "clocks go back: they show this hour twice"
 	}
 	return note
 }

@@ -137,8 +137,8 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 	if s.Message != "" && !suspended {
 		parts = append(parts, s.Message)
 	}
-	if how := restoredWords()[s.Restored]; how != "" && s.Message == "" {
-		parts = append(parts, how)
+	if how := restoredWords()[s.Restored]; how != "" {
+		parts = append(parts, how+colon(s.RestoreMessage))
 	}
 	return strings.Join(parts, ": ")
 }

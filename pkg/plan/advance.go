@@ -493,7 +493,7 @@ func (a *advance) restore() (Move, bool) {
 			continue
 		}
 		if !limit.IsZero() && !a.now.Before(limit) {
-			rec.Restored, rec.Message = RestoreFailed, fmt.Sprintf("was not restored within %s", DefaultCleanupDuration)
+			rec.Restored, rec.RestoreMessage = RestoreFailed, fmt.Sprintf("was not restored within %s", DefaultCleanupDuration)
 			failed = rec.Path
 			continue
 		}

@@ -93,9 +93,7 @@ func NoteRestore(j Journal, path, how, message string, changed []Change) Journal
 	return with(j, path, func(rec *Record) {
 		rec.Restored = how
 		rec.Changed = mergeChanges(rec.Changed, changed)
-		if message != "" {
-			rec.Message = Cut(message, MaxMessage)
-		}
+		rec.RestoreMessage = Cut(message, MaxMessage)
 	})
 }
 

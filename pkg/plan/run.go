@@ -171,23 +171,24 @@ func (p StepPhase) Ended() bool {
 // Record is what the journal knows of one step. Path is the step's name, with
 // its section before it outside steps: finally/scale-up.
 type Record struct {
-	Path       string          `json:"path"`
-	Type       string          `json:"type"`
-	Phase      StepPhase       `json:"phase"`
-	Attempt    int             `json:"attempt,omitempty"` // 1 for the first
-	StartedAt  *time.Time      `json:"startedAt,omitempty"`
-	AttemptAt  *time.Time      `json:"attemptAt,omitempty"`  // start of this attempt
-	NotBefore  *time.Time      `json:"notBefore,omitempty"`  // the next attempt waits until then
-	ResumeAt   *time.Time      `json:"resumeAt,omitempty"`   // suspend with a duration
-	FinishedAt *time.Time      `json:"finishedAt,omitempty"` //
-	Reason     string          `json:"reason,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Outputs    map[string]any  `json:"outputs,omitempty"`
-	Before     json.RawMessage `json:"before,omitempty"` // what was there, to restore
-	Resumed    *Actor          `json:"resumed,omitempty"`
-	Restored   string          `json:"restored,omitempty"` // done, changed, gone or failed
-	Stopping   bool            `json:"stopping,omitempty"` // its work in the cluster is still to be ended
-	Changed    []Change        `json:"changed,omitempty"`
+	Path           string          `json:"path"`
+	Type           string          `json:"type"`
+	Phase          StepPhase       `json:"phase"`
+	Attempt        int             `json:"attempt,omitempty"` // 1 for the first
+	StartedAt      *time.Time      `json:"startedAt,omitempty"`
+	AttemptAt      *time.Time      `json:"attemptAt,omitempty"`  // start of this attempt
+	NotBefore      *time.Time      `json:"notBefore,omitempty"`  // the next attempt waits until then
+	ResumeAt       *time.Time      `json:"resumeAt,omitempty"`   // suspend with a duration
+	FinishedAt     *time.Time      `json:"finishedAt,omitempty"` //
+	Reason         string          `json:"reason,omitempty"`
+	Message        string          `json:"message,omitempty"`
+	Outputs        map[string]any  `json:"outputs,omitempty"`
+	Before         json.RawMessage `json:"before,omitempty"` // what was there, to restore
+	Resumed        *Actor          `json:"resumed,omitempty"`
+	Restored       string          `json:"restored,omitempty"`       // done, changed, gone or failed
+	RestoreMessage string          `json:"restoreMessage,omitempty"` // of the restore; Message stays the step's own
+	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
+	Changed        []Change        `json:"changed,omitempty"`
 }
 
 // UnmarshalJSON keeps the whole numbers in outputs whole, so that a step after a

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,4 +244,48 @@ func TestARunThatCannotBeReadIsLeftAloneAndItsEventCounted(t *testing.T) {
 	if object.Data[annotations.DataRun] != "{" {
 		t.Errorf("it was changed: %v", object.Data)
 	}
+}
+
+func TestTheTargetsUsersSeeHowThePlanStands(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 1)
+	slot := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	l.plan("weekly", fmt.Sprintf("mirrorPrefix: workflow-activity.oam.dev\ntarget: {apiVersion: apps/v1, kind: Deployment, name: orders}\ntriggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+holding)
+	mirror := func(want map[string]string) func() (bool, string) {
+		return func() (bool, string) {
+			d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, "orders", metav1.GetOptions{})
+			l.must(err)
+			for suffix, value := range want {
+				if d.Annotations["workflow-activity.oam.dev/weekly-"+suffix] != value {
+					return false, fmt.Sprint(d.Annotations)
+				}
+			}
+			return true, ""
+		}
+	}
+	l.eventually("the next run is told", mirror(map[string]string{"next-run": slot.Format(time.RFC3339), "status": ""}))
+	l.trigger("weekly", "t")
+	r := l.running("weekly", "hold")
+	began := r.journal.StartedAt.UTC().Format(time.RFC3339)
+	l.eventually("it is said to run", mirror(map[string]string{"status": "running", "last-run": began}))
+	l.annotate("weekly", map[string]string{annotations.Abort: r.run.Name})
+	l.ended("weekly", 1)
+	l.eventually("it is said to have failed", mirror(map[string]string{"status": "failed", "last-run": began}))
+}
+
+func TestATargetThatMayNotBeWrittenToIsTold(t *testing.T) {
+	l := newLab(t)
+	l.runner(deploymentRightsWithout("patch"))
+	l.deployment("orders", 1)
+	l.plan("weekly", "target: {apiVersion: apps/v1, kind: Deployment, name: orders}"+quick)
+	l.seen("weekly")
+	l.trigger("weekly", "t")
+	if end := l.ended("weekly", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+		t.Errorf("the run ended %s", end.journal.Phase)
+	}
+	l.eventually("the plan says so", func() (bool, string) {
+		said := l.seen("weekly").Annotations[annotations.StatusConditions]
+		return strings.Contains(said, "Mirrored") && strings.Contains(said, "system:serviceaccount:"+l.ns+":maint-runner"), said
+	})
 }

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -281,16 +282,22 @@ func TestACalendarClosesAPolicyAndItsFaultyLinesAreTold(t *testing.T) {
 	})
 }
 
-// change is one change_management metric of an object of the lab.
-func (l *lab) change(metric, kind, object, more string) string {
+// metrics is all that the agent exports.
+func (l *lab) metrics() string {
 	l.Helper()
 	resp, err := http.Get("http://" + world.agent.Address() + "/metrics")
 	l.must(err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	l.must(err)
+	return string(text)
+}
+
+// change is one change_management metric of an object of the lab.
+func (l *lab) change(metric, kind, object, more string) string {
+	l.Helper()
 	want := fmt.Sprintf(`change_management_%s{kind=%q,namespace=%q,object=%q,`, metric, kind, l.ns, object)
-	for line := range strings.SplitSeq(string(text), "\n") {
+	for line := range strings.SplitSeq(l.metrics(), "\n") {
 		if strings.HasPrefix(line, want) && strings.Contains(line, more) {
 			return line[strings.LastIndex(line, " ")+1:]
 		}
@@ -356,6 +363,8 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("check", "absent"), 1, "there is no plan or policy")
 	l.expect(l.maint("next", "weekends", "--count", "1", "--from", "2026-12-05T02:00:00Z", "-o", "json"), 0, `{"items":[{"start":"2026-12-05T01:00:00Z","end":"2026-12-05T05:00:00Z","note":""}],"kind":"WindowList"}`)
 	l.expect(l.maint("next", "gated", "--count", "1", "--from", "2026-12-04T00:00:00Z"), 0, "window closed until 2026-12-05T01:00:00Z")
+	l.expect(l.maint("calendar"), 0, "weekends", "gated")
+	l.expect(l.maint("calendar", "-A", "-o", "ics"), 0, "BEGIN:VCALENDAR", "END:VCALENDAR")
 	l.expect(l.maint("freeze", "weekends", "--for", "2h"), 0, "policy/weekends frozen until")
 	l.policySeen("weekends", permitted("false"))
 	l.trigger("gated", "t")
@@ -383,4 +392,28 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("pause", "weekends", "--reason", "audit"), 0, "policy/weekends paused until resumed")
 	l.expect(l.maint("check", "weekends", "-q"), 3)
 	l.expect(l.maint("resume", "weekends"), 0, "policy/weekends resumed")
+}
+
+func TestMetricsTellOfNodesThatSayWhenTheyMayBeChanged(t *testing.T) {
+	l := newLab(t)
+	name := "node-" + l.ns
+	_, err := l.admin.CoreV1().Nodes().Create(l.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}, metav1.CreateOptions{})
+	l.must(err)
+	t.Cleanup(func() {
+		_ = l.admin.CoreV1().Nodes().Delete(context.WithoutCancel(l.ctx), name, metav1.DeleteOptions{})
+	})
+	l.expect(l.maint("freeze", "node/"+name, "--for", "1h", "--reason", "disk swap"), 0, "node/"+name+" frozen until")
+	l.expect(l.maint("check", "node/"+name), 3, "node/"+name+": not permitted")
+	l.expect(l.maint("why", "node/"+name), 3, "RestrictiveUntil", "to permit it for a while")
+	metrics := func(want string) func() (bool, string) {
+		return func() (bool, string) {
+			text := l.metrics()
+			return strings.Contains(text, want), want
+		}
+	}
+	l.eventually("its strategy is exported", metrics(fmt.Sprintf(`change_management_strategy_enabled{kind="Node",namespace="",object=%q,strategy="Restrictive",system="control-plane"} 1`, name)))
+	l.expect(l.maint("allow", "node/"+name, "--end"), 0)
+	l.eventually("a node that says nothing is not exported", func() (bool, string) {
+		return !strings.Contains(l.metrics(), fmt.Sprintf("object=%q", name)), ""
+	})
 }

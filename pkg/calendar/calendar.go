@@ -1,0 +1,97 @@
+// Package calendar draws what is known of the time ahead: as lines, as a feed
+// that calendars subscribe to, as a picture and as a page with that picture.
+//
+// It is plain Go and knows no rules: entries come in, text goes out, and the
+// same entries give the same text, byte for byte.
+package calendar
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Kind says what an entry is.
+type Kind string
+
+// A window permits change, a freeze forbids it, a slot asks for a run. The
+// first two last; a slot is an instant.
+const (
+	Window Kind = "window"
+	Freeze Kind = "freeze"
+	Slot   Kind = "slot"
+)
+
+// Owner is what entries belong to: a policy, a plan or a namespace.
+type Owner struct {
+	Kind      string // "policy", "plan" or "namespace"
+	Namespace string // empty for a namespace, and for files that name none
+	Name      string
+}
+
+// String is the owner in words: plan shop/orders.
+func (o Owner) String() string { return o.Kind + " " + o.path() }
+
+func (o Owner) path() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
+
+// Entry is one window, freeze or slot.
+type Entry struct {
+	Kind       Kind
+	Owner      Owner
+	Start, End time.Time // [Start, End); for a slot the same
+	// Unbegun and Unending say that an entry goes on beyond Start or End, for
+	// longer than is known: there it is cut at the bounds of the page.
+	Unbegun, Unending bool
+	Idle              bool   // a slot at which nothing starts
+	Note              string // for people, on one line
+	Key               string // names it among those of its owner; empty: its start does
+}
+
+// Page is all that is drawn.
+type Page struct {
+	Title    string
+	From, To time.Time // what it covers: [From, To)
+	Now      time.Time
+	Zone     string  // IANA name of the zone of the clocks beside UTC
+	Owners   []Owner // in the order in which they are drawn
+	Entries  []Entry // in any order
+}
+
+// sorted are the entries in order of time.
+func (p Page) sorted() []Entry {
+	out := slices.Clone(p.Entries)
+	rank := map[Owner]int{}
+	for i, o := range p.Owners {
+		rank[o] = i
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(rank[a.Owner], rank[b.Owner]), strings.Compare(string(a.Kind), string(b.Kind)), a.End.Compare(b.End), strings.Compare(a.Note, b.Note))
+	})
+	return out
+}
+
+// label is how an owner is called on this page: with its namespace only where
+// there are several.
+func (p Page) label(o Owner) string {
+	for _, other := range p.Owners {
+		if other.Namespace != o.Namespace && other.Kind != "namespace" && o.Kind != "namespace" {
+			return o.path()
+		}
+	}
+	if o.Kind == "namespace" {
+		return "namespace " + o.Name
+	}
+	return o.Name
+}
+
+// clock is the zone of the page; UTC where it is not known.
+func (p Page) clock() *time.Location {
+	loc, err := schedule.LoadZone(p.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return loc
+}

@@ -1,0 +1,129 @@
+package calendar
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ICS is the page as an iCalendar feed (RFC 5545): an event for every entry, in
+// UTC, with CRLF and folded lines. An event keeps its UID for as long as it
+// begins at the same instant, so that a calendar that reads the feed again
+// moves its end and does not show it twice. Nothing in it blocks anybody's time
+// (TRANSP), and no Calendar document of ours would exclude it.
+func (p Page) ICS() string {
+	var f feed
+	f.line("BEGIN", "VCALENDAR")
+	f.line("VERSION", "2.0")
+	f.line("PRODID", "-//kubectl-maint//calendar//EN")
+	f.line("CALSCALE", "GREGORIAN")
+	f.text("NAME", p.Title)         // RFC 7986
+	f.text("X-WR-CALNAME", p.Title) // for those that do not know NAME
+	for _, e := range p.sorted() {
+		p.event(&f, e)
+	}
+	f.line("END", "VCALENDAR")
+	return f.String()
+}
+
+func (p Page) event(f *feed, e Entry) {
+	f.line("BEGIN", "VEVENT")
+	f.line("UID", e.uid())
+	// When the event was written would change with every reading; its own start
+	// does not.
+	f.line("DTSTAMP", instant(e.Start))
+	f.line("DTSTART", instant(e.Start))
+	if e.Kind != Slot { // without DTEND an event is as long as an instant
+		f.line("DTEND", instant(e.End))
+	}
+	f.text("SUMMARY", p.summary(e))
+	f.text("DESCRIPTION", e.description())
+	f.line("CATEGORIES", strings.ToUpper(string(e.Kind)))
+	if e.Idle {
+		f.line("STATUS", "TENTATIVE")
+	} else {
+		f.line("STATUS", "CONFIRMED")
+	}
+	f.line("TRANSP", "TRANSPARENT")
+	f.line("END", "VEVENT")
+}
+
+// uid names the event for ever. RFC 7986 asks for no names of hosts in it.
+func (e Entry) uid() string {
+	key := e.Key
+	switch {
+	case key != "":
+	case e.Unbegun:
+		key = "since ever"
+	default:
+		key = stamp(e.Start)
+	}
+	if e.Kind == Freeze {
+		key += "\x00" + e.Note // one policy may be frozen twice at once
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{string(e.Kind), e.Owner.Kind, e.Owner.Namespace, e.Owner.Name, key}, "\x00")))
+	return hex.EncodeToString(sum[:16]) + "@maint.dev"
+}
+
+func (p Page) summary(e Entry) string {
+	name := p.label(e.Owner)
+	switch {
+	case e.Kind == Window:
+		return name + ": change permitted"
+	case e.Kind == Freeze && e.Note != "":
+		return name + ": frozen: " + e.Note
+	case e.Kind == Freeze:
+		return name + ": frozen"
+	case e.Idle:
+		return name + " (does not start)"
+	}
+	return name
+}
+
+func (e Entry) description() string {
+	lines := []string{strings.ToUpper(e.what()[:1]) + e.what()[1:] + " of " + e.Owner.String()}
+	if e.Note != "" {
+		lines = append(lines, e.Note)
+	}
+	if e.Unbegun {
+		lines = append(lines, "It began before this calendar does.")
+	}
+	if e.Unending {
+		lines = append(lines, "It goes on after this calendar ends.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func instant(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
+
+// feed is iCalendar text in the making.
+type feed struct{ strings.Builder }
+
+// text writes a property of free text, escaped.
+func (f *feed) text(name, value string) {
+	value = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f {
+			return -1 // control characters are not allowed, escaped or not
+		}
+		return r
+	}, strings.ToValidUTF8(value, "\uFFFD"))
+	f.line(name, strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\n", `\n`).Replace(value))
+}
+
+// line writes a property, folded so that no line has more than 75 octets and no
+// letter is cut in two.
+func (f *feed) line(name, value string) {
+	rest, room := name+":"+value, 75
+	for len(rest) > room {
+		end := room
+		for !utf8.RuneStart(rest[end]) {
+			end--
+		}
+		fmt.Fprintf(f, "%s\r\n ", rest[:end])
+		rest, room = rest[end:], 74 // the space counts
+	}
+	fmt.Fprintf(f, "%s\r\n", rest)
+}

@@ -1,0 +1,205 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// The fixture has windows over midnight, a change of clocks, a freeze, a
+// calendar document, a pause and a closed namespace. Run with UPDATE_GOLDEN=1 to
+// write what it gives now, and read the difference.
+func TestCalendarDrawsWhatTheDocumentsSay(t *testing.T) {
+	for _, format := range []string{"table", "ics", "svg"} {
+		t.Run(format, func(t *testing.T) {
+			got := offline(t, "", "calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-04-08T22:00:00Z", "-o", format)
+			if got.code != 0 || got.err != "" {
+				t.Fatalf("exit code %d\n%s", got.code, got.err)
+			}
+			golden := filepath.Join("testdata", "calendar", "want."+format)
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, []byte(got.out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.out, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCalendarTellsAllThatIsWrongWithItsFlags(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		err  string
+	}{
+		{"an unknown format", []string{"-o", "pdf"}, "error: -o must be table, ics, svg or html, is \"pdf\"\n"},
+		{"files and namespaces", []string{"-f", ".", "-A", "--from", "soon"}, "error: \"soon\" is no time: " + instantForms + "\nerror: give -A or -f, and not both: files are read whole\n"},
+		{"an end before the start", []string{"--to", "2026-11-01"}, "error: --to Sun 2026-11-01 00:00 CET (2026-10-31T23:00:00Z) is not after --from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z)\n"},
+		{"two years", []string{"--from", "2026-01-01T00:00:00Z", "--to", "2028-01-01T00:00:00Z"}, "error: 730 days are too long: at most 400\n"},
+		{"an unknown zone", []string{"--timezone", "Europe/Berlni"}, "error: --timezone: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := offline(t, "", append([]string{"calendar"}, c.args...)...)
+			if got.code != 2 || got.out != "" || !strings.HasPrefix(got.err, c.err) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// policyOf is a policy's manifest; notes are its annotations, spec is written
+// as one line of YAML.
+func policyOf(name, notes, spec string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop, labels: {maint.dev/kind: policy}, annotations: {" + notes + "}}\n" +
+		"data:\n  policy.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: Policy, spec: " + spec + "}\n"
+}
+
+func planOf(name, notes, spec string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop, labels: {maint.dev/kind: plan}, annotations: {" + notes + "}}\n" +
+		"data:\n  plan.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], " + spec + "}}\n"
+}
+
+func TestCalendarOf(t *testing.T) {
+	const day = "triggers: {schedules: [{cron: '0 12 * * *'}]}"
+	for _, c := range []struct{ name, text, want string }{
+		{
+			"a policy that is always open",
+			policyOf("p", "", "{strategy: Permissive}"),
+			"../.. window p -",
+		},
+		{
+			"a policy that is never open",
+			policyOf("p", "", "{strategy: Restrictive}"),
+			"../.. freeze p Restrictive",
+		},
+		{
+			"a policy that names a calendar which is not there",
+			policyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: gone}}]}}"),
+			"../.. freeze p not ready: maintenanceSchedule.exclude[0].calendar: \"gone\": there is no such Calendar document",
+		},
+		{
+			"a pause with an end",
+			policyOf("p", "maint.dev/pause: '2026-11-22T00:00:00Z'", "{strategy: Permissive}"),
+			"../2026-11-22T00:00:00Z freeze p paused\n2026-11-22T00:00:00Z/.. window p -",
+		},
+		{
+			"an exclusion that is opened by an override",
+			policyOf("p", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T12:00:00Z'", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{fromDate: '2026-11-20', untilDate: '2026-11-23', reason: sale}]}}"),
+			"../2026-11-22T12:00:00Z window p -\n2026-11-22T12:00:00Z/2026-11-23T00:00:00Z freeze p sale",
+		},
+		{
+			"days of a calendar that touch, each with its reason",
+			policyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '01:00', end: '02:00'}], exclude: [{calendar: {name: c}}]}}") +
+				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: shop, labels: {maint.dev/kind: calendar}}\ndata:\n  calendar.yaml: |\n" +
+				"    - {from: '2026-11-21', reason: one}\n    - {from: '2026-11-22T00:00:00Z', until: '2026-11-22T10:20:30Z', reason: two}\n    - {from: '2026-11-22T10:20:30Z', until: '2026-11-23T00:00:00Z', reason: three}\n",
+			"2026-11-21T00:00:00Z/2026-11-22T00:00:00Z freeze p one\n2026-11-22T00:00:00Z/2026-11-22T10:20:30Z freeze p two\n2026-11-22T10:20:30Z/2026-11-23T00:00:00Z freeze p three",
+		},
+		{
+			"slots: skipped, and outside of the window",
+			policyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sun], start: '11:00', end: '13:00'}]}}") +
+				planOf("a", "maint.dev/skip: '2026-11-22T12:00:00Z'", day) + planOf("b", "", "policies: [{name: p}], "+day),
+			"2026-11-21T12:00:00Z slot a -\n2026-11-21T12:00:00Z slot b not permitted then: policy p: outside of the windows\n2026-11-22T11:00:00Z/2026-11-22T13:00:00Z window p -\n2026-11-22T12:00:00Z slot a skipped\n2026-11-22T12:00:00Z slot b -",
+		},
+		{
+			"a namespace that is closed and paused",
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/change-strategy: Restrictive, maint.dev/pause: '2026-11-22T00:00:00Z'}}\n" + planOf("a", "", day),
+			"../2026-11-22T00:00:00Z freeze namespace shop paused\n../.. freeze namespace shop Restrictive\n2026-11-21T12:00:00Z slot a its namespace is paused\n2026-11-22T12:00:00Z slot a not permitted then: namespace: Restrictive",
+		},
+		{
+			"a plan that is frozen",
+			planOf("a", "maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z'", day),
+			"../2026-11-22T00:00:00Z freeze a RestrictiveUntil\n2026-11-21T12:00:00Z slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\n2026-11-22T12:00:00Z slot a -",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			write(t, map[string]string{"f.yaml": c.text})
+			got := offline(t, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-23T00:00:00Z")
+			if got.code != 0 || got.err != "" {
+				t.Fatalf("%+v", got)
+			}
+			if diff := cmp.Diff(c.want, withoutLocal(got.out)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// withoutLocal leaves the columns behind the first, and one space between them.
+func withoutLocal(table string) string {
+	head, rest, _ := strings.Cut(table, "\n")
+	from := len([]rune(head[:strings.Index(head, "UTC")]))
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSpace(rest), "\n") {
+		out = append(out, strings.Join(strings.Fields(string([]rune(line)[from:])), " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestCalendarOfNothingSaysSo(t *testing.T) {
+	write(t, map[string]string{"f.yaml": manifest()})
+	offline(t, "", "calendar", "-f", "f.yaml").is(t, printed{0, "", "nothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
+	offline(t, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics").is(t, printed{
+		0, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
+		"nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",
+	})
+}
+
+// A cluster shows what files with the same documents show.
+func TestCalendarOfAClusterIsThatOfItsDocuments(t *testing.T) {
+	docs, _, err := readSources([]string{"testdata/calendar/shop.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []runtime.Object
+	for _, d := range docs {
+		if d.kind == kindNamespace {
+			objects = append(objects, &corev1.Namespace{ObjectMeta: d.object.ObjectMeta})
+			continue
+		}
+		objects = append(objects, d.object)
+	}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "else", Labels: map[string]string{"maint.dev/kind": "policy"}}, Data: map[string]string{"policy.yaml": "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Permissive}}"}})
+
+	args := []string{"--from", "2026-03-23T00:00:00Z", "--to", "2026-04-08T00:00:00Z"}
+	got := inCluster(t, "shop", objects, args...)
+	want := offline(t, "", append([]string{"calendar", "-f", "testdata/calendar/shop.yaml"}, args...)...)
+	got.is(t, want)
+	if all := inCluster(t, "", objects, args...); !strings.Contains(all.out, "else/other") || !strings.Contains(all.out, "shop/nightly") {
+		t.Errorf("of all namespaces: %+v", all)
+	}
+}
+
+// inCluster runs the calendar on objects as an API server would hold them.
+func inCluster(t *testing.T, namespace string, objects []runtime.Object, args ...string) printed {
+	t.Helper()
+	var out, errOut strings.Builder
+	c := &cli{Env: Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: saturday, Zone: "Europe/Berlin"}, config: genericclioptions.NewConfigFlags(true)}
+	o := &calendarOptions{cli: c, format: "table", from: args[1], to: args[3]}
+	if err := o.Complete(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.clusterWorld(t.Context(), &cluster{kube: fake.NewClientset(objects...), namespace: namespace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.show(w); err != nil {
+		t.Fatal(err)
+	}
+	return printed{0, out.String(), errOut.String()}
+}
