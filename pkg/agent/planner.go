@@ -95,7 +95,13 @@ func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || l.journal.HeldSince != nil
+	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || betweenSteps(l.journal)
+}
+
+// betweenSteps says whether a run has no step at work: where it does not go on, a
+// pause or a gate holds it.
+func betweenSteps(j plan.Journal) bool {
+	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning })
 }
 
 // cannotDecide says on the plan why its ledger or target cannot be read.

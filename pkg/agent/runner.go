@@ -46,11 +46,11 @@ func (a *Agent) letGo(k key) {
 	a.ringWaiting(k.namespace)
 }
 
-// ringWaiting looks again at the pending runs of a namespace: a lock or a place
-// may be free.
+// ringWaiting looks again at the pending runs of a namespace, and at those that
+// wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (a *Agent) ringWaiting(namespace string) {
 	for _, l := range a.runs.where(func(l *liveRun) bool {
-		return l.object.Namespace == namespace && l.journal.Phase == plan.RunPending
+		return l.journal.Phase == plan.RunPending && (l.object.Namespace == namespace || l.journal.Waiting == plan.WaitLock)
 	}) {
 		a.ringRun(l.key())
 	}
@@ -68,7 +68,7 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	in := annotations.Intent(cm.Annotations)
-	var sig plan.Signals
+	sig := plan.Signals{LookingSince: a.lookingSince()}
 	if in.Abort.For(l.run.Name) {
 		actor := in.Actors["abort"]
 		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: said("aborted", actor)}
@@ -78,7 +78,7 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 		actor.At = a.now().UTC()
 		sig.Resume = &actor
 	}
-	sig.Replace = l.run.Spec.ConcurrencyPolicy == plan.Replace && a.newer(l)
+	sig.Replace = plan.GivesWay(l.run, a.siblings(l))
 	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
 		sig.Held = "paused: no new step begins"
 	}
@@ -112,14 +112,15 @@ func said(what string, a plan.Actor) string {
 	return what
 }
 
-// newer says whether a later run of the same plan waits.
-func (a *Agent) newer(l *liveRun) bool {
+// siblings are the live runs of a run's plan.
+func (a *Agent) siblings(l *liveRun) []plan.Live {
+	var out []plan.Live
 	for _, other := range a.runs.ofPlan(l.planKey()) {
-		if other.run.Name != l.run.Name && other.journal.Phase == plan.RunPending && !other.run.Request.At.Before(l.run.Request.At) {
-			return true
+		if other.broken == nil {
+			out = append(out, other.live())
 		}
 	}
-	return false
+	return out
 }
 
 // admit asks whether a pending run may start, and does what the answer says.
@@ -186,6 +187,11 @@ func (a *Agent) wait(ctx context.Context, l *liveRun, v plan.Admission) error {
 	j.Waiting, j.Message = v.Waiting, v.Message
 	_, err := a.write(ctx, l, j)
 	a.ringPlan(l.planKey())
+	if v.Waiting == plan.WaitQueue && l.run.Spec.ConcurrencyPolicy == plan.Replace {
+		for _, other := range a.runs.ofPlan(l.planKey()) { // the one at work gives way now
+			a.ringRun(other.key())
+		}
+	}
 	return err
 }
 
@@ -208,7 +214,7 @@ func (a *Agent) claims(l *liveRun) []string {
 // standing gathers what surrounds a pending run.
 func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error) {
 	sig := a.signals(l)
-	s := plan.Standing{Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: a.superseded(l)}
+	s := plan.Standing{Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
 	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
 	if err != nil {
 		return s, err
@@ -252,20 +258,6 @@ func (a *Agent) heldBy(l *liveRun, s *plan.Standing) {
 			s.LockedBy = other.run.Name
 		}
 	}
-}
-
-// superseded says whether a newer slot of the plan has been claimed while this
-// one still waits for its window.
-func (a *Agent) superseded(l *liveRun) bool {
-	if l.run.Request.Slot == nil || l.journal.Waiting != plan.WaitWindow {
-		return false
-	}
-	for _, other := range a.runs.ofPlan(l.planKey()) {
-		if other.run.Request.Slot != nil && other.run.Request.Slot.After(*l.run.Request.Slot) {
-			return true
-		}
-	}
-	return false
 }
 
 func (a *Agent) account(l *liveRun) who {

@@ -63,6 +63,9 @@ func (o *lintOptions) Run(context.Context) error {
 		}
 	}
 	found = append(found, twice(docs)...)
+	for _, w := range together(docs, o.offlineNamespace(), o.Now()) {
+		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
+	}
 	if err := o.print(found); err != nil {
 		return err
 	}

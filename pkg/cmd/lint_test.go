@@ -138,6 +138,27 @@ func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	offline(t, "", "lint", "-f", "-").is(t, printed{0, "", "warning: no document of ours was found\n0 documents without faults\n"})
 }
 
+func TestLintLooksAtDocumentsTogether(t *testing.T) {
+	policy := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: saturdays, labels: {maint.dev/kind: policy}}\ndata:\n  policy.yaml: |\n    apiVersion: maint.dev/v1alpha1\n    kind: Policy\n    spec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}]}}\n"
+	gated := func(cron string) string {
+		return manifest("      steps:", "      policies: [{name: saturdays}]\n      triggers:\n        schedules: [{cron: \""+cron+"\"}]\n      steps:") + policy
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"slots in the window", gated("0 3 * * *"), ""},
+		{"slots shortly before the window", gated("30 1 * * 6"), ""},
+		{"slots that never meet a window", gated("0 12 * * *"), "warning: f.yaml:14: spec.triggers.schedules: each of the next 731 slots is Missed: no window opens within startDeadline 1h0m0s of it\n"},
+		{
+			"two plans on one target", manifest("      steps:", "      target: {apiVersion: apps/v1, kind: Deployment, name: orders}\n      steps:") + "---\n" + manifest("nightly", "other", "      steps:", "      target: {apiVersion: apps/v1, kind: Deployment, name: orders}\n      steps:"),
+			"warning: f.yaml:28: spec.target: Deployment/orders is the target of plan nightly in f.yaml, too: their runs wait for each other\n",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			write(t, map[string]string{"f.yaml": c.text})
+			offline(t, "", "lint", "-f", "f.yaml").is(t, printed{0, "", c.want + "2 documents without faults\n"})
+		})
+	}
+}
+
 func FuzzLint(f *testing.F) {
 	f.Add(manifest())
 	f.Add("kind: List\nitems: [{kind: ConfigMap, apiVersion: v1, data: {plan.yaml: x}}]")

@@ -173,6 +173,23 @@ func tooLate(r Run, s Standing, waiting string) (Admission, bool) {
 	return a, true
 }
 
+// GivesWay says whether, under Replace, a later run of the plan waits for this one
+// and for nothing else: one that waits for its window or its jitter could not take
+// the place yet.
+func GivesWay(r Run, others []Live) bool {
+	return r.Spec.ConcurrencyPolicy == Replace && slices.ContainsFunc(others, func(o Live) bool {
+		return o.Name != r.Name && o.Phase == RunPending && o.Waiting == WaitQueue && !o.Request.At.Before(r.Request.At)
+	})
+}
+
+// Overtaken says whether a newer slot of the plan was claimed while this slot's
+// run still waits for its window.
+func Overtaken(r Run, waiting string, others []Live) bool {
+	return r.Request.Slot != nil && waiting == WaitWindow && slices.ContainsFunc(others, func(o Live) bool {
+		return o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot)
+	})
+}
+
 // LabelEnd says what the end of a run does to its trigger label.
 type LabelEnd struct {
 	Write  bool // the target is to be patched

@@ -149,3 +149,25 @@ func TestEndLabel(t *testing.T) {
 		t.Errorf("a run without a label touches one: %+v", got)
 	}
 }
+
+func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
+	old := run(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
+	newer := func(waiting string) []plan.Live {
+		return []plan.Live{{Name: old.Name, Phase: plan.RunRunning, Request: old.Request}, {Name: "new", Phase: plan.RunPending, Waiting: waiting, Request: slotAt("03:00")}}
+	}
+	for waiting, want := range map[string]bool{plan.WaitQueue: true, plan.WaitWindow: false, plan.WaitJitter: false, plan.WaitPause: false, "": false} {
+		if got := plan.GivesWay(old, newer(waiting)); got != want {
+			t.Errorf("to one that waits for %q: %t", waiting, got)
+		}
+	}
+	old.Spec.ConcurrencyPolicy = plan.Queue
+	if plan.GivesWay(old, newer(plan.WaitQueue)) {
+		t.Error("under Queue it gives way")
+	}
+	if plan.GivesWay(old, []plan.Live{{Name: "earlier", Phase: plan.RunPending, Waiting: plan.WaitQueue, Request: slotAt("01:00")}}) {
+		t.Error("to an earlier one it gives way")
+	}
+	if !plan.Overtaken(old, plan.WaitWindow, newer("")) || plan.Overtaken(old, plan.WaitQueue, newer("")) {
+		t.Error("only a slot that waits for its window is overtaken")
+	}
+}

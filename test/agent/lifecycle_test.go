@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -288,4 +291,63 @@ func TestATargetThatMayNotBeWrittenToIsTold(t *testing.T) {
 		said := l.seen("weekly").Annotations[annotations.StatusConditions]
 		return strings.Contains(said, "Mirrored") && strings.Contains(said, "system:serviceaccount:"+l.ns+":maint-runner"), said
 	})
+}
+
+func TestARunThatAPauseHoldsBetweenTwoStepsGoesOnWhenItIsResumed(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.plan("gated", twoSteps)
+	l.seen("gated")
+	l.trigger("gated", "t")
+	r := l.running("gated", "hold")
+	l.annotate("gated", map[string]string{annotations.Pause: "true"})
+	l.annotate("gated", map[string]string{annotations.Resume: r.run.Name})
+	l.eventually("it is held", func() (bool, string) {
+		runs := l.runs("gated")
+		return len(runs) == 1 && runs[0].journal.Steps[0].Phase == plan.StepSucceeded && strings.Contains(runs[0].journal.Message, "paused"), describeRuns(runs)
+	})
+	l.annotate("gated", map[string]string{annotations.Pause: ""})
+	if end := l.ended("gated", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+		t.Errorf("it ended %s", end.journal.Phase)
+	}
+}
+
+func TestPlansOfTwoNamespacesOnOneNodeWaitForEachOther(t *testing.T) {
+	first := newLab(t)
+	second := first.beside()
+	name := "node-" + first.ns
+	_, err := first.admin.CoreV1().Nodes().Create(first.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	first.must(err)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}}
+	_, err = first.admin.RbacV1().ClusterRoles().Create(first.ctx, role, metav1.CreateOptions{})
+	first.must(err)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(first.ctx)
+		_ = first.admin.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = first.admin.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{})
+	})
+	for _, l := range []*lab{first, second} {
+		l.runner()
+		_, err = l.admin.RbacV1().ClusterRoleBindings().Create(l.ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-" + l.ns}, RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: l.ns, Name: "maint-runner"}},
+		}, metav1.CreateOptions{})
+		l.must(err)
+		t.Cleanup(func() {
+			_ = l.admin.RbacV1().ClusterRoleBindings().Delete(context.WithoutCancel(l.ctx), name+"-"+l.ns, metav1.DeleteOptions{})
+		})
+		l.plan("reboot", "target: {apiVersion: v1, kind: Node, name: "+name+"}"+holding)
+		l.seen("reboot")
+	}
+	first.eventually("the account sees the node", func() (bool, string) {
+		said := first.seen("reboot").Annotations[annotations.StatusConditions]
+		return !strings.Contains(said, `"NotReady"`), said
+	})
+	first.trigger("reboot", "t")
+	r := first.running("reboot", "hold")
+	second.trigger("reboot", "t")
+	second.waiting("reboot", plan.WaitLock)
+	first.annotate("reboot", map[string]string{annotations.Resume: r.run.Name})
+	first.ended("reboot", 1)
+	second.running("reboot", "hold")
 }

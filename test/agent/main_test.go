@@ -164,6 +164,12 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+// beside is another namespace of the same test.
+func (l *lab) beside() *lab {
+	l.Helper()
+	return &lab{T: l.T, ctx: l.ctx, admin: l.admin, ns: world.cluster.Namespace(l.T), hooks: l.hooks}
+}
+
 // explain prints what a person would look at first.
 func (l *lab) explain() {
 	maps, _ := l.admin.CoreV1().ConfigMaps(l.ns).List(context.Background(), metav1.ListOptions{})

@@ -1,0 +1,196 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// mostLooks bounds what may happen at one instant (a guess, far beyond what a
+// plan can claim): more is two parts of the core that never agree.
+const mostLooks = 1_000_000
+
+// cluster is the memory of a cluster and of the one agent in it.
+type cluster struct {
+	scene   Scene
+	now     time.Time
+	since   time.Time // since when the present agent looks
+	outages []Span    // to come
+	plans   []*planState
+	alarms  alarms
+	runs    []*bell // rung, and not looked at yet
+	decides []*bell
+	holders map[string]*runState   // started runs by their target
+	live    map[string][]*runState // by namespace
+	entries []Entry
+}
+
+// planState is a plan's document and its ledger.
+type planState struct {
+	Plan
+	uid     string
+	created time.Time
+	set     schedule.Set
+	gate    *schedule.Gate
+	target  *plan.Target
+	ledger  *plan.Ledger
+	live    []*runState
+	bell    *bell
+}
+
+func newCluster(s Scene) (*cluster, error) {
+	c := &cluster{
+		scene: s, since: s.From, outages: merged(s.Outages, s.From), holders: map[string]*runState{}, live: map[string][]*runState{},
+	}
+	plans := slices.SortedStableFunc(slices.Values(s.Plans), func(a, b Plan) int { return strings.Compare(a.key(), b.key()) })
+	for _, p := range plans {
+		set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
+		if err != nil {
+			return nil, fmt.Errorf("plan %s: %w", p.key(), err)
+		}
+		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Book, p), target: targetOf(p)}
+		state.bell = &bell{look: func() (time.Time, error) { return c.decide(state) }}
+		c.plans = append(c.plans, state)
+		c.alarms.set(state.bell, s.From)
+	}
+	return c, nil
+}
+
+// gateOf is what stands between a plan and its runs; nil where nothing does.
+func gateOf(book *plan.Book, p Plan) *schedule.Gate {
+	q := plan.Question{Namespace: p.Namespace, Own: p.Intent.Stanza, Policies: p.Spec.Policies, Bypass: p.Intent.Bypass.Until}
+	if book == nil {
+		book = plan.NewBook("")
+	}
+	if !book.Gated(q) && q.Bypass == nil {
+		return nil
+	}
+	return book.Gate(q)
+}
+
+// targetOf is the target of a plan, which is there. Its uid says no more than
+// that it is the same object for all plans of a namespace.
+func targetOf(p Plan) *plan.Target {
+	if p.Spec.Target == nil {
+		return nil
+	}
+	group, _, _ := strings.Cut(p.Spec.Target.APIVersion, "/")
+	return &plan.Target{UID: strings.Join([]string{p.Namespace, group, p.Spec.Target.Kind, p.Spec.Target.Name}, "/")}
+}
+
+// play lets time pass.
+func (c *cluster) play() error {
+	for {
+		next, ok := c.alarms.next()
+		if !ok || !next.Before(c.scene.To) && !slices.ContainsFunc(c.plans, c.owes) {
+			return nil
+		}
+		if len(c.outages) > 0 && !next.Before(c.outages[0].From) {
+			c.begin(c.outages[0].To)
+			c.outages = c.outages[1:]
+		} else {
+			c.now = next
+		}
+		for _, b := range c.alarms.due(c.now) {
+			c.ring(b)
+		}
+		if err := c.work(); err != nil {
+			return fmt.Errorf("at %s: %w", c.now.UTC().Format(time.RFC3339), err)
+		}
+	}
+}
+
+// begin is the end of an outage: another agent, which looks at everything.
+func (c *cluster) begin(at time.Time) {
+	c.now, c.since = at, at
+	for _, p := range c.plans {
+		for _, r := range p.live {
+			c.ring(r.bell)
+		}
+		c.ring(p.bell)
+	}
+}
+
+func (c *cluster) ring(b *bell) {
+	switch {
+	case b.rung || b.dead:
+		return
+	case b.run:
+		c.runs = append(c.runs, b)
+	default:
+		c.decides = append(c.decides, b)
+	}
+	b.rung = true
+}
+
+// work looks at all that has rung, until nothing rings any more at this instant.
+func (c *cluster) work() error {
+	for range mostLooks {
+		var b *bell
+		switch {
+		case len(c.runs) > 0:
+			b, c.runs = c.runs[0], c.runs[1:]
+		case len(c.decides) > 0:
+			b, c.decides = c.decides[0], c.decides[1:]
+		default:
+			return nil
+		}
+		b.rung = false
+		if b.dead {
+			continue
+		}
+		wake, err := b.look()
+		if err != nil {
+			return err
+		}
+		if !wake.IsZero() && !wake.After(c.now) {
+			return fmt.Errorf("asks to be looked at again at %s, which is past", wake.UTC().Format(time.RFC3339Nano))
+		}
+		c.alarms.set(b, wake)
+	}
+	return fmt.Errorf("does not come to rest")
+}
+
+// owes says whether a slot of the span has no end yet. A run that has started has
+// one: it ran, however it ends.
+func (c *cluster) owes(p *planState) bool {
+	if p.ledger == nil {
+		return true
+	}
+	for _, r := range p.live {
+		if slot := r.run.Request.Slot; slot != nil && slot.Before(c.scene.To) && r.journal.StartedAt == nil {
+			return true
+		}
+	}
+	slot, ok := p.set.Next(p.ledger.Watermark)
+	return ok && slot.At.Before(c.scene.To)
+}
+
+// stillAtWork records the runs that have started and not ended.
+func (c *cluster) stillAtWork() {
+	for _, p := range c.plans {
+		for _, r := range p.live {
+			if r.journal.StartedAt != nil {
+				c.close(r)
+				c.entries[len(c.entries)-1].At = time.Time{}
+			}
+		}
+	}
+}
+
+// waiting says which runs without a slot still wait at the end.
+func (c *cluster) waiting() []string {
+	var out []string
+	for _, p := range c.plans {
+		for _, r := range p.live {
+			if r.run.Request.Slot == nil && r.journal.StartedAt == nil {
+				out = append(out, fmt.Sprintf("plan %s: the run by %s still waits at the end: %s", p.key(), r.run.Request.Why(), r.journal.Message))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,148 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// decide asks the core about one plan and does what it says, in the order in
+// which the agent does: the ledger, the runs, the bells, the intents.
+func (c *cluster) decide(p *planState) (time.Time, error) {
+	for _, r := range p.live {
+		if r.journal.Phase == plan.RunPending || r.journal.HeldSince != nil {
+			c.ring(r.bell)
+		}
+	}
+	d := plan.Decide(c.facts(p))
+	if d.Phase == plan.PhaseInvalid {
+		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Message)
+	}
+	if err := c.note(p, d); err != nil {
+		return time.Time{}, fmt.Errorf("plan %s: %w", p.key(), err)
+	}
+	ledger, _ := d.Ledger.Overflow()
+	p.ledger = &ledger
+	c.createRuns(p)
+	for _, name := range slices.Concat(d.Replace, d.Supersede) {
+		if r := p.run(name); r != nil {
+			c.ring(r.bell)
+		}
+	}
+	if d.Skip != nil { // what is left of the annotation, which is news
+		p.Intent.Skip = *d.Skip
+		c.ring(p.bell)
+	}
+	return d.Wake, nil
+}
+
+// facts are what the agent would gather: nothing is amiss, and the target is
+// there and carries no label.
+func (c *cluster) facts(p *planState) plan.Facts {
+	f := plan.Facts{
+		Now: c.now, LookingSince: c.since, Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
+		Spec: p.Spec, Intent: p.Intent, Pauses: p.Pauses, Ready: plan.Readiness{OK: true}, Gate: p.gate, Target: p.target, Ledger: p.ledger,
+		NameOf: func(r plan.Request) string { return c.scene.NameOf(p.Name, p.uid, r) },
+	}
+	f.Live = p.siblings()
+	return f
+}
+
+func (p *planState) run(name string) *runState {
+	i := slices.IndexFunc(p.live, func(r *runState) bool { return r.run.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.live[i]
+}
+
+// createRuns makes the runs of the claims that have none yet.
+func (c *cluster) createRuns(p *planState) {
+	for _, e := range p.ledger.Open {
+		if p.run(e.Run) != nil {
+			continue
+		}
+		run := plan.Run{
+			APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: p.Namespace, Plan: p.Name, PlanUID: p.uid,
+			Request: *e.Request, TargetUID: e.TargetUID, Spec: p.Spec,
+		}
+		r := &runState{run: run, journal: plan.NewJournal(run), plan: p}
+		r.bell = &bell{run: true, look: func() (time.Time, error) { return c.look(r) }}
+		p.live = append(p.live, r)
+		c.live[p.Namespace] = append(c.live[p.Namespace], r)
+		c.ring(r.bell)
+	}
+}
+
+// note keeps the entries of the slots that a decision ended without a run. The
+// ledger folds them, so the slots that its watermark passed are told one by one.
+func (c *cluster) note(p *planState, d plan.Decision) error {
+	var was plan.Ledger
+	was.Watermark = p.created
+	if p.ledger != nil {
+		was = *p.ledger
+	}
+	ended := added(was.Recent, d.Ledger.Recent)
+	if len(ended) == 0 {
+		return nil
+	}
+	for from := was.Watermark; ; {
+		slot, ok := p.set.Next(from)
+		if !ok || slot.At.After(d.Ledger.Watermark) {
+			break
+		}
+		from = slot.At
+		if slices.ContainsFunc(d.Claims, func(r plan.Request) bool { return r.Slot != nil && r.Slot.Equal(slot.At) }) {
+			continue
+		}
+		if len(ended) == 0 {
+			return fmt.Errorf("the slot %s has no entry", slot.Wall)
+		}
+		c.entries = append(c.entries, p.entry(ended[0], &slot.At, slot.Zone))
+		if ended[0].Count--; ended[0].Count == 0 {
+			ended = ended[1:]
+		}
+	}
+	if len(ended) > 0 {
+		return errors.New("the ledger has entries of more slots than its watermark has passed")
+	}
+	return nil
+}
+
+// added are the entries that a ledger has beyond what it had; Count says of how
+// many slots each is.
+func added(was, is []plan.Entry) []plan.Entry {
+	var out []plan.Entry
+	if n := len(was); n > 0 {
+		if grown := max(is[n-1].Count, 1) - max(was[n-1].Count, 1); grown > 0 {
+			e := is[n-1]
+			e.Count = grown
+			out = append(out, e)
+		}
+	}
+	for _, e := range is[len(was):] {
+		e.Count = max(e.Count, 1)
+		out = append(out, e)
+	}
+	return out
+}
+
+func (p *planState) entry(e plan.Entry, slot *time.Time, zone string) Entry {
+	return Entry{
+		Namespace: p.Namespace, Plan: p.Name, Slot: slot, Zone: zone, Result: e.Result, Reason: e.Reason, Run: e.Run, StartedAt: e.StartedAt, At: e.At,
+	}
+}
+
+// zone is the zone of the schedule that a slot is of.
+func (p *planState) zone(r plan.Request) string {
+	switch {
+	case r.Slot == nil:
+		return ""
+	case p.Spec.Triggers.Schedules[r.Schedule].Timezone == "":
+		return "UTC"
+	}
+	return p.Spec.Triggers.Schedules[r.Schedule].Timezone
+}

@@ -1,0 +1,124 @@
+// Package simulate is the agent without a cluster: it puts plans and policies
+// before the functions that the agent asks (plan.Decide, plan.Admit,
+// plan.Advance), keeps their ledgers and runs in memory, and lets a virtual clock
+// jump from one instant at which something may happen to the next. It knows no
+// rules of its own; what it stands in for is the cluster around the core.
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Span is a time from an instant, which belongs to it, to another, which does not.
+type Span struct{ From, To time.Time }
+
+// Plan is a plan without faults, with what its annotations ask for.
+type Plan struct {
+	Namespace, Name string
+	Spec            plan.Spec // with defaults
+	Intent          plan.Intent
+	Pauses          []plan.Switch // of its namespace and of the cluster
+}
+
+func (p Plan) key() string { return p.Namespace + "/" + p.Name }
+
+// Scene is what there is, and for how long it is watched. The plans are created
+// just before Span begins, so that a slot at its first instant counts. During an
+// outage nobody looks; the agent that comes after it has been looking since its
+// end.
+type Scene struct {
+	Plans []Plan
+	Book  *plan.Book // nil: there are no policies
+	Span
+	Outages []Span
+	// NameOf names the run that answers a request, as annotations.RunName does.
+	NameOf func(planName, planUID string, r plan.Request) string
+}
+
+// Entry is what the ledger of a plan says of one slot, or of one run without a
+// slot. Entries are not folded: there is one for each.
+type Entry struct {
+	Namespace, Plan string
+	Slot            *time.Time // nil for a run without one
+	Zone            string     // of the slot's schedule
+	Result          plan.Result
+	Reason          string
+	Run             string
+	StartedAt       *time.Time // where it ran
+	At              time.Time  // when it was recorded; zero where the run is still at work at the end
+}
+
+// when is what entries are ordered by: the slot, or what comes nearest to one.
+func (e Entry) when() time.Time {
+	switch {
+	case e.Slot != nil:
+		return *e.Slot
+	case e.StartedAt != nil:
+		return *e.StartedAt
+	}
+	return e.At
+}
+
+// Outcome is what came of a scene.
+type Outcome struct {
+	Entries []Entry  // of the slots in the span, by slot, then by plan
+	Notes   []string // what a reader would not guess
+}
+
+// Play plays a scene. The clock goes on past the end of the span until each of
+// the span's slots has its entry: one may still wait for its window, or fall into
+// an outage that ends later. It fails on what no valid plan brings about.
+func Play(s Scene) (Outcome, error) {
+	c, err := newCluster(s)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := c.play(); err != nil {
+		return Outcome{}, err
+	}
+	c.stillAtWork()
+	out := Outcome{Notes: append(notes(s.Plans), c.waiting()...)}
+	for _, e := range c.entries {
+		if at := e.when(); !at.Before(s.From) && at.Before(s.To) {
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	slices.SortStableFunc(out.Entries, func(a, b Entry) int {
+		return cmp.Or(a.when().Compare(b.when()), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Plan, b.Plan), withSlot(a)-withSlot(b))
+	})
+	return out, nil
+}
+
+// withSlot puts a run without a slot before the slot of its instant.
+func withSlot(e Entry) int {
+	if e.Slot == nil {
+		return 0
+	}
+	return 1
+}
+
+// notes are about what nobody does in a simulation.
+func notes(plans []Plan) []string {
+	var out []string
+	for _, p := range plans {
+		for _, s := range p.Spec.Steps {
+			if s.Type == "suspend" && s.Properties["duration"] == nil && !p.Spec.DryRun {
+				out = append(out, fmt.Sprintf("plan %s: nobody resumes step %s here: it lasts until %s", p.key(), s.Name, lasts(p.Spec, s)))
+			}
+		}
+	}
+	return out
+}
+
+func lasts(spec plan.Spec, s plan.Step) string {
+	if s.Timeout != nil && s.Timeout.Duration < spec.MaxDuration.Or(plan.DefaultMaxDuration) {
+		return "its timeout " + s.Timeout.String()
+	}
+	return "maxDuration " + spec.MaxDuration.Or(plan.DefaultMaxDuration).String()
+}
