@@ -137,7 +137,11 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 	if s.Message != "" && !suspended {
 		parts = append(parts, s.Message)
 	}
-	if how := restoredWords()[s.Restored]; how != "" {
+	switch how := restoredWords()[s.Restored]; {
+	case how == "":
+	case s.Restored == plan.RestoreDone && s.RestoreMessage != "": // it says so itself
+		parts = append(parts, s.RestoreMessage)
+	default:
 		parts = append(parts, how+colon(s.RestoreMessage))
 	}
 	return strings.Join(parts, ": ")

@@ -77,7 +77,7 @@ func show(ctx context.Context, o options, s *screen) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.cleanUp(ctx)) }()
 	for _, part := range []func(context.Context) error{
-		d.startCluster, d.startAgent, d.openShop, d.asPlanned, d.withFailure, d.lookBack,
+		d.startCluster, d.startAgent, d.openShop, d.asPlanned, d.withFailure, d.lookBack, d.permission,
 	} {
 		if err := part(ctx); err != nil {
 			d.explain(ctx)
