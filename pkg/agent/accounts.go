@@ -43,7 +43,12 @@ type accounts struct {
 	mu    sync.Mutex
 	seen  map[string]answer
 	pools map[string]executors.Clients
+	asked time.Time // when the kinds were last asked for anew
 }
+
+// askKinds is how often the kinds are asked for anew at most (a guess: that many
+// requests are made for a document with a kind that does not exist).
+const askKinds = 10 * time.Second
 
 type answer struct {
 	message string // empty: yes
@@ -125,6 +130,26 @@ func (a *accounts) may(ctx context.Context, w who, verb string, gvr schema.Group
 		}
 		return fmt.Sprintf("the ServiceAccount %s may not %s %s %q in namespace %s, so its trigger label could not be taken away: grant it that right", w.name, verb, gvr.GroupResource(), name, w.namespace), nil
 	})
+}
+
+// mapping finds a kind. One that is not known may have been installed since the
+// kinds were last asked for.
+func (a *accounts) mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	found, err := a.mapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) {
+		return found, err
+	}
+	a.mu.Lock()
+	again := a.now().Sub(a.asked) >= askKinds
+	if again {
+		a.asked = a.now()
+	}
+	a.mu.Unlock()
+	if !again {
+		return nil, err
+	}
+	a.mapper.Reset()
+	return a.mapper.RESTMapping(kind, versions...)
 }
 
 func (a *accounts) ask(question string, live func() (string, error)) (string, error) {

@@ -74,20 +74,22 @@ type Agent struct {
 	ended      cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
 	nodes      cache.SharedIndexInformer
+	heard      map[cache.SharedIndexInformer]cache.InformerSynced // what was read of each has reached its handlers
 
-	plans     *plans
-	gates     *gates
-	runs      *runs
-	ledgers   *ledgers
-	locks     *locks
-	targets   *targetWatches
-	watches   *stepWatches
-	flights   *flights
-	config    *config
-	planQueue workqueue.TypedRateLimitingInterface[key]
-	runQueue  workqueue.TypedRateLimitingInterface[key]
-	planAlarm *alarm
-	runAlarm  *alarm
+	plans      *plans
+	gates      *gates
+	gatekeeper *gatekeeper
+	runs       *runs
+	ledgers    *ledgers
+	locks      *locks
+	targets    *targetWatches
+	watches    *stepWatches
+	flights    *flights
+	config     *config
+	planQueue  workqueue.TypedRateLimitingInterface[key]
+	runQueue   workqueue.TypedRateLimitingInterface[key]
+	planAlarm  *alarm
+	runAlarm   *alarm
 
 	healthy  atomic.Bool
 	mu       sync.Mutex
@@ -108,15 +110,17 @@ func New(o Options) (*Agent, error) {
 	}
 	a.plans = newPlans()
 	a.gates = newGates(o.Namespace)
+	a.gatekeeper = newGatekeeper(a)
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
 	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}, wrote: map[types.UID]uint64{}}
 	a.watches = &stepWatches{ring: a.ringRun, open: map[key]*stepWatch{}}
 	a.flights = &flights{cancel: map[key]context.CancelCauseFunc{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
-	a.metrics.watches(a.targets.count, a.watches.count)
+	a.metrics.watches(a.targets.count, a.watches.count, a.gatekeeper.count)
 	a.metrics.documents(a.plans, a.runs)
-	a.metrics.registry.MustRegister(&changeCollector{gates: a.gates, runs: a.runs, now: o.Now})
+	a.metrics.registry.MustRegister(&changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }})
+	a.heard = map[cache.SharedIndexInformer]cache.InformerSynced{}
 	a.informers()
 	return a, nil
 }
@@ -234,6 +238,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.planAlarm.Run(ctx) })
 	group.Go(func() { a.runAlarm.Run(ctx) })
 	group.Go(func() { a.beat(ctx) })
+	group.Go(func() { a.gatekeeper.work(ctx) })
 	for range planWorkers {
 		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncDocument) })
 	}

@@ -14,7 +14,10 @@ import (
 type changeCollector struct {
 	gates *gates
 	runs  *runs
+	held  func() []*heldObject // by gates
 	now   func() time.Time
+	// leading: those who wait for the lease see nodes, too, and would tell them twice.
+	leading func() bool
 }
 
 // Values of change_management_change_pending.
@@ -57,6 +60,9 @@ func (c *changeCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect is prometheus.Collector's.
 func (c *changeCollector) Collect(ch chan<- prometheus.Metric) {
+	if !c.leading() {
+		return
+	}
 	now := c.now()
 	pending := map[key]int{}
 	objects := c.gates.objects()
@@ -65,14 +71,30 @@ func (c *changeCollector) Collect(ch chan<- prometheus.Metric) {
 			continue
 		}
 		p := pendingOf(c.runs.ofPlan(k))
+		if o.waits {
+			p = pendingBlocked
+		}
 		pending[k] = p
 		for _, ref := range o.uses { // a policy has pending what its plans have
 			policy := key{ref.Namespace, ref.Name}
 			pending[policy] = max(pending[policy], p)
 		}
 	}
+	held := c.held()
+	for _, h := range held {
+		for _, ref := range h.uses { // and what its gated objects have
+			policy := key{ref.Namespace, ref.Name}
+			pending[policy] = max(pending[policy], h.value())
+		}
+	}
 	for k, o := range objects {
 		c.collect(ch, k, o, pending[k], now)
+	}
+	for _, h := range held {
+		k := key{h.namespace, h.name}
+		if o := objects[k]; o == nil || o.kind != h.kind { // a gated object may be called Plan, too
+			c.collect(ch, k, &h.gated, h.value(), now)
+		}
 	}
 }
 

@@ -16,10 +16,12 @@ import (
 // gates keep the book of policies and calendars, and what metrics say of the
 // objects behind it.
 type gates struct {
-	mu   sync.Mutex
-	book *plan.Book
-	seen map[key]*gated
-	said map[key]string // what each policy and calendar says, to know an echo of our own status from news
+	mu      sync.Mutex
+	book    *plan.Book
+	seen    map[key]*gated
+	asked   map[string]*schedule.Gate
+	askedAt int64
+	said    map[key]string // what each policy and calendar says, to know an echo of our own status from news
 }
 
 // gated is one plan or policy as metrics show it.
@@ -29,6 +31,7 @@ type gated struct {
 	strategy     func(time.Time) schedule.Strategy
 	uses         []plan.PolicyRef
 	lastStart    time.Time // of a plan's newest run
+	waits        bool      // something was asked of a plan that cannot be claimed yet
 }
 
 func newGates(agentNamespace string) *gates {
@@ -57,14 +60,30 @@ func (g *gates) of(known *planGate, q plan.Question) *schedule.Gate {
 
 func sameQuestion(a, b plan.Question) bool {
 	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
-	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies)
+	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
 }
 
-// ask is the gate of one question, not kept; nil where nothing stands between.
+// ask is the gate of one question; nil where nothing stands between. Gates are
+// kept until the book changes: the same is asked again and again.
 func (g *gates) ask(q plan.Question) *schedule.Gate {
-	var fresh planGate
-	return g.of(&fresh, q)
+	name := q.Key()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if generation := g.book.Generation(); g.asked == nil || g.askedAt != generation || len(g.asked) > mostAsked {
+		g.asked, g.askedAt = map[string]*schedule.Gate{}, generation
+	}
+	gate, known := g.asked[name]
+	if !known {
+		if g.book.Gated(q) || q.Bypass != nil {
+			gate = g.book.Gate(q)
+		}
+		g.asked[name] = gate
+	}
+	return gate
 }
+
+// mostAsked bounds the gates that are kept for runs and nodes.
+const mostAsked = 20_000
 
 // change changes the book.
 func (g *gates) change(edit func(*plan.Book)) {
@@ -77,6 +96,17 @@ func (g *gates) note(k key, o *gated) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen[k] = o
+}
+
+// waiting notes whether something was asked of a plan that cannot be claimed yet.
+func (g *gates) waiting(k key, waits bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.seen[k]; o != nil && o.waits != waits {
+		changed := *o
+		changed.waits = waits
+		g.seen[k] = &changed
+	}
 }
 
 func (g *gates) forget(k key) {
@@ -92,12 +122,12 @@ func question(cm *corev1.ConfigMap, in plan.Intent, policies []plan.PolicyRef) p
 }
 
 // holdOf asks the gate of a run; nil where it may go on.
-func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent) *plan.Hold {
-	return plan.HeldBy(a.gates.ask(question(cm, in, l.run.Spec.Policies)), l.run.Request, l.run.Name, in.Bypass, a.now())
+func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) *plan.Hold {
+	return plan.HeldBy(a.gates.ask(question(cm, in, l.run.Spec.Policies).For(l.run.Request)), l.run.Name, in.Bypass, now)
 }
 
 // passedBy is who let a run start through a closed gate, if it is closed.
-func (a *Agent) passedBy(l *liveRun) *plan.Actor {
+func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 	cm := a.document(l.planKey())
 	if cm == nil {
 		return nil
@@ -105,7 +135,7 @@ func (a *Agent) passedBy(l *liveRun) *plan.Actor {
 	in := annotations.Intent(cm.Annotations)
 	q := question(cm, in, l.run.Spec.Policies)
 	q.Bypass = nil
-	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, a.now())
+	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, now)
 }
 
 // looksAtGate says whether a live run may be waiting for its gate.
@@ -119,6 +149,7 @@ func (a *Agent) ringGated() { a.planQueue.Add(key{}) }
 
 // lookAtGated rings what is behind a gate, and what waits for one.
 func (a *Agent) lookAtGated() {
+	a.gatekeeper.ringAll()
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {
@@ -173,14 +204,13 @@ func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
 		a.ringPlan(key{cm.Namespace, cm.Name}) // somebody may have torn the status off
 		return
 	}
-	a.gates.change(func(b *plan.Book) {
-		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-			b.PutPolicy(annotations.Policy(cm))
-			return
-		}
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		state := annotations.Policy(cm)
+		a.gates.change(func(b *plan.Book) { b.PutPolicy(state) })
+	} else {
 		c, _ := annotations.Calendar(cm)
-		b.PutCalendar(cm.Namespace, cm.Name, c)
-	})
+		a.gates.change(func(b *plan.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
 	a.ringGated()
 }
@@ -194,6 +224,7 @@ func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
 		b.DropCalendar(cm.Namespace, cm.Name)
 	})
 	a.gates.unsaid(key{cm.Namespace, cm.Name})
+	a.gates.forget(key{cm.Namespace, cm.Name})
 	a.ringPlan(key{cm.Namespace, cm.Name})
 	a.ringGated()
 }

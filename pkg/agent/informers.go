@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers/core/v1"
@@ -21,7 +22,7 @@ import (
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
 // the metadata of namespaces and nodes, nothing else.
 func (a *Agent) informers() {
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindAgentConfig + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.documents = a.configMaps(documents)
@@ -76,9 +77,14 @@ func strip(o any) (any, error) {
 }
 
 func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) {
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    saw,
-		UpdateFunc: func(_, o any) { saw(o) },
+	heard, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: saw,
+		UpdateFunc: func(was, o any) {
+			if kindOf(was) != kindOf(o) { // lost as the one, and seen as the other
+				lost(was)
+			}
+			saw(o)
+		},
 		DeleteFunc: func(o any) {
 			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = d.Obj
@@ -87,6 +93,15 @@ func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) 
 		},
 	})
 	must(err)
+	a.heard[informer] = heard.HasSynced
+}
+
+func kindOf(o any) string {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return ""
+	}
+	return m.GetLabels()[annotations.LabelKind]
 }
 
 func (a *Agent) sawDocument(o any) {
@@ -97,6 +112,9 @@ func (a *Agent) sawDocument(o any) {
 		return
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.sawPolicy(cm)
+		return
+	case annotations.KindGate:
+		a.sawGates(cm)
 		return
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
@@ -110,6 +128,9 @@ func (a *Agent) lostDocument(o any) {
 		return
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.lostPolicy(cm)
+		return
+	case annotations.KindGate:
+		a.lostGates(cm)
 		return
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
@@ -168,10 +189,10 @@ func (a *Agent) sync(ctx context.Context) error {
 	if a.options.WatchNamespace == "" { // with Roles alone neither can be watched: pauses and stanzas on them are not seen then
 		all = append(all, a.namespaces, a.nodes)
 	}
-	synced := make([]cache.InformerSynced, len(all))
-	for i, informer := range all {
+	var synced []cache.InformerSynced
+	for _, informer := range all {
 		go informer.RunWithContext(ctx)
-		synced[i] = informer.HasSynced
+		synced = append(synced, informer.HasSynced, a.heard[informer]) // what was read has also been taken in: the book is whole
 	}
 	a.log.Info("reading documents and runs")
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {

@@ -50,8 +50,8 @@ func newMetrics(version string) *metrics {
 
 // watches exports how many watches are open on the plans' behalf: each costs the
 // API server too.
-func (m *metrics) watches(targets, steps func() int) {
-	for name, count := range map[string]func() int{"targets": targets, "steps": steps} {
+func (m *metrics) watches(targets, steps, gates func() int) {
+	for name, count := range map[string]func() int{"targets": targets, "steps": steps, "gates": gates} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_watches", Help: "Watches open as plans' ServiceAccounts.", ConstLabels: prometheus.Labels{"for": name},
 		}, func() float64 { return float64(count()) }))

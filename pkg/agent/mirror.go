@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,18 +15,28 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// mirrored is what was last told to the users of a plan's target, on the target.
+// mirrored is what stands in the way of telling the users of a plan's target.
 type mirrored struct {
-	text    string // the annotations as they were written; empty: nothing was looked at yet
-	problem string // why they could not be written
+	digest  string    // of what was written last
+	problem string    // why it could not be written
+	again   time.Time // when to try again
 }
 
 // mirror writes on a plan's target, as the plan's account, how its last run
-// stands and when the next one is. It comes before the plan's own status, so that
-// what was published was mirrored: an agent that begins writes nothing again.
-func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[string]string, f plan.Facts, d plan.Decision) error {
-	if known.spec.Target == nil || len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK {
-		return nil
+// stands and when the next one is. It comes before the plan's own status, which
+// keeps a digest of what was written, so that an agent that begins writes nothing
+// again. What cannot be written is tried again, and holds nothing up.
+func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[string]string, f plan.Facts, d plan.Decision) {
+	m := &known.mirrored
+	if m.digest == "" {
+		m.digest = have[annotations.StatusMirrored]
+	}
+	if known.spec.Target == nil {
+		*m = mirrored{}
+		return
+	}
+	if len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.again) {
+		return
 	}
 	want := map[string]string{}
 	a.lastRun(want, f, d)
@@ -34,48 +44,40 @@ func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[st
 	for suffix, value := range map[string]string{
 		"status": mirrorWord(plan.RunPhase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
 	} {
-		if value != "" || have[annotations.StatusLastRun] != "" || have[annotations.StatusNextRun] != "" { // what was never there need not be taken away
+		if value != "" || m.digest != "" { // what was never there need not be taken away
 			values[annotations.Mirror(known.spec.MirrorPrefix, k.name, suffix)] = orNull(value)
 		}
 	}
 	b, err := json.Marshal(values)
-	if err != nil {
-		return err
+	must(err)
+	digest := annotations.Hash10(known.spec.Target.APIVersion, known.spec.Target.String(), string(b))
+	if len(values) == 0 || m.digest == digest {
+		return
 	}
-	if known.mirrored.text == "" && have[annotations.StatusLastRun] == want[annotations.StatusLastRun] && have[annotations.StatusLastResult] == want[annotations.StatusLastResult] && have[annotations.StatusNextRun] == nextRun(d) {
-		known.mirrored.text = string(b)
+	m.problem = a.patchMirror(ctx, who{k.namespace, plan.Account(known.spec)}, known.spec, values)
+	if m.problem != "" {
+		m.again = f.Now.Add(look)
+		return
 	}
-	if known.mirrored.text == string(b) || len(values) == 0 {
-		return nil
-	}
-	known.mirrored.problem, err = a.patchMirror(ctx, who{k.namespace, plan.Account(known.spec)}, *known.spec.Target, values)
-	if err == nil {
-		known.mirrored.text = string(b)
-	}
-	return err
+	m.digest, m.again = digest, time.Time{}
 }
 
-// patchMirror says why it may not write, where that is so; the plan goes on.
-func (a *Agent) patchMirror(ctx context.Context, w who, ref plan.ObjectRef, values map[string]any) (problem string, err error) {
-	to, err := a.targetClient(w, "", ref)
+// patchMirror says why it could not write, where that is so; the plan goes on.
+func (a *Agent) patchMirror(ctx context.Context, w who, spec plan.Spec, values map[string]any) (problem string) {
+	to, err := a.targetClient(w, "", *spec.Target)
 	if err != nil {
-		return err.Error(), nil //nolint:nilerr // the plan's readiness tells it, too
+		return err.Error()
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
+	must(err)
+	got, err := to.Patch(ctx, spec.Target.Name, types.MergePatchType, patch, patchOptions())
 	if err != nil {
-		return "", err
+		return fmt.Sprintf("the mirror on %s cannot be written: %s", spec.Target, err)
 	}
-	got, err := to.Patch(ctx, ref.Name, types.MergePatchType, patch, patchOptions())
-	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		return fmt.Sprintf("the mirror on %s cannot be written: %s", ref, err), nil
-	case err != nil:
-		return "", fmt.Errorf("write the mirror on %s: %w", ref, err)
+	if len(spec.Triggers.Labels) > 0 {
+		a.targets.patched(got.GetUID(), got.GetResourceVersion())
 	}
-	a.targets.patched(got.GetUID(), got.GetResourceVersion())
-	return "", nil
+	return ""
 }
 
 func mirrorWord(p plan.RunPhase) string {

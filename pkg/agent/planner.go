@@ -59,6 +59,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	a.gates.waiting(k, decision.Waiting != "")
 	if decision.Changed {
 		if err := a.ledgers.put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
 			return time.Time{}, err
@@ -79,13 +80,11 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 		a.planQueue.AddAfter(k, settle)
 		return decision.Wake, nil
 	}
-	if err := a.mirror(ctx, k, known, standingStatus(cm, &known.written), facts, decision); err != nil {
-		return time.Time{}, err
-	}
+	a.mirror(ctx, k, known, standingStatus(cm, &known.written), facts, decision)
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
-	return decision.Wake, a.prune(ctx, k, string(cm.UID), known.spec)
+	return earliest(decision.Wake, known.mirrored.again), a.prune(ctx, k, string(cm.UID), known.spec)
 }
 
 // interests says whether a plan's change may concern one of its runs: it is
@@ -220,6 +219,7 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 		f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: errGone{*known.spec.Target}.Error()}
 	default:
 		f.Target = object.facts(known.spec.Triggers.Labels)
+		heedSkip(k, known, object, f)
 		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
 			f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready)}
 		}
@@ -302,7 +302,15 @@ func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, 
 	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
 		return notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready), a.now()), nil, nil
 	}
+	heedSkip(k, known, object, f)
 	return plan.Readiness{OK: true}, object.facts(nil), nil
+}
+
+// heedSkip lets the users of a target skip the plan's slots there.
+func heedSkip(k key, known *knownPlan, object *targetObject, f *plan.Facts) {
+	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.name) {
+		f.Intent.Skip.All = true
+	}
 }
 
 // createRuns makes sure that every open entry has its run: the ones claimed just

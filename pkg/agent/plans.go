@@ -70,6 +70,12 @@ func (p *plans) writtenOf(k key) *written {
 	return p.others[k]
 }
 
+func (p *plans) has(k key) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byKey[k] != nil
+}
+
 func (p *plans) forgetWritten(k key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

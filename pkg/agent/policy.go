@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,23 +24,45 @@ func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
 	if err != nil || !found {
 		a.gates.forget(k)
 		a.plans.forgetWritten(k)
-		return a.syncPlan(ctx, k)
+		return a.syncGone(ctx, k)
 	}
 	cm := o.(*corev1.ConfigMap)
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindPlan:
+		return a.syncPlan(ctx, k)
+	}
+	if a.plans.has(k) { // it was a plan: to its runs it is gone
+		if _, err := a.syncPlan(ctx, k); err != nil {
+			return time.Time{}, err
+		}
+	}
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindPolicy:
 		return a.syncPolicy(ctx, k, cm)
 	case annotations.KindCalendar:
 		return time.Time{}, a.syncCalendar(ctx, k, cm)
+	case annotations.KindGate:
+		a.sawGates(cm)
+		return time.Time{}, nil
 	}
 	return a.syncPlan(ctx, k)
+}
+
+// syncGone looks after what a document leaves behind that is gone.
+func (a *Agent) syncGone(ctx context.Context, k key) (time.Time, error) {
+	again, err := a.gatekeeper.sync(ctx, k, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	wake, err := a.syncPlan(ctx, k)
+	return earliest(wake, again), err
 }
 
 // syncPolicy publishes what a policy says now, and looks again when it changes.
 func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (time.Time, error) {
 	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
 		a.gates.forget(k)
-		return time.Time{}, nil
+		return a.gatekeeper.sync(ctx, k, nil)
 	}
 	state, policy := a.gates.policy(k)
 	if policy == nil { // the watch is ahead of the book, or behind it: either will ring
@@ -48,17 +71,26 @@ func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (ti
 	now := a.now()
 	v := policy.Verdict(now)
 	a.gates.note(k, &gated{kind: "Policy", system: cm.Labels[annotations.LabelSystem], verdict: policy.Verdict, strategy: state.StrategyOf, uses: state.Stanza.Policies})
+	wake, gateErr := a.gatekeeper.sync(ctx, k, &state)
 	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
-		return policyStatus(have, cm, state, v, now)
+		return policyStatus(have, cm, state, v, a.gatekeeper.condition(k), now)
 	})
-	wake := time.Time{}
-	if v.Until != nil {
-		wake = *v.Until
-	}
-	return wake, err
+	return earliest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 
-func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.PolicyState, v schedule.Verdict, now time.Time) map[string]string {
+// policyWake is the next instant at which what is published may differ: also
+// where an Until ends and the answer stays the same, its reason changes.
+func policyWake(state plan.PolicyState, v schedule.Verdict, now time.Time) time.Time {
+	var wake time.Time
+	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
+		if at != nil && at.After(now) && (wake.IsZero() || at.Before(wake)) {
+			wake = *at
+		}
+	}
+	return wake
+}
+
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.PolicyState, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
 	if len(state.Faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(state.Faults.Error(), 4*plan.MaxMessage)
@@ -78,7 +110,7 @@ func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.Polic
 	return map[string]string{
 		annotations.StatusMessage: plan.Cut(message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
-		annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid, ready, restricted}, now),
+		annotations.StatusConditions: conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
 	}
 }
 

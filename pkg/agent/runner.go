@@ -83,7 +83,11 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 		sig.Held = "paused: no new step begins"
 	}
 	if l.journal.Phase == plan.RunRunning && looksAtGate(l) {
-		sig.Hold = a.holdOf(l, cm, in)
+		now := a.now()
+		sig.Hold = a.holdOf(l, cm, in, now)
+		if sig.Hold == nil {
+			sig.Passed = a.passedBy(l, now)
+		}
 	}
 	return sig
 }
@@ -149,15 +153,14 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 		l = &liveRun{object: l.object, run: l.run, journal: l.journal.EndBefore(end, a.now())}
 		return a.move(ctx, l)
 	case verdict.Start:
-		return a.start(ctx, l)
+		return a.start(ctx, l, standing.Now)
 	}
 	return verdict.Until, a.wait(ctx, l, verdict)
 }
 
-func (a *Agent) start(ctx context.Context, l *liveRun) (time.Time, error) {
-	now := a.now()
+func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time, error) {
 	started := &liveRun{object: l.object, run: l.run, journal: l.journal.Start(now)}
-	started.journal.Passed = a.passedBy(l)
+	started.journal.Passed = a.passedBy(l, now)
 	wake, err := a.move(ctx, started)
 	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == plan.RunPending {
 		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
@@ -226,7 +229,7 @@ func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error)
 	case cm == nil || string(cm.UID) != l.run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
 	default:
-		s.Hold = a.holdOf(l, cm, annotations.Intent(cm.Annotations))
+		s.Hold = a.holdOf(l, cm, annotations.Intent(cm.Annotations), s.Now)
 	}
 	a.heldBy(l, &s)
 	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {
@@ -278,6 +281,9 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 			fresh, err := a.write(ctx, l, journal)
 			if err != nil {
 				return time.Time{}, err
+			}
+			if l.journal.Passed == nil && journal.Passed != nil {
+				a.tellPassed(l, journal.Passed)
 			}
 			l, written = fresh, fresh
 			if err := a.tell(ctx, l, sig); err != nil && !errors.Is(err, errMoved) {

@@ -105,6 +105,7 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 		want[annotations.StatusBehavior] = ""
 	}
 	a.lastRun(want, f, d)
+	want[annotations.StatusMirrored] = known.mirrored.digest
 	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
 	return want
 }
@@ -309,10 +310,16 @@ func changeConditions(f plan.Facts, d plan.Decision) []metav1.Condition {
 		return nil
 	}
 	paused := metav1.Condition{Type: plan.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: plan.Cut(d.Window.Reason, plan.MaxMessage)}
-	if d.Window.Permitted {
+	switch {
+	case d.Phase == plan.PhasePaused:
+		paused.Reason, paused.Message = "Paused", d.Message
+	case d.Window.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}
 	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
+	if d.Waiting != "" {
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", plan.Cut(d.Waiting, plan.MaxMessage)
+	}
 	for _, l := range f.Live {
 		if l.Held || l.Phase == plan.RunPending && l.Waiting != "" && l.Waiting != plan.WaitJitter {
 			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", plan.Cut("run "+l.Name+": "+l.Message, plan.MaxMessage)

@@ -47,7 +47,7 @@ func slimTarget(u *unstructured.Unstructured) *targetObject {
 	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
 	t.Annotations = map[string]string{}
 	for k, v := range u.GetAnnotations() {
-		if strings.HasPrefix(k, annotations.StatusPrefix) {
+		if strings.HasPrefix(k, annotations.StatusPrefix) || strings.HasSuffix(k, annotations.MirrorSkip) {
 			t.Annotations[k] = v
 		}
 	}
@@ -87,7 +87,7 @@ func (a *Agent) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
 	}
-	mapping, err := a.accounts.mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	mapping, err := a.accounts.mapping(gv.WithKind(kind).GroupKind(), gv.Version)
 	if err != nil {
 		return nil, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err)
 	}

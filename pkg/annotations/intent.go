@@ -130,7 +130,7 @@ func readOptions(value string, faults plan.Faults) (plan.TriggerOptions, plan.Fa
 	if size := sizeOf(o.Parameters); size > maxParameters {
 		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("holds parameters of %d bytes, and the trigger waits: at most %d are kept", size, maxParameters)})
 	}
-	o.Token, o.Reason = token(o.Token), plan.Cut(o.Reason, 512)
+	o.Token, o.Reason = token(o.Token), plan.Cut(strings.TrimSpace(o.Reason), 512)
 	if o.OutsideWindow && o.Reason == "" {
 		faults = append(faults, plan.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})
 		o.OutsideWindow = false

@@ -40,6 +40,7 @@ const (
 	KindLedger        = "ledger"
 	KindRestore       = "restore"
 	KindHeartbeat     = "heartbeat"
+	KindGate          = "gate"
 )
 
 // Data keys of documents and of the agent's ConfigMaps.
@@ -52,6 +53,7 @@ const (
 	DataRun     = "run.yaml"
 	DataJournal = "journal.json"
 	DataLedger  = "ledger.json"
+	DataGate    = "gate.json"
 )
 
 // Intent annotations. Actor and reason of each stand beside it, see Actor.
@@ -92,8 +94,10 @@ const (
 	StatusTrigger     = "status.maint.dev/trigger"
 	StatusConditions  = "status.maint.dev/conditions"
 	StatusProgress    = "status.maint.dev/progress"
+	StatusMirrored    = "status.maint.dev/mirrored" // digest of what was written on the target
 	StatusBehavior    = "status.maint.dev/behavior"
 	StatusPermitted   = "status.maint.dev/permitted"
+	StatusGate        = "status.maint.dev/gate"
 	StatusHandled     = "status.maint.dev/handled-"
 )
 
@@ -149,6 +153,14 @@ func Mirror(prefix, planName, suffix string) string {
 	return prefix + "/" + planName + "-" + suffix
 }
 
+// MirrorSkip ends the key by which a target's users skip a plan there.
+const MirrorSkip = "-skip"
+
+// SkippedOn says whether a target's users skip a plan: any value but false does.
+func SkippedOn(target map[string]string, prefix, planName string) bool {
+	return !off(target[Mirror(prefix, planName, strings.TrimPrefix(MirrorSkip, "-"))])
+}
+
 // Hash10 is the ten letters that stand in for longer identities in names.
 func Hash10(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
@@ -176,6 +188,10 @@ func LedgerName(planName, planUID string) string {
 func ArchiveName(planName, planUID string) string {
 	return agentName(KindLedger, planName, Hash10(planUID, "archive"))
 }
+
+// GateName is the name of the record of a policy's gates. A policy that is made
+// anew under the name goes on with it.
+func GateName(policy string) string { return agentName(KindGate, policy, Hash10(policy)) }
 
 // agentName is maint-<kind>-<plan>-<hash>. A ConfigMap's name may have 253
 // letters, so that a plan's 63 always fit.

@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,13 @@ func Stanza(a map[string]string) plan.StanzaText {
 		if namespace, name, qualified := strings.Cut(item, "/"); qualified {
 			ref = plan.PolicyRef{Name: name, Namespace: namespace}
 		}
-		s.Policies = append(s.Policies, ref)
+		if !slices.Contains(s.Policies, ref) {
+			s.Policies = append(s.Policies, ref)
+		}
+	}
+	if len(s.Policies) > plan.MaxPolicies {
+		s.Faults = append(s.Faults, plan.Fault{Path: ChangePolicy, Message: fmt.Sprintf("names %d policies, and change is not permitted: at most %d are asked", len(s.Policies), plan.MaxPolicies)})
+		s.Strategy, s.Policies = "of too many policies", nil
 	}
 	if key := untilOf(s.Strategy); key != "" {
 		until, err := time.Parse(time.RFC3339, a[key])

@@ -47,7 +47,8 @@ func newFreeze(c *cli) *cobra.Command {
 	o := &overrideOptions{cli: c, strategy: schedule.RestrictiveUntil, past: "frozen"}
 	return o.command("freeze", "Permit no change until a time, whatever the windows say", `Permit no change of a policy's objects, of one object, or of everything in a
 namespace, until a time, whatever the windows say. It ends by itself; after it,
-the policy holds as before. What runs goes on; what waits goes on waiting.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
+the policy holds as before. What runs goes on, unless its plan looks at the
+window between its steps (onWindowClose); what waits goes on waiting.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
   kubectl maint freeze namespace/shop --for 3d --reason "stocktaking"
   kubectl maint freeze weekends --end`)
 }
@@ -90,6 +91,9 @@ func (o *overrideOptions) Validate() error {
 		_, err := o.until(o.Zone)
 		o.faults.check(err)
 	}
+	if !o.end && strings.TrimSpace(o.reason) == "" {
+		o.faults.add("--reason is missing: it stands beside the override for whoever asks")
+	}
 	return o.faults.err()
 }
 
@@ -107,14 +111,7 @@ func (o *overrideOptions) until(zone string) (time.Time, error) {
 		}
 		return o.Now().Add(d.Duration), nil
 	}
-	at, err := parseInstant(o.untilText, o.Now(), zone)
-	if err != nil {
-		return at, fmt.Errorf("--until: %w", err)
-	}
-	if !at.After(o.Now()) {
-		return at, fmt.Errorf("--until: %s has passed", bothZones(at, zone))
-	}
-	return at, nil
+	return o.future("--until", o.untilText, zone)
 }
 
 // Run writes the stanza's strategy and its instant, and says what follows.
@@ -125,6 +122,9 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	}
 	target, err := o.find(ctx, k)
 	if err != nil {
+		return err
+	}
+	if err := o.sensible(ctx, k, target); err != nil {
 		return err
 	}
 	zone := target.zone
@@ -149,6 +149,31 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "%s %s%s\n", target.String(), words, o.mark())
 	return nil
+}
+
+// sensible refuses what would do harm when it ends by itself: to permit where no
+// policy takes over again, and to replace a strategy that somebody set for good.
+func (o *overrideOptions) sensible(ctx context.Context, k *cluster, f found) error {
+	have := annotations.Stanza(f.meta.GetAnnotations())
+	switch {
+	case o.end:
+		return nil
+	case have.Strategy == schedule.Restrictive || have.Strategy == schedule.Permissive:
+		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: take that off first (--end)", f, have.Strategy, annotations.ChangeStrategy)
+	case o.strategy == schedule.RestrictiveUntil || f.kind == annotations.KindPolicy || len(have.Policies) > 0:
+		return nil
+	case f.kind == annotations.KindPlan:
+		cm, err := k.plan(ctx, f.meta.GetName())
+		if err != nil {
+			return err
+		}
+		agent, _ := o.agent(ctx, k)
+		spec, _ := annotations.Plan(cm)
+		if len(k.bookOf(ctx, o.ErrOut, agent.Namespace, cm.Namespace).Uses(plan.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no policy stands behind %s: change is permitted there already, and would never be again when this ends", f)
 }
 
 func (o *overrideOptions) clear() change {

@@ -143,11 +143,7 @@ func draw(p calendar.Page, format string) string {
 
 func (o *calendarOptions) world(ctx context.Context) (world, error) {
 	if len(o.files) > 0 {
-		namespace := ""
-		if o.config.Namespace != nil {
-			namespace = *o.config.Namespace
-		}
-		return readWorld(o.files, o.In, namespace, o.ErrOut)
+		return o.readWorld(o.files)
 	}
 	k, err := o.connect()
 	if err != nil {

@@ -29,8 +29,9 @@ func newCheck(c *cli) *cobra.Command {
 		Use:   "check POLICY|PLAN|node/NODE | -f FILE [NAME]",
 		Short: "Is change permitted? For runbooks: exit code 0 or 3",
 		Long: `Say whether change is permitted, now or at a time, and when that changes. The
-exit code is 0 where it is and 3 where it is not, also where that is in doubt:
-a policy that is missing or broken permits nothing.`,
+exit code is 0 where it is and 3 where it is not, also where that is in doubt: a
+plan whose policy is missing or broken, or a namespace that may not be read,
+permits nothing. Files with faults are an error, 1.`,
 		Example: `  kubectl maint check weekends && ./upgrade.sh
   kubectl maint check orders-weekly --at "sat 02:00"
   kubectl maint check -f policies/ weekends -o json`,
@@ -81,7 +82,7 @@ func (o *checkOptions) at(zone string) (time.Time, error) {
 
 func (o *checkOptions) find(ctx context.Context) (subject, error) {
 	if len(o.files) > 0 {
-		w, err := readWorld(o.files, o.In, o.offlineNamespace(), o.ErrOut)
+		w, err := o.readWorld(o.files)
 		if err != nil {
 			return subject{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -96,16 +97,20 @@ func (s subject) verdict(at time.Time) schedule.Verdict {
 		ask = s.policy.Verdict
 	}
 	v := ask(at)
+	var end *time.Time
 	for _, p := range s.pauses {
-		if !p.Holds(at) || !v.Ready {
-			continue
-		}
-		if p.Until == nil {
+		switch {
+		case !p.Holds(at) || !v.Ready:
+		case p.Until == nil:
 			return schedule.Verdict{Ready: true, Reason: "paused", NextChangeETA: schedule.ForEver}
+		case end == nil || p.Until.After(*end):
+			end = p.Until
 		}
-		v = pausedUntil(*p.Until, at, ask)
 	}
-	return v
+	if end == nil {
+		return v
+	}
+	return pausedUntil(*end, at, ask)
 }
 
 // pausedUntil is a closed stretch up to the end of a pause, and on from there
@@ -177,7 +182,19 @@ func (c *cli) subjectOf(ctx context.Context, k *cluster, text string) (subject, 
 	return c.planSubject(ctx, k, agent, cm, b), nil
 }
 
+// doubt closes a namespace of which nobody may tell us whether it is frozen: what
+// cannot be read permits nothing.
+func (c *cli) doubt(ctx context.Context, k *cluster, b *plan.Book, namespace string) {
+	_, err := k.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+	if err == nil || apierrors.IsNotFound(err) {
+		return
+	}
+	fmt.Fprintf(c.ErrOut, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", plain("read namespace "+namespace, err))
+	b.PutNamespace(namespace, plan.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
+}
+
 func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm *corev1.ConfigMap, b *plan.Book) subject {
+	c.doubt(ctx, k, b, cm.Namespace)
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
 	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, c.zoneOf(spec), b, plan.Question{Namespace: cm.Namespace, Own: in.Stanza, Policies: spec.Policies, Bypass: in.Bypass.Until})
@@ -247,6 +264,14 @@ func names(list []subject) string {
 		out[i] = s.name
 	}
 	return strings.Join(out, ", ")
+}
+
+// offlineAgent is the namespace of the agent where no cluster is asked.
+func (c *cli) offlineAgent() string {
+	if c.agentNamespace != "" {
+		return c.agentNamespace
+	}
+	return annotations.DefaultNamespace
 }
 
 // offlineNamespace is that of documents in files that name none.

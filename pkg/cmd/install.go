@@ -199,7 +199,7 @@ func newUninstall(c *cli) *cobra.Command {
 	o := &uninstallOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the agent; refused while a run lives",
+		Short: "Remove the agent; refused while a run lives or a gate is held",
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
 run, and its finalizer would hold it for ever. Plans, their ledgers and their
 history stay, and so does the agent's namespace.`,
@@ -223,6 +223,23 @@ func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
 // Validate has nothing to check.
 func (o *uninstallOptions) Validate() error { return nil }
 
+// nothingHeld refuses while gates may hold objects: nobody would open them.
+func (o *uninstallOptions) nothingHeld(ctx context.Context, k *cluster) error {
+	list, err := k.maps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
+	if err != nil {
+		return plain("look whether gates hold anything", err)
+	}
+	if len(list.Items) == 0 {
+		return nil
+	}
+	cm := &list.Items[0]
+	policy := cm.Name
+	if record, err := annotations.ReadGates(cm); err == nil {
+		policy = record.Policy
+	}
+	return exit(CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them", cm.Namespace, policy, andMore(len(list.Items)-1))
+}
+
 // Run deletes the objects in the reverse of their order, once nothing lives.
 func (o *uninstallOptions) Run(ctx context.Context) error {
 	k, err := o.connect()
@@ -235,6 +252,9 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	}
 	if len(live) > 0 {
 		return exit(CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first", live[0].run.Namespace, live[0].run.Name, live[0].run.Plan, andMore(len(live)-1))
+	}
+	if err := o.nothingHeld(ctx, k); err != nil {
+		return err
 	}
 	if err := o.ask(ctx, o.consent, "remove the agent from namespace "+o.namespace); err != nil {
 		return err

@@ -46,6 +46,18 @@ func parseInstant(text string, now time.Time, zone string) (time.Time, error) {
 	return parseDay(text, day, now, loc, func(date time.Time) (time.Time, error) { return wallTime(date, hour, minute, zone) })
 }
 
+// future is a time of a flag that must not have passed.
+func (c *cli) future(flag, text, zone string) (time.Time, error) {
+	at, err := parseInstant(text, c.Now(), zone)
+	if err != nil {
+		return at, fmt.Errorf("%s: %w", flag, err)
+	}
+	if !at.After(c.Now()) {
+		return at, fmt.Errorf("%s: %s has passed", flag, bothZones(at, zone))
+	}
+	return at, nil
+}
+
 func notUnderstood(text string) error {
 	return fmt.Errorf("%q is no time: %s", text, instantForms)
 }

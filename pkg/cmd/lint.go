@@ -63,7 +63,7 @@ func (o *lintOptions) Run(context.Context) error {
 		}
 	}
 	found = append(found, twice(docs)...)
-	for _, w := range together(docs, o.offlineNamespace(), o.Now()) {
+	for _, w := range together(docs, o.cli) {
 		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 	}
 	if err := o.print(found); err != nil {

@@ -10,8 +10,9 @@ import (
 
 // together are warnings about documents that are valid one by one: a plan whose
 // slots never meet its windows, and plans that want the same target.
-func together(docs []sourced, namespace string, now time.Time) []fileFault {
-	w := world{book: plan.NewBook(""), pauses: map[string]plan.Switch{}}
+func together(docs []sourced, c *cli) []fileFault {
+	namespace, now := c.offlineNamespace(), c.Now()
+	w := world{book: plan.NewBook(c.offlineAgent()), pauses: map[string]plan.Switch{}}
 	for _, d := range docs {
 		w.take(d, namespace)
 	}

@@ -179,7 +179,9 @@ func (o *nextOptions) markClosed(items []slotItem, s subject, spec plan.Spec) {
 		}
 		v := s.gate.Verdict(plan.StartsAt(spec, s.namespace, s.name, slot, item.Schedule))
 		switch {
-		case v.Permitted || !v.Ready:
+		case v.Permitted:
+		case !v.Ready:
+			items[i].Note = joinNote(item.Note, "policy not ready")
 		case v.Until != nil:
 			items[i].Note = joinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
 		default:
@@ -213,7 +215,7 @@ func (o *nextOptions) find(ctx context.Context) (subject, plan.Spec, plan.Intent
 }
 
 func (o *nextOptions) findInFiles() (subject, plan.Spec, plan.Intent, error) {
-	w, err := readWorld(o.files, o.In, o.offlineNamespace(), o.ErrOut)
+	w, err := o.readWorld(o.files)
 	if err != nil {
 		return subject{}, plan.Spec{}, plan.Intent{}, err
 	}

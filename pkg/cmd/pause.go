@@ -111,14 +111,7 @@ func (o *pauseOptions) until(zone string) (time.Time, error) {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	at, err := parseInstant(o.untilText, o.Now(), zone)
-	if err != nil {
-		return at, fmt.Errorf("--until: %w", err)
-	}
-	if !at.After(o.Now()) {
-		return at, fmt.Errorf("--until: %s has passed", bothZones(at, zone))
-	}
-	return at, nil
+	return o.future("--until", o.untilText, zone)
 }
 
 func (o *pauseOptions) value(zone string) (*string, string, error) {

@@ -110,7 +110,7 @@ func (o *simulateOptions) Validate() error {
 
 // Run plays and prints.
 func (o *simulateOptions) Run(ctx context.Context) error {
-	w, err := readWorld(o.files, o.In, o.offlineNamespace(), o.ErrOut)
+	w, err := o.readWorld(o.files)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -43,10 +42,10 @@ func (e errFaulty) Error() string {
 }
 
 // readWorld reads files, folders and "-". Documents with faults are an error,
-// all at once, but for calendars, of which the rest works (warn). namespace is
-// that of documents that name none.
-func readWorld(paths []string, stdin io.Reader, namespace string, warn io.Writer) (world, error) {
-	w := world{book: plan.NewBook(""), pauses: map[string]plan.Switch{}}
+// all at once, but for calendars, of which the rest works.
+func (c *cli) readWorld(paths []string) (world, error) {
+	namespace, stdin, warn := c.offlineNamespace(), c.In, c.ErrOut
+	w := world{book: plan.NewBook(c.offlineAgent()), pauses: map[string]plan.Switch{}}
 	docs, broken, err := readSources(paths, stdin)
 	if err != nil {
 		return w, err

@@ -19,6 +19,8 @@ type Signals struct {
 	Held string
 	// Hold is the closed gate, for a run that looks at it before each step.
 	Hold *Hold
+	// Passed is who lets the run go on through a closed gate.
+	Passed *Actor
 	// LookingSince is since when the present agent looks. The limits of cleanup
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.
@@ -185,9 +187,23 @@ func (a *advance) interrupt() {
 		a.cut(*a.sig.Abort)
 	case a.sig.Replace:
 		a.cut(End{Phase: RunReplaced, Reason: "Replaced", Message: "a newer run takes its place"})
-	case !a.now.Before(a.deadline()):
+	case !a.now.Before(a.deadline()) && !a.behindGate():
 		a.cut(End{Phase: RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
 	}
+}
+
+// behindGate says whether the next step waits for the gate, or will once it is
+// asked: that counts nowhere.
+func (a *advance) behindGate() bool {
+	if a.sig.Hold == nil || a.run.Spec.OnWindowClose != CloseWait {
+		return false
+	}
+	for _, rec := range a.j.Steps {
+		if SectionOf(rec.Path) == SectionSteps && rec.Phase == StepRunning {
+			return false
+		}
+	}
+	return a.j.HeldSince != nil || a.sig.Hold.Since == nil || a.sig.Hold.Since.Before(a.deadline())
 }
 
 // through says whether every step has ended: then there is nothing left to cut,
@@ -222,6 +238,7 @@ func (a *advance) neverBegan() {
 		end = *a.sig.Abort
 		end.Result, end.Reason = Skipped, ReasonAborted
 	}
+	a.release()
 	j := a.j.EndBefore(end, a.now)
 	j.StartedAt = nil
 	*a.j = j
@@ -239,6 +256,28 @@ func (a *advance) deadline() time.Time {
 	return limit
 }
 
+// held says whether a step may not begin yet: its gate is closed, or the plan is
+// paused. The gate comes first, for the time behind it counts nowhere.
+func (a *advance) held(name Section, step Step) (Move, bool) {
+	if name != SectionSteps {
+		return Move{}, false
+	}
+	closed := a.closed(step)
+	switch {
+	case a.j.End != nil:
+		return Move{}, true
+	case a.sig.Held != "":
+		a.j.Message = a.sig.Held
+		if closed {
+			return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
+		}
+		return Move{Act: ActWait, WakeAt: a.deadline()}, true
+	case closed:
+		return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
+	}
+	return Move{}, false
+}
+
 // closed asks the gate before a step that has not begun. Under wait the run is
 // held until it opens; under abort it ends here.
 func (a *advance) closed(step Step) bool {
@@ -247,15 +286,43 @@ func (a *advance) closed(step Step) bool {
 		a.release()
 		return false
 	}
-	if a.run.Spec.OnWindowClose == CloseAbort {
+	if a.run.Spec.OnWindowClose == CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
 		a.windowClosed()
 		return true
 	}
-	if a.j.HeldSince == nil {
-		a.j.HeldSince = at(a.now)
-	}
+	a.hold()
 	a.j.Message = a.sig.Hold.Message()
 	return true
+}
+
+// hold notes since when the gate holds the run: also where nobody looked when it
+// closed.
+func (a *advance) hold() {
+	if a.j.HeldSince != nil {
+		return
+	}
+	since := a.now
+	if s := a.sig.Hold.Since; s != nil && s.Before(since) {
+		since = *s
+		if rest := a.atRestSince(); rest.After(since) {
+			since = rest
+		}
+	}
+	a.j.HeldSince = at(since)
+}
+
+// atRestSince is when the last step ended, or else the run began.
+func (a *advance) atRestSince() time.Time {
+	var last time.Time
+	if a.j.StartedAt != nil {
+		last = *a.j.StartedAt
+	}
+	for _, rec := range a.j.Steps {
+		if rec.FinishedAt != nil && rec.FinishedAt.After(last) {
+			last = *rec.FinishedAt
+		}
+	}
+	return last
 }
 
 // release ends a hold and notes how long it was.
@@ -283,6 +350,7 @@ func (a *advance) windowClosed() {
 
 // cut ends the steps that have not ended, and with them the section.
 func (a *advance) cut(end End) {
+	a.release()
 	for i := range a.j.Steps {
 		rec := &a.j.Steps[i]
 		if SectionOf(rec.Path) != SectionSteps || rec.Phase.Ended() {
@@ -331,15 +399,8 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 			rec = a.record(StepPath(name, step.Name)) // what undoes is done all the same
 		}
 		if rec.Phase == StepPending {
-			if a.sig.Held != "" && name == SectionSteps {
-				a.j.Message = a.sig.Held
-				return Move{Act: ActWait, WakeAt: a.deadline()}, true
-			}
-			if name == SectionSteps && a.closed(step) {
-				if a.j.End != nil {
-					return Move{}, false
-				}
-				return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
+			if m, held := a.held(name, step); held {
+				return m, a.j.End == nil
 			}
 			a.begin(rec, step, failed, name != SectionSteps)
 		}
@@ -398,6 +459,9 @@ func (a *advance) begin(rec *Record, step Step, failed string, cleanup bool) {
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
 	default:
 		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, 1, at(a.now), at(a.now)
+		if a.j.Passed == nil {
+			a.j.Passed = a.sig.Passed
+		}
 		a.begun = rec.Path
 	}
 }

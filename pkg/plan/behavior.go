@@ -45,8 +45,13 @@ func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now tim
 	}
 	next.History = b.History
 	was := b.Current
-	if was.State == next.Current.State && was.Strategy == next.Current.Strategy && was.Reason == next.Current.Reason && sameInstant(was.StartTime, next.Current.StartTime) {
+	began := next.Current.StartTime == nil || sameInstant(was.StartTime, next.Current.StartTime)
+	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && was.Reason == next.Current.Reason {
+		next.Current.StartTime = was.StartTime
 		return next
+	}
+	if next.Current.StartTime == nil { // somebody said so just now
+		next.Current.StartTime = at(now.Truncate(time.Second))
 	}
 	if was.EndTime == nil || was.EndTime.After(now) {
 		was.EndTime = at(now.Truncate(time.Second))

@@ -48,7 +48,30 @@ type Question struct {
 	Namespace string      // empty for an object of the cluster
 	Own       StanzaText  // the object's own
 	Policies  []PolicyRef // spec.policies of a plan
+	Gates     []PolicyRef // policies, of any namespace, whose spec.gates mean the object
 	Bypass    *time.Time
+}
+
+// For is the question for a run that answers a request: one that was asked for
+// outside of the window heeds no policy, but a namespace that is closed binds it
+// all the same.
+func (q Question) For(r Request) Question {
+	if r.OutsideWindow {
+		q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
+	}
+	return q
+}
+
+// Key tells questions apart.
+func (q Question) Key() string {
+	return fmt.Sprintf("%s|%v|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
+}
+
+func stampOf(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
 }
 
 // Book holds every policy, calendar and namespace stanza that is known, and
@@ -144,33 +167,40 @@ func (b *Book) State(namespace, name string) (PolicyState, bool) {
 // Policy is a policy with all that stands on it; one that is missing or broken
 // is not ready.
 func (b *Book) Policy(namespace, name string) *schedule.Policy {
-	return b.resolve(PolicyRef{Name: name, Namespace: namespace}, nil)
+	return b.resolve(PolicyRef{Name: name, Namespace: namespace})
 }
 
-// resolve follows the policies that stanzas on policies name; one that comes
-// back to itself is not ready.
-func (b *Book) resolve(ref PolicyRef, via []PolicyRef) *schedule.Policy {
+// resolve is a policy with the stanza on it. The policies that such a stanza names
+// are judged by their documents and pauses alone: so no stanza leads back to
+// itself, and none makes others expensive.
+func (b *Book) resolve(ref PolicyRef) *schedule.Policy {
 	if p := b.resolved[ref]; p != nil {
 		return p
 	}
-	state, there := b.policies[ref]
-	switch {
-	case !there:
-		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
-	case slices.Contains(via, ref):
-		return schedule.PolicyNotReady(ref.Name, "its stanza leads back to itself")
+	p := b.document(ref)
+	if state, there := b.policies[ref]; there && state.Stanza.Set() {
+		p = p.Overridden(b.stanza(ref.Namespace, state.Stanza, b.document))
+		p = b.paused(state, p)
 	}
-	p := b.read(ref, state)
-	if state.Stanza.Set() {
-		p = p.Overridden(b.stanza(ref.Namespace, state.Stanza, append(via, ref)))
-	}
-	if state.Pause.On {
-		p = p.Paused(state.Pause.Until)
-	}
-	if len(via) == 0 { // what was met on the way may have been cut short
-		b.resolved[ref] = p
-	}
+	b.resolved[ref] = p
 	return p
+}
+
+// document is a policy by its document and its pause.
+func (b *Book) document(ref PolicyRef) *schedule.Policy {
+	state, there := b.policies[ref]
+	if !there {
+		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
+	}
+	return b.paused(state, b.read(ref, state))
+}
+
+// paused closes a policy that somebody paused; one that is broken stays so.
+func (b *Book) paused(state PolicyState, p *schedule.Policy) *schedule.Policy {
+	if !state.Pause.On || len(state.Faults) > 0 {
+		return p
+	}
+	return p.Paused(state.Pause.Until)
 }
 
 func (b *Book) read(ref PolicyRef, state PolicyState) *schedule.Policy {
@@ -188,7 +218,12 @@ func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
 	}
 	broken := ""
 	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
-		c, there := b.calendars[PolicyRef{Name: name, Namespace: or(namespace, ref.Namespace)}]
+		at := PolicyRef{Name: name, Namespace: or(namespace, ref.Namespace)}
+		c, there := b.calendars[at]
+		if !b.within(ref.Namespace, at.Namespace) {
+			broken = b.foreign("calendar", at)
+			return nil, false
+		}
 		if there && c == nil {
 			broken = "calendar " + name + " cannot be read"
 		}
@@ -204,41 +239,56 @@ func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
 }
 
 // stanza finds the policies that a stanza names.
-func (b *Book) stanza(namespace string, s StanzaText, via []PolicyRef) schedule.Stanza {
-	out := schedule.Stanza{Strategy: s.Strategy, Until: s.Until}
-	for _, ref := range s.Policies {
+func (b *Book) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
+	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, Policies: b.named(namespace, s.Policies, find)}
+}
+
+// named finds policies that an object of a namespace names, or one of the cluster.
+func (b *Book) named(namespace string, refs []PolicyRef, find func(PolicyRef) *schedule.Policy) []*schedule.Policy {
+	var out []*schedule.Policy
+	for _, ref := range refs {
 		ref.Namespace = or(ref.Namespace, or(namespace, b.agent))
-		out.Policies = append(out.Policies, b.resolve(ref, via))
+		if !b.within(namespace, ref.Namespace) {
+			out = append(out, schedule.PolicyNotReady(ref.Name, b.foreign("policy", ref)))
+			continue
+		}
+		out = append(out, find(ref))
 	}
 	return out
 }
 
+// within says whether an object may use what stands in a namespace: its own, and
+// the agent's. Whoever annotates an object of the cluster may use any.
+func (b *Book) within(own, namespace string) bool {
+	return own == "" || b.agent == "" || namespace == own || namespace == b.agent
+}
+
+func (b *Book) foreign(what string, ref PolicyRef) string {
+	return fmt.Sprintf("%s %s is in namespace %s, and only those of its own namespace and of %s may be named", what, ref.Name, ref.Namespace, b.agent)
+}
+
 // Gate is the gate of an object over time.
 func (b *Book) Gate(q Question) *schedule.Gate {
-	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, nil), Bypass: q.Bypass}
+	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, b.resolve), Bypass: q.Bypass}
 	if q.Namespace != "" {
-		spec.Namespace = b.stanza(q.Namespace, b.namespaces[q.Namespace], nil)
+		spec.Namespace = b.stanza(q.Namespace, b.namespaces[q.Namespace], b.resolve)
 	}
-	for _, ref := range q.Policies {
-		ref.Namespace = or(ref.Namespace, q.Namespace)
-		if b.agent != "" && ref.Namespace != q.Namespace && ref.Namespace != b.agent {
-			spec.Policies = append(spec.Policies, schedule.PolicyNotReady(ref.Name, fmt.Sprintf("a plan may name policies of its own namespace and of %s, not of %s", b.agent, ref.Namespace)))
-			continue
-		}
-		spec.Policies = append(spec.Policies, b.resolve(ref, nil))
+	spec.Policies = b.named(q.Namespace, q.Policies, b.resolve)
+	for _, ref := range q.Gates { // what it may reach, its account's rights decide
+		spec.Policies = append(spec.Policies, b.resolve(ref))
 	}
 	return schedule.NewGate(spec)
 }
 
 // Gated says whether anything stands between an object and its change.
 func (b *Book) Gated(q Question) bool {
-	return q.Own.Set() || len(q.Policies) > 0 || q.Namespace != "" && b.namespaces[q.Namespace].Set()
+	return q.Own.Set() || len(q.Policies)+len(q.Gates) > 0 || q.Namespace != "" && b.namespaces[q.Namespace].Set()
 }
 
 // Uses are the policies that stand behind an object's gate.
 func (b *Book) Uses(q Question) []PolicyRef {
 	var out []PolicyRef
-	for _, list := range [][]PolicyRef{q.Own.Policies, q.Policies, b.namespaces[q.Namespace].Policies} {
+	for _, list := range [][]PolicyRef{q.Own.Policies, q.Policies, q.Gates, b.namespaces[q.Namespace].Policies} {
 		for _, ref := range list {
 			ref.Namespace = or(ref.Namespace, or(q.Namespace, b.agent))
 			if !slices.Contains(out, ref) {
@@ -262,17 +312,23 @@ func (b *Book) Strategy(q Question, now time.Time) schedule.Strategy {
 	if s := q.Own.strategy(now); s != "" {
 		return s
 	}
-	if len(q.Policies) > 0 {
+	if len(q.Policies)+len(q.Gates) > 0 {
 		return schedule.ByPolicy
 	}
 	if s := above.strategy(now); s != "" {
 		return s
+	}
+	if q.Own.Strategy == schedule.PermissiveUntil || above.Strategy == schedule.PermissiveUntil { // it is over, and nothing is below it
+		return schedule.Restrictive
 	}
 	return schedule.Permissive
 }
 
 // StrategyOf is the strategy in force of a policy itself.
 func (p PolicyState) StrategyOf(now time.Time) schedule.Strategy {
+	if p.Pause.Holds(now) {
+		return schedule.Restrictive
+	}
 	if s := p.Stanza.strategy(now); s != "" && s != schedule.ByPolicy {
 		return s
 	}

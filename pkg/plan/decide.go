@@ -113,6 +113,7 @@ type Decision struct {
 	Next      *schedule.Slot
 	Returned  []string          // label keys that came back from the hands that applied them
 	Window    *schedule.Verdict // what the gate says; nil without one
+	Waiting   string            // what was asked for and cannot be claimed yet, and why
 	Ready     Readiness         // with what the gate adds
 	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
 }
@@ -172,8 +173,10 @@ func (d *decider) gate() {
 	}
 	v := d.f.Gate.Verdict(d.f.Now)
 	d.out.Window = &v
-	if v.Until != nil {
-		d.wakeAt(*v.Until)
+	for _, t := range []*time.Time{v.Until, d.f.Intent.Stanza.Until, d.f.Intent.Bypass.Until} { // its reason changes, too
+		if t != nil {
+			d.wakeAt(*t)
+		}
 	}
 	if !v.Ready && d.f.Ready.OK {
 		d.f.Ready = Readiness{Reason: ReasonNotReady, Message: v.Reason, ByPolicy: true}

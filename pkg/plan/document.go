@@ -21,6 +21,7 @@ const (
 	MaxDocumentBytes = 256 << 10
 	MaxNameLength    = 63
 	MaxSteps         = 100
+	MaxPolicies      = 16 // of one object (a guess: nobody reads more reasons)
 )
 
 // Defaults of a plan, fixed by the contract.

@@ -11,6 +11,7 @@ type Hold struct {
 	Reason   string
 	NotReady bool
 	Opens    *time.Time // when it opens, as far as is known
+	Since    *time.Time // since when it is closed; nil: it always was
 	Until    time.Time  // when to ask again; zero: only when a document changes
 }
 
@@ -34,20 +35,23 @@ func PassedBy(g *schedule.Gate, r Request, in Intent, now time.Time) *Actor {
 	if r.OutsideWindow {
 		return &Actor{Name: r.Actor, Reason: r.Reason, At: now.UTC()}
 	}
+	if in.Bypass.Run == "" && in.Bypass.Until == nil {
+		return nil
+	}
 	return &Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC()}
 }
 
-// HeldBy asks a gate for a run: nil where it may start. A run that was asked for
-// outside of the window passes, and so does one that a bypass names.
-func HeldBy(g *schedule.Gate, r Request, run string, bypass Bypass, now time.Time) *Hold {
-	if g == nil || r.OutsideWindow || bypass.Run != "" && bypass.Run == run {
+// HeldBy asks a gate for a run: nil where it may start. One that a bypass names
+// passes.
+func HeldBy(g *schedule.Gate, run string, bypass Bypass, now time.Time) *Hold {
+	if g == nil || bypass.Run != "" && bypass.Run == run {
 		return nil
 	}
 	v := g.Verdict(now)
 	if v.Permitted {
 		return nil
 	}
-	h := &Hold{Reason: v.Reason, NotReady: !v.Ready}
+	h := &Hold{Reason: v.Reason, NotReady: !v.Ready, Since: v.Since}
 	if v.Until != nil {
 		h.Until = *v.Until
 		if v.Next != nil && v.Next.Permitted {

@@ -17,21 +17,20 @@ func gateUntil(t time.Time) *schedule.Gate {
 func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
 	now, opens := clock("02:00"), clock("03:00")
 	gate := gateUntil(opens)
-	h := plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{}, now)
+	h := plan.HeldBy(gate, "r", plan.Bypass{}, now)
 	if h == nil || h.NotReady || !h.Until.Equal(opens) || !strings.Contains(h.Message(), "opens at "+opens.UTC().Format(time.RFC3339)) {
 		t.Fatalf("hold: %+v", h)
 	}
 	for name, passes := range map[string]*plan.Hold{
-		"no gate":            plan.HeldBy(nil, slotAt("02:00"), "r", plan.Bypass{}, now),
-		"it is open":         plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{}, opens),
-		"outside the window": plan.HeldBy(gate, plan.Request{OutsideWindow: true}, "r", plan.Bypass{}, now),
-		"a bypass of it":     plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{Run: "r"}, now),
+		"no gate":        plan.HeldBy(nil, "r", plan.Bypass{}, now),
+		"it is open":     plan.HeldBy(gate, "r", plan.Bypass{}, opens),
+		"a bypass of it": plan.HeldBy(gate, "r", plan.Bypass{Run: "r"}, now),
 	} {
 		if passes != nil {
 			t.Errorf("%s: it is held: %+v", name, passes)
 		}
 	}
-	if plan.HeldBy(gate, slotAt("02:00"), "r", plan.Bypass{Run: "another"}, now) == nil {
+	if plan.HeldBy(gate, "r", plan.Bypass{Run: "another"}, now) == nil {
 		t.Error("a bypass of another run lets it through")
 	}
 	if by := plan.PassedBy(gate, plan.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, plan.Intent{}, now); by == nil || by.Name != "ann" || by.Reason != "fire" {
@@ -142,5 +141,76 @@ func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testi
 	f.Intent.Asked.Token = "another"
 	if d = plan.Decide(f); len(d.Claims) != 0 {
 		t.Errorf("the options of another trigger let it through: %v", d.Claims)
+	}
+}
+
+func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
+	since := clock("02:05")
+	hold := &plan.Hold{Reason: "closed", Since: &since, Until: clock("08:00")}
+	r := run(func(s *plan.Spec) {
+		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &plan.Duration{Duration: time.Hour}
+	})
+	begin := func() plan.Journal {
+		j, _ := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+		return plan.Note(r, j, "a", plan.Report{Done: true}, clock("02:01"))
+	}
+	t.Run("a pause came first", func(t *testing.T) {
+		j, m := plan.Advance(r, begin(), clock("02:06"), plan.Signals{Held: "paused", Hold: hold})
+		if m.Act != plan.ActWait || j.HeldSince == nil || j.Message != "paused" {
+			t.Fatalf("%+v, held since %v, %q", m, j.HeldSince, j.Message)
+		}
+		if j, _ = plan.Advance(r, j, clock("07:00"), plan.Signals{Held: "paused", Hold: hold}); j.End != nil {
+			t.Errorf("it ended: %+v", j.End)
+		}
+	})
+	t.Run("nobody looked when it closed", func(t *testing.T) {
+		j, m := plan.Advance(r, begin(), clock("06:00"), plan.Signals{Hold: hold})
+		if j.End != nil || m.Act != plan.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(since) {
+			t.Fatalf("%+v, held since %v, end %+v", m, j.HeldSince, j.End)
+		}
+		if j, m = plan.Advance(r, j, clock("08:00"), plan.Signals{}); j.End != nil || m.Path != "b" {
+			t.Errorf("once it opens: %+v, end %+v", m, j.End)
+		}
+	})
+	t.Run("nobody looked, and it was late already", func(t *testing.T) {
+		late := clock("04:00")
+		j, _ := plan.Advance(r, begin(), clock("06:00"), plan.Signals{Hold: &plan.Hold{Reason: "closed", Since: &late, Until: clock("08:00")}})
+		if j.End == nil || j.End.Reason != "Timeout" {
+			t.Errorf("end %+v", j.End)
+		}
+	})
+	t.Run("an abort ends the hold, too", func(t *testing.T) {
+		j, _ := plan.Advance(r, begin(), clock("02:06"), plan.Signals{Hold: hold})
+		j, _ = plan.Advance(r, j, clock("02:07"), plan.Signals{Hold: hold, Abort: &plan.End{Phase: plan.RunAborted, Reason: "Aborted"}})
+		if j.HeldSince != nil || strings.Contains(j.Message, "window") {
+			t.Errorf("held since %v, %q", j.HeldSince, j.Message)
+		}
+	})
+	t.Run("doubt holds a run that would end at the window's end", func(t *testing.T) {
+		r := r
+		r.Spec.OnWindowClose = plan.CloseAbort
+		j, m := plan.Advance(r, begin(), clock("02:06"), plan.Signals{Hold: &plan.Hold{Reason: "not there yet", NotReady: true}})
+		if j.End != nil || m.Act != plan.ActWait {
+			t.Errorf("%+v, end %+v", m, j.End)
+		}
+	})
+	t.Run("who lets it go on is written down", func(t *testing.T) {
+		j, _ := plan.Advance(r, begin(), clock("02:06"), plan.Signals{Passed: &plan.Actor{Name: "ann", Reason: "fire"}})
+		if j.Passed == nil || j.Passed.Name != "ann" {
+			t.Errorf("passed: %+v", j.Passed)
+		}
+	})
+}
+
+func TestManyStanzasAreNotMadeExpensiveByEachOther(t *testing.T) {
+	b := plan.NewBook("maint-system")
+	for i := range 40 {
+		next := plan.PolicyRef{Name: "p" + strings.Repeat("x", i+1)}
+		put(t, b, "shop", "p"+strings.Repeat("x", i), "strategy: Permissive", plan.StanzaText{Strategy: schedule.ByPolicy, Policies: []plan.PolicyRef{next, next}})
+	}
+	began := time.Now()
+	b.Gate(plan.Question{Namespace: "shop", Policies: []plan.PolicyRef{{Name: "p"}}}).Verdict(began)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("40 policies that name each other twice took %s", took)
 	}
 }

@@ -62,9 +62,7 @@ func ParsePolicy(text []byte) (PolicySpec, Faults) {
 	if s.ServiceAccountName != "" && !dnsSubdomain(s.ServiceAccountName) {
 		v.fault("spec.serviceAccountName", "%q is no name of a ServiceAccount", Cut(s.ServiceAccountName, 100))
 	}
-	if len(s.Gates) > 0 {
-		v.fault("spec.gates", "is not available in this version")
-	}
+	v.gates(s.Gates)
 	return s, v.faults.told()
 }
 

@@ -34,7 +34,19 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {recurrence: {frequency: Yearly, yearly: {by: Date, date: {datesOfMonth: [30], month: Feb}}}}}", "spec.maintenanceSchedule.permit.recurrence: can never fire: no month it names has such a day"},
 		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {}, exclude: [{fromDate: 2026-12-18, untilDate: 2026-12-18}]}", "spec.maintenanceSchedule.exclude[0].untilDate: "},
 		{"strategy: Permissive\nserviceAccountName: Über", "spec.serviceAccountName: "},
-		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: flux}]", "spec.gates: is not available in this version"},
+		{"strategy: Restrictive\ngates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, selector: {matchLabels: {tier: prod}}, knob: flux}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: shop, knob: deployment}, {apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual, open: null}}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchExpressions: [{key: a.b/c, operator: In, values: [x]}, {key: d, operator: Exists}]}}]", ""},
+		{"strategy: Restrictive\ngates: [{kind: X, knob: flux}]", "spec.gates[0].apiVersion: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, knob: flux}]", "spec.gates[0].kind: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X}]", "spec.gates[0].knob: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: flx}]", `spec.gates[0].knob: unknown knob "flx"; did you mean "flux"?`},
+		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, knob: flux}]", "spec.gates[0].knob: flux is for kinds of the groups *.toolkit.fluxcd.io, not for Deployment of apps/v1"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual}}]", "spec.gates[0].knob.open: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: a, selector: {}, knob: crossplane}]", "spec.gates[0].selector: stands beside name"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, namespace: '*', knob: crossplane}]", "spec.gates[0].namespace: must be one namespace"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchExpressions: [{key: d, operator: Is}]}}]", "spec.gates[0].selector.matchExpressions[0].operator: must be one of In"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchLabels: {'-a': b}}}]", "spec.gates[0].selector.matchLabels: \"-a\" is no label's key"},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
 			_, faults := plan.ParsePolicy(policyText(c.spec))
@@ -89,7 +101,7 @@ func put(t *testing.T, b *plan.Book, namespace, name, spec string, stanza plan.S
 	b.PutPolicy(plan.PolicyState{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
 }
 
-const weekend = "strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}], exclude: [{calendar: {name: days, namespace: shared}}]}"
+const weekend = "strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}], exclude: [{calendar: {name: days, namespace: maint-system}}]}"
 
 func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T) {
 	b := plan.NewBook("maint-system")
@@ -102,6 +114,7 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 	put(t, b, "other", "open", "strategy: Permissive", plan.StanzaText{})
 	put(t, b, "shop", "broken", "strategy: Maybe", plan.StanzaText{})
 	put(t, b, "shop", "loop", "strategy: Permissive", plan.StanzaText{Strategy: schedule.ByPolicy, Policies: []plan.PolicyRef{{Name: "loop"}}})
+	put(t, b, "shop", "borrows", "strategy: Permissive", plan.StanzaText{Strategy: schedule.ByPolicy, Policies: []plan.PolicyRef{{Name: "open", Namespace: "other"}}})
 	inside := day(t, "2026-11-21T03:00:00Z")
 	for _, c := range []struct {
 		name      string
@@ -111,10 +124,11 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 	}{
 		{"its calendar is not there yet", []plan.PolicyRef{{Name: "weekend"}}, -2, -2, "there is no such Calendar"},
 		{"the agent's", []plan.PolicyRef{{Name: "open", Namespace: "maint-system"}}, 0, -1, "policy open: Permissive"},
-		{"another tenant's", []plan.PolicyRef{{Name: "open", Namespace: "other"}}, -2, -2, "not of other"},
+		{"another tenant's", []plan.PolicyRef{{Name: "open", Namespace: "other"}}, -2, -2, "policy open is in namespace other"},
 		{"missing", []plan.PolicyRef{{Name: "absent"}}, -2, -2, "there is no such policy in namespace shop"},
 		{"broken", []plan.PolicyRef{{Name: "broken"}}, -2, -2, "spec.strategy"},
-		{"a stanza that leads back to itself", []plan.PolicyRef{{Name: "loop"}}, -2, -2, "leads back to itself"},
+		{"a stanza that names its own policy asks its document", []plan.PolicyRef{{Name: "loop"}}, 0, -1, "policy loop: Permissive"},
+		{"a stanza that names another tenant's", []plan.PolicyRef{{Name: "borrows"}}, -2, -2, "policy open is in namespace other"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := b.Gate(plan.Question{Namespace: "shop", Policies: c.refs}).Verdict(inside)
@@ -124,7 +138,7 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 		})
 	}
 	before := b.Generation()
-	b.PutCalendar("shared", "days", calendar)
+	b.PutCalendar("maint-system", "days", calendar)
 	if b.Generation() == before {
 		t.Error("a calendar changed nothing")
 	}
@@ -135,7 +149,7 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 	if v := b.Gate(q).Verdict(day(t, "2026-11-28T03:00:00Z")); v.Permitted || !strings.Contains(v.Reason, "sale") {
 		t.Errorf("on a day that is taken out: %+v", v)
 	}
-	b.PutCalendar("shared", "days", nil)
+	b.PutCalendar("maint-system", "days", nil)
 	if v := b.Gate(q).Verdict(inside); v.Ready || !strings.Contains(v.Reason, "calendar days cannot be read") {
 		t.Errorf("with a broken calendar: %+v", v)
 	}
@@ -156,6 +170,13 @@ func TestANamespaceBindsWhatIsBelowItAndOnlyABypassPasses(t *testing.T) {
 	}
 	if got := b.Strategy(own, until); got != schedule.Permissive {
 		t.Errorf("afterwards its strategy is %s", got)
+	}
+	if v := b.Gate(own.For(plan.Request{OutsideWindow: true})).Verdict(at); v.Permitted {
+		t.Errorf("outside the window it passes a closed namespace: %+v", v)
+	}
+	free := plan.Question{Namespace: "elsewhere", Policies: []plan.PolicyRef{{Name: "absent"}}}
+	if v := b.Gate(free.For(plan.Request{OutsideWindow: true})).Verdict(at); !v.Permitted {
+		t.Errorf("outside the window its own policy holds it: %+v", v)
 	}
 	earlier := at.Add(time.Hour)
 	own.Bypass = &earlier

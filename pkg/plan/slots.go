@@ -181,6 +181,10 @@ func (d *decider) finish() {
 		d.wakeAt(*until)
 	}
 	d.wakeAt(d.f.Ready.Again)
+	d.out.Waiting = d.waiting
+	if d.f.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Intent.Token) && d.out.Waiting == "" {
+		d.out.Waiting = "the trigger waits: " + d.f.Ready.Message
+	}
 	d.out.Phase, d.out.Message = d.phase()
 }
 

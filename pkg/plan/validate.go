@@ -131,6 +131,9 @@ func (v *validator) notYet(s Spec) {
 }
 
 func (v *validator) policies(refs []PolicyRef) {
+	if len(refs) > MaxPolicies {
+		v.fault("spec.policies", "names %d; at most %d are asked", len(refs), MaxPolicies)
+	}
 	for i, ref := range refs {
 		path := fmt.Sprintf("spec.policies[%d]", i)
 		switch {

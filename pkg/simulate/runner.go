@@ -77,7 +77,7 @@ func (c *cluster) standing(r *runState) plan.Standing {
 }
 
 func (c *cluster) hold(r *runState) *plan.Hold {
-	return plan.HeldBy(r.plan.gate, r.run.Request, r.run.Name, r.plan.Intent.Bypass, c.now)
+	return plan.HeldBy(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
 }
 
 func (p *planState) paused(now time.Time) bool {

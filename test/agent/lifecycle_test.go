@@ -277,6 +277,26 @@ func TestTheTargetsUsersSeeHowThePlanStands(t *testing.T) {
 	l.eventually("it is said to have failed", mirror(map[string]string{"status": "failed", "last-run": began}))
 }
 
+func TestTheTargetsUsersSkipAPlan(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 1)
+	d, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"annotations":{"mirror.maint.dev/weekly-skip":"true"}}}`), metav1.PatchOptions{})
+	l.must(err)
+	d.Status.ObservedGeneration = d.Generation // an annotation makes a new generation of a Deployment
+	_, err = l.admin.AppsV1().Deployments(l.ns).UpdateStatus(l.ctx, d, metav1.UpdateOptions{})
+	l.must(err)
+	slot := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second)
+	cm := l.plan("weekly", fmt.Sprintf("target: {apiVersion: apps/v1, kind: Deployment, name: orders}\ntriggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
+	l.eventually("the slot is skipped", func() (bool, string) {
+		l.seen("weekly")
+		ledger := l.ledger(cm)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Skipped && ledger.Recent[0].Reason == plan.ReasonSkip, fmt.Sprintf("%+v", ledger)
+	})
+	l.trigger("weekly", "t") // a token overrides it
+	l.ended("weekly", 1)
+}
+
 func TestATargetThatMayNotBeWrittenToIsTold(t *testing.T) {
 	l := newLab(t)
 	l.runner(deploymentRightsWithout("patch"))

@@ -195,14 +195,18 @@ func TestOnlyAReasonOrABypassPassesAClosedGate(t *testing.T) {
 	if p := end.journal.Passed; p == nil || p.Name != "ann" || p.Reason != "the site is down" {
 		t.Errorf("who let it through: %+v", p)
 	}
-	l.annotate("urgent", map[string]string{annotations.Bypass: "", annotations.Trigger: "u", annotations.TriggerOptions: `{"token":"u","outsideWindow":true,"reason":"burning"}`})
-	for _, r := range l.ended("urgent", 2) {
-		if r.run.Request.Token == "u" && (r.journal.Passed == nil || r.journal.Passed.Reason != "burning") {
-			t.Errorf("who let it through: %+v", r.journal.Passed)
-		}
+	l.plan("burning", quick)
+	l.seen("burning")
+	l.annotate("burning", map[string]string{annotations.Trigger: "u", annotations.TriggerOptions: `{"token":"u","outsideWindow":true,"reason":"fire"}`})
+	l.waiting("burning", plan.WaitWindow) // outside the window is not outside the namespace
+	l.policy("closed", "{strategy: Restrictive}")
+	_, err = l.admin.CoreV1().Namespaces().Patch(l.ctx, l.ns, types.MergePatchType, []byte(`{"metadata":{"annotations":{"maint.dev/change-strategy":"ByPolicy","maint.dev/change-policy":"closed"}}}`), metav1.PatchOptions{})
+	l.must(err)
+	if p := l.ended("burning", 1)[0].journal.Passed; p == nil || p.Reason != "fire" {
+		t.Errorf("who let it through: %+v", p)
 	}
-	l.annotate("urgent", map[string]string{annotations.Trigger: "v", annotations.Bypass: time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + ": all day"})
-	l.ended("urgent", 3)
+	l.annotate("burning", map[string]string{annotations.Trigger: "v", annotations.Bypass: time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + ": all day"})
+	l.ended("burning", 2)
 }
 
 const twoSteps = `
@@ -365,14 +369,16 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("next", "gated", "--count", "1", "--from", "2026-12-04T00:00:00Z"), 0, "window closed until 2026-12-05T01:00:00Z")
 	l.expect(l.maint("calendar"), 0, "weekends", "gated")
 	l.expect(l.maint("calendar", "-A", "-o", "ics"), 0, "BEGIN:VCALENDAR", "END:VCALENDAR")
-	l.expect(l.maint("freeze", "weekends", "--for", "2h"), 0, "policy/weekends frozen until")
+	l.expect(l.maint("freeze", "weekends", "--for", "2h", "--reason", "go-live"), 0, "policy/weekends frozen until")
 	l.policySeen("weekends", permitted("false"))
 	l.trigger("gated", "t")
 	l.waiting("gated", plan.WaitWindow)
 	l.expect(l.maint("why", "gated"), 3, "change is not permitted: policy weekends: RestrictiveUntil", "--outside-window", "waits for its window")
 	l.expect(l.maint("status", "gated"), 0, "Window:", "closed until")
 	l.expect(l.maint("allow", "weekends", "--until", "2020-01-01T00:00:00Z"), 2, "has passed")
-	l.expect(l.maint("allow", "weekends"), 2, "--for or --until is missing")
+	l.expect(l.maint("allow", "weekends"), 2, "--for or --until is missing", "--reason is missing")
+	l.plan("free", quick)
+	l.expect(l.maint("allow", "free", "--for", "1h", "--reason", "x"), 1, "no policy stands behind plan/free")
 	l.expect(l.maint("allow", "weekends", "--for", "1h", "--reason", "CHG-7", "--dry-run=server"), 0, "allowed until", "dry run")
 	l.expect(l.maint("allow", "weekends", "--for", "1h", "--reason", "CHG-7"), 0, "policy/weekends allowed until")
 	l.ended("gated", 1)

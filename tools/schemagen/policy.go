@@ -3,17 +3,14 @@ package main
 import (
 	"github.com/invopop/jsonschema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 func policySchema(s source) (*jsonschema.Schema, error) {
 	e := reflectAll(s, &plan.PolicyDocument{})
 	e.envelope("PolicyDocument", "Policy", "Policy of kubectl maint (policy.yaml)")
-	none := uint64(0)
-	e.replace("PolicySpec.gates", &jsonschema.Schema{Type: "array", MaxItems: &none, Description: "Not available in this version."})
-	for _, name := range []string{"GateRule", "LabelSelector", "SelectorRequirement"} {
-		delete(e.schema.Definitions, name)
-	}
+	e.gates()
 	e.words("PolicySpec.strategy", "Permissive", "Restrictive", "MaintenanceSchedule")
 	e.words("Recurrence.frequency", "Daily", "Weekly", "Monthly", "Yearly")
 	e.words("MonthlyRecurrence.by", "Date", "Day")
@@ -43,4 +40,27 @@ func calendarSchema(s source) (*jsonschema.Schema, error) {
 	e.envelope("CalendarDocument", "Calendar", "Calendar of kubectl maint (calendar.yaml)")
 	e.at("CalendarEntry.from").Examples = []any{"2026-12-24"}
 	return e.done()
+}
+
+// gates shapes the gates of a policy. Whether a knob fits a kind, and a path an
+// object, the validator says.
+func (e *editor) gates() {
+	most := uint64(plan.MaxGates)
+	e.at("PolicySpec.gates").MaxItems = &most
+	e.dnsLabel("GateRule.namespace")
+	for _, field := range []string{"GateRule.apiVersion", "GateRule.kind"} {
+		one := uint64(1)
+		e.at(field).MinLength = &one
+	}
+	e.at("GateRule").Not = &jsonschema.Schema{Required: []string{"name", "selector"}}
+	e.words("SelectorRequirement.operator", "In", "NotIn", "Exists", "DoesNotExist")
+	scalar := &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}, {Type: "null"}}}
+	fields := jsonschema.NewProperties()
+	fields.Set("path", &jsonschema.Schema{Type: "string", Description: "A JSON pointer, or names joined by dots.", Examples: []any{"/spec/paused"}})
+	fields.Set("closed", scalar)
+	fields.Set("open", scalar)
+	e.replace("GateRule.knob", &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		{Type: "string", Enum: anyList(knob.Names())},
+		{Type: "object", Properties: fields, Required: []string{"path", "closed", "open"}, AdditionalProperties: jsonschema.FalseSchema},
+	}})
 }

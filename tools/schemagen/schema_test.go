@@ -253,7 +253,14 @@ func TestThePolicySchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"an interval too long":  {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {permit: {recurrence: {frequency: Daily, daily: {interval: 731}}}}", broken: true},
 		"an unknown field":      {spec: "strategy: Permissive\n  windows: []", broken: true},
 		"a frequency of no use": {spec: "strategy: MaintenanceSchedule\n  maintenanceSchedule: {permit: {recurrence: {frequency: Hourly}}}", broken: true},
-		"gates, which come":     {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, knob: flux}]", broken: true},
+		"gates":                 {spec: "strategy: Permissive\n  gates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, selector: {matchLabels: {a: b}}, knob: flux}, {apiVersion: v1, kind: X, namespace: y, name: z, knob: {path: spec.a, closed: 1, open: null}}]"},
+		"no such knob":          {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, knob: flx}]", broken: true},
+		"half a knob":           {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, knob: {path: spec.a, closed: 1}}]", broken: true},
+		"a knob of a list":      {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, knob: {path: spec.a, closed: [], open: null}}]", broken: true},
+		"a gate on everything":  {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, namespace: '*', knob: crossplane}]", broken: true},
+		"a gate without a kind": {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, knob: crossplane}]", broken: true},
+		"a gate named twice":    {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, name: a, selector: {}, knob: crossplane}]", broken: true},
+		"an unknown operator":   {spec: "strategy: Permissive\n  gates: [{apiVersion: v1, kind: X, selector: {matchExpressions: [{key: a, operator: Is}]}, knob: crossplane}]", broken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + c.spec + "\n"

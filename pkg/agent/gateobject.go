@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// opinion is what policies say of one object.
+type opinion struct {
+	question plan.Question // with all policies that mean the object, by whatever watch
+	wants    []knob.Want   // of the policies of this watch
+	why      map[string]string
+	leaving  bool
+	wake     time.Time
+}
+
+// syncObject closes or opens one object, as its policies say now.
+func (g *gatekeeper) syncObject(ctx context.Context, k key) (time.Time, error) {
+	w := g.watch(k.namespace)
+	if w == nil {
+		return time.Time{}, nil
+	}
+	w.fly(1)
+	defer w.fly(-1)
+	o := w.get(k.name)
+	if o == nil {
+		w.forget(k.name)
+		g.ringPolicies(w)
+		return time.Time{}, nil
+	}
+	now := g.agent.now()
+	switch {
+	case w.stale(o): // the watch will bring what we wrote
+		return time.Time{}, nil
+	case g.agent.clock.doubt() != "": // neither closed nor opened
+		return now.Add(look), nil
+	}
+	said := g.opinion(w, o, now)
+	memory, lost := knob.ReadMemory(o.Annotations[annotations.StatusGate])
+	verdict, err := w.knob.Decide(knob.Facts{Object: o.fields, Memory: memory, Foreign: o.foreign, Deleting: o.DeletionTimestamp != nil}, said.wants...)
+	if err != nil {
+		g.note(ctx, w, o, said, err.Error())
+		return now.Add(look), nil
+	}
+	if lost != nil {
+		g.agent.events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", plan.Cut(lost.Error()+"; if it is closed, it is not opened by us", plan.MaxMessage))
+	}
+	if patience := w.patience(o, verdict, now); patience.After(now) {
+		g.note(ctx, w, o, said, w.fight(o))
+		return patience, nil
+	}
+	problem, err := g.write(ctx, w, o, verdict, said, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if problem != "" {
+		said.wake = earliest(said.wake, now.Add(look))
+	}
+	return earliest(said.wake, g.note(ctx, w, o, said, problem)), nil
+}
+
+// opinion asks every policy of a watch of one object.
+func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
+	out := opinion{question: plan.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
+	w.mu.Lock()
+	policies := map[key][]plan.GateEntry{}
+	for k, entries := range w.policies {
+		policies[k] = entries
+	}
+	w.mu.Unlock()
+	for k, entries := range policies {
+		name := k.String()
+		meant := false
+		for _, e := range entries {
+			out.leaving = out.leaving || e.Leaving
+			meant = meant || !e.Leaving && e.Matches(o.Name, o.Labels)
+		}
+		ref := plan.PolicyRef{Name: k.name, Namespace: k.namespace}
+		switch {
+		case meant && !slices.Contains(out.question.Gates, ref): // it has just gone, and is about to be told
+		case meant:
+			q := out.question
+			q.Gates = []plan.PolicyRef{ref}
+			v := g.agent.gates.ask(q).Verdict(now)
+			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
+			if v.Until != nil {
+				out.wake = earliest(out.wake, *v.Until)
+			}
+		case !slices.Contains(out.question.Gates, ref):
+			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name}), "policy "+name+" no longer names it"
+		}
+	}
+	slices.SortFunc(out.wants, func(a, b knob.Want) int { return strings.Compare(a.Policy, b.Policy) })
+	return out
+}
+
+// policiesOf are the policies, by name, that mean an object by the field of a
+// watch, whatever their account.
+func (g *gatekeeper) policiesOf(w *gateWatch, o *gateObject) []plan.PolicyRef {
+	var out []plan.PolicyRef
+	g.mu.Lock()
+	for k, p := range g.policies {
+		if p.covers(w, o) {
+			out = append(out, plan.PolicyRef{Name: k.name, Namespace: k.namespace})
+		}
+	}
+	g.mu.Unlock()
+	out = slices.DeleteFunc(out, func(ref plan.PolicyRef) bool {
+		_, policy := g.agent.gates.policy(key{ref.Namespace, ref.Name})
+		return policy == nil
+	})
+	slices.SortFunc(out, func(a, b plan.PolicyRef) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out
+}
+
+// write makes an object what it should be, in one patch that the API server takes
+// only for what was looked at. It says why it could not, where another attempt
+// would not help.
+func (g *gatekeeper) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (string, error) {
+	status := map[string]any{}
+	want := g.status(o, said.question, now)
+	want[annotations.StatusGate] = v.Memory.String()
+	for name, value := range want {
+		if o.Annotations[name] != value {
+			status[name] = orNull(value)
+		}
+	}
+	if len(status) == 0 && v.Patch == nil || g.agent.options.DryRun {
+		return "", nil
+	}
+	metadata := map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion}
+	if len(status) > 0 {
+		metadata["annotations"] = status
+	}
+	body, err := json.Marshal(merged(map[string]any{"metadata": metadata}, v.Patch))
+	if err != nil {
+		return "", err
+	}
+	after, err := w.client.Patch(ctx, o.Name, types.MergePatchType, body, patchOptions())
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil // the watch will say so
+	case apierrors.IsConflict(err):
+		return "", errMoved
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err), nil
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
+		return fmt.Sprintf("%s/%s cannot be written: %s", w.mapping.GroupVersionKind.Kind, o.Name, err), nil
+	case err != nil:
+		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, storeKey(o.Namespace, o.Name), w.who.user(), err)
+	}
+	w.patched(after)
+	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
+		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.mapping.GroupVersionKind.Kind, o.Name), nil
+	}
+	g.announce(w, o, v, said, after)
+	return "", nil
+}
+
+// merged is one map with another in it, section by section.
+func merged(into, from map[string]any) map[string]any {
+	for field, value := range from {
+		below, isMap := value.(map[string]any)
+		if have, both := into[field].(map[string]any); both && isMap {
+			into[field] = merged(have, below)
+			continue
+		}
+		into[field] = value
+	}
+	return into
+}
+
+func (g *gatekeeper) watch(id string) *gateWatch {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watches[id]
+}
+
+// earliest is the earlier of two instants, of which either may be none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// policy is what is known of a policy's gates: in memory, or as an agent before
+// us wrote it down. nil is nothing.
+func (g *gatekeeper) policy(k key) (*gatePolicy, error) {
+	g.mu.Lock()
+	p := g.policies[k]
+	g.mu.Unlock()
+	cm := g.agent.anyDocument(key{k.namespace, annotations.GateName(k.name)})
+	if p != nil || cm == nil {
+		return p, nil
+	}
+	record, err := annotations.ReadGates(cm)
+	if err != nil {
+		return nil, fmt.Errorf("gates of policy %s: %w", k, err)
+	}
+	return &gatePolicy{record: record}, nil
+}
+
+// put writes down what follows a record; nobody else writes it, so that what it
+// replaces is what was read.
+func (g *gatekeeper) put(ctx context.Context, k key, was, now plan.GateRecord) error {
+	if was.Same(now) || g.agent.options.DryRun {
+		return nil
+	}
+	maps := g.agent.kube.CoreV1().ConfigMaps(k.namespace)
+	want, err := annotations.GateObject(k.namespace, now)
+	if err != nil {
+		return err
+	}
+	have, err := maps.Get(ctx, want.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && len(now.Entries) == 0:
+		return nil
+	case apierrors.IsNotFound(err):
+		_, err = maps.Create(ctx, want, createOptions())
+	case err != nil:
+	default:
+		err = g.replace(ctx, have, want, len(now.Entries) == 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write down the gates of policy %s: %w", k, err)
+	}
+	return nil
+}
+
+func (g *gatekeeper) replace(ctx context.Context, have, want *corev1.ConfigMap, remove bool) error {
+	if _, err := annotations.ReadGates(have); err != nil {
+		return err
+	}
+	maps := g.agent.kube.CoreV1().ConfigMaps(have.Namespace)
+	if remove {
+		err := maps.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	have.Data = want.Data
+	_, err := maps.Update(ctx, have, updateOptions())
+	return err
+}
+
+// sawGates hears of a record: there may be something to open of a policy that
+// is gone.
+func (a *Agent) sawGates(cm *corev1.ConfigMap) {
+	if r, err := annotations.ReadGates(cm); err == nil {
+		a.ringPlan(key{cm.Namespace, r.Policy})
+	}
+}
+
+// lostGates hears that a record is gone. One that we did not remove ourselves is
+// written again as long as its policy is there; without policy and record nobody
+// can say any more what is to be opened.
+func (a *Agent) lostGates(cm *corev1.ConfigMap) {
+	r, err := annotations.ReadGates(cm)
+	if err != nil {
+		return
+	}
+	k := key{cm.Namespace, r.Policy}
+	if a.anyDocument(key{cm.Namespace, cm.Name}) == nil {
+		a.gatekeeper.forget(k)
+	}
+	a.ringPlan(k)
+}
+
+func (g *gatekeeper) forget(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.policies[k]
+	if p == nil {
+		return
+	}
+	for i, w := range p.watches {
+		if w == nil {
+			continue
+		}
+		if n, _ := w.holding(k, func(*gateObject) bool { return false }); n > 0 {
+			g.agent.log.Error("the record of a policy's gates was removed while objects were held; they stay closed unless the policy is there", "policy", k.String(), "gate", p.record.Entries[i].String(), "objects", n)
+		}
+		g.leave(w, k)
+	}
+	delete(g.policies, k)
+}
+
+// anyDocument is a ConfigMap of ours of any kind, as the watch last showed it.
+func (a *Agent) anyDocument(k key) *corev1.ConfigMap {
+	o, found, err := a.documents.GetStore().GetByKey(k.String())
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.ConfigMap)
+}

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// note keeps how an object was left, for the metrics and its policies' condition,
+// and says when to look again at what it is fed from.
+func (g *gatekeeper) note(ctx context.Context, w *gateWatch, o *gateObject, said opinion, problem string) time.Time {
+	name := storeKey(o.Namespace, o.Name)
+	if said.leaving {
+		g.ringPolicies(w)
+	}
+	if len(said.question.Gates) == 0 && problem == "" {
+		w.forget(name)
+		return time.Time{}
+	}
+	h := &heldObject{gated: g.gated(w, o, said.question), namespace: o.Namespace, name: o.Name, uid: o.UID, closed: w.knob.ClosedOn(o.fields)}
+	source, again := g.source(ctx, w, o)
+	h.pending = w.knob.Pending(o.fields, source)
+	if w.note(name, h, problem) {
+		g.ringPolicies(w)
+	}
+	return again
+}
+
+// problem is the first thing that keeps a policy's gates from doing what they
+// should; empty where there is none.
+func (p *gatePolicy) problem() string {
+	var all []string
+	for i, reason := range p.reasons {
+		if reason != "" && !slices.Contains(all, reason) {
+			all = append(all, reason)
+		}
+		if w := p.watches[i]; w != nil {
+			w.mu.Lock()
+			if w.failure != "" && !slices.Contains(all, w.failure) {
+				all = append(all, w.failure)
+			}
+			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
+				if !slices.Contains(all, w.problems[name]) {
+					all = append(all, w.problems[name])
+				}
+			}
+			w.mu.Unlock()
+		}
+	}
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", plan.Cut(all[0], plan.MaxMessage-40), len(all)-1)
+}
+
+// condition says on a policy how its gates do; none where it has none.
+func (g *gatekeeper) condition(k key) []metav1.Condition {
+	g.mu.Lock()
+	p := g.policies[k]
+	g.mu.Unlock()
+	if p == nil || len(p.record.InForce()) == 0 {
+		return nil
+	}
+	out := metav1.Condition{Type: "Gates", Status: metav1.ConditionTrue, Reason: "Held"}
+	if problem := p.problem(); problem != "" {
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "Refused", plan.Cut(problem, plan.MaxMessage)
+		return []metav1.Condition{out}
+	}
+	names := map[string]bool{} // and whether it is closed
+	for _, w := range p.watches {
+		w.mu.Lock()
+		for name, h := range w.seen {
+			if slices.Contains(h.uses, plan.PolicyRef{Name: k.name, Namespace: k.namespace}) {
+				names[h.kind+" "+name] = h.closed
+			}
+		}
+		w.mu.Unlock()
+	}
+	closed := 0
+	for _, is := range names {
+		if is {
+			closed++
+		}
+	}
+	out.Message = fmt.Sprintf("%d objects: %d closed, %d open", len(names), closed, len(names)-closed)
+	return []metav1.Condition{out}
+}
+
+// tell says once, as an Event and in the log, why a policy's gates do not do
+// what they should.
+func (g *gatekeeper) tell(k key, p *gatePolicy) {
+	problem := p.problem()
+	if problem == "" || problem == p.told {
+		return
+	}
+	p.told = problem
+	about, reason := g.agent.anyDocument(k), "GateRefused"
+	if about == nil {
+		about, reason = g.agent.anyDocument(key{k.namespace, annotations.GateName(k.name)}), "GateNotOpened"
+	}
+	g.agent.log.Warn("a gate does not work", "policy", k.String(), "problem", problem)
+	if about != nil {
+		g.agent.events.Event(about, corev1.EventTypeWarning, reason, plan.Cut(problem, plan.MaxMessage))
+	}
+}
+
+// status are the status annotations of an object; empty ones are to go.
+func (g *gatekeeper) status(o *gateObject, q plan.Question, now time.Time) map[string]string {
+	if len(q.Gates) == 0 {
+		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: ""}
+	}
+	v := g.agent.gates.ask(q).Verdict(now)
+	return map[string]string{
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted),
+		annotations.StatusBehavior:  behavior(o.Annotations[annotations.StatusBehavior], v, g.agent.gates.strategy(q, now), now),
+	}
+}
+
+// announce sends the Event of what was done to an object.
+func (g *gatekeeper) announce(w *gateWatch, o *gateObject, v knob.Verdict, said opinion, after *unstructured.Unstructured) {
+	kind, reason, message := corev1.EventTypeNormal, "", ""
+	switch v.What {
+	case knob.Closing:
+		reason, message = "GateClosed", "Closed by its gate"
+	case knob.Opening:
+		reason, message = "GateOpened", "Opened, as it was found"
+	case knob.ClosesAgain:
+		kind, reason, message = corev1.EventTypeWarning, "GateClosedAgain", "Somebody opened it while change is not permitted; closed again, and what they wrote comes back when it is"
+	case knob.FoundClosed:
+		reason, message = "GateFoundClosed", "Somebody else closed it; it stays so when change is permitted"
+	case knob.LetsGo:
+		reason, message = "GateLetGo", "No longer held; it is left as somebody else has set it"
+	default:
+		return
+	}
+	var why []string
+	for _, want := range said.wants {
+		why = append(why, said.why[want.Policy])
+	}
+	message += " (" + strings.Join(why, "; ") + ")"
+	g.agent.events.Event(w.reference(o), kind, reason, plan.Cut(message, plan.MaxMessage))
+	g.agent.log.Info("gate", "did", string(v.What), "object", w.mapping.GroupVersionKind.Kind+"/"+storeKey(o.Namespace, o.Name), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
+}
+
+// reference is an object as Events name it.
+func (w *gateWatch) reference(o *gateObject) *corev1.ObjectReference {
+	gvk := w.mapping.GroupVersionKind
+	return &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
+}

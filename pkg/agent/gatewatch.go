@@ -1,0 +1,218 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// gateObject is what is kept of a gated object: its identity, its labels, our
+// annotations, and the fields that its knob speaks of.
+type gateObject struct {
+	metav1.ObjectMeta
+	fields  map[string]any
+	foreign bool // somebody else wrote what is in the knob's field
+}
+
+func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
+	o := &gateObject{fields: knob.Pick(u.Object, append(k.Keep(), []string{"metadata", "namespace"})...), foreign: k.Foreign(u.Object, annotations.ManagerAgent)}
+	o.Name, o.Namespace, o.UID, o.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
+	o.Labels, o.DeletionTimestamp = u.GetLabels(), u.GetDeletionTimestamp()
+	o.Annotations = map[string]string{}
+	for key, value := range u.GetAnnotations() {
+		if strings.HasPrefix(key, annotations.StatusPrefix) || strings.HasPrefix(key, annotations.IntentPrefix) {
+			o.Annotations[key] = value
+		}
+	}
+	return o
+}
+
+// gateWatch watches the objects of a kind in a namespace as one account, for one
+// knob. Whatever policies of the account name such objects share it.
+type gateWatch struct {
+	id       string
+	who      who
+	mapping  *meta.RESTMapping
+	at       string // namespace; empty for kinds of the cluster
+	knob     knob.Knob
+	client   dynamic.ResourceInterface
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+
+	mu       sync.Mutex
+	policies map[key][]plan.GateEntry
+	failure  string // why it cannot list or watch
+	problems map[string]string
+	seen     map[string]*heldObject
+	wrote    map[types.UID]uint64 // version that our own last patch gave
+	undone   map[types.UID]undone
+	flying   int // objects being looked at
+}
+
+// watchID tells watches apart: who looks at what, by which knob.
+func watchID(w who, m *meta.RESTMapping, at string, k knob.Knob) string {
+	closed, _ := json.Marshal(k.Closed)
+	return strings.Join([]string{w.user(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
+}
+
+// open starts a watch.
+func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
+	c, err := g.agent.accounts.clients(w.who, "")
+	if err != nil {
+		return err
+	}
+	w.client = c.Dynamic.Resource(w.mapping.Resource)
+	if w.at != "" {
+		w.client = c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at)
+	}
+	ctx, w.stop = context.WithCancel(ctx)
+	w.policies, w.problems, w.seen = map[key][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
+	w.wrote, w.undone = map[types.UID]uint64{}, map[types.UID]undone{}
+	w.informer = dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, w.mapping.Resource, w.at, 0, cache.Indexers{}, nil).Informer()
+	must(w.informer.SetTransform(func(o any) (any, error) {
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			return slimGated(u, w.knob), nil
+		}
+		return o, nil
+	}))
+	must(w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
+		}
+	}))
+	_, err = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { g.changed(w, o) },
+		UpdateFunc: func(_, o any) { g.changed(w, o) },
+		DeleteFunc: func(o any) { g.changed(w, o) },
+	})
+	must(err)
+	go w.informer.RunWithContext(ctx)
+	return nil
+}
+
+// what is what the watch looks at, as RBAC says it.
+func (w *gateWatch) what() string {
+	s := w.mapping.Resource.GroupResource().String()
+	if w.at != "" {
+		s += " in namespace " + w.at
+	}
+	return s
+}
+
+func (g *gatekeeper) failed(w *gateWatch, message string) {
+	w.mu.Lock()
+	news := w.failure != message
+	w.failure = message
+	w.mu.Unlock()
+	if news {
+		g.ringPolicies(w)
+	}
+}
+
+func (g *gatekeeper) changed(w *gateWatch, o any) {
+	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = d.Obj
+	}
+	object, ok := o.(*gateObject)
+	if !ok {
+		return
+	}
+	g.failed(w, "")
+	g.queue.Add(key{w.id, storeKey(object.Namespace, object.Name)})
+}
+
+// ringPolicies has the policies of a watch looked at, once for what happens in a
+// short time.
+func (g *gatekeeper) ringPolicies(w *gateWatch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.policies {
+		g.agent.planQueue.AddAfter(k, settle)
+	}
+}
+
+func storeKey(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// get is an object as last seen; nil where there is none.
+func (w *gateWatch) get(name string) *gateObject {
+	o, found, err := w.informer.GetStore().GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*gateObject)
+}
+
+// stale says whether the watch has not caught up with our own patch yet.
+func (w *gateWatch) stale(o *gateObject) bool {
+	n, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wrote, have := w.wrote[o.UID]
+	if have && err == nil && n >= wrote {
+		delete(w.wrote, o.UID)
+		return false
+	}
+	return have && err == nil
+}
+
+func (w *gateWatch) patched(u *unstructured.Unstructured) {
+	n, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote[u.GetUID()] = n
+}
+
+// holding counts the objects that a policy still holds by the watch's knob, but
+// for those that are another watch's to see to. settled is false while that
+// cannot be said.
+func (w *gateWatch) holding(policy key, elsewhere func(*gateObject) bool) (n int, settled bool) {
+	w.mu.Lock()
+	settled = w.flying == 0 && w.failure == "" && w.informer.HasSynced()
+	w.mu.Unlock()
+	for _, o := range w.informer.GetStore().List() {
+		object := o.(*gateObject)
+		memory, _ := knob.ReadMemory(object.Annotations[annotations.StatusGate])
+		if slices.Contains(memory[w.knob.Pointer()].By, policy.String()) && !elsewhere(object) {
+			n++
+		}
+		settled = settled && !w.stale(object)
+	}
+	return n, settled
+}
+
+// sameField says whether two watches work the same field of the same objects.
+func (w *gateWatch) sameField(v *gateWatch) bool {
+	return w.mapping.Resource.GroupResource() == v.mapping.Resource.GroupResource() && w.at == v.at && w.knob.Pointer() == v.knob.Pointer()
+}
+
+// fly counts the objects that are being looked at.
+func (w *gateWatch) fly(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flying += n
+}

@@ -1,0 +1,157 @@
+package knob
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Value is what stands in a field; nil is a field that is not there. The two
+// cannot be told apart in a merge patch, nor does any controller.
+type Value struct {
+	V any `json:"value,omitempty"`
+}
+
+// Absent says whether the field is not there.
+func (v Value) Absent() bool { return v.V == nil }
+
+// Equal compares what two values are in JSON, where 3 and 3.0 are the same.
+func (v Value) Equal(o Value) bool {
+	a, errA := json.Marshal(v.V)
+	b, errB := json.Marshal(o.V)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+func (v Value) size() int {
+	b, err := json.Marshal(v.V)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// read is the value at a path. What passes through a list or a scalar cannot be
+// written by a merge patch.
+func read(object map[string]any, path []string) (Value, error) {
+	for i, field := range path[:len(path)-1] {
+		below, there := object[field]
+		if !there || below == nil {
+			return Value{}, nil
+		}
+		next, isMap := below.(map[string]any)
+		if !isMap {
+			return Value{}, fmt.Errorf("field %s of the object is no section with fields", Knob{Path: path[:i+1]}.Pointer())
+		}
+		object = next
+	}
+	return Value{object[path[len(path)-1]]}, nil
+}
+
+// ClosedOn says whether the knob of an object is closed, whoever closed it.
+func (k Knob) ClosedOn(object map[string]any) bool {
+	v, err := read(object, k.Path)
+	return err == nil && k.Closes(v)
+}
+
+// Foreign says whether somebody other than a field manager wrote, or declares,
+// what is in the knob's field: managedFields tells that people opened it and
+// closed it again, or that Git says closed by now, where the value alone does
+// not. Of a field that is not there nothing can be told.
+func (k Knob) Foreign(object map[string]any, manager string) bool {
+	entries, err := read(object, []string{"metadata", "managedFields"})
+	list, isList := entries.V.([]any)
+	if err != nil || !isList {
+		return false
+	}
+	for _, item := range list {
+		entry, isMap := item.(map[string]any)
+		if !isMap || entry["manager"] == manager {
+			continue
+		}
+		if fields, isMap := entry["fieldsV1"].(map[string]any); isMap && k.owned(fields) {
+			return true
+		}
+	}
+	return false
+}
+
+func (k Knob) owned(fields map[string]any) bool {
+	for _, field := range k.Path {
+		below, isMap := fields["f:"+field].(map[string]any)
+		if !isMap {
+			return false
+		}
+		fields = below
+	}
+	return true
+}
+
+// Pick is an object with some of its fields alone. What it holds is shared with
+// the object.
+func Pick(object map[string]any, paths ...[]string) map[string]any {
+	out := map[string]any{}
+	for _, path := range paths {
+		v, err := read(object, path)
+		if err != nil { // kept as far as it goes, so that the fault is seen
+			path = path[:1]
+			v = Value{object[path[0]]}
+		}
+		if v.Absent() {
+			continue
+		}
+		into := out
+		for _, field := range path[:len(path)-1] {
+			next, isMap := into[field].(map[string]any)
+			if !isMap {
+				next = map[string]any{}
+				into[field] = next
+			}
+			into = next
+		}
+		into[path[len(path)-1]] = v.V
+	}
+	return out
+}
+
+// text is a string at a path, empty where there is none.
+func text(object map[string]any, path ...string) string {
+	v, err := read(object, path)
+	s, isText := v.V.(string)
+	if err != nil || !isText {
+		return ""
+	}
+	return s
+}
+
+// patch is the merge patch that makes one value of another at a path.
+func patch(path []string, have, want Value) map[string]any {
+	out := difference(have.V, want.V)
+	for _, field := range slices.Backward(path) {
+		out = map[string]any{field: out}
+	}
+	return out.(map[string]any)
+}
+
+// difference is what a merge patch must say to make want of have: fields that
+// are to go are null.
+func difference(have, want any) any {
+	from, fromMap := have.(map[string]any)
+	to, toMap := want.(map[string]any)
+	if !fromMap || !toMap {
+		return want
+	}
+	out := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(from)) {
+		if _, stays := to[field]; !stays {
+			out[field] = nil
+		}
+	}
+	for field, value := range to {
+		if old, there := from[field]; !there || !(Value{old}).Equal(Value{value}) {
+			out[field] = difference(old, value)
+		}
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+)
+
+// MaxGates is how many gates a policy may name: each may be a watch of its own
+// on the API server (a guess).
+const MaxGates = 50
+
+// GateKnob is the knob of a rule, which may have been read from a record that
+// somebody edited.
+func (g GateRule) GateKnob() (knob.Knob, error) {
+	k, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
+	if len(faults) > 0 {
+		return k, fmt.Errorf("knob of %s: %s", g, strings.TrimSpace(faults[0].Field+" "+faults[0].Message))
+	}
+	return k, nil
+}
+
+// Matches says whether a rule means an object, by its name and labels.
+func (g GateRule) Matches(name string, labels map[string]string) bool {
+	return (g.Name == "" || g.Name == name) && g.Selector.Matches(labels)
+}
+
+// Matches says whether labels are selected; no selector selects everything.
+func (s *LabelSelector) Matches(labels map[string]string) bool {
+	if s == nil {
+		return true
+	}
+	for key, want := range s.MatchLabels {
+		if have, there := labels[key]; !there || have != want {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.MatchExpressions, func(r SelectorRequirement) bool { return !r.matches(labels) })
+}
+
+func (r SelectorRequirement) matches(labels map[string]string) bool {
+	value, there := labels[r.Key]
+	switch r.Operator {
+	case "In":
+		return there && slices.Contains(r.Values, value)
+	case "NotIn":
+		return !there || !slices.Contains(r.Values, value)
+	case "Exists":
+		return there
+	case "DoesNotExist":
+		return !there
+	}
+	return false
+}
+
+func (v *validator) gates(rules []GateRule) {
+	if len(rules) > MaxGates {
+		v.fault("spec.gates", "a policy may name %d gates, this one has %d; a selector means many objects", MaxGates, len(rules))
+		return
+	}
+	for i, g := range rules {
+		v.gate(nth("spec.gates", i), g)
+	}
+}
+
+func (v *validator) gate(path string, g GateRule) {
+	for _, f := range []struct{ field, value, example string }{
+		{"apiVersion", g.APIVersion, "kustomize.toolkit.fluxcd.io/v1"}, {"kind", g.Kind, "Kustomization"},
+	} {
+		if f.value == "" {
+			v.fault(path+"."+f.field, "is missing; write it like %s", f.example)
+		}
+	}
+	if strings.Count(g.APIVersion, "/") > 1 {
+		v.fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", Cut(g.APIVersion, 100))
+	}
+	switch {
+	case g.Namespace == "*":
+		v.fault(path+".namespace", "must be one namespace; write a gate for each")
+	case g.Namespace != "" && !DNSLabel(g.Namespace):
+		v.fault(path+".namespace", "%q cannot name a namespace", Cut(g.Namespace, 100))
+	}
+	if g.Name != "" && g.Selector != nil {
+		v.fault(path+".selector", "stands beside name; write one of them, or neither for all of the kind")
+	}
+	if g.Selector != nil {
+		v.selector(path+".selector", *g.Selector)
+	}
+	v.knob(path+".knob", g)
+}
+
+func (v *validator) knob(path string, g GateRule) {
+	if name, isText := g.Knob.(string); isText && !slices.Contains(knob.Names(), name) {
+		if near, ok := nearest(name, knob.Names()); ok {
+			v.fault(path, "unknown knob %q; did you mean %q?", Cut(name, 80), near)
+			return
+		}
+	}
+	_, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
+	for _, f := range faults {
+		v.fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
+	}
+}
+
+func (v *validator) selector(path string, s LabelSelector) {
+	for _, key := range sortedKeys(s.MatchLabels) {
+		v.labelKey(path+".matchLabels", key)
+		if !labelValue().MatchString(s.MatchLabels[key]) {
+			v.fault(path+".matchLabels", "%q is no label's value", Cut(s.MatchLabels[key], 100))
+		}
+	}
+	for i, r := range s.MatchExpressions {
+		at := nth(path+".matchExpressions", i)
+		v.labelKey(at+".key", r.Key)
+		switch r.Operator {
+		case "In", "NotIn":
+			if len(r.Values) == 0 {
+				v.fault(at+".values", "is empty; %s needs values", r.Operator)
+			}
+		case "Exists", "DoesNotExist":
+			if len(r.Values) > 0 {
+				v.fault(at+".values", "must be left out with %s", r.Operator)
+			}
+		default:
+			v.fault(at+".operator", "must be one of In, NotIn, Exists, DoesNotExist, is %q", Cut(r.Operator, 80))
+		}
+	}
+}
+
+func (v *validator) labelKey(path, key string) {
+	prefix, name, prefixed := strings.Cut(key, "/")
+	if !prefixed {
+		name = key
+	}
+	if !labelName().MatchString(name) || prefixed && !dnsSubdomain(prefix) {
+		v.fault(path, "%q is no label's key", Cut(key, 200))
+	}
+}
+
+// GateRecord is what the agent writes down of a policy's gates before it closes
+// the first: where to look for what it closed when the policy is gone.
+type GateRecord struct {
+	Policy  string      `json:"policy"`
+	Entries []GateEntry `json:"gates"`
+}
+
+// GateEntry is a rule with the account that it works with. One that is leaving
+// was taken out of the policy, and some object may still be held by it.
+type GateEntry struct {
+	GateRule
+	Account string `json:"serviceAccountName"`
+	Leaving bool   `json:"leaving,omitempty"`
+}
+
+// After is the record that follows when a policy names these rules: what it no
+// longer names is leaving.
+func (r GateRecord) After(now []GateEntry) GateRecord {
+	next := GateRecord{Policy: r.Policy, Entries: slices.Clone(now)}
+	for _, e := range r.Entries {
+		if !slices.ContainsFunc(now, func(n GateEntry) bool { return n.same(e) }) {
+			e.Leaving = true
+			next.Entries = append(next.Entries, e)
+		}
+	}
+	return next
+}
+
+// Same says whether two records say the same.
+func (r GateRecord) Same(o GateRecord) bool {
+	return slices.EqualFunc(r.Entries, o.Entries, func(a, b GateEntry) bool { return a.Leaving == b.Leaving && a.same(b) })
+}
+
+// InForce are the rules that the policy names.
+func (r GateRecord) InForce() []GateEntry {
+	return slices.DeleteFunc(slices.Clone(r.Entries), func(e GateEntry) bool { return e.Leaving })
+}
+
+// same compares what entries say, but for whether they are leaving.
+func (e GateEntry) same(o GateEntry) bool {
+	e.Leaving, o.Leaving = false, false
+	a, errA := json.Marshal(e)
+	b, errB := json.Marshal(o)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// GateEntries are the gates of a policy with the account that works them.
+func (s PolicySpec) GateEntries() []GateEntry {
+	out := make([]GateEntry, len(s.Gates))
+	for i, g := range s.Gates {
+		out[i] = GateEntry{GateRule: g, Account: or(s.ServiceAccountName, DefaultServiceAccount)}
+	}
+	return out
+}
+
+// GateScope is where a rule looks for objects: the policy's namespace unless it
+// names another.
+func (g GateRule) GateScope(policyNamespace string) string { return or(g.Namespace, policyNamespace) }
+
+// String is a rule as people say it: Kustomization/apps, or what it selects.
+func (g GateRule) String() string {
+	switch {
+	case g.Name != "":
+		return g.Kind + "/" + g.Name
+	case g.Selector != nil:
+		return fmt.Sprintf("%s of a selector", g.Kind)
+	}
+	return "every " + g.Kind
+}
