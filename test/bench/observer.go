@@ -34,7 +34,8 @@ type observer struct {
 
 type opener func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
-// observe begins a watch. What exists already is seen at once.
+// observe begins a watch. What exists already is seen at once. A watch that the
+// API server ends, as it may at any time, is opened again.
 func observe(ctx context.Context, open opener, selector string, read func(runtime.Object) []sight) (*observer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w, err := open(ctx, metav1.ListOptions{LabelSelector: selector})
@@ -42,21 +43,45 @@ func observe(ctx context.Context, open opener, selector string, read func(runtim
 		cancel()
 		return nil, fmt.Errorf("watch %s: %w", selector, err)
 	}
-	o := &observer{seen: map[string]map[string]seenAt{}, news: make(chan struct{}, 1)}
-	o.stop = func() { cancel(); w.Stop() }
-	go o.follow(w, read)
+	o := &observer{seen: map[string]map[string]seenAt{}, news: make(chan struct{}, 1), stop: cancel}
+	go func() {
+		defer func() { w.Stop() }()
+		for {
+			o.follow(ctx, w, read)
+			if ctx.Err() != nil {
+				return
+			}
+			next, err := open(ctx, metav1.ListOptions{LabelSelector: selector})
+			if err != nil {
+				o.end(fmt.Errorf("the watch has ended, and cannot be opened again: %w", err))
+				return
+			}
+			w = next
+		}
+	}()
 	return o, nil
 }
 
-func (o *observer) follow(w watch.Interface, read func(runtime.Object) []sight) {
-	for event := range w.ResultChan() {
-		arrived := time.Now()
-		if event.Type == watch.Added || event.Type == watch.Modified {
-			o.note(arrived, read(event.Object))
+func (o *observer) follow(ctx context.Context, w watch.Interface, read func(runtime.Object) []sight) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-w.ResultChan():
+			if !open {
+				return
+			}
+			arrived := time.Now()
+			if event.Type == watch.Added || event.Type == watch.Modified {
+				o.note(arrived, read(event.Object))
+			}
 		}
 	}
+}
+
+func (o *observer) end(why error) {
 	o.mu.Lock()
-	o.over = errors.New("the watch has ended")
+	o.over = why
 	o.mu.Unlock()
 	o.ring()
 }
