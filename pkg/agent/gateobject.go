@@ -66,9 +66,9 @@ func (g *gatekeeper) syncObject(ctx context.Context, k key) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if problem != "" {
-		said.wake = earliest(said.wake, now.Add(look))
+		said.wake = soonest(said.wake, now.Add(look))
 	}
-	return earliest(said.wake, g.note(ctx, w, o, said, problem)), nil
+	return soonest(said.wake, g.note(ctx, w, o, said, problem)), nil
 }
 
 // opinion asks every policy of a watch of one object.
@@ -96,7 +96,7 @@ func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 			v := g.agent.gates.ask(q).Verdict(now)
 			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
 			if v.Until != nil {
-				out.wake = earliest(out.wake, *v.Until)
+				out.wake = soonest(out.wake, *v.Until)
 			}
 		case !slices.Contains(out.question.Gates, ref):
 			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name}), "policy "+name+" no longer names it"
@@ -188,12 +188,4 @@ func (g *gatekeeper) watch(id string) *gateWatch {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.watches[id]
-}
-
-// earliest is the earlier of two instants, of which either may be none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -51,9 +51,7 @@ func (g *gates) of(known *planGate, q plan.Question) *schedule.Gate {
 	defer g.mu.Unlock()
 	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.question, q) {
 		*known = planGate{question: q, generation: generation + 1} // the zero value is of no generation
-		if g.book.Gated(q) || q.Bypass != nil {
-			known.gate = g.book.Gate(q)
-		}
+		known.gate = g.book.Between(q)
 	}
 	return known.gate
 }
@@ -74,9 +72,7 @@ func (g *gates) ask(q plan.Question) *schedule.Gate {
 	}
 	gate, known := g.asked[name]
 	if !known {
-		if g.book.Gated(q) || q.Bypass != nil {
-			gate = g.book.Gate(q)
-		}
+		gate = g.book.Between(q)
 		g.asked[name] = gate
 	}
 	return gate
@@ -115,15 +111,9 @@ func (g *gates) forget(k key) {
 	delete(g.seen, k)
 }
 
-// question is what is asked of the gates for a plan. A run asks with the policies
-// of its snapshot.
-func question(cm *corev1.ConfigMap, in plan.Intent, policies []plan.PolicyRef) plan.Question {
-	return plan.Question{Namespace: cm.Namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
-}
-
 // holdOf asks the gate of a run; nil where it may go on.
 func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) *plan.Hold {
-	return plan.HeldBy(a.gates.ask(question(cm, in, l.run.Spec.Policies).For(l.run.Request)), l.run.Name, in.Bypass, now)
+	return plan.HeldBy(a.gates.ask(plan.Asked(cm.Namespace, in, l.run.Spec.Policies).For(l.run.Request)), l.run.Name, in.Bypass, now)
 }
 
 // passedBy is who let a run start through a closed gate, if it is closed.
@@ -133,7 +123,7 @@ func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 		return nil
 	}
 	in := annotations.Intent(cm.Annotations)
-	q := question(cm, in, l.run.Spec.Policies)
+	q := plan.Asked(cm.Namespace, in, l.run.Spec.Policies)
 	q.Bypass = nil
 	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, now)
 }

@@ -48,7 +48,7 @@ func (a *Agent) sawNode(o any) {
 		a.gates.forget(k)
 		return
 	}
-	q := plan.Question{Own: in.Stanza, Bypass: in.Bypass.Until}
+	q := plan.Asked("", in, nil)
 	a.gates.note(k, &gated{kind: "Node", system: systemOf(m), verdict: a.nodeVerdict(q, in.Pause), strategy: func(now time.Time) schedule.Strategy {
 		if in.Pause.Holds(now) {
 			return schedule.Restrictive

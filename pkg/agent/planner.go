@@ -84,7 +84,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
-	return earliest(decision.Wake, known.mirrored.again), a.prune(ctx, k, string(cm.UID), known.spec)
+	return soonest(decision.Wake, known.mirrored.again), a.prune(ctx, k, string(cm.UID), known.spec)
 }
 
 // interests says whether a plan's change may concern one of its runs: it is
@@ -135,7 +135,7 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 		return f, err
 	}
 	f.Ledger = ledger
-	f.Gate = a.gates.of(&known.gate, question(cm, f.Intent, known.spec.Policies))
+	f.Gate = a.gates.of(&known.gate, plan.Asked(cm.Namespace, f.Intent, known.spec.Policies))
 	a.noteGate(k, cm, known, ledger)
 	f.LedgerLost = ledger == nil && cm.Annotations[annotations.StatusNextRun]+cm.Annotations[annotations.StatusLastRun]+cm.Annotations[annotations.StatusTrigger] != ""
 	if len(f.Faults) == 0 {

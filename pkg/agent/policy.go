@@ -55,7 +55,7 @@ func (a *Agent) syncGone(ctx context.Context, k key) (time.Time, error) {
 		return time.Time{}, err
 	}
 	wake, err := a.syncPlan(ctx, k)
-	return earliest(wake, again), err
+	return soonest(wake, again), err
 }
 
 // syncPolicy publishes what a policy says now, and looks again when it changes.
@@ -75,7 +75,7 @@ func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (ti
 	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
 		return policyStatus(have, cm, state, v, a.gatekeeper.condition(k), now)
 	})
-	return earliest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
+	return soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 
 // policyWake is the next instant at which what is published may differ: also
@@ -83,8 +83,8 @@ func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (ti
 func policyWake(state plan.PolicyState, v schedule.Verdict, now time.Time) time.Time {
 	var wake time.Time
 	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
-		if at != nil && at.After(now) && (wake.IsZero() || at.Before(wake)) {
-			wake = *at
+		if at != nil && at.After(now) {
+			wake = soonest(wake, *at)
 		}
 	}
 	return wake

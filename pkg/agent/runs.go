@@ -23,12 +23,7 @@ func (l *liveRun) planKey() key {
 	return key{l.object.Namespace, l.object.Labels[annotations.LabelPlan]}
 }
 
-func (l *liveRun) live() plan.Live {
-	return plan.Live{
-		Name: l.run.Name, Phase: l.journal.Phase, Waiting: l.journal.Waiting, Message: l.journal.Message, Held: l.journal.HeldSince != nil, Request: l.run.Request, StartedAt: l.journal.StartedAt,
-		TargetUID: l.run.TargetUID, Label: l.run.Request.Label, Ordinal: l.run.Request.Ordinal,
-	}
-}
+func (l *liveRun) live() plan.Live { return plan.LiveOf(l.run, l.journal) }
 
 // runs are the live runs as last seen or last written by us, whichever is
 // newer: the watch's echo of an older state never hides what we wrote.

@@ -169,7 +169,8 @@ func (o *overrideOptions) sensible(ctx context.Context, k *cluster, f found) err
 		}
 		agent, _ := o.agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
-		if len(k.bookOf(ctx, o.ErrOut, agent.Namespace, cm.Namespace).Uses(plan.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+		book, _ := k.bookOf(ctx, o.ErrOut, agent.Namespace, cm.Namespace)
+		if len(book.Uses(plan.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
 	}

@@ -33,7 +33,7 @@ func (c *cli) clusterWorld(ctx context.Context, k *cluster) (world, error) {
 	}
 	w.book = plan.NewBook(agent.Namespace)
 	if k.namespace != "" || !k.wholeBook(ctx, w.book) {
-		w.book = k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
+		w.book, _ = k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
 	}
 	w.policies = w.book.Policies()
 	for _, p := range w.policies {

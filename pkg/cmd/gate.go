@@ -19,18 +19,25 @@ import (
 
 // bookOf reads the policies, calendars and namespace stanzas that may stand
 // behind objects of some namespaces: theirs and the agent's. What may not be read
-// is not known, and whoever reads warn is told.
-func (k *cluster) bookOf(ctx context.Context, warn io.Writer, agentNamespace string, namespaces ...string) *plan.Book {
-	b := plan.NewBook(agentNamespace)
+// is not known, and whoever reads warn is told; of Namespaces the errors come back.
+func (k *cluster) bookOf(ctx context.Context, warn io.Writer, agentNamespace string, namespaces ...string) (b *plan.Book, unread map[string]error) {
+	b, unread = plan.NewBook(agentNamespace), map[string]error{}
 	namespaces = slices.Compact(slices.Sorted(slices.Values(append(namespaces, agentNamespace))))
 	if len(namespaces) > manyNamespaces && k.wholeBook(ctx, b) {
-		return b
+		return b, unread
 	}
 	for _, namespace := range namespaces {
 		if namespace == "" {
 			continue
 		}
-		list, err := k.maps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + ")"})
+		ns, err := k.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			b.PutNamespace(namespace, annotations.Stanza(ns.Annotations))
+		case !apierrors.IsNotFound(err):
+			unread[namespace] = err
+		}
+		list, err := k.maps(namespace).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 		if err != nil {
 			fmt.Fprintf(warn, "warning: %v; its policies count as not there\n", plain("read the policies of namespace "+namespace, err))
 			continue
@@ -38,12 +45,12 @@ func (k *cluster) bookOf(ctx context.Context, warn io.Writer, agentNamespace str
 		for i := range list.Items {
 			putDocument(b, &list.Items[i])
 		}
-		if ns, err := k.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err == nil {
-			b.PutNamespace(namespace, annotations.Stanza(ns.Annotations))
-		}
 	}
-	return b
+	return b, unread
 }
+
+// policiesAndCalendars selects what stands behind gates.
+const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + ")"
 
 // manyNamespaces is from how many on all are read at once (a guess: two requests
 // for each of more would take longer).
@@ -51,7 +58,7 @@ const manyNamespaces = 4
 
 // wholeBook reads all namespaces at once, where that is allowed.
 func (k *cluster) wholeBook(ctx context.Context, b *plan.Book) bool {
-	list, err := k.maps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindPolicy + "," + annotations.KindCalendar + ")"})
+	list, err := k.maps("").List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 	if err != nil {
 		return false
 	}
@@ -97,20 +104,17 @@ func (s subject) verdict(at time.Time) schedule.Verdict {
 		ask = s.policy.Verdict
 	}
 	v := ask(at)
-	var end *time.Time
+	var pause plan.Switch
 	for _, p := range s.pauses {
-		switch {
-		case !p.Holds(at) || !v.Ready:
-		case p.Until == nil:
-			return schedule.Verdict{Ready: true, Reason: "paused", NextChangeETA: schedule.ForEver}
-		case end == nil || p.Until.After(*end):
-			end = p.Until
-		}
+		pause = longer(pause, p)
 	}
-	if end == nil {
+	switch {
+	case !pause.Holds(at) || !v.Ready:
 		return v
+	case pause.Until == nil:
+		return schedule.Verdict{Ready: true, Reason: "paused", NextChangeETA: schedule.ForEver}
 	}
-	return pausedUntil(*end, at, ask)
+	return pausedUntil(*pause.Until, at, ask)
 }
 
 // pausedUntil is a closed stretch up to the end of a pause, and on from there
@@ -174,19 +178,19 @@ func (c *cli) subjectOf(ctx context.Context, k *cluster, text string) (subject, 
 		}
 		return subject{}, err
 	}
-	b := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
+	b, unread := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		s := newSubject(annotations.KindPolicy, cm.Namespace, cm.Name, policyZone(annotations.Policy(cm).Spec, c.Zone), b, plan.Question{})
 		return s, nil
 	}
+	c.doubt(b, cm.Namespace, unread[cm.Namespace])
 	return c.planSubject(ctx, k, agent, cm, b), nil
 }
 
 // doubt closes a namespace of which nobody may tell us whether it is frozen: what
 // cannot be read permits nothing.
-func (c *cli) doubt(ctx context.Context, k *cluster, b *plan.Book, namespace string) {
-	_, err := k.kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-	if err == nil || apierrors.IsNotFound(err) {
+func (c *cli) doubt(b *plan.Book, namespace string, err error) {
+	if err == nil {
 		return
 	}
 	fmt.Fprintf(c.ErrOut, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", plain("read namespace "+namespace, err))
@@ -194,10 +198,9 @@ func (c *cli) doubt(ctx context.Context, k *cluster, b *plan.Book, namespace str
 }
 
 func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm *corev1.ConfigMap, b *plan.Book) subject {
-	c.doubt(ctx, k, b, cm.Namespace)
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
-	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, c.zoneOf(spec), b, plan.Question{Namespace: cm.Namespace, Own: in.Stanza, Policies: spec.Policies, Bypass: in.Bypass.Until})
+	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, c.zoneOf(spec), b, plan.Asked(cm.Namespace, in, spec.Policies))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], in.Pause)
 	return s
 }
@@ -212,8 +215,8 @@ func (c *cli) nodeSubject(ctx context.Context, k *cluster, agent agentState, nam
 	for _, ref := range in.Stanza.Policies {
 		namespaces = append(namespaces, ref.Namespace)
 	}
-	b := k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
-	s := newSubject("node", "", name, c.Zone, b, plan.Question{Own: in.Stanza, Bypass: in.Bypass.Until})
+	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
+	s := newSubject("node", "", name, c.Zone, b, plan.Asked("", in, nil))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
 	return s, nil
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -18,8 +17,8 @@ func together(docs []sourced, c *cli) []fileFault {
 	}
 	var out []fileFault
 	targets := map[string]filePlan{}
-	for i, d := range plansOf(docs) {
-		p := w.plans[i]
+	for _, p := range w.plans {
+		d := p.source
 		at := func(path string) fileFault {
 			lines, _ := plan.Decode([]byte(d.text), &plan.Document{})
 			return fileFault{File: d.file, Line: d.lineOf(plan.Fault{Line: lines.Line(path)}), Path: path}
@@ -35,21 +34,11 @@ func together(docs []sourced, c *cli) []fileFault {
 		key := p.namespace + "/" + p.spec.Target.APIVersion + "/" + p.spec.Target.String()
 		if other, taken := targets[key]; taken {
 			f := at("spec.target")
-			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.spec.Target, other.name, other.file)
+			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.spec.Target, other.name, other.source.file)
 			out = append(out, f)
 			continue
 		}
 		targets[key] = p
-	}
-	return out
-}
-
-func plansOf(docs []sourced) []sourced {
-	var out []sourced
-	for _, d := range docs {
-		if d.kind == annotations.KindPlan {
-			out = append(out, d)
-		}
 	}
 	return out
 }

@@ -72,11 +72,11 @@ func know(cm *corev1.ConfigMap, ledger *plan.Ledger, live []aRun, pauses []plan.
 		Intent: p.intent, Pauses: pauses, Ready: plan.Readiness{OK: true}, Ledger: ledger,
 		NameOf: func(r plan.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
-	if q := (plan.Question{Namespace: cm.Namespace, Own: p.intent.Stanza, Policies: p.spec.Policies, Bypass: p.intent.Bypass.Until}); book != nil && (book.Gated(q) || q.Bypass != nil) {
-		f.Gate = book.Gate(q)
+	if book != nil {
+		f.Gate = book.Between(plan.Asked(cm.Namespace, p.intent, p.spec.Policies))
 	}
 	for _, r := range live {
-		f.Live = append(f.Live, plan.Live{Name: r.run.Name, Phase: r.journal.Phase, Waiting: r.journal.Waiting, Message: r.journal.Message, Held: r.journal.HeldSince != nil, Request: r.run.Request, StartedAt: r.journal.StartedAt, TargetUID: r.run.TargetUID, Label: r.run.Request.Label, Ordinal: r.run.Request.Ordinal})
+		f.Live = append(f.Live, plan.LiveOf(r.run, r.journal))
 	}
 	p.decision = plan.Decide(f)
 	return p

@@ -162,9 +162,9 @@ func (o *simulateOptions) plans(w world) ([]simulate.Plan, error) {
 	for _, p := range w.plans {
 		key := p.namespace + "/" + p.name
 		if file, twice := first[key]; twice {
-			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.file)
+			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.source.file)
 		}
-		first[key] = p.file
+		first[key] = p.source.file
 		out = append(out, simulate.Plan{Namespace: p.namespace, Name: p.name, Spec: p.spec, Intent: p.intent, Pauses: []plan.Switch{w.pauses[p.namespace], w.pauses[agent]}})
 	}
 	if len(out) == 0 {

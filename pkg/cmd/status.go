@@ -184,7 +184,7 @@ func (c *cli) know(ctx context.Context, k *cluster, agent agentState, cm *corev1
 	if err != nil {
 		return aPlan{}, err
 	}
-	book := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
+	book, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
 	return know(cm, ledger, live, k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], book, c.Now()), nil
 }
 
@@ -237,7 +237,7 @@ func (o *statusOptions) plans(ctx context.Context, k *cluster, agent agentState)
 		namespaces = append(namespaces, cm.Namespace)
 	}
 	pauses := k.pausesOf(ctx, agent.Namespace, namespaces...)
-	book := k.bookOf(ctx, o.ErrOut, agent.Namespace, namespaces...)
+	book, _ := k.bookOf(ctx, o.ErrOut, agent.Namespace, namespaces...)
 	var out []aPlan
 	for _, cm := range list {
 		var live []aRun

@@ -20,14 +20,15 @@ type world struct {
 
 // filePlan is a plan in a file, without faults.
 type filePlan struct {
-	file, namespace, name string
-	spec                  plan.Spec // with defaults
-	intent                plan.Intent
+	source          sourced
+	namespace, name string
+	spec            plan.Spec // with defaults
+	intent          plan.Intent
 }
 
 // question is what is asked of the gates for the plan.
 func (p filePlan) question() plan.Question {
-	return plan.Question{Namespace: p.namespace, Own: p.intent.Stanza, Policies: p.spec.Policies, Bypass: p.intent.Bypass.Until}
+	return plan.Asked(p.namespace, p.intent, p.spec.Policies)
 }
 
 // errFaulty says that files hold faults; they are its text, a line each.
@@ -81,7 +82,7 @@ func (w *world) take(d sourced, namespace string) {
 	switch d.kind {
 	case annotations.KindPlan:
 		spec, _ := plan.Parse([]byte(d.text), d.name)
-		w.plans = append(w.plans, filePlan{file: d.file, namespace: namespace, name: d.name, spec: spec.Defaulted(), intent: annotations.Intent(notes)})
+		w.plans = append(w.plans, filePlan{source: d, namespace: namespace, name: d.name, spec: spec.Defaulted(), intent: annotations.Intent(notes)})
 	case annotations.KindPolicy:
 		p := d.policy()
 		p.Namespace = namespace

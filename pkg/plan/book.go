@@ -52,6 +52,12 @@ type Question struct {
 	Bypass    *time.Time
 }
 
+// Asked is the question for an object with what its annotations say, and the
+// policies of its spec.
+func Asked(namespace string, in Intent, policies []PolicyRef) Question {
+	return Question{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+}
+
 // For is the question for a run that answers a request: one that was asked for
 // outside of the window heeds no policy, but a namespace that is closed binds it
 // all the same.
@@ -278,6 +284,15 @@ func (b *Book) Gate(q Question) *schedule.Gate {
 		spec.Policies = append(spec.Policies, b.resolve(ref))
 	}
 	return schedule.NewGate(spec)
+}
+
+// Between is the gate of an object, or nil where nothing stands between it and
+// its change.
+func (b *Book) Between(q Question) *schedule.Gate {
+	if !b.Gated(q) && q.Bypass == nil {
+		return nil
+	}
+	return b.Gate(q)
 }
 
 // Gated says whether anything stands between an object and its change.

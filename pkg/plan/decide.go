@@ -72,6 +72,14 @@ type Live struct {
 	Ordinal   int64
 }
 
+// LiveOf is a run as Decide looks at it.
+func LiveOf(r Run, j Journal) Live {
+	return Live{
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Message, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
+		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
+	}
+}
+
 // since is from when on the run occupies its plan: its claim, or, for a slot's
 // run, which may have waited for its jitter, its start.
 func (l Live) since() time.Time {

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,19 +182,9 @@ func (v *validator) triggers(t Triggers) {
 
 // scheduleFaults puts the schedule's path before each of the parser's errors.
 func (v *validator) scheduleFaults(path string, err error) {
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
-		for _, one := range joined.Unwrap() {
-			v.scheduleFaults(path, one)
-		}
-		return
+	for _, f := range schedule.Faults(err) {
+		v.fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
 	}
-	var field *schedule.FieldError
-	if errors.As(err, &field) && field.Field != "" {
-		v.fault(path+"."+field.Field, "%s", field.Message)
-		return
-	}
-	v.fault(path, "%s", err)
 }
 
 func oneOf[T ~string](v *validator, path string, value T, allowed ...T) {

@@ -62,14 +62,10 @@ func newCluster(s Scene) (*cluster, error) {
 
 // gateOf is what stands between a plan and its runs; nil where nothing does.
 func gateOf(book *plan.Book, p Plan) *schedule.Gate {
-	q := plan.Question{Namespace: p.Namespace, Own: p.Intent.Stanza, Policies: p.Spec.Policies, Bypass: p.Intent.Bypass.Until}
 	if book == nil {
 		book = plan.NewBook("")
 	}
-	if !book.Gated(q) && q.Bypass == nil {
-		return nil
-	}
-	return book.Gate(q)
+	return book.Between(plan.Asked(p.Namespace, p.Intent, p.Spec.Policies))
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than

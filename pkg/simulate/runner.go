@@ -17,12 +17,7 @@ type runState struct {
 	bell    *bell
 }
 
-func (r *runState) fact() plan.Live {
-	return plan.Live{
-		Name: r.run.Name, Phase: r.journal.Phase, Waiting: r.journal.Waiting, Message: r.journal.Message, Held: r.journal.HeldSince != nil,
-		Request: r.run.Request, StartedAt: r.journal.StartedAt, TargetUID: r.run.TargetUID, Label: r.run.Request.Label, Ordinal: r.run.Request.Ordinal,
-	}
-}
+func (r *runState) fact() plan.Live { return plan.LiveOf(r.run, r.journal) }
 
 // look moves one run as far as it goes now.
 func (c *cluster) look(r *runState) (time.Time, error) {
