@@ -39,7 +39,7 @@ image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 
 .PHONY: test
 test: tools-kube ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -timeout 15m ./...
+	go test -timeout 30m ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit
@@ -94,14 +94,19 @@ vet: ## go vet
 	go vet ./...
 
 .PHONY: generate
-generate: ## Write the JSON Schemas of the documents to docs/schemas
+generate: ## Write what is generated: docs/schemas, and the Go of the .proto files
 	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
+	cd tools/protogen && GOWORK=off go run . -o ../..
 
 .PHONY: verify-generated
-verify-generated: ## Fail when docs/schemas is not what `make generate` writes
+verify-generated: ## Fail when something is not what `make generate` writes
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
-	(cd tools/schemagen && GOWORK=off go run . -o "$$fresh"); \
-	diff -r docs/schemas "$$fresh" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }
+	(cd tools/schemagen && GOWORK=off go run . -o "$$fresh/docs/schemas"); \
+	(cd tools/protogen && GOWORK=off go run . -o "$$fresh"); \
+	diff -r docs/schemas "$$fresh/docs/schemas" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }; \
+	(cd "$$fresh" && find pkg -type f) | while read -r file; do \
+		diff "$$file" "$$fresh/$$file" || { echo "$$file is stale: run make generate" >&2; exit 1; }; \
+	done
 
 .PHONY: manifests-check
 manifests-check: tools-kubeconform ## Check manifests/ and examples/ against the schemas of Kubernetes

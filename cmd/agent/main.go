@@ -113,6 +113,9 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 		HTTPClient: func(o plan.Outbound) *http.Client {
 			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
+		Dialer: func(o plan.Outbound) func(context.Context, string, string) (net.Conn, error) {
+			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+		},
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +40,10 @@ type accounts struct {
 	mapper meta.ResettableRESTMapper
 	scales scale.ScaleKindResolver
 	http   func() *http.Client
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	sink   func(ctx context.Context, name string) (string, error)
 	now    func() time.Time
+	own    func(w who, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans
 
 	mu    sync.Mutex
 	seen  map[string]answer
@@ -85,7 +90,7 @@ func (a *accounts) build(w who, run string) (executors.Clients, error) {
 	if run != "" {
 		as.Extra = map[string][]string{annotations.RunExtra: {run}}
 	}
-	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.base)}
+	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.own(w, run, a.base))}
 	kube, err := kubernetes.NewForConfigAndClient(a.config, client)
 	if err != nil {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
@@ -94,8 +99,17 @@ func (a *accounts) build(w who, run string) (executors.Clients, error) {
 	if err != nil {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
 	}
-	scales := scale.New(kube.Discovery().RESTClient(), a.mapper, dynamic.LegacyAPIPathResolverFunc, a.scales)
-	return executors.Clients{Kube: kube, Dynamic: dyn, Scales: scales, Mapper: a.mapper, HTTP: a.http()}, nil
+	mapper := liveMapper{a.mapper, a.kube}
+	scales := scale.New(kube.Discovery().RESTClient(), mapper, dynamic.LegacyAPIPathResolverFunc, a.scales)
+	return executors.Clients{Kube: kube, Dynamic: dyn, Scales: scales, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Config: a.acting(as)}, nil
+}
+
+// acting is the configuration of clients that act as an account, for what streams.
+func (a *accounts) acting(as transport.ImpersonationConfig) *rest.Config {
+	config := rest.CopyConfig(a.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: as.UserName, Extra: as.Extra}
+	config.ContentType, config.AcceptContentTypes = "", ""
+	return config
 }
 
 // exists says whether an account is there. Impersonating one that is not
@@ -150,6 +164,45 @@ func (a *accounts) mapping(kind schema.GroupKind, versions ...string) (*meta.RES
 	}
 	a.mapper.Reset()
 	return a.mapper.RESTMapping(kind, versions...)
+}
+
+// liveMapper finds kinds for steps, whose failure an unknown kind is for good. One
+// that is not known may have been installed since the kinds were last asked for:
+// whether it is served costs one small request, and only where it is are all kinds
+// asked for anew.
+type liveMapper struct {
+	meta.ResettableRESTMapper
+	kube kubernetes.Interface
+}
+
+// RESTMapping is meta.RESTMapper's.
+func (m liveMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) {
+		return found, err
+	}
+	for _, version := range versions {
+		served, asked := m.serves(kind.WithVersion(version))
+		if asked != nil {
+			return nil, asked
+		}
+		if served {
+			m.Reset()
+			return m.ResettableRESTMapper.RESTMapping(kind, versions...)
+		}
+	}
+	return nil, err
+}
+
+func (m liveMapper) serves(kind schema.GroupVersionKind) (bool, error) {
+	list, err := m.kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s is served: %w", kind, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }), nil
 }
 
 func (a *accounts) ask(question string, live func() (string, error)) (string, error) {

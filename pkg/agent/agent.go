@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,8 @@ type Options struct {
 	Executor func(stepType string) (executors.Executor, bool)
 	// HTTPClient makes the client for outside requests from the outbound rules.
 	HTTPClient func(plan.Outbound) *http.Client
+	// Dialer makes what dials outside, for what speaks no HTTP, from the same rules.
+	Dialer func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lease timing; zero values are the defaults of 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -83,9 +86,11 @@ type Agent struct {
 	ledgers    *ledgers
 	locks      *locks
 	targets    *targetWatches
+	rules      *watchRules
 	watches    *stepWatches
-	flights    *flights
+	passes     *passes
 	config     *config
+	herald     *herald
 	planQueue  workqueue.TypedRateLimitingInterface[key]
 	runQueue   workqueue.TypedRateLimitingInterface[key]
 	planAlarm  *alarm
@@ -113,12 +118,15 @@ func New(o Options) (*Agent, error) {
 	a.gatekeeper = newGatekeeper(a)
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
 	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}, wrote: map[types.UID]uint64{}}
-	a.watches = &stepWatches{ring: a.ringRun, open: map[key]*stepWatch{}}
-	a.flights = &flights{cancel: map[key]context.CancelCauseFunc{}}
+	a.passes = newPasses(a.ringRun)
+	a.watches = &stepWatches{ring: a.passes.moved, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
-	a.metrics.watches(a.targets.count, a.watches.count, a.gatekeeper.count)
+	a.rules = newWatchRules(a)
+	a.accounts.own = a.rules.wrap
+	a.metrics.watches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
 	a.metrics.documents(a.plans, a.runs)
+	a.herald = newHerald(a)
 	a.metrics.registry.MustRegister(&changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }})
 	a.heard = map[cache.SharedIndexInformer]cache.InformerSynced{}
 	a.informers()
@@ -169,6 +177,8 @@ func (a *Agent) connect() error {
 		return fmt.Errorf("connect to the API server: %w", err)
 	}
 	a.accounts = newAccounts(config, base, a.kube, memory.NewMemCacheClient(a.kube.Discovery()), a.config.client, a.now)
+	a.accounts.dial = a.config.connect
+	a.config.kube, a.accounts.sink = a.kube, a.config.sink
 	return nil
 }
 
@@ -239,6 +249,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.runAlarm.Run(ctx) })
 	group.Go(func() { a.beat(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
+	group.Go(func() { a.herald.work(ctx) })
 	for range planWorkers {
 		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncDocument) })
 	}
@@ -249,6 +260,7 @@ func (a *Agent) work(ctx context.Context) {
 	a.planQueue.ShutDown()
 	a.runQueue.ShutDown()
 	group.Wait()
+	a.passes.group.Wait()
 }
 
 // begin forgets what was believed while another agent led, and looks at everything.

@@ -1,12 +1,19 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -19,7 +26,9 @@ type config struct {
 	level     *slog.LevelVar
 	log       *slog.Logger
 	dial      func(plan.Outbound) *http.Client
+	dialer    func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	metrics   *metrics
+	kube      kubernetes.Interface // the agent's own; nil until it is connected
 
 	mu      sync.Mutex
 	inForce plan.AgentConfig
@@ -29,7 +38,7 @@ type config struct {
 }
 
 func newConfig(o Options, m *metrics) *config {
-	c := &config{namespace: o.Namespace, level: o.LogLevel, log: o.Log, dial: o.HTTPClient, metrics: m}
+	c := &config{namespace: o.Namespace, level: o.LogLevel, log: o.Log, dial: o.HTTPClient, dialer: o.Dialer, metrics: m}
 	c.use(plan.AgentConfig{})
 	return c
 }
@@ -95,6 +104,42 @@ func (c *config) broke() (<-chan struct{}, error) {
 		return nil, nil
 	}
 	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.namespace, annotations.AgentConfigName, c.broken)
+}
+
+// sink is the URL of a sink of the configuration in force, read anew each time: a
+// Secret may be replaced, and is kept nowhere. What an admin has to mend is a
+// *plan.SinkError.
+func (c *config) sink(ctx context.Context, name string) (string, error) {
+	s, err := c.spec().Notifications.Sink(name)
+	if err != nil {
+		return "", err
+	}
+	ref, at := s.URLSecretRef, c.namespace+"/"+s.URLSecretRef.Name
+	secret, err := c.kube.CoreV1().Secrets(c.namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", &plan.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
+	case apierrors.IsForbidden(err):
+		return "", &plan.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there"}
+	case err != nil:
+		return "", fmt.Errorf("read Secret %s: %w", at, err)
+	}
+	url := strings.TrimSpace(string(secret.Data[ref.Key]))
+	if url == "" {
+		return "", &plan.SinkError{Name: name, Why: fmt.Sprintf("its Secret %s holds no URL under the key %q", at, ref.Key)}
+	}
+	return url, nil
+}
+
+// connect dials outside by the rules in force.
+func (c *config) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	c.mu.Lock()
+	rules := c.inForce.Outbound
+	c.mu.Unlock()
+	if c.dialer == nil {
+		return nil, errors.New("this agent has nothing to dial with")
+	}
+	return c.dialer(rules)(ctx, network, address)
 }
 
 func (c *config) client() *http.Client {

@@ -130,7 +130,7 @@ func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 
 // looksAtGate says whether a live run may be waiting for its gate.
 func looksAtGate(l *liveRun) bool {
-	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort)
+	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort || l.run.Loops())
 }
 
 // ringGated has everything looked at again that a policy, a calendar or a

@@ -22,7 +22,7 @@ import (
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
 // the metadata of namespaces and nodes, nothing else.
 func (a *Agent) informers() {
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.documents = a.configMaps(documents)
@@ -116,6 +116,8 @@ func (a *Agent) sawDocument(o any) {
 	case annotations.KindGate:
 		a.sawGates(cm)
 		return
+	case annotations.KindStepTemplate:
+		a.ringTemplated(cm.Namespace)
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
 }
@@ -132,6 +134,8 @@ func (a *Agent) lostDocument(o any) {
 	case annotations.KindGate:
 		a.lostGates(cm)
 		return
+	case annotations.KindStepTemplate:
+		a.ringTemplated(cm.Namespace)
 	}
 	a.ringPlan(key{cm.Namespace, cm.Name})
 }
@@ -139,6 +143,9 @@ func (a *Agent) lostDocument(o any) {
 func (a *Agent) sawRun(o any) {
 	cm := o.(*corev1.ConfigMap)
 	if a.runs.saw(cm) {
+		if l := a.runs.get(key{cm.Namespace, cm.Name}); l != nil {
+			a.passes.cutFor(l.key(), cm.DeletionTimestamp != nil && l.journal.End == nil) // its cleanup goes on
+		}
 		a.ringRun(key{cm.Namespace, cm.Name})
 		a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -36,7 +36,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	cm := a.document(k)
 	for _, l := range a.runs.ofPlan(k) {
 		if a.interests(cm, l) {
-			a.flights.cutFor(l.key(), a.signals(l).Abort != nil)
+			a.passes.cutFor(l.key(), l.journal.End == nil && a.signals(l).Abort != nil)
 			a.ringRun(l.key())
 		}
 	}
@@ -45,6 +45,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	}
 	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
 		a.targets.drop(k)
+		a.rules.drop(k)
 		if cm == nil {
 			a.plans.drop(k)
 		}
@@ -60,12 +61,19 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 		return time.Time{}, err
 	}
 	a.gates.waiting(k, decision.Waiting != "")
+	noted, err := a.rules.note(ctx, k, facts, &decision)
+	if err != nil {
+		return time.Time{}, err
+	}
 	if decision.Changed {
 		if err := a.ledgers.put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
-			return time.Time{}, err
+			return time.Time{}, errors.Join(err, noted(ctx, false))
 		}
 		a.metrics.ends(facts.Ledger, decision.Ledger)
 		a.tellEnds(cm, facts.Ledger, decision.Ledger)
+	}
+	if err := noted(ctx, true); err != nil {
+		return time.Time{}, err
 	}
 	if err := a.createRuns(ctx, k, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
@@ -80,7 +88,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 		a.planQueue.AddAfter(k, settle)
 		return decision.Wake, nil
 	}
-	a.mirror(ctx, k, known, standingStatus(cm, &known.written), facts, decision)
+	a.mirror(a.rules.as(ctx, k), k, known, standingStatus(cm, &known.written), facts, decision)
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
@@ -94,12 +102,18 @@ func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || betweenSteps(l.journal)
+	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || in.Approve.For(l.run.Name) || in.Reject.For(l.run.Name) || betweenSteps(l.journal)
 }
 
-// betweenSteps says whether a run has no step at work: where it does not go on, a
-// pause or a gate holds it.
+// betweenSteps says whether a run has no step at work, or holds steps that may
+// begin beside those at work: where it does not go on, a pause or a gate holds it.
 func betweenSteps(j plan.Journal) bool {
+	beside := func(r plan.Record) bool {
+		return r.Phase == plan.StepRunning && r.Type == plan.TypeForEach || r.Phase == plan.StepPending && strings.Contains(r.Path, "/")
+	}
+	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
+		return true
+	}
 	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning })
 }
 
@@ -121,7 +135,8 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 		Intent: annotations.Intent(cm.Annotations), Pauses: a.pauses(k.namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
 		NameOf: func(r plan.Request) string { return annotations.RunName(k.name, uid, r) },
 	}
-	if denied := a.deniedSteps(k.namespace, known.spec); denied != "" {
+	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.namespace, known)...)
+	if denied := a.deniedSteps(k.namespace, known); denied != "" {
 		f.Faults = append(slices.Clone(f.Faults), plan.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Spec.DryRun = f.Spec.DryRun || a.options.DryRun
@@ -140,7 +155,9 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 	f.LedgerLost = ledger == nil && cm.Annotations[annotations.StatusNextRun]+cm.Annotations[annotations.StatusLastRun]+cm.Annotations[annotations.StatusTrigger] != ""
 	if len(f.Faults) == 0 {
 		a.labelTarget(ctx, k, known, &f)
+		return f, a.rules.observe(ctx, cm, known, &f)
 	}
+	a.rules.drop(k)
 	return f, nil
 }
 
@@ -162,16 +179,21 @@ func (a *Agent) noteGate(k key, cm *corev1.ConfigMap, known *knownPlan, ledger *
 	a.gates.note(k, o)
 }
 
-func (a *Agent) deniedSteps(namespace string, spec plan.Spec) string {
+// deniedSteps says which step the agent's configuration does not allow in a
+// namespace, also among those that other steps and templates hold.
+func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
 	denied := a.config.spec().Denied(namespace)
-	for _, steps := range [][]plan.Step{spec.Steps, spec.OnFailure, spec.Finally} {
-		for _, s := range steps {
-			if slices.Contains(denied, s.Type) {
-				return fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
-			}
-		}
+	if len(denied) == 0 {
+		return ""
 	}
-	return ""
+	found := ""
+	run := plan.Run{Spec: known.spec, Templates: known.templates}
+	run.Walk(func(s plan.Step) {
+		if found == "" && slices.Contains(denied, s.Type) {
+			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
+		}
+	})
+	return found
 }
 
 // pauses are the switches above a plan: its namespace's, and the cluster's,
@@ -323,18 +345,23 @@ func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, kno
 		if e.Request == nil || a.runs.isTorn(key{k.namespace, e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
-		if err := a.createRun(ctx, k, cm, f.Spec, e); err != nil {
+		if err := a.createRun(ctx, k, cm, f.Spec, known.templates, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, e plan.Entry) error {
+func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, templates map[string]plan.TemplateSpec, e plan.Entry) error {
+	watched, err := a.rules.watched(ctx, k, who{k.namespace, plan.Account(spec)}, *e.Request)
+	if err != nil {
+		return err
+	}
 	run := plan.Run{
 		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.namespace, Plan: k.name, PlanUID: string(cm.UID),
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec,
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: templates, Watched: watched,
 	}
+	run.Request.Body = nil
 	journal := plan.NewJournal(run)
 	object, err := annotations.RunObject(run, journal)
 	if err != nil {
@@ -396,12 +423,4 @@ func closeEntry(l plan.Ledger, r plan.Run, j plan.Journal, now time.Time) plan.L
 		result, reason = j.End.Result, j.End.Reason
 	}
 	return l.Close(r.Name, result, reason, nil, now)
-}
-
-// watchFor is what a step waits for, kept for the run.
-func (a *Agent) watchFor(ctx context.Context, l *liveRun, w who, c executors.Clients, what *executors.Watch) {
-	if what == nil {
-		return
-	}
-	a.watches.keep(ctx, l.key(), w, c.Dynamic, *what)
 }

@@ -24,11 +24,13 @@ type knownPlan struct {
 	faults             plan.Faults
 	observed           string // hash of the text
 	written
-	checked  bool // readiness was looked at
-	ready    plan.Readiness
-	phase    plan.Phase
-	gate     planGate
-	mirrored mirrored
+	checked bool // readiness was looked at
+	ready   plan.Readiness
+	phase   plan.Phase
+	// templates are what the spec's steps of type template stand for, as last seen.
+	templates map[string]plan.TemplateSpec
+	gate      planGate
+	mirrored  mirrored
 }
 
 // written is a status as we last wrote it, until the watch shows it.

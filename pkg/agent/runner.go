@@ -41,7 +41,8 @@ func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
 
 // letGo gives back what was held for a run that is no longer live.
 func (a *Agent) letGo(k key) {
-	a.watches.drop(k)
+	a.watches.dropRun(k)
+	a.passes.forget(k)
 	a.locks.free(k.String())
 	a.ringWaiting(k.namespace)
 }
@@ -71,12 +72,18 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 	sig := plan.Signals{LookingSince: a.lookingSince()}
 	if in.Abort.For(l.run.Name) {
 		actor := in.Actors["abort"]
-		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: said("aborted", actor)}
+		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
 	}
 	if in.Resume.For(l.run.Name) && suspended(l.journal) {
 		actor := in.Actors["resume"]
 		actor.At = a.now().UTC()
 		sig.Resume = &actor
+	}
+	if in.Approve.For(l.run.Name) {
+		sig.Approve = a.answer(in, "approve", in.Approve)
+	}
+	if in.Reject.For(l.run.Name) {
+		sig.Reject = a.answer(in, "reject", in.Reject)
 	}
 	sig.Replace = plan.GivesWay(l.run, a.siblings(l))
 	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
@@ -92,6 +99,20 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 	return sig
 }
 
+func (a *Agent) answer(in plan.Intent, intent string, ask plan.Ask) *plan.Answer {
+	actor := in.Actors[intent]
+	actor.At = a.now().UTC()
+	return &plan.Answer{Step: ask.Step, Actor: actor}
+}
+
+// toRun is what was said of the run itself, and not of one of its steps.
+func toRun(answer *plan.Answer) *plan.Actor {
+	if answer == nil || answer.Step != "" {
+		return nil
+	}
+	return &answer.Actor
+}
+
 // suspended says whether a run waits at a suspend.
 func suspended(j plan.Journal) bool {
 	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Type == "suspend" && r.Phase == plan.StepRunning })
@@ -104,16 +125,6 @@ func anyHolds(switches []plan.Switch, now time.Time) bool {
 		}
 	}
 	return false
-}
-
-func said(what string, a plan.Actor) string {
-	if a.Name != "" {
-		what += " by " + a.Name
-	}
-	if a.Reason != "" {
-		what += ": " + a.Reason
-	}
-	return what
 }
 
 // siblings are the live runs of a run's plan.
@@ -152,10 +163,25 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 		end := plan.End{Phase: plan.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
 		l = &liveRun{object: l.object, run: l.run, journal: l.journal.EndBefore(end, a.now())}
 		return a.move(ctx, l)
+	case verdict.Approve != nil:
+		return time.Time{}, a.approve(ctx, l, *verdict.Approve)
 	case verdict.Start:
 		return a.start(ctx, l, standing.Now)
 	}
 	return verdict.Until, a.wait(ctx, l, verdict)
+}
+
+// approve writes down that a run was approved; then it is asked again whether it
+// may start.
+func (a *Agent) approve(ctx context.Context, l *liveRun, by plan.Actor) error {
+	asked, j := a.document(l.planKey()), l.journal
+	j.Approved, j.Waiting, j.Message = &by, "", by.Said("approved")
+	fresh, err := a.write(ctx, l, j)
+	if err != nil {
+		return err
+	}
+	a.ringRun(l.key())
+	return a.tell(ctx, fresh, asked, plan.Signals{})
 }
 
 func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time, error) {
@@ -177,7 +203,7 @@ func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time
 // tellPassed sends an Event where a run started through a closed gate.
 func (a *Agent) tellPassed(l *liveRun, by *plan.Actor) {
 	if cm := a.document(l.planKey()); cm != nil && by != nil {
-		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.run.Name, said("let through", *by))
+		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.run.Name, by.Said("let through"))
 	}
 }
 
@@ -189,6 +215,9 @@ func (a *Agent) wait(ctx context.Context, l *liveRun, v plan.Admission) error {
 	j := l.journal
 	j.Waiting, j.Message = v.Waiting, v.Message
 	_, err := a.write(ctx, l, j)
+	if err == nil && v.Waiting == plan.WaitApproval {
+		a.tellAsks(l, v.Message)
+	}
 	a.ringPlan(l.planKey())
 	if v.Waiting == plan.WaitQueue && l.run.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, other := range a.runs.ofPlan(l.planKey()) { // the one at work gives way now
@@ -217,7 +246,7 @@ func (a *Agent) claims(l *liveRun) []string {
 // standing gathers what surrounds a pending run.
 func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error) {
 	sig := a.signals(l)
-	s := plan.Standing{Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
+	s := plan.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
 	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
 	if err != nil {
 		return s, err
@@ -275,8 +304,10 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	for range maxPasses {
-		sig := a.signals(l)
-		journal, next := plan.Advance(l.run, l.journal, a.now(), sig)
+		with, outcomes := a.withOutcomes(l)
+		asked := a.document(l.planKey())
+		sig := a.signals(with)
+		journal, next := plan.Advance(l.run, with.journal, a.now(), sig)
 		if changed(written.journal, journal) {
 			fresh, err := a.write(ctx, l, journal)
 			if err != nil {
@@ -285,22 +316,21 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 			if l.journal.Passed == nil && journal.Passed != nil {
 				a.tellPassed(l, journal.Passed)
 			}
+			a.tellQuestions(l, l.journal, journal)
 			l, written = fresh, fresh
-			if err := a.tell(ctx, l, sig); err != nil && !errors.Is(err, errMoved) {
+			if err := a.tell(ctx, l, asked, sig); err != nil && !errors.Is(err, errMoved) {
 				return time.Time{}, err
 			}
 		}
+		a.passes.noted(l.key(), outcomes)
+		a.passes.cutStale(l.key(), l.journal)
 		if next.Act == plan.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}
-		after, wake, err := a.act(ctx, l, next)
-		if err != nil {
-			return time.Time{}, err
+		wake, more, err := a.dispatch(ctx, l, next)
+		if err != nil || !more {
+			return wake, err
 		}
-		if after == nil {
-			return wake, nil
-		}
-		l = &liveRun{object: l.object, run: l.run, journal: *after}
 	}
 	a.ringRun(l.key())
 	return time.Time{}, nil
@@ -312,6 +342,12 @@ func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun
 	object, err := annotations.WithJournal(l.object, j)
 	if err != nil {
 		return nil, err
+	}
+	if over := annotations.TooLarge(object); over > 0 { // what a ConfigMap cannot hold would be refused for ever
+		j = j.Shrunk(over)
+		if object, err = annotations.WithJournal(l.object, j); err != nil {
+			return nil, err
+		}
 	}
 	return a.store(ctx, l, object, j)
 }

@@ -3,7 +3,11 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,6 +110,7 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 	}
 	a.lastRun(want, f, d)
 	want[annotations.StatusMirrored] = known.mirrored.digest
+	want[annotations.StatusWatching] = a.rules.watching(key{f.Namespace, f.Name})
 	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
 	return want
 }
@@ -160,6 +165,8 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
 	case !d.Ready.OK:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
+	case f.Unwatched != "":
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", plan.Cut(f.Unwatched, plan.MaxMessage)
 	}
 	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
 	out = append(out, mirrorCondition(known)...)
@@ -218,6 +225,7 @@ func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger
 	}
 	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
+		a.herald.missed(key{cm.Namespace, cm.Name}, n, e)
 	}
 	if n := now.Totals[plan.Skipped] - was.Totals[plan.Skipped]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)
@@ -236,10 +244,46 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts,
 	if plan.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
 	}
+	for intent, ask := range map[string]plan.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
+		if ask.Run != "" && !lives(f, d, ask.Run) {
+			gone[intent] = cm.Annotations[intent]
+			a.events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", intent, plan.Cut(gone[intent], 200))
+		}
+	}
 	if len(gone) == 0 {
 		return nil
 	}
 	return a.removeIntents(ctx, cm, gone, left)
+}
+
+// lives says whether a run is there or is going to be.
+func lives(f plan.Facts, d plan.Decision, run string) bool {
+	_, open := d.Ledger.OpenEntry(run)
+	return open || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == run })
+}
+
+// removeHandled takes away what was said to a run. Where somebody wrote on the
+// plan meanwhile, it is still taken away as long as it says the same.
+func (a *Agent) removeHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
+	for range 3 {
+		err := a.removeIntents(ctx, cm, gone, "")
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+		fresh, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && fresh.UID != cm.UID {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read plan %s/%s: %w", cm.Namespace, cm.Name, err)
+		}
+		cm = fresh
+		maps.DeleteFunc(gone, func(intent, handled string) bool { return fresh.Annotations[intent] != handled })
+		if len(gone) == 0 {
+			return nil
+		}
+	}
+	return errMoved
 }
 
 // removeIntents takes handled intents off a plan, with those who stood behind
@@ -267,9 +311,10 @@ func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone ma
 }
 
 // tell takes away the intents that a run's journal just took up. A resume that
-// came while nothing waited for it counts for nothing, and that is said.
-func (a *Agent) tell(ctx context.Context, l *liveRun, sig plan.Signals) error {
-	cm := a.document(l.planKey())
+// came while nothing waited for it counts for nothing, and that is said. asked is
+// the plan as it was when it was looked at: what came since is for the next look.
+func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, sig plan.Signals) error {
+	cm := asked
 	if cm == nil {
 		return nil
 	}
@@ -283,10 +328,46 @@ func (a *Agent) tell(ctx context.Context, l *liveRun, sig plan.Signals) error {
 			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.run.Name)
 		}
 	}
+	for key, ask := range map[string]plan.Ask{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+		if !ask.For(l.run.Name) {
+			continue
+		}
+		gone[key] = cm.Annotations[key]
+		if !heeded(l.journal, ask) {
+			a.events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s counts for nothing: nobody waits for it", key, cm.Annotations[key])
+		}
+	}
 	if len(gone) == 0 {
 		return nil
 	}
-	return a.removeIntents(ctx, cm, gone, "")
+	return a.removeHandled(ctx, cm, gone)
+}
+
+// heeded says whether an approval or a rejection was taken up.
+func heeded(j plan.Journal, ask plan.Ask) bool {
+	if ask.Step == "" {
+		return j.Approved != nil || j.End != nil && j.End.Reason == plan.ReasonRejected
+	}
+	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool {
+		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
+	})
+}
+
+// tellQuestions sends an Event for each step that began to ask a person.
+func (a *Agent) tellQuestions(l *liveRun, was, is plan.Journal) {
+	for _, rec := range is.Steps {
+		before := was.Record(rec.Path)
+		if rec.Type == plan.TypeApproval && rec.Phase == plan.StepRunning && rec.Message != "" && (before == nil || before.Message == "") {
+			a.tellAsks(l, rec.Message)
+		}
+	}
+}
+
+// tellAsks sends the Event of a run that asks a person.
+func (a *Agent) tellAsks(l *liveRun, message string) {
+	if cm := a.document(l.planKey()); cm != nil {
+		a.events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.run.Name, message)
+	}
 }
 
 // tellEnd sends the Event of a run's end.
@@ -301,6 +382,7 @@ func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
 	}
 	a.events.Eventf(about, kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
+	a.herald.ended(l, j)
 }
 
 // changeConditions say whether a gated plan may change something, and whether it

@@ -1,122 +1,81 @@
 package agent
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
-	"sync"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
-
-var errAsked = errors.New("the run was asked to end") //nolint:gochecknoglobals // a cause for errors.Is
 
 // longestPass bounds one pass, so that a hanging one cannot hold a worker for ever.
 const longestPass = 11 * time.Minute
 
-// flights are the passes under way, so that an abort can cut one short.
-type flights struct {
-	mu     sync.Mutex
-	cancel map[key]context.CancelCauseFunc
-}
-
-func (f *flights) begin(ctx context.Context, k key) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	f.mu.Lock()
-	f.cancel[k] = cancel
-	f.mu.Unlock()
-	return ctx, func() {
-		f.mu.Lock()
-		delete(f.cancel, k)
-		f.mu.Unlock()
-		cancel(nil)
-	}
-}
-
-// cutFor ends a pass under way when its run is to end; what the pass did or not
-// is found by the next one.
-func (f *flights) cutFor(k key, abort bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if cancel := f.cancel[k]; cancel != nil && abort {
-		cancel(errAsked)
-	}
-}
-
-// act does one act and returns the journal after it, or nil and when to look
-// again where there is nothing more to do now.
-func (a *Agent) act(ctx context.Context, l *liveRun, m plan.Move) (*plan.Journal, time.Time, error) {
+// act does one act on a step and says what came of it.
+func (a *Agent) act(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
 	switch m.Act {
-	case plan.ActWait:
-		return nil, m.WakeAt, nil
 	case plan.ActPass:
 		return a.pass(ctx, l, m)
 	case plan.ActStop:
 		return a.stop(ctx, l, m)
 	case plan.ActRestore:
 		return a.restore(ctx, l, m)
+	case plan.ActKeep:
+		return a.keep(ctx, l, m)
+	case plan.ActRelease:
+		return a.giveBack(ctx, l, m)
 	}
-	return nil, time.Time{}, fmt.Errorf("run %s: unknown act %d", l.key(), m.Act)
+	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.key(), m.Act)
 }
 
 // pass calls the executor of a step for one bounded piece.
-func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (*plan.Journal, time.Time, error) {
+func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
 	began := a.now()
 	out, clients, err := a.call(ctx, l, m)
 	if err != nil {
-		return nil, time.Time{}, err
+		return outcome{}, err
 	}
 	a.metrics.pass(m.Step.Type, out.State, a.now().Sub(began))
 	if out.State == executors.NotYet {
-		return a.notYet(ctx, l, m, clients, out)
+		return a.notYet(l, m, clients, out), nil
 	}
+	s := spot{l.key(), m.Path}
 	if out.State != executors.Record {
-		a.watches.drop(l.key())
+		a.watches.drop(s)
 	}
-	j := plan.Note(l.run, l.journal, m.Path, report(out), a.now())
-	return &j, time.Time{}, nil
+	rep := a.report(m, out)
+	return outcome{note: func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }}, nil
 }
 
-func report(o executors.Outcome) plan.Report {
-	return plan.Report{
+func (a *Agent) report(m plan.Move, o executors.Outcome) plan.Report {
+	rep := plan.Report{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
-		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed,
+		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
+		Listed: o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
 	}
-}
-
-// notYet keeps the watch a step asked for. A message is worth a write only when
-// it is new.
-func (a *Agent) notYet(ctx context.Context, l *liveRun, m plan.Move, c executors.Clients, out executors.Outcome) (*plan.Journal, time.Time, error) {
-	wake := m.WakeAt
-	if !out.WakeAt.IsZero() && (wake.IsZero() || out.WakeAt.Before(wake)) {
-		wake = out.WakeAt
-	}
-	a.watchFor(ctx, l, a.account(l), c, out.Watch)
-	if rec := find(l.journal, m.Path); rec != nil && out.Message != "" && rec.Message != out.Message {
-		j := plan.Note(l.run, l.journal, m.Path, report(out), a.now())
-		if _, err := a.write(ctx, l, j); err != nil {
-			return nil, time.Time{}, err
+	if executor, _ := a.options.Executor(m.Step.Type); executor != nil && rep.Done && !o.WakeAt.IsZero() {
+		if _, keeps := executor.(executors.Keeper); keeps {
+			rep.KeepAt = &o.WakeAt
 		}
 	}
-	return nil, wake, nil
+	return rep
 }
 
-func find(j plan.Journal, path string) *plan.Record {
-	for i := range j.Steps {
-		if j.Steps[i].Path == path {
-			return &j.Steps[i]
-		}
+// notYet lets the step rest, and keeps the watch it asked for. A message or a
+// memory is worth a write only when it is new.
+func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executors.Outcome) outcome {
+	rec := l.journal.Record(m.Path)
+	rep := a.report(m, out)
+	after := plan.Note(l.run, l.journal, m.Path, rep, a.now())
+	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
+	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
+		o.note = func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }
 	}
-	return nil
+	return o
 }
 
 // call expands a step's properties and passes it to its executor. What is wrong
@@ -127,8 +86,8 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 	if err != nil {
 		return executors.Outcome{}, clients, err
 	}
-	if refused := a.watches.failure(l.key()); refused != "" {
-		a.watches.drop(l.key())
+	if refused := a.watches.failure(spot{l.key(), m.Path}); refused != "" {
+		a.watches.drop(spot{l.key(), m.Path})
 		return executors.Refuse("Forbidden", "%s", refused), clients, nil
 	}
 	missing, err := a.accounts.exists(ctx, w)
@@ -146,20 +105,18 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 	if failed != nil {
 		return *failed, clients, nil
 	}
-	out := a.bounded(ctx, l, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
+	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
 	return out, clients, ctx.Err()
 }
 
 // bounded runs one pass within its time. A pass that was cut off by an abort has
 // no outcome: the next look at the run decides.
-func (a *Agent) bounded(ctx context.Context, l *liveRun, m plan.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
+func (a *Agent) bounded(ctx context.Context, m plan.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
 	limit := a.now().Add(longestPass)
 	if !m.WakeAt.IsZero() && m.WakeAt.Before(limit) {
 		limit = m.WakeAt
 	}
-	inner, done := a.flights.begin(ctx, l.key())
-	defer done()
-	inner, cancel := context.WithTimeout(inner, limit.Sub(a.now()))
+	inner, cancel := context.WithTimeout(ctx, limit.Sub(a.now()))
 	defer cancel()
 	out := pass(inner)
 	if out.State == executors.Failed && inner.Err() != nil {
@@ -168,109 +125,116 @@ func (a *Agent) bounded(ctx context.Context, l *liveRun, m plan.Move, pass func(
 	return out
 }
 
-// prepare builds the call: its properties with every ${…} evaluated.
-func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
-	rec := find(l.journal, m.Path)
-	call := executors.Call{
-		Run: l.run.Name, Plan: l.run.Plan, Namespace: l.run.Namespace, Account: plan.Account(l.run.Spec), Path: m.Path, Attempt: rec.Attempt,
-		Manager: annotations.PlanManager(l.run.Namespace, l.run.Plan), DryRun: l.run.Request.DryRun, Target: l.run.Spec.Target, TargetUID: l.run.TargetUID,
-		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Now: a.now(), Clients: clients,
-	}
-	fail := func(reason string, err error) (executors.Call, *executors.Outcome) {
-		out := executors.Refuse(reason, "%s", err)
-		return call, &out
-	}
-	target, err := a.templateTarget(ctx, l, m.Step)
-	if err != nil {
-		return fail("TargetUnreadable", err)
-	}
-	expanded, err := expr.Expand(anyMap(m.Step.Properties), plan.Vars(l.run, l.journal, target))
-	if err != nil {
-		return fail("BadTemplate", err)
-	}
-	kind, _ := plan.StepTypeNamed(m.Step.Type)
-	props := kind.New()
-	if faults := plan.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
-		return fail("BadProperties", faults)
-	}
-	call.Properties = props
-	return call, nil
-}
-
-func anyMap(m map[string]any) any {
-	if m == nil {
-		return map[string]any{}
-	}
-	return expr.Whole(plan.Clone(m))
-}
-
-// templateTarget reads the target where a step speaks of it.
-func (a *Agent) templateTarget(ctx context.Context, l *liveRun, s plan.Step) (map[string]any, error) {
-	b, err := json.Marshal(s.Properties)
-	if err != nil || l.run.Spec.Target == nil || !bytes.Contains(b, []byte("target")) || !strings.Contains(string(b), "${") {
-		return nil, err
-	}
-	u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
-	if err != nil {
-		return nil, err
-	}
-	return u.Object, nil
-}
-
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
-func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (*plan.Journal, time.Time, error) {
-	a.watches.drop(l.key())
+func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	a.watches.drop(spot{l.key(), m.Path})
+	stopped := func(err error) outcome {
+		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteStop(j, m.Path, err) }}
+	}
 	executor, _ := a.options.Executor(m.Step.Type)
 	stopper, ok := executor.(executors.Stopper)
 	if !ok {
-		j := plan.NoteStop(l.journal, m.Path, nil)
-		return &j, time.Time{}, nil
+		return stopped(nil), nil
 	}
-	clients, err := a.accounts.clients(a.account(l), l.run.Name)
+	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
-		return nil, time.Time{}, err
+		return outcome{}, err
 	}
-	call, failed := a.prepare(ctx, l, m, clients)
 	if failed != nil { // what could not be prepared was never started
-		j := plan.NoteStop(l.journal, m.Path, nil)
-		return &j, time.Time{}, nil
+		return stopped(nil), nil
 	}
 	err = stopper.Stop(ctx, call)
-	if err != nil && !apierrors.IsForbidden(err) && a.now().Before(find(l.journal, m.Path).FinishedAt.Add(time.Minute)) {
-		return nil, a.now().Add(2 * time.Second), nil
+	rec := l.journal.Record(m.Path)
+	if err != nil && !apierrors.IsForbidden(err) && rec.FinishedAt != nil && a.now().Before(rec.FinishedAt.Add(time.Minute)) {
+		return outcome{lull: &lull{record: *rec, wake: a.now().Add(again)}}, nil
 	}
-	j := plan.NoteStop(l.journal, m.Path, err)
-	return &j, time.Time{}, nil
+	return stopped(err), nil
+}
+
+// prepared is a call of a step with clients of its own.
+func (a *Agent) prepared(ctx context.Context, l *liveRun, m plan.Move) (executors.Call, *executors.Outcome, error) {
+	clients, err := a.accounts.clients(a.account(l), l.run.Name)
+	if err != nil {
+		return executors.Call{}, nil, err
+	}
+	call, failed := a.prepare(ctx, l, m, clients)
+	return call, failed, nil
+}
+
+// keep renews the lease that a step left.
+func (a *Agent) keep(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	executor, _ := a.options.Executor(m.Step.Type)
+	keeper, ok := executor.(executors.Keeper)
+	if !ok {
+		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRelease(j, m.Path, "") }}, nil
+	}
+	call, failed, err := a.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	out := executors.Outcome{State: executors.Failed, Message: "cannot be renewed"}
+	if failed == nil {
+		out = a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Keep(ctx, call) })
+	} else {
+		out.Message += ": " + failed.Message
+	}
+	next := out.WakeAt
+	if out.State != executors.Done || next.IsZero() {
+		next = a.now().Add(15 * time.Second) // a guess: well within any lease
+	}
+	return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
+}
+
+// giveBack ends the lease that a step left.
+func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	released := func(message string) outcome {
+		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRelease(j, m.Path, message) }}
+	}
+	executor, _ := a.options.Executor(m.Step.Type)
+	keeper, ok := executor.(executors.Keeper)
+	if !ok {
+		return released(""), nil
+	}
+	call, failed, err := a.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	if failed != nil {
+		return released(failed.Message), nil
+	}
+	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Release(ctx, call) })
+	if out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent {
+		return outcome{lull: &lull{record: *l.journal.Record(m.Path), wake: a.now().Add(again)}}, nil
+	}
+	return released(out.Message), nil
 }
 
 // restore puts back what a step with restoreAfter found.
-func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (*plan.Journal, time.Time, error) {
+func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	ended := func(how, message string, changed []plan.Change) outcome {
+		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRestore(j, m.Path, how, message, changed) }}
+	}
 	executor, _ := a.options.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {
-		j := plan.NoteRestore(l.journal, m.Path, plan.RestoreFailed, "steps of type "+m.Step.Type+" cannot be restored", nil)
-		return &j, time.Time{}, nil
+		return ended(plan.RestoreFailed, "steps of type "+m.Step.Type+" cannot be restored", nil), nil
 	}
-	clients, err := a.accounts.clients(a.account(l), l.run.Name)
+	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
-		return nil, time.Time{}, err
+		return outcome{}, err
 	}
-	call, failed := a.prepare(ctx, l, m, clients)
 	if failed != nil {
-		j := plan.NoteRestore(l.journal, m.Path, plan.RestoreFailed, failed.Message, nil)
-		return &j, time.Time{}, nil
+		return ended(plan.RestoreFailed, failed.Message, nil), nil
 	}
-	out := a.bounded(ctx, l, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
+	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
 	if ctx.Err() != nil {
-		return nil, time.Time{}, ctx.Err()
+		return outcome{}, ctx.Err()
 	}
 	how := plan.RestoreDone
 	switch {
-	case out.State == executors.NotYet:
-		return nil, soonest(out.WakeAt, m.WakeAt, a.now().Add(2*time.Second)), nil
-	case out.State == executors.Failed && !out.Permanent:
-		return nil, soonest(m.WakeAt, a.now().Add(2*time.Second)), nil
+	case out.State == executors.NotYet, out.State == executors.Failed && !out.Permanent:
+		return outcome{lull: &lull{record: *l.journal.Record(m.Path), wake: soonest(out.WakeAt, m.WakeAt, a.now().Add(again))}}, nil
 	case out.State == executors.Failed:
 		how = plan.RestoreFailed
 	case out.Reason == "ChangedMeanwhile":
@@ -278,8 +242,7 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (*plan.Jou
 	case out.Reason == "Gone":
 		how = plan.RestoreGone
 	}
-	j := plan.NoteRestore(l.journal, m.Path, how, out.Message, out.Changed)
-	return &j, time.Time{}, nil
+	return ended(how, out.Message, out.Changed), nil
 }
 
 func soonest(times ...time.Time) time.Time {

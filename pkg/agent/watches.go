@@ -15,12 +15,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
-// stepWatches watch single objects for steps that wait for them, as the plan's
-// account. An event only rings the run: what it means is read live.
+// stepWatches watch objects for steps that wait for them, as the plan's account.
+// An event only wakes the step: what it means is read live.
 type stepWatches struct {
-	ring func(key)
+	ring func(spot)
 	mu   sync.Mutex
-	open map[key]*stepWatch
+	open map[spot]*stepWatch
 }
 
 type stepWatch struct {
@@ -32,7 +32,7 @@ type stepWatch struct {
 }
 
 // keep watches one object for a run, in place of what it watched before.
-func (s *stepWatches) keep(ctx context.Context, rk key, w who, client dynamic.Interface, what executors.Watch) {
+func (s *stepWatches) keep(ctx context.Context, rk spot, w who, client dynamic.Interface, what executors.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
@@ -48,7 +48,7 @@ func (s *stepWatches) keep(ctx context.Context, rk key, w who, client dynamic.In
 }
 
 // drop ends what is watched for a run.
-func (s *stepWatches) drop(rk key) {
+func (s *stepWatches) drop(rk spot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
@@ -58,7 +58,7 @@ func (s *stepWatches) drop(rk key) {
 }
 
 // failure says why a run's object cannot be watched; empty when it can.
-func (s *stepWatches) failure(rk key) string {
+func (s *stepWatches) failure(rk spot) string {
 	s.mu.Lock()
 	sw := s.open[rk]
 	s.mu.Unlock()
@@ -70,6 +70,18 @@ func (s *stepWatches) failure(rk key) string {
 	return sw.failure
 }
 
+// dropRun ends all that is watched for a run.
+func (s *stepWatches) dropRun(k key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, have := range s.open {
+		if at.run == k {
+			have.stop()
+			delete(s.open, at)
+		}
+	}
+}
+
 func (s *stepWatches) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,12 +90,15 @@ func (s *stepWatches) count() int {
 
 // follow keeps one watch open until ctx ends. The run is rung once the watch
 // stands, since whatever happened between its last look and now sent no event.
-func (s *stepWatches) follow(ctx context.Context, rk key, sw *stepWatch, client dynamic.Interface) {
+func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, client dynamic.Interface) {
 	var from dynamic.ResourceInterface = client.Resource(sw.what.Resource)
 	if sw.what.Namespace != "" {
 		from = client.Resource(sw.what.Resource).Namespace(sw.what.Namespace)
 	}
-	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", sw.what.Name).String()}
+	options := metav1.ListOptions{LabelSelector: sw.what.Selector}
+	if sw.what.Name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", sw.what.Name).String()
+	}
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 30*time.Second) {
 		w, err := from.Watch(ctx, options)
 		if err == nil {
@@ -109,7 +124,7 @@ func (sw *stepWatch) refuse(err error) {
 		sw.what.Resource.GroupResource(), sw.what.Name, sw.what.Resource.GroupResource(), err)
 }
 
-func (s *stepWatches) events(ctx context.Context, rk key, w watch.Interface) {
+func (s *stepWatches) events(ctx context.Context, rk spot, w watch.Interface) {
 	defer w.Stop()
 	for {
 		select {

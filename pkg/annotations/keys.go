@@ -6,6 +6,7 @@ package annotations
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -45,15 +46,17 @@ const (
 
 // Data keys of documents and of the agent's ConfigMaps.
 const (
-	DataPlan    = "plan.yaml"
-	DataPolicy  = "policy.yaml"
-	DataICS     = "calendar.ics"
-	DataDates   = "calendar.yaml"
-	DataConfig  = "config.yaml"
-	DataRun     = "run.yaml"
-	DataJournal = "journal.json"
-	DataLedger  = "ledger.json"
-	DataGate    = "gate.json"
+	DataPlan     = "plan.yaml"
+	DataPolicy   = "policy.yaml"
+	DataICS      = "calendar.ics"
+	DataDates    = "calendar.yaml"
+	DataConfig   = "config.yaml"
+	DataTemplate = "step.yaml"
+	DataRun      = "run.yaml"
+	DataJournal  = "journal.json"
+	DataLedger   = "ledger.json"
+	DataGate     = "gate.json"
+	DataSeen     = "seen.json"
 )
 
 // Intent annotations. Actor and reason of each stand beside it, see Actor.
@@ -78,6 +81,10 @@ const (
 	RestrictiveUntil = "maint.dev/restrictive-until"
 )
 
+// PermittedContexts says on a step template in which plans it may be used: a
+// list with commas of maintenance and interactive.
+const PermittedContexts = "maint.dev/permitted-contexts"
+
 // LabelSystem says which system an object belongs to, for metrics.
 const LabelSystem = "maint.dev/system"
 
@@ -98,14 +105,18 @@ const (
 	StatusBehavior    = "status.maint.dev/behavior"
 	StatusPermitted   = "status.maint.dev/permitted"
 	StatusGate        = "status.maint.dev/gate"
+	StatusWatching    = "status.maint.dev/watching" // number of watched objects
 	StatusHandled     = "status.maint.dev/handled-"
 )
 
-// What the Job of a step carries, beside LabelPlan. Jobs belong to the plan's
+// What the objects of a step carry, beside LabelPlan. They belong to the plan's
 // account and not to the agent, so none of these is a status key.
 const (
-	LabelStep = "maint.dev/step"   // name of the step
-	JobOf     = "maint.dev/job-of" // annotation: run/path#attempt, whole
+	LabelStep   = "maint.dev/step"         // name of the step
+	JobOf       = "maint.dev/job-of"       // annotation of a Job: run/path#attempt, whole
+	BackupOf    = "maint.dev/backup-of"    // annotation of a snapshot or Backup: run/path#attempt/claim, whole
+	BackupStep  = "maint.dev/backup-step"  // annotation beside it: namespace/plan/path, whole
+	RestartedBy = "maint.dev/restarted-by" // annotation of a pod template: run/path#attempt
 )
 
 // Finalizer keeps a live run until its entry in the ledger is closed.
@@ -187,6 +198,11 @@ func LedgerName(planName, planUID string) string {
 // ArchiveName is the name of the shard that holds a ledger's older entries.
 func ArchiveName(planName, planUID string) string {
 	return agentName(KindLedger, planName, Hash10(planUID, "archive"))
+}
+
+// ShardName is the name of a shard of what a plan's watch rules have seen.
+func ShardName(planName, planUID string, shard int) string {
+	return agentName(KindLedger, planName, Hash10(planUID, "seen", strconv.Itoa(shard)))
 }
 
 // GateName is the name of the record of a policy's gates. A policy that is made

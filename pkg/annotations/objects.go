@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ func dataKey(kind string) string {
 	case KindCalendar:
 		return DataICS
 	case KindStepTemplate:
-		return "step.yaml"
+		return DataTemplate
 	case KindConnector:
 		return "connector.yaml"
 	case KindAgentConfig:
@@ -64,6 +65,26 @@ func Plan(cm *corev1.ConfigMap) (plan.Spec, plan.Faults) {
 		faults = append(faults, *fault)
 	}
 	return spec, faults
+}
+
+// StepTemplate reads the step template in a ConfigMap.
+func StepTemplate(cm *corev1.ConfigMap) plan.Template {
+	text, fault := DocumentText(cm)
+	if fault != nil {
+		return plan.Template{Faults: plan.Faults{*fault}}
+	}
+	var t plan.Template
+	t.Spec, t.Faults = plan.ParseTemplate([]byte(text), cm.Name)
+	for _, word := range strings.Split(cm.Annotations[PermittedContexts], ",") {
+		switch word = strings.TrimSpace(word); word {
+		case "":
+		case plan.ContextMaintenance, plan.ContextInteractive:
+			t.Contexts = append(t.Contexts, word)
+		default:
+			t.Faults = append(t.Faults, plan.Fault{Path: PermittedContexts, Message: fmt.Sprintf("must be maintenance, interactive or both with a comma, is %q", plan.Cut(word, 80))})
+		}
+	}
+	return t
 }
 
 // NewPlan is the ConfigMap that holds a plan's text.
@@ -121,6 +142,15 @@ func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error
 	}
 	out.Annotations[StatusProgress] = string(progress)
 	return out, nil
+}
+
+// maxRun is how many bytes of a run's text and journal we write: a ConfigMap holds
+// a mebibyte, with some room for keys.
+const maxRun = 1_000_000
+
+// TooLarge is by how many bytes a run's ConfigMap is too large to be kept.
+func TooLarge(cm *corev1.ConfigMap) int {
+	return len(cm.Data[DataRun]) + len(cm.Data[DataJournal]) - maxRun
 }
 
 // ReadRun reads a run and its journal.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,9 @@ import (
 )
 
 // askRun writes an intent about a run on its plan, where a Role can allow it by
-// name. An intent of the same kind that waits to be handled is not overwritten.
-func (c *cli) askRun(ctx context.Context, k *cluster, r aRun, intent, wanted, reason string, dry *dryRun) error {
+// name. An intent of the same kind that waits to be handled is not overwritten,
+// and nothing is asked beside an opposite that stands for the same run.
+func (c *cli) askRun(ctx context.Context, k *cluster, r aRun, intent, wanted, reason string, dry *dryRun, opposites ...string) error {
 	cm, err := k.maps(r.run.Namespace).Get(ctx, r.run.Plan, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.run.PlanUID {
 		return fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.run.Name, r.run.Name)
@@ -27,10 +29,24 @@ func (c *cli) askRun(ctx context.Context, k *cluster, r aRun, intent, wanted, re
 	actor := k.actor(ctx)
 	return k.annotate(ctx, cm, dry, func(cm *corev1.ConfigMap) (change, error) {
 		if other := cm.Annotations[intent]; other != "" && other != wanted {
-			return nil, exit(CodeNotNow, "plan %s still has %s: %s, which the agent has not handled: try again in a moment, or remove that annotation", cm.Name, intent, other)
+			return nil, unhandled(cm, intent)
+		}
+		for _, key := range opposites {
+			if name, _, _ := strings.Cut(cm.Annotations[key], "/"); name == r.run.Name {
+				return nil, unhandled(cm, key)
+			}
 		}
 		return change{intent: value(wanted)}.signed(intent, actor, reason), nil
 	})
+}
+
+// unhandled says that an intent stands in the way, and by whom it does.
+func unhandled(cm *corev1.ConfigMap, intent string) error {
+	by := ""
+	if who := cm.Annotations[annotations.Actor(intent)]; who != "" {
+		by = " by " + who
+	}
+	return exit(CodeNotNow, "plan %s still has %s: %s%s, which the agent has not handled: try again in a moment, or remove that annotation", cm.Name, intent, cm.Annotations[intent], by)
 }
 
 type abortOptions struct {

@@ -106,8 +106,8 @@ type group struct {
 func groups(c *cli) []group {
 	return []group{
 		{"Write", []*cobra.Command{newSchedule(c), newLint(c), newNext(c), newCheck(c)}},
-		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newAbort(c), newRetry(c), newAllow(c), newFreeze(c)}},
-		{"Look", []*cobra.Command{newStatus(c), newList(c), newHistory(c), newDescribe(c), newWhy(c), newCalendar(c), newSimulate(c)}},
+		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newApprove(c), newReject(c), newAbort(c), newRetry(c), newAllow(c), newFreeze(c)}},
+		{"Look", []*cobra.Command{newStatus(c), newList(c), newHistory(c), newDescribe(c), newLogs(c), newWhy(c), newCalendar(c), newSimulate(c)}},
 		{"More", []*cobra.Command{newInstall(c), newUninstall(c), newVersion(c), newCompletion(), newOptions()}},
 	}
 }

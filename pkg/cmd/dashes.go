@@ -44,22 +44,41 @@ func hint(faults plan.Faults, h plan.Fault) plan.Faults {
 	return faults
 }
 
+// eachStep visits every step of a plan, those that other steps hold too.
 func eachStep(spec plan.Spec, visit func(path string, s plan.Step)) {
-	for _, section := range []struct {
-		path  string
-		steps []plan.Step
-	}{{"spec.steps", spec.Steps}, {"spec.onFailure", spec.OnFailure}, {"spec.finally", spec.Finally}} {
-		for i, s := range section.steps {
-			visit(fmt.Sprintf("%s[%d]", section.path, i), s)
-		}
+	walkSteps("spec.steps", spec.Steps, visit)
+	walkSteps("spec.onFailure", spec.OnFailure, visit)
+	walkSteps("spec.finally", spec.Finally, visit)
+}
+
+func walkSteps(list string, steps []plan.Step, visit func(path string, s plan.Step)) {
+	for i, s := range steps {
+		path := fmt.Sprintf("%s[%d]", list, i)
+		visit(path, s)
+		walkSteps(path+".properties.steps", heldBy(s), visit)
 	}
+}
+
+// heldBy are the steps in the properties of a step that holds others.
+func heldBy(s plan.Step) []plan.Step {
+	list, is := s.Properties["steps"].([]any)
+	if !is || s.Type != plan.TypeGroup && s.Type != plan.TypeForEach {
+		return nil
+	}
+	var held struct {
+		Steps []plan.Step `json:"steps"`
+	}
+	if faults := plan.DecodeValue(map[string]any{"steps": list}, "", nil, true, &held); len(faults) > 0 {
+		return nil // told already
+	}
+	return held.Steps
 }
 
 // eachExpression visits every text in which CEL may stand.
 func eachExpression(spec plan.Spec, visit func(path, text string)) {
 	eachStep(spec, func(path string, s plan.Step) {
 		visit(path+".if", s.If)
-		eachString(path+".properties", s.Properties, func(path, text string) {
+		eachString(path+".properties", s.Own(), func(path, text string) {
 			if strings.Contains(text, "${") || strings.HasSuffix(path, ".until") {
 				visit(path, text)
 			}

@@ -148,11 +148,21 @@ func (o *describeOptions) runLines(r aRun) []string {
 		"Run", v.bold(r.run.Name) + " in namespace " + r.run.Namespace, "Plan", r.run.Plan, "Phase", v.runHead(r),
 		"Asked by", q.Why() + said(" of ", q.Actor), "Asked for", v.both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.run.Spec),
 	}
+	pairs = append(pairs, "Parameters", strings.Join(parametersOf(r.run), ", "))
+	if by := r.journal.Approved; by != nil {
+		pairs = append(pairs, "Approved", v.both(by.At)+by.Said(""))
+	}
+	if by := r.journal.Passed; by != nil {
+		pairs = append(pairs, "Gate", by.Said("let through although it was closed"))
+	}
 	if r.journal.StartedAt != nil {
 		pairs = append(pairs, "Started", v.both(*r.journal.StartedAt))
 	}
 	if r.journal.FinishedAt != nil {
 		pairs = append(pairs, "Ended", v.both(*r.journal.FinishedAt))
+	}
+	if n := r.journal.Retries; n > 0 {
+		pairs = append(pairs, "Retries", fmt.Sprintf("%d of %d", n, r.run.Spec.RetryLimit))
 	}
 	if end := r.journal.End; end != nil && end.Reason != "" {
 		pairs = append(pairs, "Reason", end.Reason+said(" in step ", end.Step))
@@ -162,7 +172,37 @@ func (o *describeOptions) runLines(r aRun) []string {
 	}
 	lines := append(v.labelled(pairs...), "", "Steps:")
 	lines = append(lines, indent(v.stepLines(r))...)
+	lines = append(lines, differenceLines(r)...)
 	return append(lines, changedLines(r)...)
+}
+
+// parametersOf are a run's parameters, those of the plan's defaults with them.
+func parametersOf(r plan.Run) []string {
+	var out []string
+	for _, p := range r.Spec.Parameters {
+		value, given := r.Request.Parameters[p.Name]
+		if !given && p.Default != nil {
+			value, given = *p.Default, true
+		}
+		if given {
+			out = append(out, p.Name+"="+value)
+		}
+	}
+	return out
+}
+
+// differenceLines show what the steps of a dry run would have changed.
+func differenceLines(r aRun) []string {
+	var lines []string
+	for _, s := range r.journal.Steps {
+		if text, is := s.Outputs["difference"].(string); is && text != "" {
+			lines = append(lines, "  step "+s.Path+":", indentText(indentText(text)))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return append([]string{"", "Would change:"}, lines...)
 }
 
 func said(before, s string) string {

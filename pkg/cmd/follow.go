@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// watched is a live picture of some ConfigMaps.
+// watched is a live picture of some objects.
 type watched struct {
 	store   cache.Store
 	changed chan struct{} // a change since it was last read
@@ -49,7 +49,11 @@ func (k *cluster) watch(ctx context.Context, namespace string, tweak func(*metav
 	if _, err := k.maps(namespace).List(ctx, probe); err != nil {
 		return nil, plain("watch ConfigMaps", err)
 	}
-	informer := v1.NewFilteredConfigMapInformer(k.kube, namespace, 0, cache.Indexers{}, tweak)
+	return live(ctx, v1.NewFilteredConfigMapInformer(k.kube, namespace, 0, cache.Indexers{}, tweak))
+}
+
+// live runs an informer until ctx ends.
+func live(ctx context.Context, informer cache.SharedIndexInformer) (*watched, error) {
 	w := &watched{store: informer.GetStore(), changed: make(chan struct{}, 1)}
 	ring := func(any) {
 		select {
@@ -114,8 +118,13 @@ func runLines(r aRun) []line {
 		if s.Attempt > 1 {
 			text += fmt.Sprintf(" (attempt %d)", s.Attempt)
 		}
-		if s.Phase == plan.StepFailed {
+		switch {
+		case s.Phase == plan.StepFailed:
 			text += colon(s.Message)
+		case s.Type == plan.TypeApproval && s.Message != "":
+			text += colon(s.Message)
+		case s.Phase == plan.StepRunning:
+			text += colon(loopCount(s))
 		}
 		out = append(out, line{r.run.Name + "/" + s.Path, text})
 	}
@@ -127,7 +136,13 @@ func runLines(r aRun) []line {
 
 func waitingWords(j plan.Journal) string {
 	if j.Phase == plan.RunPending && j.Waiting != "" {
-		return strings.TrimSuffix("waits for "+j.Waiting+colon(j.Message), ": ")
+		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
+			return j.Message
+		}
+		return "waits for " + j.Waiting + colon(j.Message)
+	}
+	if j.RetryAt != nil {
+		return j.Message
 	}
 	if j.Phase.Ended() {
 		return j.Message

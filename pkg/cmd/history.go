@@ -113,10 +113,17 @@ func outcome(e plan.Entry, runs []aRun) string {
 		return ""
 	}
 	j := runs[i].journal
-	if j.StartedAt == nil || j.FinishedAt == nil {
-		return string(j.Phase)
+	text := string(j.Phase)
+	if j.StartedAt != nil && j.FinishedAt != nil {
+		text += " after " + roughly(j.FinishedAt.Sub(*j.StartedAt))
 	}
-	return fmt.Sprintf("%s after %s", j.Phase, roughly(j.FinishedAt.Sub(*j.StartedAt)))
+	switch {
+	case j.Approved != nil:
+		text += ", " + j.Approved.Said("approved")
+	case j.End != nil && j.End.Reason == plan.ReasonRejected: // its message says by whom
+		text += ", " + j.End.Message
+	}
+	return text
 }
 
 // ledgerItem is one entry in the machine's shape, see docs/cli.md.

@@ -63,7 +63,9 @@ func (o *lintOptions) Run(context.Context) error {
 		}
 	}
 	found = append(found, twice(docs)...)
-	for _, w := range together(docs, o.cli) {
+	wrong, unmet := together(docs, o.cli)
+	found = append(found, wrong...)
+	for _, w := range unmet {
 		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 	}
 	if err := o.print(found); err != nil {
@@ -129,18 +131,17 @@ func warnings(d sourced) []fileFault {
 		return nil
 	}
 	var out []fileFault
-	for i, s := range spec.Steps {
+	walkSteps("spec.steps", spec.Steps, func(path string, s plan.Step) {
 		if restore, _ := s.Properties["restoreAfter"].(bool); restore {
-			continue
+			return
 		}
 		if what := leaves(s); what != "" {
-			path := fmt.Sprintf("spec.steps[%d]", i)
 			out = append(out, fileFault{
 				File: d.file, Line: d.lineOf(plan.Fault{Line: lines.Line(path)}), Path: path,
 				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally", s.Name, what),
 			})
 		}
-	}
+	})
 	return out
 }
 

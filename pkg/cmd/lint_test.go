@@ -56,8 +56,8 @@ func TestLintNamesEachFaultWhereItStands(t *testing.T) {
 		{"no name", manifest("  name: nightly\n", ""), "f.yaml:3: metadata.name: is missing: a document is called by its name\n"},
 		{"a name that is too long", manifest("nightly", strings.Repeat("n", 64)), "f.yaml:4: metadata.name: \"" + strings.Repeat("n", 64) + "\" cannot name a plan: at most 63 characters of a-z, 0-9 and '-'\n"},
 		{"no label", manifest("  labels:\n    maint.dev/kind: plan\n", ""), "f.yaml:3: metadata.labels: lacks maint.dev/kind: plan, without which no agent looks at it\n"},
-		{"an unknown label", manifest("kind: plan", "kind: plann"), "f.yaml:6: metadata.labels[maint.dev/kind]: \"plann\" is no kind of document; available are plan, policy, calendar and agent-config\n"},
-		{"a kind of a later version", manifest("kind: plan", "kind: step-template"), "f.yaml:6: metadata.labels[maint.dev/kind]: a step template is not available in this version; available are Plan, Policy, Calendar and AgentConfig\n"},
+		{"an unknown label", manifest("kind: plan", "kind: plann"), "f.yaml:6: metadata.labels[maint.dev/kind]: \"plann\" is no kind of document; available are plan, policy, calendar, step-template and agent-config\n"},
+		{"a kind of a later version", manifest("kind: plan", "kind: hibernate-plan"), "f.yaml:6: metadata.labels[maint.dev/kind]: a hibernate plan is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig\n"},
 		{"what the agent alone writes", manifest("kind: plan", "kind: run"), "f.yaml:6: metadata.labels[maint.dev/kind]: a run is written by the agent alone\n"},
 		{"an account that its label does not name", manifest("      steps:", "      serviceAccountName: other\n      steps:"), "f.yaml:5: metadata.labels: needs the label maint.dev/service-account: other, since the document names that account and admission cannot read YAML\n"},
 		{"an annotation that is no instant", manifest("  labels:", "  annotations:\n    maint.dev/pause: tomorrow\n  labels:"), "f.yaml:6: metadata.annotations[maint.dev/pause]: \"tomorrow\" is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed\n"},
@@ -163,6 +163,7 @@ func FuzzLint(f *testing.F) {
 	f.Add(manifest())
 	f.Add("kind: List\nitems: [{kind: ConfigMap, apiVersion: v1, data: {plan.yaml: x}}]")
 	f.Add("kind: Plan\nspec: [")
+	f.Add(using("long: 5m") + "---\n" + hush())
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := strings.Count(text, "\n") + 1
 		docs, faults := splitDocuments("f", []byte(text))

@@ -7,17 +7,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// together are warnings about documents that are valid one by one: a plan whose
-// slots never meet its windows, and plans that want the same target.
-func together(docs []sourced, c *cli) []fileFault {
-	namespace, now := c.offlineNamespace(), c.Now()
-	w := world{book: plan.NewBook(c.offlineAgent()), pauses: map[string]plan.Switch{}}
-	for _, d := range docs {
-		w.take(d, namespace)
-	}
-	var out []fileFault
+// together are what is to be said of documents that are valid one by one. Faults
+// are wrong uses of templates; warnings are a plan whose slots never meet its
+// windows, plans that want the same target, and templates that are not there.
+func together(docs []sourced, c *cli) (faults, warnings []fileFault) {
+	w, now := c.worldOf(docs), c.Now()
 	targets := map[string]filePlan{}
 	for _, p := range w.plans {
+		used := w.use(p, c.offlineAgent())
+		faults, warnings = append(faults, used.faults...), append(warnings, used.missing...)
 		d := p.source
 		at := func(path string) fileFault {
 			lines, _ := plan.Decode([]byte(d.text), &plan.Document{})
@@ -26,7 +24,7 @@ func together(docs []sourced, c *cli) []fileFault {
 		if message := neverMeets(w, p, now); message != "" {
 			f := at("spec.triggers.schedules")
 			f.Message = message
-			out = append(out, f)
+			warnings = append(warnings, f)
 		}
 		if p.spec.Target == nil {
 			continue
@@ -35,12 +33,12 @@ func together(docs []sourced, c *cli) []fileFault {
 		if other, taken := targets[key]; taken {
 			f := at("spec.target")
 			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.spec.Target, other.name, other.source.file)
-			out = append(out, f)
+			warnings = append(warnings, f)
 			continue
 		}
 		targets[key] = p
 	}
-	return out
+	return faults, warnings
 }
 
 // How far lint looks for a slot that meets its window: two years, and so many

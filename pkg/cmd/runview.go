@@ -48,21 +48,27 @@ func (v view) runHead(r aRun) string {
 	p := plan.ProgressOf(j)
 	switch {
 	case j.Phase == plan.RunPending && j.Waiting != "":
-		return fmt.Sprintf("%s, waits for %s%s", v.phase(string(j.Phase)), j.Waiting, colon(j.Message))
+		return v.phase(string(j.Phase)) + ", " + waitingWords(j)
 	case j.Phase.Ended():
 		return v.phase(string(j.Phase)) + v.took(j) + colon(j.Message)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.phase(string(j.Phase)), roughly(v.now.Sub(*j.StartedAt)), p.Done, p.Total, colon(v.ending(j)))
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.phase(string(j.Phase)), roughly(v.now.Sub(*j.StartedAt)), p.Done, p.Total, colon(v.ending(r)))
 	}
 	return v.phase(string(j.Phase)) + colon(j.Message)
 }
 
-// ending says how a run that is cleaning up will end.
-func (v view) ending(j plan.Journal) string {
-	if j.End == nil || j.End.Phase == plan.RunSucceeded {
-		return j.Message
+// ending says how a run that is cleaning up will end, and when one that is to be
+// tried again begins.
+func (v view) ending(r aRun) string {
+	j := r.journal
+	switch {
+	case j.End != nil && j.End.Phase != plan.RunSucceeded:
+		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, colon(j.End.Message))
+	case j.RetryAt != nil && j.RetryAt.After(v.now):
+		try := fmt.Sprintf("retry %d of %d", j.Retries, r.run.Spec.RetryLimit)
+		return try + " at " + v.soon(*j.RetryAt) + strings.TrimPrefix(j.Message, try)
 	}
-	return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, colon(j.End.Message))
+	return j.Message
 }
 
 func (v view) took(j plan.Journal) string {
@@ -77,20 +83,6 @@ func colon(s string) string {
 		return ""
 	}
 	return ": " + s
-}
-
-// stepLines are a run's steps, a line each.
-func (v view) stepLines(r aRun) []string {
-	width, typeWidth := 0, 0
-	for _, s := range r.journal.Steps {
-		width, typeWidth = max(width, len(s.Path)), max(typeWidth, len(s.Type))
-	}
-	lines := make([]string, len(r.journal.Steps))
-	for i, s := range r.journal.Steps {
-		line := fmt.Sprintf("%s %-*s  %-*s  %-9s  %6s  %s", v.mark(s.Phase), width, s.Path, typeWidth, s.Type, s.Phase, v.stepTime(s), v.stepDetail(r, s))
-		lines[i] = strings.TrimRight(line, " ")
-	}
-	return lines
 }
 
 func (v view) mark(p plan.StepPhase) string {
@@ -128,14 +120,22 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 		parts = append(parts, "tries again in "+roughly(s.NotBefore.Sub(v.now)))
 	case s.Phase == plan.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.name, r.run.Name))
+	case s.Phase == plan.StepRunning && s.Type == plan.TypeApproval:
+		parts = append(parts, v.question(r, s))
 	case s.Phase == plan.StepRunning && s.ResumeAt != nil:
 		parts = append(parts, fmt.Sprintf("until %s or '%s resume %s'", v.soon(*s.ResumeAt), v.name, r.run.Name))
 	case s.Phase == plan.StepFailed && s.Reason != "":
 		parts = append(parts, s.Reason)
 	}
-	suspended := s.Phase == plan.StepRunning && s.Type == "suspend"
-	if s.Message != "" && !suspended {
+	holds := s.Phase == plan.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval)
+	switch count := loopCount(s); {
+	case !s.Phase.Ended() && count != "":
+		parts = append(parts, count)
+	case s.Message != "" && !holds:
 		parts = append(parts, s.Message)
+	}
+	if s.KeepAt != nil {
+		parts = append(parts, "kept until the run ends, renewed at "+v.soon(*s.KeepAt))
 	}
 	switch how := restoredWords()[s.Restored]; {
 	case how == "":
@@ -145,6 +145,19 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 		parts = append(parts, how+colon(s.RestoreMessage))
 	}
 	return strings.Join(parts, ": ")
+}
+
+// question is what an approval waits for, or the answer that was just given.
+func (v view) question(r aRun, s plan.Record) string {
+	switch {
+	case s.Approval != nil && s.Approval.Approved:
+		return s.Approval.Said("approved")
+	case s.Approval != nil:
+		return s.Approval.Said("rejected")
+	case s.Message != "": // it names the command
+		return s.Message
+	}
+	return fmt.Sprintf("waits for '%s approve %s/%s'", v.name, r.run.Name, s.Path)
 }
 
 func restoredWords() map[string]string {

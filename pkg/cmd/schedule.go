@@ -48,12 +48,14 @@ kept in Git.
 
 A step is NAME=TYPE,key=value,… or a step as JSON. A resource or object is
 KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
-removes one.`,
+removes one; selector=KEY=VALUE picks by a label.`,
 		Example: `  kubectl maint schedule nightly --cron "0 2 * * *" --timezone Europe/Berlin \
     --step call=webhook,url=https://example.org/hook
   kubectl maint schedule orders --target Deployment/orders --label company.org/upgrade \
     --step down=scale,resource=Deployment/orders,replicas=0,restoreAfter=true \
-    --step hold=suspend --dry-run=client -o yaml`,
+    --step hold=suspend --dry-run=client -o yaml
+  kubectl maint schedule orders-restart --step ask=approval,message="restart orders?",timeout=2h \
+    --step roll=restart,resource=Deployment/orders --step healthy=health-check,selector=app=orders`,
 		RunE: run(o),
 	}
 	o.dryRun.addFlag(cmd)
@@ -85,7 +87,7 @@ func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
 
 // fromFile takes the text as it stands, with its comments.
 func (o *scheduleOptions) fromFile(args []string) error {
-	d, spec, err := onePlan([]string{o.file}, o.In)
+	d, spec, err := o.onePlan([]string{o.file})
 	if err != nil {
 		o.faults.add("the plan is not valid, nothing was written\n%s", err)
 		return nil

@@ -41,8 +41,9 @@ skipped or missed, and why. The agent's own code decides, on documents from
 files, by a clock that jumps; no cluster is asked.
 
 The plans are created at --from. Their steps count as done at once, but for
-suspend, which takes its time; their targets as present. During an --outage no
-agent looks. --from belongs to the interval, --to does not. A time without a
+suspend, which takes its time; approvals as given at once, targets as present. A
+for-each finds no objects, and watch triggers ask for nothing. During an --outage
+no agent looks. --from belongs to the interval, --to does not. A time without a
 date counts from --from; in an outage, the second from the first.`,
 		Example: "  kubectl maint simulate -f examples/ --to 30d\n  kubectl maint simulate -f examples/ --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z --outage 2026-03-07T22:00:00Z/12h -o json",
 		Args:    cobra.NoArgs,
@@ -165,7 +166,12 @@ func (o *simulateOptions) plans(w world) ([]simulate.Plan, error) {
 			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.source.file)
 		}
 		first[key] = p.source.file
-		out = append(out, simulate.Plan{Namespace: p.namespace, Name: p.name, Spec: p.spec, Intent: p.intent, Pauses: []plan.Switch{w.pauses[p.namespace], w.pauses[agent]}})
+		out = append(out, simulate.Plan{
+			Namespace: p.namespace, Name: p.name, Spec: p.spec, Intent: p.intent, Pauses: []plan.Switch{w.pauses[p.namespace], w.pauses[agent]}, Templates: p.used.templates,
+		})
+		for _, f := range p.used.missing {
+			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
+		}
 	}
 	if len(out) == 0 {
 		fmt.Fprintln(o.ErrOut, "warning: no plan was found in "+strings.Join(o.files, ", "))

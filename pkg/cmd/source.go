@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -153,7 +152,7 @@ func readNode(file string, line int, text []byte, n *yaml.Node) ([]sourced, *fil
 		return readManifest(file, line, text, n)
 	case kind == "Namespace" && version == "v1":
 		return readNamespace(file, line, text, n)
-	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "Policy", "Calendar", "AgentConfig"}, kind):
+	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "Policy", "Calendar", "StepTemplate", "AgentConfig"}, kind):
 		return []sourced{{file: file, name: namedAfter(file), kind: documentKind(kind), text: string(text), line: line, block: true}}, nil
 	}
 	return nil, nil
@@ -199,8 +198,8 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]sourced, 
 	labels := valueOf(valueOf(n, "metadata"), "labels")
 	d.kind = scalarIn(labels, annotations.LabelKind)
 	data := valueOf(n, "data")
-	if d.kind == "" && !slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates}, func(key string) bool { return valueOf(data, key) != nil }) {
-		return nil, nil // somebody else's
+	if d.kind == "" && !looksLikeOurs(data) {
+		return nil, nil
 	}
 	d.ics = valueOf(data, annotations.DataICS) != nil
 	if err != nil {
@@ -215,6 +214,13 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]sourced, 
 		}
 	}
 	return []sourced{d}, nil
+}
+
+// looksLikeOurs says whether a ConfigMap without our label has the data of one of
+// our documents; others are somebody else's. A step.yaml may well be.
+func looksLikeOurs(data *yaml.Node) bool {
+	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates}, func(key string) bool { return valueOf(data, key) != nil }) ||
+		strings.Contains(scalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
 }
 
 // kindNamespace marks a Namespace, whose annotations may close what is in it.
@@ -295,6 +301,8 @@ func (d sourced) check() []fileFault {
 	case annotations.KindCalendar:
 		_, own := d.calendar()
 		faults = append(faults, own...)
+	case annotations.KindStepTemplate:
+		faults = append(faults, d.templateFaults()...)
 	case kindNamespace:
 		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
@@ -325,19 +333,19 @@ func (d sourced) manifestFaults() plan.Faults {
 	var faults plan.Faults
 	const label = "metadata.labels[" + annotations.LabelKind + "]"
 	switch d.kind {
-	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, kindNamespace:
+	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, kindNamespace:
 	case "":
 		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
 	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
 		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.kind)})
-	case annotations.KindHibernatePlan, annotations.KindStepTemplate, annotations.KindConnector:
+	case annotations.KindHibernatePlan, annotations.KindConnector:
 		path := label
 		if d.object == nil {
 			path = "kind"
 		}
-		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar and AgentConfig", strings.ReplaceAll(d.kind, "-", " "))})
+		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig", strings.ReplaceAll(d.kind, "-", " "))})
 	default:
-		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s and %s", d.kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindAgentConfig)})
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s and %s", d.kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindAgentConfig)})
 	}
 	if d.object != nil && d.name == "" {
 		faults = append(faults, plan.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
@@ -377,6 +385,8 @@ func (d sourced) kindOfData() string {
 		return annotations.KindPolicy
 	case d.object.Data[annotations.DataICS]+d.object.Data[annotations.DataDates] != "":
 		return annotations.KindCalendar
+	case d.object.Data[annotations.DataTemplate] != "":
+		return annotations.KindStepTemplate
 	}
 	return annotations.KindPlan
 }
@@ -400,26 +410,29 @@ func (d sourced) calendar() (*schedule.Calendar, plan.Faults) {
 	return plan.ParseCalendarYAML([]byte(d.text))
 }
 
-// onePlan is the only plan in files, without faults.
-func onePlan(files []string, stdin io.Reader) (sourced, plan.Spec, error) {
-	docs, broken, err := readSources(files, stdin)
+// onePlan is the only plan in files, without faults. Other documents beside it,
+// as the templates that it uses, may have some.
+func (c *cli) onePlan(files []string) (sourced, plan.Spec, error) {
+	docs, broken, err := readSources(files, c.In)
 	if err != nil {
 		return sourced{}, plan.Spec{}, err
 	}
-	docs = slices.DeleteFunc(docs, func(d sourced) bool { return d.kind != annotations.KindPlan })
+	w := c.worldOf(docs)
 	for _, d := range docs {
-		broken = append(broken, d.check()...)
+		if d.kind == annotations.KindPlan {
+			broken = append(broken, d.check()...)
+		}
+	}
+	for _, p := range w.plans {
+		broken = append(broken, w.use(p, c.offlineAgent()).faults...)
 	}
 	if len(broken) > 0 {
-		lines := make([]string, len(broken))
-		for i, f := range broken {
-			lines[i] = f.String()
-		}
-		return sourced{}, plan.Spec{}, errors.New(strings.Join(lines, "\n"))
+		return sourced{}, plan.Spec{}, errFaulty(broken)
 	}
-	if len(docs) != 1 {
-		return sourced{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", strings.Join(files, ", "), counted(len(docs), "plan"))
+	if len(w.plans) != 1 {
+		return sourced{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", strings.Join(files, ", "), counted(len(w.plans), "plan"))
 	}
-	spec, _ := plan.Parse([]byte(docs[0].text), docs[0].name)
-	return docs[0], spec, nil
+	only := w.plans[0].source
+	spec, _ := plan.Parse([]byte(only.text), only.name)
+	return only, spec, nil
 }

@@ -68,12 +68,16 @@ func jsonStep(text string) (plan.Step, error) {
 // setField puts a value where a step has it: few fields are the step's own, the
 // others are properties of its type.
 func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
+	if strings.HasPrefix(step.Type, plan.TemplatePrefix) && key != "if" && key != "timeout" { // a template says itself what its parameters are
+		step.Properties[key] = scalarOf(text)
+		return nil
+	}
 	switch key {
 	case "if":
 		step.If = text
 		return nil
 	case "timeout":
-		if step.Type != "webhook" { // a webhook's own is that of one delivery
+		if step.Type != "webhook" && step.Type != plan.TypeApproval { // theirs are of one delivery, and of the question
 			d, err := plan.ParseDuration(text)
 			step.Timeout = &d
 			return err
@@ -81,6 +85,10 @@ func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
 	case "resource", "object":
 		ref, err := o.resource(text)
 		step.Properties[key] = map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind, "name": ref.Name}
+		return err
+	case "selector":
+		labels, err := labelsOf(text)
+		step.Properties[key] = map[string]any{"matchLabels": labels}
 		return err
 	case "labels", "annotations":
 		keys, _ := step.Properties[key].([]any)
@@ -103,6 +111,15 @@ func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
 	}
 	sub[inner] = scalarOf(text)
 	return nil
+}
+
+// labelsOf reads the one label of a short selector.
+func labelsOf(text string) (map[string]any, error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return nil, fmt.Errorf("selector=%s: write it like selector=app=orders; more than one label needs the step as JSON", text)
+	}
+	return map[string]any{key: value}, nil
 }
 
 // scalarOf reads true, false and numbers as such.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -120,6 +121,10 @@ func (o *whyOptions) obstacles(s subject, p aPlan, agent agentState, v view) []o
 	if len(p.faults) > 0 {
 		return out
 	}
+	if c, bad := falseCondition(p, "Valid"); bad { // what only the agent can see: its templates, its configuration
+		add("the plan is invalid: "+c, "mend it; '%s describe %s' tells all", o.Name, p.object.Name)
+		return out
+	}
 	if c, bad := falseCondition(p, "Ready"); bad {
 		add("the plan is not ready: "+c, "it goes on by itself when that is there")
 	}
@@ -157,24 +162,50 @@ func (o *whyOptions) pauseObstacles(s subject, p aPlan, v view) []obstacle {
 func (o *whyOptions) runObstacles(p aPlan, v view) []obstacle {
 	var out []obstacle
 	for _, l := range p.live {
-		switch {
+		switch open := questions(l); {
+		case l.journal.Phase == plan.RunPending && len(open) > 0:
+			out = append(out, obstacle{"run " + l.run.Name + " " + cmp.Or(l.journal.Message, "will wait for approval"), o.answers(open[0])})
 		case l.journal.Phase == plan.RunPending && l.journal.Waiting != "":
-			remedy := "it starts by itself then"
-			if l.run.Request.Slot != nil {
-				deadline := plan.StartsAt(l.run.Spec, l.run.Namespace, l.run.Plan, *l.run.Request.Slot, l.run.Request.Schedule).Add(l.run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
-				remedy += "; after " + v.both(deadline) + " its slot is Missed"
-			}
-			out = append(out, obstacle{"run " + l.run.Name + " waits: " + l.journal.Message, remedy})
-		case l.journal.HeldSince != nil:
+			out = append(out, o.waitObstacle(l, v))
+		case l.journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
 			out = append(out, obstacle{"run " + l.run.Name + " is held between two steps: " + l.journal.Message, "it goes on by itself then, or is ended with abort"})
 		}
-		for _, rec := range l.journal.Steps {
-			if rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil {
-				out = append(out, obstacle{"run " + l.run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.run.Name)})
-			}
+		out = append(out, o.stepObstacles(l, v)...)
+	}
+	return out
+}
+
+// waitObstacle is what a pending run waits for.
+func (o *whyOptions) waitObstacle(l aRun, v view) obstacle {
+	remedy := "it starts by itself then"
+	if l.run.Request.Slot != nil && l.journal.Approved == nil { // an approved run has met its deadline
+		deadline := plan.StartsAt(l.run.Spec, l.run.Namespace, l.run.Plan, *l.run.Request.Slot, l.run.Request.Schedule).Add(l.run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+		remedy += "; after " + v.both(deadline) + " its slot is Missed"
+	}
+	return obstacle{"run " + l.run.Name + " waits: " + l.journal.Message, remedy}
+}
+
+// stepObstacles are the steps that go on only when somebody says so, and a retry
+// that is to come.
+func (o *whyOptions) stepObstacles(l aRun, v view) []obstacle {
+	var out []obstacle
+	if at := l.journal.RetryAt; at != nil && at.After(v.now) {
+		out = append(out, obstacle{"run " + l.run.Name + " is to be tried again: " + l.journal.Message, "it begins by itself at " + v.both(*at)})
+	}
+	for _, rec := range l.journal.Steps {
+		switch {
+		case rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil:
+			out = append(out, obstacle{"run " + l.run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.run.Name)})
+		case asks(rec) && l.journal.Phase == plan.RunRunning:
+			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.run.Name, cmp.Or(rec.Message, "waits for approval")), o.answers(l.run.Name + "/" + rec.Path)})
 		}
 	}
 	return out
+}
+
+// answers are the commands that answer a question.
+func (o *whyOptions) answers(question string) string {
+	return fmt.Sprintf("'%s approve %s' or '%s reject %s'", o.Name, question, o.Name, question)
 }
 
 // falseCondition is the message of a condition that the agent published as False

@@ -16,6 +16,17 @@ type world struct {
 	policies []plan.PolicyState
 	book     *plan.Book
 	pauses   map[string]plan.Switch // of namespaces
+	// templates are step templates, by namespace/name.
+	templates map[string]*plan.Template
+}
+
+// worldOf is what documents hold, whatever their faults.
+func (c *cli) worldOf(docs []sourced) world {
+	w := world{book: plan.NewBook(c.offlineAgent()), pauses: map[string]plan.Switch{}, templates: map[string]*plan.Template{}}
+	for _, d := range docs {
+		w.take(d, c.offlineNamespace())
+	}
+	return w
 }
 
 // filePlan is a plan in a file, without faults.
@@ -24,6 +35,7 @@ type filePlan struct {
 	namespace, name string
 	spec            plan.Spec // with defaults
 	intent          plan.Intent
+	used            used // where files were read
 }
 
 // question is what is asked of the gates for the plan.
@@ -45,25 +57,27 @@ func (e errFaulty) Error() string {
 // readWorld reads files, folders and "-". Documents with faults are an error,
 // all at once, but for calendars, of which the rest works.
 func (c *cli) readWorld(paths []string) (world, error) {
-	namespace, stdin, warn := c.offlineNamespace(), c.In, c.ErrOut
-	w := world{book: plan.NewBook(c.offlineAgent()), pauses: map[string]plan.Switch{}}
-	docs, broken, err := readSources(paths, stdin)
+	docs, broken, err := readSources(paths, c.In)
 	if err != nil {
-		return w, err
+		return world{}, err
 	}
 	if len(docs) == 0 && len(broken) == 0 {
-		return w, errors.New("no document of ours was found in " + strings.Join(paths, ", "))
+		return world{}, errors.New("no document of ours was found in " + strings.Join(paths, ", "))
 	}
 	for _, d := range docs {
 		found := d.check()
 		if d.kind == annotations.KindCalendar {
 			for _, f := range found {
-				fmt.Fprintln(warn, "warning: "+f.String())
+				fmt.Fprintln(c.ErrOut, "warning: "+f.String())
 			}
 			found = nil
 		}
 		broken = append(broken, found...)
-		w.take(d, namespace)
+	}
+	w := c.worldOf(docs)
+	for i, p := range w.plans {
+		w.plans[i].used = w.use(p, c.offlineAgent())
+		broken = append(broken, w.plans[i].used.faults...)
 	}
 	if len(broken) > 0 {
 		return w, errFaulty(broken)
@@ -91,6 +105,9 @@ func (w *world) take(d sourced, namespace string) {
 	case annotations.KindCalendar:
 		c, _ := d.calendar()
 		w.book.PutCalendar(namespace, d.name, c)
+	case annotations.KindStepTemplate:
+		t := d.template()
+		w.templates[namespace+"/"+d.name] = &t
 	case kindNamespace:
 		in := annotations.Intent(notes)
 		w.book.PutNamespace(d.name, in.Stanza)

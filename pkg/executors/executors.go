@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/scale"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -47,6 +49,7 @@ type Call struct {
 	Account   string // ServiceAccount the clients act as
 	Path      string // of the step: scale-down, finally/scale-up
 	Attempt   int    // 1 for the first
+	OnRestart string // exec: what becomes of an attempt that was cut off: fail (default) or retry
 	Manager   string // field manager for writes
 	DryRun    bool
 
@@ -56,6 +59,13 @@ type Call struct {
 	Before     json.RawMessage // what an earlier pass asked to record
 	ResumeAt   *time.Time      // suspend: absolute end, if one was recorded
 	Resumed    bool            // suspend: somebody said resume
+	Memory     json.RawMessage // what the last pass asked to remember
+	Approval   *plan.Approval  // approval: what somebody said
+	Listed     bool            // for-each: its items are known
+	Items      []plan.Item     // for-each: those that its batches have done so far
+
+	Required map[string][]map[string]any // objects of the step's requires, by name
+	Watched  map[string]any              // the object whose change asked for the run, if one did
 
 	Now     time.Time
 	Clients Clients
@@ -68,8 +78,14 @@ type Clients struct {
 	Dynamic dynamic.Interface
 	Scales  scale.ScalesGetter
 	Mapper  meta.RESTMapper
-	// HTTP is bound to the outbound rules of the agent's configuration.
+	// HTTP and Dial are bound to the outbound rules of the agent's configuration.
 	HTTP *http.Client
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Sink is the URL of a sink of the agent's configuration, which is a secret.
+	Sink func(ctx context.Context, name string) (string, error)
+	// Config is for what no client above can do, as streams into a container. It
+	// acts as the same account.
+	Config *rest.Config
 }
 
 // Outcome is what a pass did.
@@ -81,16 +97,24 @@ type Outcome struct {
 	Outputs   map[string]any
 	Before    json.RawMessage // with Record, and kept from then on
 	ResumeAt  *time.Time      // suspend: absolute end to record
+	Memory    json.RawMessage // with any state: replaces what is remembered; nil leaves it
 	Changed   []plan.Change
-	WakeAt    time.Time // NotYet: the latest instant to be called again; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
-	Watch     *Watch    // NotYet: the object whose next change wakes the step
+	// Listed says that Items, of the one kind, are what a for-each takes: with Record.
+	Listed                bool
+	Items                 []plan.Item
+	ItemVersion, ItemKind string
+
+	WakeAt time.Time // NotYet: the latest instant to be called again; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
+	Watch  *Watch    // NotYet: the object whose next change wakes the step
 }
 
-// Watch names one object to watch as the plan's ServiceAccount.
+// Watch names one object to watch as the plan's ServiceAccount, or, without a
+// name, all that a label selector picks.
 type Watch struct {
 	Resource  schema.GroupVersionResource
-	Namespace string
+	Namespace string // empty: cluster-scoped, or all namespaces
 	Name      string
+	Selector  string // as in a list's options; empty picks all
 }
 
 // Reasons that callers tell apart. Others are words for people.
@@ -125,6 +149,16 @@ type Restorer interface {
 // be ended when the step times out or the run is aborted.
 type Stopper interface {
 	Stop(ctx context.Context, call Call) error
+}
+
+// Keeper is an executor whose effect is a lease: once its step succeeded, it is
+// kept up while the run lives and given back when the run ends.
+type Keeper interface {
+	// Keep renews the lease and says in WakeAt when to renew it next. A failure is
+	// tried again; it does not end the run.
+	Keep(ctx context.Context, call Call) Outcome
+	// Release gives it back. What cannot be given back expires by itself.
+	Release(ctx context.Context, call Call) Outcome
 }
 
 // IdempotencyKey is the same for every delivery of a step, whatever crashes.

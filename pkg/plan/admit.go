@@ -29,13 +29,17 @@ type Standing struct {
 	Hold       *Hold  // its gate is closed
 	LockedBy   string // a started run on the same target
 	PlanBusy   string // a started run of the same plan, unless they may overlap
+	Approved   bool   // somebody approved it, and that is written down
+	Approve    *Actor // somebody approves it now
+	Reject     *Actor // somebody rejects it now
 	ClockDoubt string
 }
 
 // Admission says whether a pending run starts, waits or ends without a start.
 type Admission struct {
 	Start   bool
-	Void    bool // its claim is not open: it is taken away without a trace in the ledger
+	Void    bool   // its claim is not open: it is taken away without a trace in the ledger
+	Approve *Actor // its approval is to be written down first
 	Waiting string
 	Message string
 	Until   time.Time // the latest instant to ask again; zero: only on change
@@ -63,6 +67,9 @@ func Admit(r Run, s Standing) Admission {
 	if a, over := admitLabel(r, s); over {
 		return a
 	}
+	if a, over := admitApproval(r, s); over {
+		return a
+	}
 	waiting, message, until := waits(r, s)
 	if waiting == WaitQueue && s.NotReady == "" && forbids(r) {
 		return Admission{Result: Skipped, Reason: ReasonBusy, Message: "run " + s.PlanBusy + " of this plan was at work when its time came"}
@@ -73,7 +80,31 @@ func Admit(r Run, s Standing) Admission {
 	if waiting == "" {
 		return Admission{Start: true}
 	}
-	return Admission{Waiting: waiting, Message: message, Until: earliest(until, deadlineOf(r))}
+	deadline := deadlineOf(r)
+	if s.Approved {
+		deadline = time.Time{}
+	}
+	return Admission{Waiting: waiting, Message: message, Until: earliest(until, deadline)}
+}
+
+// admitApproval asks a person before anything else is waited for: who approves
+// need not stay awake until the window opens. A dry run asks nobody. An approved
+// run has met its deadline.
+func admitApproval(r Run, s Standing) (Admission, bool) {
+	if !r.Spec.RequiresApproval || r.Request.DryRun || s.Approved {
+		return Admission{}, false
+	}
+	limit := r.Request.At.Add(r.Spec.ApprovalTimeout.Or(DefaultApprovalTimeout))
+	switch {
+	case s.Reject != nil:
+		return Admission{Result: Skipped, Reason: ReasonRejected, Message: s.Reject.Said("rejected")}, true
+	case s.Approve != nil:
+		return Admission{Approve: s.Approve}, true
+	case !s.Now.Before(limit):
+		return Admission{Result: Missed, Reason: ReasonApproval, Message: "nobody approved or rejected it until " + limit.UTC().Format(time.RFC3339)}, true
+	}
+	message := fmt.Sprintf("waits for approval until %s (kubectl maint approve %s)", limit.UTC().Format(time.RFC3339), r.Name)
+	return Admission{Waiting: WaitApproval, Message: message, Until: limit}, true
 }
 
 // admitLabel ends a label run whose label was taken away, or was already
@@ -156,7 +187,7 @@ func deadlineOf(r Run) time.Time {
 // the reason.
 func tooLate(r Run, s Standing, waiting string) (Admission, bool) {
 	deadline := deadlineOf(r)
-	if deadline.IsZero() || s.Now.Before(deadline) {
+	if s.Approved || deadline.IsZero() || s.Now.Before(deadline) {
 		return Admission{}, false
 	}
 	a := Admission{Result: Missed, Reason: ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline.Or(DefaultStartDeadline))}

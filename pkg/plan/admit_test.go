@@ -36,6 +36,23 @@ func targetWith(uid string, handled int64, labels ...string) *plan.Target {
 	return t
 }
 
+// verdictOf is an admission in a word.
+func verdictOf(a plan.Admission) string {
+	switch {
+	case a.Start:
+		return "start"
+	case a.Void:
+		return "void"
+	case a.Ends():
+		return fmt.Sprintf("%s(%s)", a.Result, a.Reason)
+	}
+	got := "wait " + a.Waiting
+	if !a.Until.IsZero() {
+		got += " until " + a.Until.Format("15:04:05")
+	}
+	return got
+}
+
 func TestAdmit(t *testing.T) {
 	slot := pending(slotAt("02:00"))
 	label := pending(labelRequest())
@@ -96,20 +113,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := plan.Admit(c.run, c.s)
-			got := ""
-			switch {
-			case a.Start:
-				got = "start"
-			case a.Void:
-				got = "void"
-			case a.Ends():
-				got = fmt.Sprintf("%s(%s)", a.Result, a.Reason)
-			default:
-				got = "wait " + a.Waiting
-				if !a.Until.IsZero() {
-					got += " until " + a.Until.Format("15:04:05")
-				}
-			}
+			got := verdictOf(a)
 			if got != c.want {
 				t.Errorf("%s, not %s (%s)", got, c.want, a.Message)
 			}

@@ -2,9 +2,9 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
 // IfAlways is the condition of a step that runs whatever failed before it.
@@ -12,9 +12,11 @@ const IfAlways = "always"
 
 // Signals are what has been asked of a run since it began.
 type Signals struct {
-	Abort   *End   // by a person, a deletion, or the plan's end
-	Replace bool   // a newer run wants its place
-	Resume  *Actor // somebody resumed the present suspend
+	Abort   *End    // by a person, a deletion, or the plan's end
+	Replace bool    // a newer run wants its place
+	Resume  *Actor  // somebody resumed the present suspend
+	Approve *Answer // somebody approved a step
+	Reject  *Answer // somebody rejected one
 	// Held says why no new step may begin now; empty when it may.
 	Held string
 	// Hold is the closed gate, for a run that looks at it before each step.
@@ -27,6 +29,17 @@ type Signals struct {
 	LookingSince time.Time
 }
 
+// Answer is what somebody said to one step, named by its path or its last part.
+type Answer struct {
+	Step string
+	Actor
+}
+
+// to says whether the answer is for the step at a path.
+func (a *Answer) to(path string) bool {
+	return a != nil && (a.Step == path || a.Step == path[strings.LastIndex(path, "/")+1:])
+}
+
 // Act is what the one who runs a run has to do next.
 type Act int
 
@@ -37,6 +50,8 @@ const (
 	ActPass               // call the executor for one bounded piece
 	ActStop               // end what the step left working in the cluster
 	ActRestore            // put back what the step found
+	ActKeep               // renew the lease that a step left
+	ActRelease            // give it back
 	ActClose              // take the trigger label away and close the ledger's entry
 )
 
@@ -46,6 +61,15 @@ type Move struct {
 	Path   string
 	Step   Step
 	WakeAt time.Time // the latest instant to look again; zero: only when something changes
+	// Besides are acts that may be done at the same time.
+	Besides []Move
+}
+
+// All are the move and those beside it.
+func (m Move) All() []Move {
+	besides := m.Besides
+	m.Besides = nil
+	return append([]Move{m}, besides...)
 }
 
 // NewJournal is the journal of a run that was just created, with the first
@@ -53,14 +77,25 @@ type Move struct {
 func NewJournal(r Run) Journal {
 	j := Journal{Phase: RunPending, Section: SectionSteps}
 	for _, s := range sections(r.Spec) {
-		for _, step := range s.steps {
-			j.Steps = append(j.Steps, Record{Path: StepPath(s.name, step.Name), Type: step.Type, Phase: StepPending})
-		}
+		j.Steps = r.pending(j.Steps, scope{section: s.name, steps: s.steps})
 	}
 	if len(j.Steps) > 0 {
 		j.Steps[0].Attempt = 1
 	}
 	return j
+}
+
+// pending adds the records of steps that have not begun, with those of the steps
+// that they hold. A loop's are made for each item when it begins.
+func (r Run) pending(records []Record, s scope) []Record {
+	for _, step := range s.steps {
+		path := s.path(step.Name)
+		records = append(records, Record{Path: path, Type: step.Type, Phase: StepPending})
+		if step.holds() && step.Type != TypeForEach {
+			records = r.pending(records, scope{section: s.section, prefix: path, steps: r.children(step)})
+		}
+	}
+	return records
 }
 
 // Start is the journal of a run that begins now.
@@ -106,25 +141,32 @@ func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 	a := advance{run: r, j: &j, now: now, sig: sig}
 	for {
 		if m, ok := a.step(); ok {
-			return j, m
+			return j, a.kept(m)
 		}
 	}
 }
 
 type advance struct {
-	run   Run
-	j     *Journal
-	now   time.Time
-	sig   Signals
-	begun string // path of the step that this look began
+	run      Run
+	j        *Journal
+	now      time.Time
+	sig      Signals
+	begun    map[string]bool // paths of the steps that this look began
+	places   map[string]int  // of the records, by path; nil when they moved
+	ours     map[string]bool // loops whose lists of items are no longer the caller's
+	timeless bool            // it only looks ahead: nothing is out of time
+
+	// What a walk over the steps found.
+	moves []Move
+	wait  *Move     // the wait that ends first
+	moved bool      // a step began or ended: another walk may find more
+	shut  bool      // the gate keeps a step from beginning
+	clock time.Time // when the first of the steps that hold others is out of time
 }
 
 // step moves within the present section, or on to the next; ok once there is
 // something to do or to wait for.
 func (a *advance) step() (Move, bool) {
-	if m, ok := a.stopping(); ok {
-		return m, true
-	}
 	if a.j.End == nil && a.j.Section != SectionSteps && a.j.Section != "" {
 		a.broken("it is past its steps and does not say how they ended")
 	}
@@ -134,21 +176,20 @@ func (a *advance) step() (Move, bool) {
 		if a.j.End == nil {
 			return a.section(SectionSteps, a.run.Spec.Steps)
 		}
+		if m, ok := a.stopping(); ok {
+			return m, true
+		}
 		a.enter(a.afterSteps())
 	case SectionOnFailure:
-		if a.cleanupDeadline(SectionOnFailure) {
-			return Move{}, false
-		}
+		a.cleanupDeadline(SectionOnFailure)
 		return a.section(SectionOnFailure, a.run.Spec.OnFailure)
 	case SectionRestore:
 		return a.restore()
 	case SectionFinally:
-		if a.cleanupDeadline(SectionFinally) {
-			return Move{}, false
-		}
+		a.cleanupDeadline(SectionFinally)
 		return a.section(SectionFinally, a.run.Spec.Finally)
 	case SectionClosing:
-		return Move{Act: ActClose}, true
+		return a.closing(), true
 	default:
 		a.broken("there is no section " + string(a.j.Section))
 		a.enter(SectionRestore)
@@ -163,14 +204,54 @@ func (a *advance) broken(how string) {
 	}
 }
 
-// stopping ends what abandoned steps left working, before anything else.
+// stopping ends what abandoned steps left working, before the next section.
 func (a *advance) stopping() (Move, bool) {
-	for _, rec := range a.j.Steps {
-		if rec.Stopping {
-			return Move{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)}, true
+	a.moves, a.wait = nil, nil
+	if !a.stops("") {
+		return Move{}, false
+	}
+	return a.composed(), true
+}
+
+// stops are the acts that end what is left working at a path and below it; false
+// when nothing is.
+func (a *advance) stops(path string) (any bool) {
+	for i := range a.j.Steps {
+		rec := &a.j.Steps[i]
+		if !rec.Stopping || path != "" && rec.Path != path && !below(rec.Path, path) {
+			continue
+		}
+		any = true
+		if !slices.ContainsFunc(a.moves, func(m Move) bool { return m.Path == rec.Path }) {
+			a.moves = append(a.moves, Move{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
 		}
 	}
-	return Move{}, false
+	return any
+}
+
+// composed is what a walk found as one move.
+func (a *advance) composed() Move {
+	switch {
+	case len(a.moves) == 0 && a.wait == nil:
+		return Move{Act: ActWait}
+	case len(a.moves) == 0:
+		return *a.wait
+	}
+	m := a.moves[0]
+	m.Besides = a.moves[1:]
+	if a.wait != nil {
+		m.Besides = append(m.Besides, *a.wait)
+	}
+	return m
+}
+
+// waits notes that a step waits until an instant.
+func (a *advance) waits(path string, until time.Time) {
+	if a.wait == nil {
+		a.wait = &Move{Act: ActWait, Path: path, WakeAt: until}
+		return
+	}
+	a.wait.Path, a.wait.WakeAt = "", earliest(a.wait.WakeAt, until)
 }
 
 // interrupt ends the steps when the run is aborted, replaced or out of time.
@@ -182,28 +263,15 @@ func (a *advance) interrupt() {
 		a.neverBegan()
 		return
 	}
+	a.foresee()
 	switch {
 	case a.sig.Abort != nil:
 		a.cut(*a.sig.Abort)
 	case a.sig.Replace:
 		a.cut(End{Phase: RunReplaced, Reason: "Replaced", Message: "a newer run takes its place"})
-	case !a.now.Before(a.deadline()) && !a.behindGate():
+	case !a.now.Before(a.deadline()):
 		a.cut(End{Phase: RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
 	}
-}
-
-// behindGate says whether the next step waits for the gate, or will once it is
-// asked: that counts nowhere.
-func (a *advance) behindGate() bool {
-	if a.sig.Hold == nil || a.run.Spec.OnWindowClose != CloseWait {
-		return false
-	}
-	for _, rec := range a.j.Steps {
-		if SectionOf(rec.Path) == SectionSteps && rec.Phase == StepRunning {
-			return false
-		}
-	}
-	return a.j.HeldSince != nil || a.sig.Hold.Since == nil || a.sig.Hold.Since.Before(a.deadline())
 }
 
 // through says whether every step has ended: then there is nothing left to cut,
@@ -223,7 +291,7 @@ func (a *advance) through() bool {
 // untouched says whether no step has begun yet.
 func (a *advance) untouched() bool {
 	for _, rec := range a.j.Steps {
-		if rec.Phase != StepPending {
+		if rec.Phase != StepPending || rec.Base > 0 {
 			return false
 		}
 	}
@@ -249,91 +317,37 @@ func (a *advance) deadline() time.Time {
 	if a.j.StartedAt == nil {
 		return a.now.Add(time.Hour)
 	}
-	limit := a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration)).Add(time.Duration(a.j.HeldSeconds) * time.Second)
+	return a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration)).Add(a.heldFor())
+}
+
+// heldFor is how long the run was held, which counts nowhere.
+func (a *advance) heldFor() time.Duration {
+	held := time.Duration(a.j.HeldSeconds) * time.Second
 	if a.j.HeldSince != nil && a.now.After(*a.j.HeldSince) {
-		limit = limit.Add(a.now.Sub(*a.j.HeldSince))
+		held += a.now.Sub(*a.j.HeldSince)
 	}
-	return limit
+	return held
 }
 
-// held says whether a step may not begin yet: its gate is closed, or the plan is
-// paused. The gate comes first, for the time behind it counts nowhere.
-func (a *advance) held(name Section, step Step) (Move, bool) {
-	if name != SectionSteps {
-		return Move{}, false
-	}
-	closed := a.closed(step)
-	switch {
-	case a.j.End != nil:
-		return Move{}, true
-	case a.sig.Held != "":
-		a.j.Message = a.sig.Held
-		if closed {
-			return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
-		}
-		return Move{Act: ActWait, WakeAt: a.deadline()}, true
-	case closed:
-		return Move{Act: ActWait, WakeAt: a.sig.Hold.Until}, true
-	}
-	return Move{}, false
-}
-
-// closed asks the gate before a step that has not begun. Under wait the run is
-// held until it opens; under abort it ends here.
-func (a *advance) closed(step Step) bool {
-	looks := a.run.Spec.OnWindowClose == CloseWait || a.run.Spec.OnWindowClose == CloseAbort
-	if a.sig.Hold == nil || !looks || step.Disruptive != nil && !*step.Disruptive {
-		a.release()
-		return false
-	}
-	if a.run.Spec.OnWindowClose == CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
-		a.windowClosed()
-		return true
-	}
-	a.hold()
-	a.j.Message = a.sig.Hold.Message()
-	return true
-}
-
-// hold notes since when the gate holds the run: also where nobody looked when it
-// closed.
-func (a *advance) hold() {
-	if a.j.HeldSince != nil {
-		return
-	}
-	since := a.now
-	if s := a.sig.Hold.Since; s != nil && s.Before(since) {
-		since = *s
-		if rest := a.atRestSince(); rest.After(since) {
-			since = rest
-		}
-	}
-	a.j.HeldSince = at(since)
-}
-
-// atRestSince is when the last step ended, or else the run began.
+// atRestSince is when the last step ended, or one that is tried again might have
+// begun; or else the run did.
 func (a *advance) atRestSince() time.Time {
 	var last time.Time
 	if a.j.StartedAt != nil {
 		last = *a.j.StartedAt
 	}
+	if w := a.j.WorkedAt; w != nil && w.After(last) {
+		last = *w
+	}
 	for _, rec := range a.j.Steps {
 		if rec.FinishedAt != nil && rec.FinishedAt.After(last) {
 			last = *rec.FinishedAt
 		}
+		if again := rec.NotBefore; again != nil && rec.holds() && again.After(last) && !again.After(a.now) {
+			last = *again
+		}
 	}
 	return last
-}
-
-// release ends a hold and notes how long it was.
-func (a *advance) release() {
-	if a.j.HeldSince == nil {
-		return
-	}
-	if held := a.now.Sub(*a.j.HeldSince); held > 0 {
-		a.j.HeldSeconds += int64((held + time.Second - 1) / time.Second)
-	}
-	a.j.HeldSince, a.j.Message = nil, ""
 }
 
 // windowClosed ends a run whose window closed between two of its steps.
@@ -351,25 +365,55 @@ func (a *advance) windowClosed() {
 // cut ends the steps that have not ended, and with them the section.
 func (a *advance) cut(end End) {
 	a.release()
-	for i := range a.j.Steps {
-		rec := &a.j.Steps[i]
-		if SectionOf(rec.Path) != SectionSteps || rec.Phase.Ended() {
-			continue
-		}
-		if rec.Phase == StepRunning {
+	for _, rec := range a.j.Steps {
+		if SectionOf(rec.Path) == SectionSteps && rec.Phase == StepRunning && !rec.holds() {
 			end.Step = or(end.Step, rec.Path)
-			a.abandon(rec, end.Reason, end.Message)
-			continue
 		}
-		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, end.Reason, end.Message
 	}
+	a.cutSteps(func(path string) bool { return SectionOf(path) == SectionSteps }, end.Reason, end.Message)
 	a.j.End = &end
 }
 
-// abandon fails a step in mid-work; what it left working is stopped next.
+// cutSteps ends the steps of some paths that have not ended: those at work have
+// failed, and what they left working is stopped next; the others never begin.
+func (a *advance) cutSteps(these func(path string) bool, reason, message string) {
+	for i := range a.j.Steps {
+		rec := &a.j.Steps[i]
+		if rec.Phase.Ended() || !these(rec.Path) {
+			continue
+		}
+		if rec.Phase == StepRunning {
+			a.abandon(rec, reason, message)
+			continue
+		}
+		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, reason, message
+		a.moved = true
+	}
+}
+
+// abandon fails a step in mid-work.
 func (a *advance) abandon(rec *Record, reason, message string) {
 	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, message, at(a.now)
-	rec.Stopping = true
+	rec.Stopping = !rec.holds()
+	a.moved = true
+	for i, item := range a.items(rec) {
+		if item.Phase == StepRunning {
+			rec.Items[i].Phase, rec.Items[i].Message = StepFailed, Cut(message, maxItemMessage)
+		}
+	}
+}
+
+// items are those of a loop, to be changed: copied once, for the journal that was
+// handed in stays as it is.
+func (a *advance) items(rec *Record) []Item {
+	if len(rec.Items) > 0 && !a.ours[rec.Path] {
+		if a.ours == nil {
+			a.ours = map[string]bool{}
+		}
+		a.ours[rec.Path] = true
+		rec.Items = append([]Item(nil), rec.Items...)
+	}
+	return rec.Items
 }
 
 func (a *advance) enter(s Section) {
@@ -384,59 +428,6 @@ func (a *advance) afterSteps() Section {
 	return SectionRestore
 }
 
-// section walks the steps of one section in order.
-func (a *advance) section(name Section, steps []Step) (Move, bool) {
-	failed := ""
-	for _, step := range steps {
-		rec := a.record(StepPath(name, step.Name))
-		if rec == nil { // a journal that lacks a step of its own snapshot is broken
-			a.broken(fmt.Sprintf("it lacks the step %s", StepPath(name, step.Name)))
-			if name == SectionSteps {
-				a.enter(SectionRestore)
-				return Move{}, false
-			}
-			a.j.Steps = append(a.j.Steps, Record{Path: StepPath(name, step.Name), Type: step.Type, Phase: StepPending})
-			rec = a.record(StepPath(name, step.Name)) // what undoes is done all the same
-		}
-		if rec.Phase == StepPending {
-			if m, held := a.held(name, step); held {
-				return m, a.j.End == nil
-			}
-			a.begin(rec, step, failed, name != SectionSteps)
-		}
-		if rec.Phase == StepRunning {
-			if m, ok := a.running(rec, step); ok {
-				return m, true
-			}
-			return a.stopping()
-		}
-		left := rec.Phase == StepSkipped && rec.Reason == "Timeout" && name != SectionSteps // cleanup that was not done
-		if (rec.Phase == StepFailed || left) && failed == "" {
-			failed = rec.Path
-		}
-	}
-	a.endSection(name, failed)
-	return Move{}, false
-}
-
-// endSection decides how the steps ended, or that a cleanup section failed.
-func (a *advance) endSection(name Section, failed string) {
-	switch name {
-	case SectionSteps:
-		a.j.End = &End{Phase: RunSucceeded}
-		if failed != "" {
-			rec := a.record(failed)
-			a.j.End = &End{Phase: RunFailed, Reason: "StepFailed", Step: failed, Message: fmt.Sprintf("step %s failed: %s", failed, rec.Message)}
-		}
-		a.enter(a.afterSteps())
-	case SectionOnFailure:
-		a.enter(SectionRestore)
-	default:
-		a.cleanupFailed(failed)
-		a.enter(SectionClosing)
-	}
-}
-
 // cleanupFailed keeps a run whose undoing failed from being called a success.
 func (a *advance) cleanupFailed(path string) {
 	if path == "" || a.j.End == nil || a.j.End.Phase != RunSucceeded {
@@ -445,60 +436,16 @@ func (a *advance) cleanupFailed(path string) {
 	a.j.End = &End{Phase: RunFailed, Reason: "CleanupFailed", Step: path, Message: fmt.Sprintf("the steps succeeded, but %s failed", path)}
 }
 
-// begin starts a step, or skips it where its condition says so. In cleanup
-// sections every step runs by default: one failed undo must not keep the next
-// from being done.
-func (a *advance) begin(rec *Record, step Step, failed string, cleanup bool) {
-	ok, err := a.wanted(step, failed, cleanup)
-	switch {
-	case err != nil:
-		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "BadCondition", Cut(err.Error(), MaxMessage), at(a.now)
-	case !ok && step.If == "":
-		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "EarlierFailure", fmt.Sprintf("step %s failed before it", failed)
-	case !ok:
-		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
-	default:
-		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, 1, at(a.now), at(a.now)
-		if a.j.Passed == nil {
-			a.j.Passed = a.sig.Passed
-		}
-		a.begun = rec.Path
-	}
-}
-
-func (a *advance) wanted(step Step, failed string, cleanup bool) (bool, error) {
-	switch step.If {
-	case "":
-		return failed == "" || cleanup, nil
-	case IfAlways:
-		return true, nil
-	}
-	return expr.Bool(step.If, Vars(a.run, *a.j, nil))
-}
-
-// running looks at the clock before another pass of a step at work.
-func (a *advance) running(rec *Record, step Step) (Move, bool) {
-	limit := a.limit(rec, step)
-	if !limit.IsZero() && !a.now.Before(limit) {
-		a.abandon(rec, "Timeout", fmt.Sprintf("did not end within its timeout %s", step.Timeout.Or(DefaultCleanupDuration)))
-		return Move{}, false
-	}
-	if a.sig.Resume != nil && step.Type == "suspend" && rec.Resumed == nil && rec.Path != a.begun { // a suspend that nobody has seen was not meant
-		rec.Resumed = a.sig.Resume
-	}
-	wake := earliest(limit, a.sectionLimit(rec.Path))
-	if rec.NotBefore != nil && a.now.Before(*rec.NotBefore) {
-		return Move{Act: ActWait, Path: rec.Path, WakeAt: earliest(wake, *rec.NotBefore)}, true
-	}
-	return Move{Act: ActPass, Path: rec.Path, Step: step, WakeAt: wake}, true
-}
-
 // limit is when a step is out of time; zero: never by itself.
 func (a *advance) limit(rec *Record, step Step) time.Time {
-	if step.Timeout == nil || rec.StartedAt == nil {
+	if step.Timeout == nil || rec.StartedAt == nil || a.timeless {
 		return time.Time{}
 	}
-	return a.since(rec.Path, *rec.StartedAt).Add(step.Timeout.Duration)
+	limit := a.since(rec.Path, *rec.StartedAt).Add(step.Timeout.Duration)
+	if rec.holds() && SectionOf(rec.Path) == SectionSteps { // what holds the run between two steps counts nowhere
+		limit = limit.Add(a.heldFor() - time.Duration(rec.HeldBefore)*time.Second)
+	}
+	return limit
 }
 
 func (a *advance) sectionLimit(path string) time.Time {
@@ -519,34 +466,23 @@ func (a *advance) since(path string, began time.Time) time.Time {
 	return began
 }
 
-// cleanupDeadline fails the steps of a cleanup section that takes too long, and
-// says whether there were any.
-func (a *advance) cleanupDeadline(name Section) bool {
+// cleanupDeadline fails the steps of a cleanup section that takes too long.
+func (a *advance) cleanupDeadline(name Section) {
 	limit := a.sectionLimit(StepPath(name, "x"))
 	if limit.IsZero() || a.now.Before(limit) {
-		return false
+		return
 	}
-	late := false
-	for i := range a.j.Steps {
-		rec := &a.j.Steps[i]
-		if SectionOf(rec.Path) != name || rec.Phase.Ended() {
-			continue
-		}
-		late = true
-		if rec.Phase == StepPending {
-			rec.Phase, rec.Reason, rec.Message = StepSkipped, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration)
-			continue
-		}
-		a.abandon(rec, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration))
-	}
-	return late
+	a.cutSteps(func(path string) bool { return SectionOf(path) == name }, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration))
 }
 
-// restore undoes steps with restoreAfter, the last first.
+// restore undoes steps with restoreAfter, the last that began first.
 func (a *advance) restore() (Move, bool) {
+	if m, ok := a.stopping(); ok {
+		return m, true
+	}
 	limit := a.sectionLimit(StepPath(SectionRestore, "x"))
 	failed := ""
-	for i := len(a.j.Steps) - 1; i >= 0; i-- {
+	for _, i := range a.lastFirst() {
 		rec := &a.j.Steps[i]
 		step := a.find(rec.Path)
 		if rec.Before == nil || !restores(step) || rec.Restored != "" && rec.Restored != RestoreFailed {
@@ -566,6 +502,22 @@ func (a *advance) restore() (Move, bool) {
 	a.cleanupFailed(failed)
 	a.enter(SectionFinally)
 	return Move{}, false
+}
+
+// lastFirst are the records' places, by when their steps began.
+func (a *advance) lastFirst() []int {
+	order := make([]int, len(a.j.Steps))
+	for i := range order {
+		order[i] = len(order) - 1 - i
+	}
+	began := func(i int) time.Time {
+		if t := a.j.Steps[i].StartedAt; t != nil {
+			return *t
+		}
+		return time.Time{}
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return began(k).Compare(began(i)) })
+	return order
 }
 
 // The ends of a restore.
@@ -588,24 +540,28 @@ func restores(s Step) bool {
 	return false
 }
 
+// record is what the journal knows of a step, until records are added or dropped.
 func (a *advance) record(path string) *Record {
-	for i := range a.j.Steps {
-		if a.j.Steps[i].Path == path {
-			return &a.j.Steps[i]
+	if a.places == nil {
+		a.places = make(map[string]int, len(a.j.Steps))
+		for i, rec := range a.j.Steps {
+			if _, twice := a.places[rec.Path]; !twice {
+				a.places[rec.Path] = i
+			}
 		}
+	}
+	if i, ok := a.places[path]; ok {
+		return &a.j.Steps[i]
 	}
 	return nil
 }
 
+// records are another list of them.
+func (a *advance) records(steps []Record) { a.j.Steps, a.places = steps, nil }
+
 func (a *advance) find(path string) Step {
-	for _, s := range sections(a.run.Spec) {
-		for _, step := range s.steps {
-			if StepPath(s.name, step.Name) == path {
-				return step
-			}
-		}
-	}
-	return Step{}
+	step, _ := a.run.Find(path)
+	return step
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -17,7 +17,7 @@ import (
 // stage plays a run: it does what Advance says, with scripted passes, and notes
 // each act. It is the agent's loop without a cluster.
 type stage struct {
-	t       *testing.T
+	t       testing.TB
 	run     plan.Run
 	j       plan.Journal
 	now     time.Time
@@ -26,6 +26,7 @@ type stage struct {
 	at      map[string]func(*stage)  // before the first pass of a path
 	acts    []string
 	restore string
+	unpause time.Duration // a pause ends when time has gone by once
 }
 
 func run(edits ...func(*plan.Spec)) plan.Run {
@@ -54,13 +55,37 @@ func (s *stage) play() {
 			s.t.Fatalf("asked twice, it moves on: %s", cmp.Diff(j, again))
 		}
 		s.j = j
-		switch m.Act {
-		case plan.ActWait:
-			s.note("wait until %s", stampOf(m.WakeAt))
-			if m.WakeAt.IsZero() || s.sig.Held != "" && len(s.acts) > 50 {
-				return
+		if s.did(m) {
+			continue
+		}
+		if m.Act == plan.ActClose {
+			s.j = s.j.Finish(s.now)
+			return
+		}
+		wake := m.WakeAt
+		for _, beside := range m.Besides {
+			if wake.IsZero() || beside.WakeAt.Before(wake) {
+				wake = beside.WakeAt
 			}
-			s.now = m.WakeAt
+		}
+		s.note("wait until %s", stampOf(wake))
+		if wake.IsZero() || s.sig.Held != "" && len(s.acts) > 50 {
+			return
+		}
+		s.now = wake
+		if s.unpause > 0 && s.now.Sub(clock("02:00")) >= s.unpause {
+			s.sig.Held = ""
+		}
+	}
+	s.t.Fatalf("the run does not end: %v", s.acts[len(s.acts)-20:])
+}
+
+// did does the acts of a move, one after another, and says whether there were any.
+func (s *stage) did(m plan.Move) bool {
+	any := false
+	for _, m := range m.All() {
+		any = any || m.Act != plan.ActWait && m.Act != plan.ActClose
+		switch m.Act {
 		case plan.ActPass:
 			s.pass(m)
 		case plan.ActStop:
@@ -69,12 +94,15 @@ func (s *stage) play() {
 		case plan.ActRestore:
 			s.note("restore %s", m.Path)
 			s.j = plan.NoteRestore(s.j, m.Path, s.restore, "", nil)
-		case plan.ActClose:
-			s.j = s.j.Finish(s.now)
-			return
+		case plan.ActKeep:
+			s.note("keep %s", m.Path)
+			s.j = plan.NoteKeep(s.j, m.Path, nil, s.now.Add(5*time.Minute), "")
+		case plan.ActRelease:
+			s.note("release %s", m.Path)
+			s.j = plan.NoteRelease(s.j, m.Path, "")
 		}
 	}
-	s.t.Fatalf("the run does not end: %v", s.acts[len(s.acts)-20:])
+	return any
 }
 
 func sameMove(a, b plan.Move) bool { return a.Act == b.Act && a.Path == b.Path }

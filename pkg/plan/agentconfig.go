@@ -16,10 +16,11 @@ type AgentConfigDocument struct {
 
 // AgentConfig are the limits and defaults that an admin sets for all plans.
 type AgentConfig struct {
-	LogLevel  string    `json:"logLevel,omitempty"` // debug, info (default), warn, error
-	Steps     []StepUse `json:"steps,omitempty"`
-	Outbound  Outbound  `json:"outbound,omitzero"`
-	Retention Retention `json:"retention,omitzero"`
+	LogLevel      string        `json:"logLevel,omitempty"` // debug, info (default), warn, error
+	Steps         []StepUse     `json:"steps,omitempty"`
+	Outbound      Outbound      `json:"outbound,omitzero"`
+	Notifications Notifications `json:"notifications,omitzero"`
+	Retention     Retention     `json:"retention,omitzero"`
 }
 
 // StepUse narrows the step types that plans of some namespaces may use.
@@ -34,6 +35,50 @@ type StepUse struct {
 type Outbound struct {
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
+}
+
+// Notifications say where people are told, and of what by the agent itself.
+type Notifications struct {
+	Sinks []Sink      `json:"sinks,omitempty"` // steps of type notification name them
+	On    []NotifyFor `json:"on,omitempty"`    // told to every sink
+}
+
+// Sink is where people are told. Its URL, in shoutrrr's form, is a secret and
+// stands in a Secret of the agent's own namespace.
+type Sink struct {
+	Name         string       `json:"name"`
+	URLSecretRef SecretKeyRef `json:"urlSecretRef"`
+}
+
+// NotifyFor is what the agent tells by itself.
+type NotifyFor string
+
+// What this version tells of.
+const (
+	NotifyRunFailed    NotifyFor = "RunFailed"
+	NotifyRunSucceeded NotifyFor = "RunSucceeded"
+	NotifySlotMissed   NotifyFor = "SlotMissed"
+)
+
+// SinkError says why a sink has no URL, which the agent's admin has to mend.
+type SinkError struct{ Name, Why string }
+
+func (e *SinkError) Error() string { return fmt.Sprintf("%q: %s", Cut(e.Name, 100), e.Why) }
+
+// Sink is the one of that name, or a *SinkError that names those there are.
+func (n Notifications) Sink(name string) (Sink, error) {
+	names := make([]string, len(n.Sinks))
+	for i, s := range n.Sinks {
+		if s.Name == name {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	there := "it names none"
+	if len(names) > 0 {
+		there = "it names " + strings.Join(names, ", ")
+	}
+	return Sink{}, &SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; " + there}
 }
 
 // Retention says how long ended runs are kept beside the plans' own limits.
@@ -60,6 +105,7 @@ func ParseAgentConfig(text []byte) (AgentConfig, Faults) {
 	for i, use := range doc.Spec.Steps {
 		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
 	}
+	v.notifications("spec.notifications", doc.Spec.Notifications)
 	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
 	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
 	return doc.Spec, v.faults.told()
@@ -78,6 +124,36 @@ func (v *validator) stepUse(path string, use StepUse) {
 	for i, name := range use.Deny {
 		if _, known := StepTypeNamed(name); !known && !slices.Contains(plannedStepTypes(), name) {
 			v.fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", unknownType(name))
+		}
+	}
+}
+
+func (v *validator) notifications(path string, n Notifications) {
+	seen := map[string]bool{}
+	for i, s := range n.Sinks {
+		at := fmt.Sprintf("%s.sinks[%d]", path, i)
+		switch {
+		case !DNSLabel(s.Name):
+			v.fault(at+".name", "%q is no name: write lower case letters, digits and dashes, at most %d", Cut(s.Name, 100), MaxNameLength)
+		case seen[s.Name]:
+			v.fault(at+".name", "%q stands twice", s.Name)
+		}
+		seen[s.Name] = true
+		if !dnsSubdomain(s.URLSecretRef.Name) {
+			v.fault(at+".urlSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", Cut(s.URLSecretRef.Name, 100))
+		}
+		if s.URLSecretRef.Key == "" {
+			v.fault(at+".urlSecretRef.key", "is missing: name the key that holds the URL")
+		}
+	}
+	for i, on := range n.On {
+		at := fmt.Sprintf("%s.on[%d]", path, i)
+		switch on {
+		case NotifyRunFailed, NotifyRunSucceeded, NotifySlotMissed:
+		case "WindowOpening", "DrainBlocked":
+			v.fault(at, "%s is not available in this version; available are RunFailed, RunSucceeded and SlotMissed", on)
+		default:
+			v.fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, is %q", Cut(string(on), 100))
 		}
 	}
 }

@@ -29,6 +29,10 @@ type Facts struct {
 	Ledger     *Ledger // nil: the plan is seen for the first time
 	LedgerLost bool    // it was seen before, and its ledger is gone
 	Live       []Live
+	// Watched are the changes that ask for a run by a watch rule, in order.
+	Watched []Observed
+	// Unwatched says why a watch rule sees nothing; the other triggers go on.
+	Unwatched string
 	// NameOf names the run that answers a request.
 	NameOf func(Request) string
 }
@@ -155,6 +159,7 @@ func Decide(f Facts) Decision {
 	case d.f.Ready.OK:
 		d.creation()
 		d.labels()
+		d.watched()
 		d.token()
 		d.retry()
 	case d.f.Ready.ByPolicy && d.f.Intent.Asked.OutsideWindow && d.f.Intent.Asked.Token == d.f.Intent.Token:

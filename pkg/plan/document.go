@@ -148,6 +148,9 @@ type Step struct {
 	Requires   []Requirement  `json:"requires,omitempty"`
 	Disruptive *bool          `json:"disruptive,omitempty"`
 	Properties map[string]any `json:"properties,omitempty"`
+	// Inner are the steps that stand in the properties of a step that holds others,
+	// read once.
+	Inner []Step `json:"-"`
 }
 
 // Retry says how often a step is tried again after its first attempt.
@@ -281,6 +284,7 @@ func (s *Step) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	expr.Whole(s.Properties)
+	*s = opened([]Step{*s})[0]
 	return nil
 }
 

@@ -98,6 +98,11 @@ type Ledger struct {
 	NextUsed bool `json:"nextUsed,omitempty"`
 	// TargetReady is the uid of the target that was once seen Ready.
 	TargetReady string `json:"targetReady,omitempty"`
+	// Rules are the watch rules that have started; Seen and the shards hold what
+	// they saw.
+	Rules  map[string]RuleState `json:"rules,omitempty"`
+	Seen   []Seen               `json:"seen,omitempty"`
+	Shards int                  `json:"shards,omitempty"`
 }
 
 // LastRun is the newest run that ended after it had started.

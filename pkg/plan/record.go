@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,12 @@ type Report struct {
 	Before    json.RawMessage // to be kept before the effect
 	ResumeAt  *time.Time      // to be kept: the absolute end of a suspend
 	Changed   []Change
+	Memory    json.RawMessage // replaces what is remembered; nil leaves it
+	KeepAt    *time.Time      // done, and a lease to renew then
+	// Listed says that Items are the objects that a for-each takes.
+	Listed                bool
+	Items                 []Item
+	ItemVersion, ItemKind string
 }
 
 // Note writes a pass's report into the journal. A failed attempt that may be
@@ -23,11 +30,11 @@ type Report struct {
 // intent are one write.
 func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	j.Steps = append([]Record(nil), j.Steps...)
-	a := advance{run: r, j: &j, now: now}
-	rec, step := a.record(path), a.find(path)
+	rec := j.Record(path)
 	if rec == nil || rec.Phase != StepRunning {
 		return j
 	}
+	step, _ := r.Find(path)
 	if rep.Before != nil && rec.Before == nil {
 		rec.Before = rep.Before
 	}
@@ -38,8 +45,19 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		rec.Message = Cut(rep.Message, MaxMessage)
 	}
 	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
+	if rep.Memory != nil {
+		rec.Memory = rep.Memory
+	}
+	if step.Type == TypeForEach && (rep.Listed || rep.Done || rep.Failed) {
+		j.WorkedAt = at(now) // it looked until now, and has no end for it
+	}
 	switch {
+	case rep.Listed && !rec.Listed:
+		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items), rep.ItemVersion, rep.ItemKind
+	case rep.Done && step.Type == TypeForEach: // what the batch did holds
+		rec.Batch++
 	case rep.Done:
+		rec.KeepAt = rep.KeepAt
 		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = StepSucceeded, rep.Reason, at(now), nil
 		rec.Outputs = rep.Outputs
 	case rep.Failed:
@@ -49,17 +67,28 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	return j
 }
 
+// once is a list without what stands in it twice: a step's path stands for one
+// object.
+func once(items []Item) []Item {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool {
+		twice := seen[i.Segment()]
+		seen[i.Segment()] = true
+		return twice
+	})
+}
+
 func fail(rec *Record, step Step, rep Report, now time.Time) {
 	rec.Reason = rep.Reason
 	rec.Outputs = rep.Outputs
-	if rep.Permanent || step.Retry == nil || rec.Attempt > step.Retry.Limit {
+	if rep.Permanent || step.Retry == nil || rec.Attempt-rec.Base > step.Retry.Limit {
 		rec.Phase, rec.FinishedAt, rec.NotBefore = StepFailed, at(now), nil
 		return
 	}
 	if !restores(step) {
 		rec.Before = nil // what was recorded belonged to the failed attempt alone
 	}
-	next := now.Add(Backoff(*step.Retry, rec.Attempt))
+	next := now.Add(Backoff(*step.Retry, rec.Attempt-rec.Base))
 	rec.Attempt++
 	rec.NotBefore, rec.AttemptAt = at(next), at(next)
 }
@@ -84,6 +113,30 @@ func NoteStop(j Journal, path string, err error) Journal {
 		rec.Stopping = false
 		if err != nil {
 			rec.Message = Cut(rec.Message+"; what it left working could not be ended: "+err.Error(), MaxMessage)
+		}
+	})
+}
+
+// NoteKeep writes down how a lease was renewed. A renewal that failed is tried
+// again at the instant given.
+func NoteKeep(j Journal, path string, memory json.RawMessage, next time.Time, message string) Journal {
+	return with(j, path, func(rec *Record) {
+		rec.KeepAt = at(next)
+		if memory != nil {
+			rec.Memory = memory
+		}
+		if message != "" {
+			rec.Message = Cut(message, MaxMessage)
+		}
+	})
+}
+
+// NoteRelease writes down that a lease was given back.
+func NoteRelease(j Journal, path, message string) Journal {
+	return with(j, path, func(rec *Record) {
+		rec.KeepAt = nil
+		if message != "" {
+			rec.Message = Cut(message, MaxMessage)
 		}
 	})
 }
@@ -119,6 +172,26 @@ func mergeChanges(have, more []Change) []Change {
 		}
 	}
 	return out
+}
+
+// Shrunk is a journal without outputs of so many bytes, the largest first: what
+// outgrows its place goes with a mark, and the run goes on.
+func (j Journal) Shrunk(bytes int) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	for bytes > 0 {
+		largest, size := -1, 0
+		for i, rec := range j.Steps {
+			if b, err := json.Marshal(rec.Outputs); err == nil && len(b) > max(size, 64) {
+				largest, size = i, len(b)
+			}
+		}
+		if largest < 0 {
+			break
+		}
+		j.Steps[largest].Outputs, j.Truncated = map[string]any{"truncated": true}, true
+		bytes -= size - 20
+	}
+	return j
 }
 
 // capOutputs keeps the journal within its caps: a step's outputs that are too

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -35,6 +36,7 @@ const (
 	ByLabel    TriggerKind = "label"
 	ByToken    TriggerKind = "manual"
 	ByCreation TriggerKind = "create"
+	ByWatch    TriggerKind = "watch"
 )
 
 // Request is what asked for a run: its identity, and what was said with it.
@@ -50,8 +52,17 @@ type Request struct {
 	Label     string `json:"label,omitempty"`     // label: the key
 	Value     string `json:"value,omitempty"`     // label: its value when the request was seen
 	TargetUID string `json:"targetUID,omitempty"` // label: the object it stood on
-	Ordinal   int64  `json:"ordinal,omitempty"`   // label: number of the request on that object and key
+	Ordinal   int64  `json:"ordinal,omitempty"`   // label, watch: number of the request on that object and key, or rule
 	Owner     string `json:"owner,omitempty"`     // label: field manager that applied it declaratively, if one did
+
+	Rule       string          `json:"rule,omitempty"`       // watch: identity of the rule
+	APIVersion string          `json:"apiVersion,omitempty"` // watch: of the object, with the four below
+	ObjectKind string          `json:"objectKind,omitempty"`
+	Namespace  string          `json:"namespace,omitempty"`
+	Name       string          `json:"name,omitempty"`
+	UID        string          `json:"uid,omitempty"`
+	Event      string          `json:"event,omitempty"` // watch: create, update or delete
+	Body       json.RawMessage `json:"body,omitempty"`  // watch: of an object that is gone, until its run holds it
 
 	Token string `json:"token,omitempty"` // manual
 
@@ -70,6 +81,8 @@ func (r Request) Identity(planUID string) string {
 		return fmt.Sprintf("%s|schedule|%s", planUID, r.Local)
 	case ByLabel:
 		return fmt.Sprintf("%s|label|%s|%s|%d", planUID, r.TargetUID, r.Label, r.Ordinal)
+	case ByWatch:
+		return fmt.Sprintf("%s|watch|%s|%s|%d", planUID, r.Rule, r.UID, r.Ordinal)
 	case ByToken:
 		return fmt.Sprintf("%s|manual|%s", planUID, r.Token)
 	default:
@@ -82,6 +95,8 @@ func (r Request) Why() string {
 	switch {
 	case r.Kind == ByLabel:
 		return "label:" + r.Label
+	case r.Kind == ByWatch:
+		return "watch:" + r.ObjectKind + "/" + r.Name
 	case r.Kind == ByToken && r.Reason != "":
 		return r.Reason
 	}
@@ -108,6 +123,9 @@ type Run struct {
 	Request    Request `json:"request"`
 	TargetUID  string  `json:"targetUID,omitempty"` // the object that the run holds
 	Spec       Spec    `json:"spec"`                // snapshot, with defaults
+	Watched    Body    `json:"watched,omitempty"`   // the object whose change asked for the run, as it was when the run was made
+	// Templates are the step templates that the spec names, as they were then.
+	Templates map[string]TemplateSpec `json:"templates,omitempty"`
 }
 
 // Section is the part of a run that is being worked on.
@@ -134,9 +152,13 @@ type Journal struct {
 	FinishedAt  *time.Time `json:"finishedAt,omitempty"`  // of the run
 	SectionAt   *time.Time `json:"sectionAt,omitempty"`   // when the present cleanup section began
 	End         *End       `json:"end,omitempty"`         // decided when the steps are through
+	Approved    *Actor     `json:"approved,omitempty"`    // who approved the run
+	Retries     int        `json:"retries,omitempty"`     // of the run, from its failed step
+	RetryAt     *time.Time `json:"retryAt,omitempty"`     // the present one begins then
 	Passed      *Actor     `json:"passed,omitempty"`      // who let it start although its gate was closed
 	HeldSince   *time.Time `json:"heldSince,omitempty"`   // the gate closed between two steps, and the run waits
 	HeldSeconds int64      `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration
+	WorkedAt    *time.Time `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
 	Steps       []Record   `json:"steps,omitempty"`
 	Truncated   bool       `json:"truncated,omitempty"` // outputs were cut to fit
 }
@@ -187,8 +209,71 @@ type Record struct {
 	Resumed        *Actor          `json:"resumed,omitempty"`
 	Restored       string          `json:"restored,omitempty"`       // done, changed, gone or failed
 	RestoreMessage string          `json:"restoreMessage,omitempty"` // of the restore; Message stays the step's own
+	Base           int             `json:"base,omitempty"`           // attempts before the present round; retries count from there
+	Memory         json.RawMessage `json:"memory,omitempty"`         // what the executor remembers
+	Approval       *Approval       `json:"approval,omitempty"`       // what a person said to an approval
+	KeepAt         *time.Time      `json:"keepAt,omitempty"`         // a lease to renew then
+	Listed         bool            `json:"listed,omitempty"`         // for-each: its items are known
+	Items          []Item          `json:"items,omitempty"`          // for-each
+	ItemVersion    string          `json:"itemVersion,omitempty"`    // for-each: apiVersion of its items
+	ItemKind       string          `json:"itemKind,omitempty"`       // for-each
+	Batch          int             `json:"batch,omitempty"`          // for-each: batches that are through
+	ItemBase       int             `json:"itemBase,omitempty"`       // for-each: attempts of its items' steps before they were listed
+	HeldBefore     int64           `json:"heldBefore,omitempty"`     // of a step that holds others: heldSeconds when it began
 	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
 	Changed        []Change        `json:"changed,omitempty"`
+}
+
+// holds says whether the step holds other steps.
+func (r Record) holds() bool { return Step{Type: r.Type}.holds() }
+
+// attempts is the last attempt of the step, and of what a loop's items tried.
+func (r Record) attempts() int {
+	last := max(r.Base, r.Attempt, r.ItemBase)
+	for _, item := range r.Items {
+		last = max(last, item.Attempts)
+	}
+	return last
+}
+
+// Item is one object of a for-each.
+type Item struct {
+	Name      string    `json:"n"`
+	Namespace string    `json:"ns,omitempty"` // where it is not the plan's
+	UID       string    `json:"u,omitempty"`  // until it is done
+	Phase     StepPhase `json:"p,omitempty"`  // empty: not begun
+	Attempts  int       `json:"a,omitempty"`  // of its steps, in rounds before the present one
+	Message   string    `json:"m,omitempty"`  // why it failed
+}
+
+// Segment is the item as a part of its steps' paths. A name may hold a colon, a
+// namespace may not: such a name stands behind one even without a namespace.
+func (i Item) Segment() string {
+	if i.Namespace != "" || strings.Contains(i.Name, ":") {
+		return i.Namespace + ":" + i.Name
+	}
+	return i.Name
+}
+
+// Approval is what a person said.
+type Approval struct {
+	Approved bool `json:"approved"`
+	Actor
+}
+
+// Said is what somebody did, by whom as far as known, and why: aborted by jane
+// (unverified): deploy window moved.
+func (a Actor) Said(what string) string {
+	if a.Name != "" {
+		what += " by " + a.Name
+		if !a.Verified {
+			what += " (unverified)"
+		}
+	}
+	if a.Reason != "" {
+		what += ": " + a.Reason
+	}
+	return what
 }
 
 // UnmarshalJSON keeps the whole numbers in outputs whole, so that a step after a

@@ -181,6 +181,9 @@ func (d *decider) finish() {
 		d.wakeAt(*until)
 	}
 	d.wakeAt(d.f.Ready.Again)
+	if d.f.Unwatched != "" {
+		d.wakeAt(d.f.Now.Add(30 * time.Second))
+	}
 	d.out.Waiting = d.waiting
 	if d.f.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Intent.Token) && d.out.Waiting == "" {
 		d.out.Waiting = "the trigger waits: " + d.f.Ready.Message
@@ -208,10 +211,14 @@ func (d *decider) phase() (Phase, string) {
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:
 		return PhaseWaiting, d.f.Ready.Message
+	case d.f.Unwatched != "":
+		return PhaseWaiting, d.f.Unwatched
 	case d.out.Next != nil:
 		return PhaseIdle, "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
 	case len(d.f.Spec.Triggers.Labels) > 0:
 		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.Target.String()
+	case len(d.f.Spec.Triggers.Watch) > 0:
+		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
 	}
 	return PhaseIdle, "waits for kubectl maint trigger"
 }

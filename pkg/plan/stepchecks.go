@@ -165,8 +165,22 @@ func checkWebhook(p any, at reporter) {
 	if !slices.Contains(methods, props.Method) {
 		at("method", "must be GET, POST, PUT, PATCH or DELETE, is %q", props.Method)
 	}
-	for _, name := range sortedKeys(props.Headers) {
-		h := props.Headers[name]
+	checkHeaders(props.Headers, at)
+	if props.Timeout != nil && (props.Timeout.Seconds() < 1 || props.Timeout.Minutes() > 10) {
+		at("timeout", "must be from 1s to 10m, is %s", props.Timeout)
+	}
+	if props.Expect != nil {
+		for i, status := range props.Expect.Status {
+			if status < 100 || status > 599 {
+				at(fmt.Sprintf("expect.status[%d]", i), "must be an HTTP status from 100 to 599, is %d", status)
+			}
+		}
+	}
+}
+
+func checkHeaders(headers map[string]HeaderValue, at reporter) {
+	for _, name := range sortedKeys(headers) {
+		h := headers[name]
 		if !headerName().MatchString(name) {
 			at("headers."+name, "%q cannot name a header", Cut(name, 100))
 		}
@@ -181,16 +195,6 @@ func checkWebhook(p any, at reporter) {
 		}
 		if reserved := []string{"idempotency-key", "maint-attempt", "host", "content-length"}; slices.Contains(reserved, strings.ToLower(name)) {
 			at("headers."+name, "is set by the agent; choose another name")
-		}
-	}
-	if props.Timeout != nil && (props.Timeout.Seconds() < 1 || props.Timeout.Minutes() > 10) {
-		at("timeout", "must be from 1s to 10m, is %s", props.Timeout)
-	}
-	if props.Expect != nil {
-		for i, status := range props.Expect.Status {
-			if status < 100 || status > 599 {
-				at(fmt.Sprintf("expect.status[%d]", i), "must be an HTTP status from 100 to 599, is %d", status)
-			}
 		}
 	}
 }

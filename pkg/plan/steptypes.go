@@ -8,6 +8,8 @@ type StepType struct {
 	Name string
 	// Required are the properties that must be given.
 	Required []string
+	// Structure says that the type only holds steps: nothing is executed.
+	Structure bool
 	// New is an empty value of the type's properties, a pointer to a struct.
 	New func() any
 	// Check reports what the types cannot say. at puts the step's path before it.
@@ -26,13 +28,26 @@ func StepTypes() []StepType {
 		{Name: "wait", Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
 		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
 		{Name: "job", New: func() any { return &JobProperties{} }, Check: checkJob},
+		{Name: "apply-object", Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
+		{Name: "delete-object", Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
+		{Name: "restart", Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
+		{Name: "health-check", New: func() any { return &HealthProperties{} }, Check: checkHealth},
+		{Name: "prometheus", Required: []string{"url", "query", "condition"}, New: func() any { return &PrometheusProperties{} }, Check: checkPrometheus},
+		{Name: "notification", Required: []string{"message", "sinks"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
+		{Name: "silence", Required: []string{"alertmanager", "matchers"}, New: func() any { return &SilenceProperties{} }, Check: checkSilence},
+		{Name: "exec", Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
+		{Name: "backup", Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
+		{Name: "function", Required: []string{"endpoint"}, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
+		{Name: TypeApproval, New: func() any { return &ApprovalProperties{} }, Check: checkApproval},
+		{Name: TypeGroup, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
+		{Name: TypeForEach, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
 	}
 }
 
 // plannedStepTypes are in the contract and not in this version: they are
 // refused with that word, and not as a slip of the pen.
 func plannedStepTypes() []string {
-	return []string{"apply-object", "delete-object", "restart", "approval", "health-check", "prometheus", "notification", "silence", "exec", "backup", "function", "cordon", "drain", "uncordon", "for-each-node", "step-group", "for-each", "hibernate", "wake"}
+	return []string{"cordon", "drain", "uncordon", "for-each-node", "hibernate", "wake"}
 }
 
 // StepTypeNamed is the row of the table with that name.

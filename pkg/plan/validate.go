@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -20,6 +19,7 @@ func Parse(text []byte, name string) (Spec, Faults) {
 	}
 	v := newValidator(d, faults)
 	v.document(doc, name)
+	doc.Spec.Steps, doc.Spec.OnFailure, doc.Spec.Finally = opened(doc.Spec.Steps), opened(doc.Spec.OnFailure), opened(doc.Spec.Finally)
 	return doc.Spec, v.faults.told()
 }
 
@@ -91,6 +91,7 @@ func (v *validator) document(doc Document, name string) {
 func (v *validator) spec(s Spec) {
 	v.target(s)
 	v.triggers(s.Triggers)
+	v.watches(s.Triggers.Watch, s.MirrorPrefix)
 	oneOf(v, "spec.catchUp", s.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
 	oneOf(v, "spec.concurrencyPolicy", s.ConcurrencyPolicy, Forbid, Allow, Replace, Queue)
 	oneOf(v, "spec.onWindowClose", s.OnWindowClose, CloseFinish, CloseWait, CloseAbort)
@@ -118,10 +119,7 @@ func (v *validator) notYet(s Spec) {
 		path string
 		used bool
 	}{
-		{"spec.triggers.watch", len(s.Triggers.Watch) > 0},
-		{"spec.requiresApproval", s.RequiresApproval},
 		{"spec.freezeTarget", s.FreezeTarget},
-		{"spec.retryLimit", s.RetryLimit != 0},
 	} {
 		if f.used {
 			v.fault(f.path, words)
@@ -244,27 +242,6 @@ func (v *validator) parameters(ps []Parameter) {
 	}
 }
 
-func (v *validator) allSteps(s Spec) {
-	if len(s.Steps) == 0 {
-		v.fault("spec.steps", "is empty: a plan needs a step")
-	}
-	if n := len(s.Steps) + len(s.OnFailure) + len(s.Finally); n > MaxSteps {
-		v.fault("spec.steps", "a plan may have %d steps, this one has %d", MaxSteps, n)
-		return
-	}
-	seen := map[string]string{}
-	for _, section := range sections(s) {
-		for i, step := range section.steps {
-			path := fmt.Sprintf("spec.%s[%d]", section.name, i)
-			if first, twice := seen[step.Name]; twice && step.Name != "" {
-				v.fault(path+".name", "%q is already the name of %s", step.Name, first)
-			}
-			seen[step.Name] = path
-			v.step(path, step, s)
-		}
-	}
-}
-
 type section struct {
 	name  Section
 	steps []Step
@@ -273,75 +250,6 @@ type section struct {
 func sections(s Spec) []section {
 	return []section{{SectionSteps, s.Steps}, {SectionOnFailure, s.OnFailure}, {SectionFinally, s.Finally}}
 }
-
-func (v *validator) step(path string, s Step, spec Spec) {
-	if !DNSLabel(s.Name) {
-		v.fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", Cut(s.Name, 100), MaxNameLength)
-	}
-	v.positive(path+".timeout", s.Timeout)
-	v.retry(path+".retry", s.Retry)
-	v.condition(path+".if", s.If)
-	for _, f := range []struct {
-		field string
-		used  bool
-	}{{"dependsOn", len(s.DependsOn) > 0}, {"requires", len(s.Requires) > 0}, {"onRestart", s.OnRestart != ""}} {
-		if f.used {
-			v.fault(path+"."+f.field, "is not available in this version")
-		}
-	}
-	t, known := StepTypeNamed(s.Type)
-	if !known {
-		v.fault(path+".type", "%s", unknownType(s.Type))
-		return
-	}
-	v.properties(path+".properties", t, s, spec)
-}
-
-func unknownType(name string) string {
-	var names []string
-	for _, t := range StepTypes() {
-		names = append(names, t.Name)
-	}
-	if name == "" {
-		return "is missing; known are " + strings.Join(names, ", ")
-	}
-	if slices.Contains(plannedStepTypes(), name) || strings.HasPrefix(name, "template/") {
-		return fmt.Sprintf("%q is not available in this version; available are %s", name, strings.Join(names, ", "))
-	}
-	if near, ok := nearest(name, names); ok {
-		return fmt.Sprintf("unknown step type %q; did you mean %q?", Cut(name, 80), near)
-	}
-	return fmt.Sprintf("unknown step type %q; known are %s", Cut(name, 80), strings.Join(names, ", "))
-}
-
-func (v *validator) retry(path string, r *Retry) {
-	if r == nil {
-		return
-	}
-	if r.Limit < 0 || r.Limit > 100 {
-		v.fault(path+".limit", "must be from 0 to 100, is %d", r.Limit)
-	}
-	v.positive(path+".backoff", r.Backoff)
-	v.positive(path+".maxBackoff", r.MaxBackoff)
-}
-
-func (v *validator) condition(path, text string) {
-	if text == "" || text == IfAlways {
-		return
-	}
-	if err := expr.CheckBool(text, conditionRoots()...); err != nil {
-		v.fault(path, "%s", err)
-	}
-}
-
-// conditionRoots are what a condition may speak of: what the journal knows. The
-// target is read by steps alone.
-func conditionRoots() []string {
-	return []string{"run", "plan", "steps", "trigger_reason", "context"}
-}
-
-// templateRoots are what the properties of a step may speak of in this version.
-func templateRoots() []string { return append(conditionRoots(), "target") }
 
 // under says whether a path is one of some paths, or lies below one.
 func under(path string, paths map[string]bool) bool {
@@ -355,57 +263,4 @@ func under(path string, paths map[string]bool) bool {
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
 	return paths[""]
-}
-
-func (v *validator) properties(path string, t StepType, s Step, spec Spec) {
-	raw := any(s.Properties)
-	if s.Properties == nil {
-		raw = map[string]any{}
-	}
-	props := t.New()
-	faults, left := decodeValue(raw, path, v.lines, true, props)
-	for _, f := range faults {
-		v.fault(f.Path, "%s", f.Message)
-	}
-	for _, key := range t.Required {
-		if s.Properties[key] == nil {
-			v.fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
-			v.unread(path + "." + key)
-		}
-	}
-	expr.CheckTemplates(raw, templateRoots(), func(at string, err error) { v.fault(path+"."+at, "%s", err) })
-	if len(faults) > 0 {
-		return
-	}
-	v.restoreInFinally(path, s)
-	t.Check(props, func(at, format string, args ...any) {
-		full := path
-		if at != "" {
-			full = path + "." + at
-		}
-		if !under(full, left) { // what an expression will yield is checked when it has
-			v.fault(full, format, args...)
-		}
-	})
-	if s.Properties["object"] == nil && needsTarget(props) && spec.Target == nil {
-		v.fault(path+".object", "is missing, and the plan has no target to default to")
-	}
-}
-
-// restoreInFinally refuses a restore that would never come: finally is the last
-// thing a run does, and restores come before it.
-func (v *validator) restoreInFinally(path string, s Step) {
-	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && restores(s) {
-		v.fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
-	}
-}
-
-func needsTarget(props any) bool {
-	switch p := props.(type) {
-	case *LabelProperties:
-		return p.Object == nil
-	case *AnnotateProperties:
-		return p.Object == nil
-	}
-	return false
 }

@@ -1,6 +1,8 @@
 package plan_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,6 +71,29 @@ func step(kind, properties string) string {
 	return document("", "- {name: a, type: "+kind+", properties: {"+properties+"}}")
 }
 
+const inGroup = "spec.steps[0].properties.steps"
+
+func group(mode string, steps ...string) string {
+	return "- {name: g, type: step-group, properties: {mode: " + mode + ", steps: [" + strings.Join(steps, ", ") + "]}}"
+}
+
+// nest is a step within steps, so many deep.
+func nest(n int) string {
+	text := "{name: s, type: suspend}"
+	for i := range n {
+		text = fmt.Sprintf("{name: g%d, type: step-group, properties: {steps: [%s]}}", i, text)
+	}
+	return "- " + text
+}
+
+func each(more string, instead ...string) string {
+	of := "apiVersion: v1, kind: Pod"
+	if len(instead) > 0 {
+		of = instead[0]
+	}
+	return "- {name: e, type: for-each, properties: {" + strings.Trim(of+", "+more, ", ") + ", steps: [{name: s, type: suspend}]}}"
+}
+
 const resource = "resource: {apiVersion: apps/v1, kind: Deployment, name: orders}"
 
 // One row for each rule: the fault, without its line, and nothing else.
@@ -91,17 +116,51 @@ func TestParseRefuses(t *testing.T) {
 		{document("parameters: [{name: 'a b'}]"), "spec.parameters[0].name: \"a b\" cannot name a parameter: letters, digits, '-', '_' and '.'"},
 		{document("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" stands twice"},
 		// not yet
-		{document("triggers: {watch: [{apiVersion: v1, kind: Pod}]}"), "spec.triggers.watch: is not available in this version"},
 		{document("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
 		{document("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
-		{document("requiresApproval: true"), "spec.requiresApproval: is not available in this version"},
 		{document("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
-		{document("retryLimit: 1"), "spec.retryLimit: is not available in this version"},
-		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is not available in this version"},
-		{document("", "- {name: a, type: suspend, onRestart: retry}"), "spec.steps[0].onRestart: is not available in this version"},
-		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires: is not available in this version"},
-		{step("drain", ""), `spec.steps[0].type: "drain" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job`},
-		{step("template/a", ""), `spec.steps[0].type: "template/a" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job`},
+		{step("drain", ""), `spec.steps[0].type: "drain" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object`},
+		{document("retryLimit: 101"), "spec.retryLimit: must be from 0 to 100, is 101"},
+		// order, requires, restarts
+		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is for the steps of a parallel step-group; others run in order"},
+		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [b]}")), inGroup + "[0].dependsOn[0]: is the step itself"},
+		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [cc]}", "{name: ccc, type: suspend}")), inGroup + `[0].dependsOn[0]: there is no step "cc" in this group; did you mean "ccc"?`},
+		{document("", group("parallel", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b, b]}")), inGroup + `[1].dependsOn[1]: "b" stands twice`},
+		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [c]}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + `[0].dependsOn: step "b" waits for itself through c`},
+		{document("", group("sequential", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + "[1].dependsOn: is for the steps of a parallel step-group; others run in order"},
+		{document("", "- {name: a, type: suspend, onRestart: retry}"), "spec.steps[0].onRestart: is for exec alone: steps of type suspend know how to go on"},
+		{document("", "- {name: a, type: exec, onRestart: again, properties: {pod: {name: db-0}, command: [ls]}}"), `spec.steps[0].onRestart: must be fail or retry, is "again"`},
+		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires[0]: needs exactly one of objectName and matchLabels"},
+		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: a}, {name: b, apiVersion: v1, kind: Pod, objectName: a}]}"), `spec.steps[0].requires[1].name: "b" stands twice`},
+		{document("", "- {name: a, type: suspend, requires: [{name: b, kind: Pod, objectName: a}]}"), "spec.steps[0].requires[0].apiVersion: is missing; write it like apps/v1"},
+		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: '${run.name}'}]}"), "spec.steps[0].requires[0].objectName: is taken as it stands: it cannot hold an expression"},
+		// steps that hold steps
+		{document("", group("both", "{name: b, type: suspend}")), `spec.steps[0].properties.mode: must be sequential or parallel, is "both"`},
+		{document("", "- {name: g, type: step-group, properties: {mode: sequential, maxConcurrency: 2, steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: is for mode: parallel"},
+		{document("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: '${1}', steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: cannot be an expression: only properties are"},
+		{document("", "- {name: g, type: step-group, properties: {steps: []}}"), inGroup + ": is empty: a step-group needs a step"},
+		{document("", "- {name: g, type: step-group, properties: {}}"), inGroup + ": is missing: a step of type step-group needs it"},
+		{document("", group("parallel", "{name: g, type: suspend}")), inGroup + `[0].name: "g" is already the name of spec.steps[0]`},
+		{document("", group("parallel", "{name: b, type: nobody}")), inGroup + `[0].type: unknown step type "nobody"; known are label`},
+		{document("", group("parallel", "{name: b, type: suspend, tiemout: 1s}")), inGroup + `[0].tiemout: unknown field; did you mean "timeout"?`},
+		{document("", group("parallel", "{name: b, type: suspend, timeout: '${run.name}'}")), inGroup + "[0].timeout: cannot be an expression: only properties are"},
+		{document("", group("parallel", "{name: b, type: webhook, properties: {url: 'https://example.org/${nobody}'}}")), inGroup + `[0].properties.url: "nobody" does not compile: `},
+		{document("", strings.Replace(group("parallel", "{name: b, type: suspend}"), "name: g", "name: finally", 1)), `spec.steps[0].name: "finally" cannot name a step that holds others: it is the name of a section`},
+		{document("", nest(6)), strings.Repeat(inGroup+"[0]", 1) + strings.Repeat(".properties.steps[0]", 4) + ".properties.steps: are too deep: steps may hold steps 5 times"},
+		{document("", group("parallel", repeat(func(i int) string { return fmt.Sprintf("{name: s%d, type: suspend}", i) }, 100)...)), "spec.steps: a plan may have 100 steps, this one has 101"},
+		// for-each
+		{document("", each("", "kind: Pod")), "spec.steps[0].properties.apiVersion: is missing: a step of type for-each needs it"},
+		{document("", each("batches: [10%, 5%]")), p + "batches: each must be larger than the one before: 5% comes after 10%"},
+		{document("", each("batches: [0]")), p + `batches: "0" is no batch: write a number of objects, or a share like 10%`},
+		{document("", each("batches: [120%]")), p + `batches: "120%" is no batch: write a number of objects, or a share like 10%`},
+		{document("", each("until: each.x == 1")), p + "until: \"each.x == 1\" does not compile: "},
+		{document("", each("order: random")), p + `order: must be name, oldest or newest, is "random"`},
+		{document("", each("onError: ignore")), p + `onError: must be stop or continue, is "ignore"`},
+		{document("", each("maxConcurrency: -1")), p + "maxConcurrency: must be from 1 to 100, is -1"},
+		{document("", each("selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}")), p + `selector.matchExpressions: operator must be In, NotIn, Exists or DoesNotExist, is "Like"`},
+		// templates
+		{document("", "- {name: a, type: template/A_b}"), `spec.steps[0].type: "A_b" cannot name a template: write it like template/notify`},
+		{document("", "- {name: a, type: template/notify, properties: {text: '${params.x}'}}"), p + `text: "params.x" does not compile: `},
 		// target and triggers
 		{document("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
 		{document("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
@@ -179,6 +238,31 @@ func TestParseRefuses(t *testing.T) {
 		{step("webhook", "url: https://example.org, timeout: 11m"), p + "timeout: must be from 1s to 10m, is 11m0s"},
 		{step("webhook", "url: https://example.org, timeout: 1ms"), p + "timeout: must be from 1s to 10m, is 1ms"},
 		{step("webhook", "url: https://example.org, expect: {status: [200, 600]}"), p + "expect.status[1]: must be an HTTP status from 100 to 599, is 600"},
+		// apply-object, delete-object, restart, health-check
+		{step("apply-object", "object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {b: null}}"), p + "object.data.b: is null, which removes nothing under server-side apply: name the field in remove"},
+		{step("apply-object", "object: {apiVersion: v1, kind: ConfigMap}"), p + "object.metadata.name: is missing"},
+		{step("apply-object", "object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: b}}"), p + "object.metadata.uid: is the API server's and cannot be applied"},
+		{step("apply-object", "object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, remove: [data]"), p + "remove: \"data\" points to no field that can go; write a JSON pointer like /spec/replicas"},
+		{step("delete-object", resource+", propagationPolicy: Later"), p + "propagationPolicy: must be Background, Foreground or Orphan, is \"Later\""},
+		{step("restart", "resource: {apiVersion: v1, kind: Pod, name: a}"), p + "resource.kind: must be Deployment, StatefulSet or DaemonSet, is \"Pod\""},
+		{step("health-check", ""), "spec.steps[0].properties: needs exactly one of resource, selector and all"},
+		{step("health-check", "all: true, selector: {matchLabels: {a: b}}"), "spec.steps[0].properties: needs exactly one of resource, selector and all"},
+		{step("health-check", "selector: {kind: Pod, matchLabels: {a: b}}"), p + "selector: needs apiVersion and kind together, or neither"},
+		// prometheus, silence, notification, function
+		{step("prometheus", "url: https://p.example.org, query: up, condition: 'up > 3'"), p + "condition: \"up > 3\" does not compile: "},
+		{step("prometheus", "url: https://p.example.org, query: up, condition: '>= 3', interval: 1ms"), p + "interval: must be from 1s to 24h0m0s, is 1ms"},
+		{step("silence", "alertmanager: a, matchers: [{name: a, value: b}]"), p + "alertmanager: \"a\" is no http or https URL"},
+		{step("silence", "alertmanager: https://a.example.org, matchers: []"), p + "matchers: is empty: a silence of everything is not meant"},
+		{step("notification", "message: hello, sinks: []"), p + "sinks: is empty: name sinks of the agent's configuration"},
+		{step("function", "endpoint: example.org"), p + "endpoint: \"example.org\" is no host and port; write it like fn.example.org:9443"},
+		{step("function", "endpoint: 'a:1', tls: {insecure: true, secretName: b}"), p + "tls: insecure is plaintext: it goes with neither secretName nor serverName"},
+		// exec, backup
+		{step("exec", "pod: {name: a, matchLabels: {b: c}}, command: [ls]"), p + "pod: needs exactly one of name and labels (matchLabels, matchExpressions)"},
+		{step("exec", "pod: {name: a}, command: []"), p + "command: is empty"},
+		{step("backup", "method: rds-snapshot"), p + "method: \"rds-snapshot\" is not available in this version; available are volume-snapshot and velero"},
+		{step("backup", "method: volume-snapshot"), "spec.steps[0].properties: volume-snapshot needs exactly one of component and selector"},
+		{step("backup", "method: velero, component: db"), p + "component: velero takes a selector"},
+		{step("backup", "method: velero, volumeSnapshotClass: a"), p + "volumeSnapshotClass: goes with method volume-snapshot"},
 		// job
 		{step("job", ""), "spec.steps[0].properties: needs exactly one of template (a Job's spec) and image"},
 		{step("job", "image: a, template: {template: {spec: {containers: []}}}"), "spec.steps[0].properties: needs exactly one of template (a Job's spec) and image"},
@@ -239,6 +323,7 @@ func TestAgentConfig(t *testing.T) {
 			t.Errorf("%s: %s", namespace, diff)
 		}
 	}
+	const sinks = "  notifications: {sinks: ["
 	for text, want := range map[string]string{
 		"  logLevel: loud\n":                                "spec.logLevel: must be one of debug, info, warn, error, is \"loud\"",
 		"  steps: [{namespaces: [a], deny: [webhok]}]\n":    "spec.steps[0].deny[0]: unknown step type \"webhok\"; did you mean \"webhook\"?",
@@ -246,11 +331,33 @@ func TestAgentConfig(t *testing.T) {
 		"  steps: [{namespaces: [\"*-a\"], deny: [job]}]\n": "spec.steps[0].namespaces[0]: \"*-a\" is no namespace: write its name, or a beginning and *, like team-*",
 		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
 		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
-		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, outbound, retention, steps",
+		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, notifications, outbound, retention, steps",
+		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" stands twice",
+		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
+		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
+		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
+		"  notifications: {on: [DrainBlocked]}\n":                                                                "spec.notifications.on[0]: DrainBlocked is not available in this version; available are RunFailed, RunSucceeded and SlotMissed",
+		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, is \"Runfailed\"",
 	} {
 		_, faults := plan.ParseAgentConfig([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
 			t.Errorf("%s gives %v", text, faults)
+		}
+	}
+}
+
+func TestSinks(t *testing.T) {
+	config, faults := plan.ParseAgentConfig([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if got, err := config.Notifications.Sink("dba"); err != nil || got.URLSecretRef != (plan.SecretKeyRef{Name: "sinks", Key: "dba"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for there, n := range map[string]plan.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
+		var fault *plan.SinkError
+		if _, err := n.Sink("opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
+			t.Error(err)
 		}
 	}
 }

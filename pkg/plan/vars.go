@@ -5,9 +5,23 @@ import (
 	"time"
 )
 
-// Vars is what expressions in a run may speak of. target is the live object, or
-// nil where it was not read.
+// Sight is what was read of the cluster for an expression; nil where nothing was.
+type Sight struct {
+	Target   map[string]any
+	Each     map[string]any              // the object of the innermost loop; without it, what the journal knows of it
+	Required map[string][]map[string]any // by name, sorted by namespace and name
+	Params   map[string]any              // of the template that the step stands in
+}
+
+// Vars is what expressions in a run may speak of, outside of any step that holds
+// others. target is the live object, or nil where it was not read.
 func Vars(r Run, j Journal, target map[string]any) map[string]any {
+	return VarsAt(r, j, "", Sight{Target: target})
+}
+
+// VarsAt is what expressions of the step at a path may speak of: of other steps,
+// those that stand in no loop and no template, and those of its own item.
+func VarsAt(r Run, j Journal, path string, seen Sight) map[string]any {
 	scheduled := r.Request.ScheduledAt().UTC().Format(time.RFC3339)
 	parameters := map[string]any{}
 	for _, p := range r.Spec.Parameters {
@@ -26,38 +40,121 @@ func Vars(r Run, j Journal, target map[string]any) map[string]any {
 	if j.End != nil {
 		run["phase"], run["message"] = string(j.End.Phase), j.End.Message
 	}
-	var object any
-	if target != nil {
-		object = target
+	required, params := map[string]any{}, seen.Params
+	for name, list := range seen.Required {
+		objects := make([]any, len(list))
+		for i, o := range list {
+			objects[i] = o
+		}
+		required[name] = objects
+	}
+	if params == nil {
+		params = map[string]any{}
 	}
 	return map[string]any{
 		"run":            run,
 		"plan":           map[string]any{"name": r.Plan, "namespace": r.Namespace, "uid": r.PlanUID, "description": r.Spec.Description},
-		"target":         object,
-		"steps":          stepVars(j),
+		"target":         orNull(seen.Target),
+		"steps":          stepVars(r, j, path),
 		"trigger_reason": r.Request.Why(),
 		"context":        map[string]any{"scheduledTime": scheduled},
-		"required":       map[string]any{},
-		"watched":        nil,
-		"each":           nil,
-		"params":         map[string]any{},
+		"required":       required,
+		"watched":        orNull(r.Watched),
+		"each":           orNull(eachOf(r, j, path, seen.Each)),
+		"params":         params,
 		"node":           nil,
 	}
 }
 
-func stepVars(j Journal) map[string]any {
-	steps := map[string]any{}
-	for _, rec := range j.Steps {
+func orNull(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
+// eachOf is the object of the loop that a path lies in.
+func eachOf(r Run, j Journal, path string, read map[string]any) map[string]any {
+	if read != nil || !strings.Contains(path, "/") {
+		return read
+	}
+	item, loop, ok := r.ItemOf(j, path)
+	if !ok {
+		return nil
+	}
+	meta := map[string]any{"name": item.Name, "uid": item.UID}
+	if item.Namespace != "" {
+		meta["namespace"] = item.Namespace
+	}
+	return map[string]any{"apiVersion": loop.APIVersion, "kind": loop.Kind, "metadata": meta}
+}
+
+func stepVars(r Run, j Journal, path string) map[string]any {
+	steps, depth := map[string]any{}, map[string]int{}
+	loops := j.outerLoops()
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if in := itemIn(loops, rec.Path); in != "" && !below(path, in) {
+			continue // of another item: not worth a longer look
+		}
+		room := r.room(rec.Path)
+		if room != "" && !below(path, room) {
+			continue
+		}
+		name := rec.Path[strings.LastIndex(rec.Path, "/")+1:]
+		if _, have := steps[name]; have && depth[name] > len(room) {
+			continue // the one nearer to the step is meant
+		}
+		depth[name] = len(room)
 		outputs := map[string]any{}
 		if rec.Outputs != nil {
 			outputs = Clone(rec.Outputs) // numbers read the same before and after a crash
 		}
-		steps[rec.Path[strings.LastIndex(rec.Path, "/")+1:]] = map[string]any{
+		steps[name] = map[string]any{
 			"phase": string(rec.Phase), "attempt": int64(rec.Attempt), "reason": rec.Reason, "message": rec.Message,
 			"outputs": outputs, "startedAt": stamp(rec.StartedAt), "finishedAt": stamp(rec.FinishedAt),
 		}
 	}
 	return steps
+}
+
+// outerLoops are the loops that lie in no other.
+func (j Journal) outerLoops() (loops []string) {
+	for i := range j.Steps {
+		if rec := &j.Steps[i]; rec.Type == TypeForEach && itemIn(loops, rec.Path) == "" {
+			loops = append(loops, rec.Path)
+		}
+	}
+	return loops
+}
+
+// itemIn is the path of the item that a path lies in; empty when it lies in none.
+func itemIn(loops []string, path string) string {
+	for _, loop := range loops {
+		if segment := segmentIn(loop, path); segment != "" {
+			return path[:len(loop)+1+len(segment)]
+		}
+	}
+	return ""
+}
+
+// room is the innermost loop's item or template that a path lies in: only what
+// lies there too may speak of it.
+func (r Run) room(path string) string {
+	if !strings.Contains(path, "/") {
+		return ""
+	}
+	room := ""
+	chain := r.chain(path)
+	for _, l := range chain[:max(len(chain)-1, 0)] {
+		switch {
+		case l.item != "":
+			room = l.path + "/" + l.item
+		case strings.HasPrefix(l.step.Type, TemplatePrefix):
+			room = l.path
+		}
+	}
+	return room
 }
 
 func stamp(t *time.Time) string {

@@ -67,7 +67,7 @@ func (c *cluster) createRuns(p *planState) {
 		}
 		run := plan.Run{
 			APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: p.Namespace, Plan: p.Name, PlanUID: p.uid,
-			Request: *e.Request, TargetUID: e.TargetUID, Spec: p.Spec,
+			Request: *e.Request, TargetUID: e.TargetUID, Spec: p.Spec, Templates: p.Templates,
 		}
 		r := &runState{run: run, journal: plan.NewJournal(run), plan: p}
 		r.bell = &bell{run: true, look: func() (time.Time, error) { return c.look(r) }}

@@ -30,6 +30,9 @@ func drawPlan(t *rapid.T, name string) simulate.Plan {
 	for _, name := range []string{"a", "b"} {
 		p.Spec.Steps = append(p.Spec.Steps, suspend(name, anyOf(t, "hold", "0s", "5m", "20m", "70m", "")))
 	}
+	if mode := anyOf(t, "group", "", "sequential", "parallel"); mode != "" {
+		p.Spec.Steps = []plan.Step{group("g", mode, p.Spec.Steps...)}
+	}
 	if rapid.Bool().Draw(t, "finally") {
 		p.Spec.Finally = []plan.Step{suspend("after", anyOf(t, "after", "5m", "40m"))}
 	}

@@ -35,6 +35,9 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	case verdict.Ends():
 		r.journal = r.journal.EndBefore(plan.End{Phase: plan.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
 		return c.move(r)
+	case verdict.Approve != nil:
+		r.journal.Approved = verdict.Approve
+		return c.admit(r)
 	case verdict.Start:
 		r.journal = r.journal.Start(c.now)
 		if r.run.TargetUID != "" {
@@ -55,10 +58,13 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	return verdict.Until, nil
 }
 
-// standing is what surrounds a pending run.
+// standing is what surrounds a pending run. Whoever is asked approves at once.
 func (c *cluster) standing(r *runState) plan.Standing {
 	p := r.plan
-	s := plan.Standing{Now: c.now, Paused: p.paused(c.now), Superseded: plan.Overtaken(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r)}
+	s := plan.Standing{
+		Now: c.now, Paused: p.paused(c.now), Superseded: plan.Overtaken(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r),
+		Approved: r.journal.Approved != nil, Approve: &plan.Actor{At: c.now},
+	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
 	for _, other := range p.live {
 		if other != r && other.journal.Phase == plan.RunRunning && r.run.Spec.ConcurrencyPolicy != plan.Allow {
@@ -103,57 +109,96 @@ func (c *cluster) move(r *runState) (time.Time, error) {
 	for range mostLooks {
 		journal, next := plan.Advance(r.run, r.journal, c.now, sig)
 		r.journal = journal
-		switch next.Act {
-		case plan.ActWait:
-			return next.WakeAt, nil
-		case plan.ActPass:
-			report, wake := c.pass(r, next)
-			if !wake.IsZero() {
-				return wake, nil
-			}
-			r.journal = plan.Note(r.run, journal, next.Path, report, c.now)
-		case plan.ActStop:
-			r.journal = plan.NoteStop(journal, next.Path, nil)
-		case plan.ActRestore:
-			r.journal = plan.NoteRestore(journal, next.Path, plan.RestoreDone, "", nil)
-		case plan.ActClose:
+		if next.Act == plan.ActClose {
 			c.close(r)
 			return time.Time{}, nil
+		}
+		var wake time.Time
+		acted := false
+		for _, m := range next.All() {
+			until, done := c.act(r, m)
+			acted = acted || done
+			if wake.IsZero() || !until.IsZero() && until.Before(wake) {
+				wake = until
+			}
+		}
+		if !acted {
+			return wake, nil
 		}
 	}
 	return time.Time{}, fmt.Errorf("run %s does not come to rest", r.run.Name)
 }
 
-// pass stands in for the executors: what a step does is done at once, but for a
-// suspend, which takes its time as the executor of that type lets it. It returns
-// a report, or the instant to wait for.
-func (c *cluster) pass(r *runState, m plan.Move) (plan.Report, time.Time) {
-	if m.Step.Type != "suspend" || r.run.Request.DryRun {
-		return plan.Report{Done: true}, time.Time{}
+// act does one act and writes down what came of it; or it says until when there
+// is nothing to do.
+func (c *cluster) act(r *runState, m plan.Move) (wake time.Time, done bool) {
+	switch m.Act {
+	case plan.ActPass:
+		report, wake, done := c.pass(r, m)
+		if !done {
+			return wake, false
+		}
+		r.journal = plan.Note(r.run, r.journal, m.Path, report, c.now)
+	case plan.ActStop:
+		r.journal = plan.NoteStop(r.journal, m.Path, nil)
+	case plan.ActRestore:
+		r.journal = plan.NoteRestore(r.journal, m.Path, plan.RestoreDone, "", nil)
+	case plan.ActKeep:
+		r.journal = plan.NoteKeep(r.journal, m.Path, nil, c.now.Add(leaseRenewal), "")
+	case plan.ActRelease:
+		r.journal = plan.NoteRelease(r.journal, m.Path, "")
+	default:
+		return m.WakeAt, false
 	}
-	p, failed := c.suspend(r, m.Step)
-	i := slices.IndexFunc(r.journal.Steps, func(rec plan.Record) bool { return rec.Path == m.Path })
-	resume := r.journal.Steps[i].ResumeAt
+	return time.Time{}, true
+}
+
+// leaseRenewal is how often a silence is renewed here (a guess: what it is really
+// renewed at depends on the Alertmanager, and changes no slot).
+const leaseRenewal = 5 * time.Minute
+
+// pass stands in for the executors: what a step does is done at once, but for a
+// suspend, which takes its time. A loop finds nothing to loop over, for no
+// cluster says what is there. Without a report there is an instant to wait for.
+func (c *cluster) pass(r *runState, m plan.Move) (report plan.Report, wake time.Time, done bool) {
+	switch {
+	case m.Step.Type == plan.TypeForEach:
+		return plan.Report{Listed: true}, wake, true
+	case r.run.Request.DryRun:
+		return plan.Report{Done: true}, wake, true
+	case m.Step.Type == "suspend":
+		return c.passSuspend(r, m)
+	case m.Step.Type == "silence":
+		next := c.now.Add(leaseRenewal).UTC()
+		return plan.Report{Done: true, KeepAt: &next}, wake, true
+	}
+	return plan.Report{Done: true}, wake, true
+}
+
+// passSuspend holds a run as the executor of that type does.
+func (c *cluster) passSuspend(r *runState, m plan.Move) (report plan.Report, wake time.Time, done bool) {
+	p, failed := c.suspend(r, m)
+	resume := r.journal.Record(m.Path).ResumeAt
 	switch {
 	case failed != "":
-		return plan.Report{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, time.Time{}
+		return plan.Report{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, wake, true
 	case p.Duration == nil:
-		return plan.Report{}, m.WakeAt
+		return plan.Report{}, m.WakeAt, false
 	case resume == nil:
 		until := c.now.Add(p.Duration.Duration).UTC()
-		return plan.Report{ResumeAt: &until}, time.Time{}
+		return plan.Report{ResumeAt: &until}, wake, true
 	case c.now.Before(*resume):
 		if !m.WakeAt.IsZero() && m.WakeAt.Before(*resume) {
-			return plan.Report{}, m.WakeAt
+			return plan.Report{}, m.WakeAt, false
 		}
-		return plan.Report{}, *resume
+		return plan.Report{}, *resume, false
 	}
-	return plan.Report{Done: true}, time.Time{}
+	return plan.Report{Done: true}, wake, true
 }
 
 // suspend reads a suspend's properties, with every ${…} evaluated.
-func (c *cluster) suspend(r *runState, s plan.Step) (p plan.SuspendProperties, failed string) {
-	if text, is := s.Properties["duration"].(string); is && !expr.IsTemplate(text) {
+func (c *cluster) suspend(r *runState, m plan.Move) (p plan.SuspendProperties, failed string) {
+	if text, is := m.Step.Properties["duration"].(string); is && !expr.IsTemplate(text) {
 		d, err := plan.ParseDuration(text)
 		if err != nil {
 			return p, err.Error()
@@ -161,10 +206,10 @@ func (c *cluster) suspend(r *runState, s plan.Step) (p plan.SuspendProperties, f
 		p.Duration = &d
 		return p, ""
 	}
-	if len(s.Properties) == 0 {
+	if len(m.Step.Properties) == 0 {
 		return p, ""
 	}
-	expanded, err := expr.Expand(plan.Clone(s.Properties), plan.Vars(r.run, r.journal, nil))
+	expanded, err := r.expanded(m.Step, m.Path)
 	if err != nil {
 		return p, err.Error()
 	}
@@ -172,6 +217,29 @@ func (c *cluster) suspend(r *runState, s plan.Step) (p plan.SuspendProperties, f
 		return p, faults.Error()
 	}
 	return p, ""
+}
+
+// expanded are the properties of the step at a path; in a template they may speak
+// of its parameters, which may speak of those of the template around it.
+func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
+	var seen plan.Sight
+	if step, at, in := r.run.TemplateOf(path); in {
+		given, err := r.expanded(step, at)
+		if err != nil {
+			return nil, err
+		}
+		if seen.Params, err = r.run.Params(step, given); err != nil {
+			return nil, err
+		}
+	}
+	if s.Properties == nil {
+		return map[string]any{}, nil
+	}
+	out, err := expr.Expand(expr.Whole(plan.Clone(s.Properties)), plan.VarsAt(r.run, r.journal, path, seen))
+	if err != nil {
+		return nil, err
+	}
+	return out.(map[string]any), nil
 }
 
 // close ends a run: its entry is closed, and whoever waited for it is rung.

@@ -24,6 +24,9 @@ type Plan struct {
 	Spec            plan.Spec // with defaults
 	Intent          plan.Intent
 	Pauses          []plan.Switch // of its namespace and of the cluster
+	// Templates are the step templates that the spec names. One that is missing
+	// counts as done at once.
+	Templates map[string]plan.TemplateSpec
 }
 
 func (p Plan) key() string { return p.Namespace + "/" + p.Name }
@@ -103,22 +106,44 @@ func withSlot(e Entry) int {
 	return 1
 }
 
-// notes are about what nobody does in a simulation.
+// notes are about what nobody does in a simulation, and what is not there.
 func notes(plans []Plan) []string {
 	var out []string
+	note := func(p Plan, format string, args ...any) {
+		out = append(out, "plan "+p.key()+": "+fmt.Sprintf(format, args...))
+	}
 	for _, p := range plans {
-		for _, s := range p.Spec.Steps {
-			if s.Type == "suspend" && s.Properties["duration"] == nil && !p.Spec.DryRun {
-				out = append(out, fmt.Sprintf("plan %s: nobody resumes step %s here: it lasts until %s", p.key(), s.Name, lasts(p.Spec, s)))
+		if len(p.Spec.Triggers.Watch) > 0 {
+			note(p, "nothing changes here: its watch triggers ask for no run")
+		}
+		run := plan.Run{Spec: p.Spec, Templates: p.Templates}
+		for _, rec := range plan.NewJournal(run).Steps {
+			step, _ := run.Find(rec.Path)
+			switch {
+			case rec.Type == plan.TypeForEach:
+				note(p, "step %s finds no objects here: it counts as done at once", rec.Path)
+			case rec.Type == "suspend" && step.Properties["duration"] == nil && !p.Spec.DryRun && plan.SectionOf(rec.Path) == plan.SectionSteps:
+				note(p, "nobody resumes step %s here: it lasts until %s", rec.Path, lasts(run, rec.Path))
 			}
 		}
 	}
 	return out
 }
 
-func lasts(spec plan.Spec, s plan.Step) string {
-	if s.Timeout != nil && s.Timeout.Duration < spec.MaxDuration.Or(plan.DefaultMaxDuration) {
-		return "its timeout " + s.Timeout.String()
+// lasts is the limit that ends a step: its own, that of a step around it, or the
+// run's, whichever is shortest.
+func lasts(run plan.Run, path string) string {
+	shortest := run.Spec.MaxDuration.Or(plan.DefaultMaxDuration)
+	what := "maxDuration " + shortest.String()
+	for at := path; ; at = at[:strings.LastIndex(at, "/")] {
+		if step, ok := run.Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
+			shortest, what = step.Timeout.Duration, "its timeout "+step.Timeout.String()
+			if at != path {
+				what = "the timeout " + step.Timeout.String() + " of step " + at
+			}
+		}
+		if !strings.Contains(at, "/") {
+			return what
+		}
 	}
-	return "maxDuration " + spec.MaxDuration.Or(plan.DefaultMaxDuration).String()
 }

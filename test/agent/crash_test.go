@@ -33,6 +33,8 @@ type crashes struct {
 	proxy  *harness.Proxy
 	bin    string
 	config string
+	story  string   // the plan that is played
+	once   []string // the webhooks that are sent under one key
 }
 
 func newCrashes(t *testing.T) *crashes {
@@ -45,7 +47,7 @@ func newCrashes(t *testing.T) *crashes {
 			t.Fatal(err)
 		}
 	}
-	x := &crashes{t: t, ctx: ctx}
+	x := &crashes{t: t, ctx: ctx, story: story, once: []string{"start", "end", "over"}}
 	var err error
 	x.bin, _, err = harness.Build(ctx, t.TempDir())
 	must(err)
@@ -92,7 +94,7 @@ func (x *crashes) prepare(ns string) {
 		})
 	}
 	if err == nil {
-		text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.Trim(strings.ReplaceAll(story, "HOOK", x.hooks.URL+"/"+ns), "\n"), "\n", "\n  ")
+		text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.Trim(strings.ReplaceAll(x.story, "HOOK", x.hooks.URL+"/"+ns), "\n"), "\n", "\n  ")
 		_, err = x.admin.CoreV1().ConfigMaps(ns).Create(x.ctx, annotations.NewPlan(ns, "orders-weekly", text, ""), metav1.CreateOptions{})
 	}
 	if err != nil {
@@ -196,7 +198,7 @@ func (x *crashes) check(ns, where string) {
 	if len(runs) != 1 || runs[0].journal.Phase != plan.RunSucceeded {
 		x.t.Errorf("killed at %s: %d runs, %s", where, len(runs), describeRuns(runs))
 	}
-	for _, path := range []string{"start", "end", "over"} {
+	for _, path := range x.once {
 		if keys := x.hooks.Keys("/" + ns + "/" + path); len(keys) != 1 {
 			x.t.Errorf("killed at %s: webhook %s was sent with the keys %v, want one", where, path, keys)
 		}
@@ -224,14 +226,14 @@ func counted(req *http.Request, ns string) bool {
 	return strings.Contains(req.URL.Path, "/namespaces/"+ns+"/") && !strings.Contains(req.URL.Path, "/events")
 }
 
-func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
-	if testing.Short() {
-		t.Fatal("this test has no short form")
-	}
-	x := newCrashes(t)
+// killAtWrites plays the story again and again, each time with the agent killed at
+// another of its writes, every stride-th: before the write is sent on, and after it
+// with the reply lost.
+func (x *crashes) killAtWrites(stride int) []string {
+	x.t.Helper()
 	var points []string
-	for _, lost := range []bool{false, true} { // before the write is sent on, and after it with the reply lost
-		for n := 1; ; n++ {
+	for _, lost := range []bool{false, true} {
+		for n := 1; ; n += stride {
 			ns := fmt.Sprintf("crash-%d-%t", n, lost)
 			where := x.crash(ns, func(kill func(string)) {
 				var mu sync.Mutex
@@ -257,7 +259,16 @@ func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
 			points = append(points, where)
 		}
 	}
-	for _, path := range []string{"start", "end", "over"} {
+	return points
+}
+
+func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Fatal("this test has no short form")
+	}
+	x := newCrashes(t)
+	points := x.killAtWrites(1)
+	for _, path := range x.once {
 		ns := "crash-hook-" + path
 		where := x.crash(ns, func(kill func(string)) {
 			x.hooks.Heard(func(d harness.Delivery) {
@@ -276,4 +287,63 @@ func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
 	if os.Getenv("MAINT_TEST_LOG") != "" {
 		t.Log(strings.Join(points, "\n"))
 	}
+}
+
+// treeStory does what the story does, with steps that hold steps: side by side, and
+// for each of some objects.
+const treeStory = `
+target: {apiVersion: apps/v1, kind: Deployment, name: orders}
+triggers: {labels: [maintenance.company.org/database-upgrade]}
+steps:
+- name: begin
+  type: step-group
+  properties:
+    mode: parallel
+    steps:
+    - {name: announce, type: webhook, properties: {url: "HOOK/start"}}
+    - {name: mark, type: label, properties: {operation: add, labels: {maintenance.company.org/paused: "true"}, restoreAfter: true}}
+    - name: down
+      type: patch-object
+      dependsOn: [announce, mark]
+      properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, patch: {spec: {replicas: 0}}, restoreAfter: true}
+- name: each-one
+  type: for-each
+  properties:
+    apiVersion: apps/v1
+    kind: Deployment
+    until: object.spec.replicas == 0
+    steps:
+    - {name: tell, type: webhook, properties: {url: "HOOK/each/${each.metadata.name}"}}
+- name: hold
+  type: suspend
+- name: report
+  type: webhook
+  properties: {url: "HOOK/end"}
+finally:
+- name: tidy
+  type: step-group
+  properties:
+    steps: [{name: say, type: webhook, properties: {url: "HOOK/over"}}]
+`
+
+func TestAKillAmidStepsThatHoldStepsChangesNothingOfTheirEnd(t *testing.T) {
+	x := newCrashes(t)
+	x.story, x.once = treeStory, []string{"start", "each/orders", "end", "over"}
+	points := x.killAtWrites(3)
+	for _, path := range x.once {
+		ns := "crash-hook-" + strings.ReplaceAll(path, "/", "-")
+		where := x.crash(ns, func(kill func(string)) {
+			x.hooks.Heard(func(d harness.Delivery) {
+				if d.Path == "/"+ns+"/"+path {
+					kill("webhook " + path + " before its answer")
+				}
+			})
+		})
+		x.check(ns, where)
+		points = append(points, where)
+	}
+	if len(points) < 12 {
+		t.Errorf("only %d points were tried", len(points))
+	}
+	t.Logf("killed at %d points", len(points))
 }

@@ -35,7 +35,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -116,7 +116,13 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 		name string
 		run  func(context.Context, io.Writer) error
 	}{
-		{"ratios", b.ratios}, {"plans-due", b.plansDue}, {"cronjobs-due", b.cronJobsDue}, {"memory", b.memory}, {"trigger-latency", b.latency},
+		{"ratios", b.ratios},
+		{"plans-due", b.plansDue},
+		{"cronjobs-due", b.cronJobsDue},
+		{"memory", b.memory},
+		{"trigger-latency", b.latency},
+		{"cronjob-pod", b.cronJobPods},
+		{"wide", b.wide},
 	} {
 		if !slices.Contains(o.only, part.name) {
 			continue

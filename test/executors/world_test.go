@@ -166,7 +166,7 @@ func (h *house) connect(t *testing.T, rights []conformance.Right, wrap conforman
 	}
 	client := exechttp.NewClient(exechttp.Rules{Allow: []string{"127.0.0.1/32"}})
 	t.Cleanup(client.CloseIdleConnections)
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: h.mapper, HTTP: client}, account
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: h.mapper, HTTP: client, Config: config}, account
 }
 
 // account is one with a Role of exactly these rights, in force.

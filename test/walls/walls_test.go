@@ -136,6 +136,14 @@ func sdkWalls() []wall {
 			direct:    true,
 		},
 		{
+			name:      "one room for gRPC",
+			why:       "functions are the one thing that we call that way; everything else speaks HTTP through the guarded client",
+			from:      packages{"pkg/...", "cmd/..."},
+			except:    packages{"pkg/executors/function/..."},
+			forbidden: packages{"google.golang.org/grpc/..."},
+			direct:    true,
+		},
+		{
 			name:      "one room for evictions",
 			why:       "draining has one place where its dangerous defaults are set right",
 			from:      packages{"pkg/...", "cmd/..."},

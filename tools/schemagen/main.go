@@ -59,13 +59,15 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 		return nil, err
 	}
 	plans, errPlan := planSchema(source)
+	templates, errTemplate := templateSchema(source)
 	config, errConfig := agentConfigSchema(source)
 	policies, errPolicy := policySchema(source.with(time))
 	calendars, errCalendar := calendarSchema(source.with(time))
 	return map[string]*jsonschema.Schema{
 		"plan.schema.json":        plans,
+		"template.schema.json":    templates,
 		"agentconfig.schema.json": config,
 		"policy.schema.json":      policies,
 		"calendar.schema.json":    calendars,
-	}, errors.Join(errPlan, errConfig, errPolicy, errCalendar)
+	}, errors.Join(errPlan, errTemplate, errConfig, errPolicy, errCalendar)
 }

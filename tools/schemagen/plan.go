@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 
@@ -9,11 +10,7 @@ import (
 )
 
 func planSchema(s source) (*jsonschema.Schema, error) {
-	var properties []any
-	for _, t := range plan.StepTypes() {
-		properties = append(properties, t.New())
-	}
-	e := reflectAll(s, &plan.Document{}, properties...)
+	e := reflectAll(s, &plan.Document{}, properties()...)
 	e.envelope("Document", "Plan", "Plan of kubectl maint (plan.yaml)")
 	if err := e.defaults("Spec", plan.Spec{}.Defaulted()); err != nil {
 		return nil, err
@@ -21,6 +18,32 @@ func planSchema(s source) (*jsonschema.Schema, error) {
 	e.limits()
 	e.notYet()
 	e.schedules()
+	e.watches()
+	e.allSteps()
+	return e.done()
+}
+
+func templateSchema(s source) (*jsonschema.Schema, error) {
+	e := reflectAll(s, &plan.TemplateDocument{}, properties()...)
+	e.envelope("TemplateDocument", "StepTemplate", "StepTemplate of kubectl maint (step.yaml)")
+	most, least := uint64(plan.MaxSteps), uint64(1)
+	e.at("TemplateSpec.steps").MinItems, e.at("TemplateSpec.steps").MaxItems = &least, &most
+	e.words("TemplateParameter.type", "string", "number", "integer", "boolean", "object", "array")
+	e.allSteps()
+	return e.done()
+}
+
+// properties are those of all step types.
+func properties() []any {
+	var out []any
+	for _, t := range plan.StepTypes() {
+		out = append(out, t.New())
+	}
+	return out
+}
+
+// allSteps is what both documents say of steps.
+func (e *editor) allSteps() {
 	e.steps()
 	e.headers()
 	e.keys("LabelProperties", "labels")
@@ -28,12 +51,46 @@ func planSchema(s source) (*jsonschema.Schema, error) {
 	e.patch()
 	e.oneOf("WaitProperties", "condition", "until")
 	e.oneOf("JobProperties", "template", "image")
+	e.oneOf("HealthProperties", "resource", "selector", "all")
+	e.oneOf("Requirement", "objectName", "matchLabels")
 	e.words("WebhookProperties.method", "GET", "POST", "PUT", "PATCH", "DELETE")
+	e.words("DeleteProperties.propagationPolicy", "Background", "Foreground", "Orphan")
+	e.words("BackupProperties.method", "volume-snapshot", "velero")
+	e.words("GroupProperties.mode", "sequential", "parallel")
+	e.words("ForEachProperties.order", "name", "oldest", "newest")
+	e.words("ForEachProperties.onError", "stop", "continue")
+	e.words("SelectorRequirement.operator", "In", "NotIn", "Exists", "DoesNotExist")
+	e.words("Step.onRestart", "fail", "retry")
 	e.span("ScaleProperties.replicas", 0, 1_000_000)
-	for _, t := range plan.StepTypes() {
-		e.templates(nameOf(t.New()))
+	e.span("GroupProperties.maxConcurrency", 1, plan.MaxSteps)
+	e.span("ForEachProperties.maxConcurrency", 1, plan.MaxSteps)
+	e.span("Retry.limit", 0, 100)
+	e.dnsLabel("Step.name")
+	e.batches()
+	some := uint64(1)
+	for _, list := range []string{"GroupProperties.steps", "ForEachProperties.steps", "SilenceProperties.matchers", "NotificationProperties.sinks", "ExecProperties.command"} {
+		e.at(list).MinItems = &some
 	}
-	return e.done()
+	for _, t := range plan.StepTypes() {
+		if !holdsSteps(t.Name) { // the engine itself reads theirs
+			e.templates(nameOf(t.New()))
+		}
+	}
+}
+
+func holdsSteps(name string) bool { return name == plan.TypeGroup || name == plan.TypeForEach }
+
+// batches are numbers of objects, or shares of them.
+func (e *editor) batches() {
+	e.at("ForEachProperties.batches").Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Type: "integer", Minimum: number(1)}, {Type: "string", Pattern: "^([1-9][0-9]?|100)%$"},
+	}}
+}
+
+func (e *editor) watches() {
+	e.at("Watch").Required = []string{"apiVersion", "kind"}
+	e.at("Watch.events").Items = &jsonschema.Schema{Type: "string", Enum: anyList([]string{"create", "update", "delete"})}
+	e.at("Watch.when").Examples = []any{"object.spec.size > oldObject.spec.size"}
 }
 
 // limits are those of plan's validator.
@@ -45,8 +102,7 @@ func (e *editor) limits() {
 	}
 	e.span("Spec.successfulRunsHistoryLimit", 0, 100)
 	e.span("Spec.failedRunsHistoryLimit", 0, 100)
-	e.span("Retry.limit", 0, 100)
-	e.dnsLabel("Step.name")
+	e.span("Spec.retryLimit", 0, 100)
 	e.dnsLabel("PolicyRef.name")
 	e.at("Triggers.labels").UniqueItems = true
 }
@@ -54,23 +110,7 @@ func (e *editor) limits() {
 // notYet are fields of the contract that this version refuses to be asked for.
 // The tests compare the list with what the validator says.
 func (e *editor) notYet() {
-	none, empty := uint64(0), "Not available in this version."
-	for path, s := range map[string]*jsonschema.Schema{
-		"Triggers.watch":        {Type: "array", MaxItems: &none},
-		"Spec.requiresApproval": {Const: false},
-		"Spec.freezeTarget":     {Const: false},
-		"Spec.retryLimit":       {Const: 0},
-		"Step.dependsOn":        {Type: "array", MaxItems: &none},
-		"Step.requires":         {Type: "array", MaxItems: &none},
-		"Step.onRestart":        {Const: ""},
-	} {
-		s.Description = empty
-		e.at(path)
-		e.replace(path, s)
-	}
-	for _, name := range []string{"Watch", "LabelSelector", "SelectorRequirement", "Requirement"} {
-		delete(e.schema.Definitions, name)
-	}
+	e.replace("Spec.freezeTarget", &jsonschema.Schema{Const: false, Description: "Not available in this version."})
 }
 
 func (e *editor) schedules() {
@@ -92,12 +132,17 @@ func (e *editor) steps() {
 		e.at(name).Required = t.Required
 		then := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
 		then.Properties.Set("properties", &jsonschema.Schema{Ref: "#/$defs/" + name})
-		if len(t.Required) > 0 || slices.Contains([]string{"job"}, t.Name) {
+		if len(t.Required) > 0 || slices.Contains([]string{"job", "health-check"}, t.Name) {
 			then.Required = []string{"properties"}
 		}
 		step.AllOf = append(step.AllOf, &jsonschema.Schema{If: typeIs(t.Name), Then: then})
 	}
-	e.words("Step.type", names...)
+	kind := e.at("Step.type")
+	kind.Type = ""
+	kind.AnyOf = []*jsonschema.Schema{
+		{Type: "string", Enum: anyList(names)},
+		{Type: "string", Pattern: "^" + plan.TemplatePrefix + strings.TrimPrefix(namePattern, "^")},
+	}
 }
 
 func typeIs(name string) *jsonschema.Schema {

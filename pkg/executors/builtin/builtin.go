@@ -4,8 +4,11 @@ package builtin
 
 import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/backup"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/object"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/workload"
 )
@@ -14,13 +17,25 @@ import (
 // plan accepts.
 func Executors() executors.Set {
 	return executors.NewSet(map[string]executors.Executor{
-		"label":        object.Labels(),
-		"annotate":     object.Annotations(),
-		"patch-object": object.Patcher{},
-		"scale":        object.Scaler{},
-		"wait":         object.Waiter{},
-		"suspend":      flow.Suspender{},
-		"webhook":      http.Webhook{},
-		"job":          workload.Jobs{},
+		"label":         object.Labels(),
+		"annotate":      object.Annotations(),
+		"patch-object":  object.Patcher{},
+		"scale":         object.Scaler{},
+		"wait":          object.Waiter{},
+		"apply-object":  object.Applier{},
+		"delete-object": object.Deleter{},
+		"for-each":      object.Lister{},
+		"suspend":       flow.Suspender{},
+		"approval":      flow.Approver{},
+		"webhook":       http.Webhook{},
+		"prometheus":    http.Prometheus{},
+		"silence":       http.Silence{},
+		"notification":  notify.New(),
+		"function":      function.Runner{},
+		"job":           workload.Jobs{},
+		"restart":       workload.Restarter{},
+		"health-check":  workload.HealthChecker{},
+		"exec":          workload.NewExecs(),
+		"backup":        backup.Backups{},
 	})
 }

@@ -42,6 +42,8 @@ type Case struct {
 	New func(t *testing.T) World
 	// Waits: an object that is absent is waited for.
 	Waits bool
+	// Deletes: an object that is absent is as the step wants it.
+	Deletes bool
 	// Repeats: after a crash the effect may happen again, under the same key.
 	Repeats bool
 	// Idle: the step changes nothing in the cluster.
@@ -141,7 +143,7 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out := s.c.Executor.Pass(ctx, s.call)
-	switch out.State {
+	switch s.remember(out); out.State {
 	case executors.Record:
 		s.record(t, out)
 	case executors.NotYet:
@@ -152,10 +154,17 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 	return out
 }
 
+// remember keeps the last of what may change, as the journal does.
+func (s *step) remember(out executors.Outcome) {
+	if out.Memory != nil {
+		s.call.Memory = out.Memory
+	}
+}
+
 // record keeps the first of each, as the journal does.
 func (s *step) record(t *testing.T, out executors.Outcome) {
 	t.Helper()
-	if (out.Before == nil || s.call.Before != nil) && (out.ResumeAt == nil || s.call.ResumeAt != nil) {
+	if out.Memory == nil && (out.Before == nil || s.call.Before != nil) && (out.ResumeAt == nil || s.call.ResumeAt != nil) {
 		t.Fatalf("asks to record again what is recorded: %+v", out)
 	}
 	if s.call.Before == nil {

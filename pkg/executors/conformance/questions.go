@@ -67,7 +67,7 @@ func (s *step) runUntil(t *testing.T, stop func() bool) bool {
 			s.call = call
 			return true
 		}
-		switch out.State {
+		switch s.remember(out); out.State {
 		case executors.Done:
 			return false
 		case executors.Failed:
@@ -155,7 +155,7 @@ func (c Case) obeysCancellation(t *testing.T) {
 			if out.State == executors.Done || out.State == executors.Failed {
 				return false
 			}
-			if out.State == executors.Record {
+			if s.remember(out); out.State == executors.Record {
 				s.record(t, out)
 			}
 			if out.WakeAt.After(s.call.Now) {
@@ -241,6 +241,10 @@ func (c Case) missesItsObject(t *testing.T) {
 	s.world.Remove(t)
 	out := s.pass(t)
 	switch {
+	case c.Deletes:
+		if out.State != executors.Done || out.Reason != executors.ReasonNotFound || len(out.Changed) > 0 {
+			t.Errorf("an absent object is not what it wants: %+v", out)
+		}
 	case c.Waits && (out.State != executors.NotYet || out.Watch == nil):
 		t.Errorf("an absent object is not waited for: %+v", out)
 	case !c.Waits && (out.State != executors.Failed || !out.Permanent || out.Reason != executors.ReasonNotFound):
@@ -279,6 +283,7 @@ func (c Case) outlivesConflicts(t *testing.T) {
 		if out.State == executors.Done {
 			break
 		}
+		s.settle(t, out)
 	}
 	if conflicts == 0 {
 		t.Error("a write between read and write was no conflict: the write carries no resourceVersion")

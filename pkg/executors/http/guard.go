@@ -1,6 +1,6 @@
 // Package http holds the executors that speak HTTP to the world, and the guard
 // that decides whom they may speak to. Every outbound request of the agent, in
-// this package or another, goes through a client that NewClient made.
+// this package or another, goes through what NewClient or NewDialer made.
 package http
 
 import (
@@ -46,6 +46,10 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s is refused: %s", r.Host, r.Why)
 }
 
+// Refused says why nothing was dialed. A world that dials under the rules and does
+// not know this package tells a refusal from a failure by this method.
+func (r *Refusal) Refused() string { return r.Error() }
+
 // Check reports the entries that are neither address, CIDR nor name. Rules
 // with such an entry permit nothing: a misspelled denial must not open a door.
 func (r Rules) Check() error {
@@ -67,15 +71,26 @@ func NewClient(r Rules) *nethttp.Client { return newClient(r, net.DefaultResolve
 
 type lookupFunc func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-func newClient(r Rules, lookup lookupFunc) *nethttp.Client {
+// NewDialer is a dial function bound to the rules, for what speaks no HTTP: names
+// and addresses are checked as a client's are, and the address that was checked
+// is the one dialed.
+func NewDialer(r Rules) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return newDialer(r, net.DefaultResolver.LookupNetIP)
+}
+
+func newDialer(r Rules, lookup lookupFunc) func(ctx context.Context, network, address string) (net.Conn, error) {
 	g, err := newGuard(r)
 	g.broken, g.lookup = err, lookup
 	g.dialer = net.Dialer{Timeout: 10 * time.Second}
+	return g.dial
+}
+
+func newClient(r Rules, lookup lookupFunc) *nethttp.Client {
 	return &nethttp.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &nethttp.Transport{
 			Proxy:                  nil,
-			DialContext:            g.dial,
+			DialContext:            newDialer(r, lookup),
 			ForceAttemptHTTP2:      true,
 			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    10 * time.Second,

@@ -244,3 +244,26 @@ func TestCertificatesAreVerified(t *testing.T) {
 		t.Errorf("a server nobody vouches for gives %v", err)
 	}
 }
+
+func TestADialerObeysTheRulesToo(t *testing.T) {
+	server := httptest.NewServer(nethttp.NotFoundHandler())
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	conn, err := NewDialer(Rules{Allow: []string{"127.0.0.1/32"}})(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	for name, rules := range map[string]Rules{
+		"by default": {}, "when denied": {Allow: []string{"127.0.0.1"}, Deny: []string{"127.0.0.0/8"}}, "when misspelled": {Allow: []string{"127.0.0.1", "10.0.0.0/33"}},
+	} {
+		var refusal interface{ Refused() string }
+		if _, err := NewDialer(rules)(t.Context(), "tcp", address); !errors.As(err, &refusal) || !strings.Contains(refusal.Refused(), "127.0.0.1") {
+			t.Errorf("%s: %v, want a refusal", name, err)
+		}
+	}
+	rebinding := newDialer(Rules{}, names(map[string][]string{"rebinding.net": {"127.0.0.1"}}))
+	if _, err := rebinding(t.Context(), "tcp", "rebinding.net:80"); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("a name that means loopback: %v, want a refusal", err)
+	}
+}

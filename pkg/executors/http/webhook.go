@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -28,6 +29,9 @@ const (
 	headerKey     = "Idempotency-Key"
 	headerAttempt = "Maint-Attempt"
 )
+
+// userAgent is who we say we are.
+const userAgent = "kubectl-maint"
 
 // DefaultTimeout is for one delivery, from the first byte out to the last in.
 const DefaultTimeout = 30 * time.Second
@@ -61,7 +65,7 @@ func (Webhook) Pass(ctx context.Context, call executors.Call) executors.Outcome 
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	d.mask = newMask(secrets)
+	d.mask = mask.New(secrets)
 	return d.send(ctx, call, p)
 }
 
@@ -72,16 +76,13 @@ type delivery struct {
 	url    *url.URL
 	header nethttp.Header
 	body   []byte
-	mask   mask
+	mask   mask.Mask
 }
 
 func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
-	u, err := url.Parse(p.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, api.Refuse(executors.ReasonInvalid, "url: %q is no http or https URL", plan.Cut(p.URL, 200))
-	}
-	if u.User != nil {
-		return nil, api.Refuse(executors.ReasonInvalid, "url: must not hold a password; use headers with a secretKeyRef")
+	u, err := parseURL("url", p.URL)
+	if err != nil {
+		return nil, err
 	}
 	d := &delivery{method: p.Method, url: u, header: nethttp.Header{}}
 	if d.method == "" {
@@ -89,7 +90,7 @@ func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
 	}
 	// The query may hold a token that a template put there.
 	d.what = fmt.Sprintf("%s %s://%s%s", d.method, u.Scheme, u.Host, u.EscapedPath())
-	d.header.Set("User-Agent", "kubectl-maint")
+	d.header.Set("User-Agent", userAgent)
 	switch body := p.Body.(type) {
 	case nil:
 	case string:
@@ -107,23 +108,9 @@ func newDelivery(p *plan.WebhookProperties) (*delivery, error) {
 // fill sets the headers, those from Secrets too, and returns what has to stay
 // hidden. The two headers of ours come last, so that nothing replaces them.
 func (d *delivery) fill(ctx context.Context, call executors.Call, p *plan.WebhookProperties) ([]string, error) {
-	var secrets []string
-	for name, value := range p.Headers {
-		if !isToken(name) {
-			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", plan.Cut(name, 80))
-		}
-		text := value.Value
-		if ref := value.SecretKeyRef; ref != nil {
-			var err error
-			if text, err = readSecret(ctx, call, name, *ref); err != nil {
-				return nil, err
-			}
-			secrets = append(secrets, text)
-		}
-		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return nil, api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)
-		}
-		d.header.Set(name, text)
+	secrets, err := fillHeaders(ctx, call, p.Headers, d.header)
+	if err != nil {
+		return nil, err
 	}
 	d.header.Set(headerKey, call.IdempotencyKey())
 	d.header.Set(headerAttempt, strconv.Itoa(call.Attempt))
@@ -169,7 +156,7 @@ func (d *delivery) send(ctx context.Context, call executors.Call, p *plan.Webhoo
 	defer cancel()
 	request, err := nethttp.NewRequestWithContext(one, d.method, d.url.String(), bytes.NewReader(d.body))
 	if err != nil {
-		return executors.Refuse(executors.ReasonInvalid, "%s: %s", d.what, d.mask.text(inner(err)))
+		return executors.Refuse(executors.ReasonInvalid, "%s: %s", d.what, d.mask.Text(inner(err)))
 	}
 	request.Header = d.header
 	response, err := call.Clients.HTTP.Do(request)
@@ -193,13 +180,13 @@ func (d *delivery) failed(ctx context.Context, call executors.Call, limit time.D
 	case ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "%s: interrupted before its answer", d.what)
 	case errors.As(err, &refusal):
-		return executors.Refuse("Outbound", "%s: %s", d.what, d.mask.text(refusal.Error()))
+		return executors.Refuse("Outbound", "%s: %s", d.what, d.mask.Text(refusal.Error()))
 	case errors.Is(err, errTooManyRedirects):
 		return executors.Refuse("Redirects", "%s: %s", d.what, err)
 	case errors.As(err, &slow) && slow.Timeout():
 		return executors.Fail("Timeout", "%s: no answer within %s", d.what, limit)
 	}
-	return executors.Fail("Network", "%s: %s", d.what, d.mask.text(inner(err)))
+	return executors.Fail("Network", "%s: %s", d.what, d.mask.Text(inner(err)))
 }
 
 // inner is an error without the URL that net/http puts before it, whose query
@@ -242,8 +229,7 @@ func (d *delivery) unexpected(call executors.Call, r *nethttp.Response, outputs 
 	if text := excerpt(outputs); text != "" {
 		message += ": " + text
 	}
-	retryable := r.StatusCode >= 500 || slices.Contains([]int{408, 425, 429}, r.StatusCode)
-	if !retryable {
+	if !mayMend(r.StatusCode) {
 		return executors.Refuse("Status", "%s", message)
 	}
 	wait, asked := retryAfter(r.Header.Get("Retry-After"), call.Now)
@@ -271,17 +257,17 @@ func retryAfter(value string, now time.Time) (time.Duration, bool) {
 func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer any) {
 	outputs = map[string]any{"status": int64(status)}
 	if len(body) > MaxBody {
-		body = body[:MaxBody-min(d.mask.longest, MaxBody)]
+		body = body[:MaxBody-min(d.mask.Longest(), MaxBody)]
 		outputs["truncated"] = true
 	} else if parsed, ok := parse(body); ok {
 		answer = normal(parsed)
-		kept := expr.Whole(d.mask.value(parsed))
+		kept := expr.Whole(d.mask.Value(parsed))
 		if b, err := json.Marshal(kept); err == nil && len(b) <= plan.MaxStepOutput {
 			outputs["json"] = kept
 			return outputs, answer
 		}
 	}
-	text := d.mask.text(strings.ToValidUTF8(string(body), "\uFFFD"))
+	text := d.mask.Text(strings.ToValidUTF8(string(body), "\uFFFD"))
 	if len(text) > plan.MaxStepOutput {
 		outputs["truncated"] = true
 	}

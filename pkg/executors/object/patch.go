@@ -87,7 +87,7 @@ func (w write) compared(ctx context.Context, call executors.Call) executors.Outc
 	w.changes = changesBetween(w.live.Object, after.Object)
 	w.hide = holdsSecrets(w.object.Kind.GroupKind(), w.changes)
 	if call.DryRun && len(w.changes) > 0 {
-		return done("dry run: would change %s: %s", w.object, difference(w.changes, w.hide))
+		return wouldChange("change", w.object, w.changes, w.hide)
 	}
 	return w.pass(ctx, call)
 }

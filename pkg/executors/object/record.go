@@ -1,6 +1,7 @@
 // Package object holds the executors that read and change objects of any kind:
-// label, annotate, patch-object, scale and wait. Each pass reads the object
-// live, and each write carries the uid and resourceVersion that were read.
+// label, annotate, patch-object, apply-object, delete-object, scale and wait.
+// Each pass reads the object live, and each write carries the uid and
+// resourceVersion that were read.
 package object
 
 import (
@@ -68,6 +69,18 @@ func done(format string, args ...any) executors.Outcome {
 func changed(o api.Object, what, format string, args ...any) executors.Outcome {
 	out := done(format, args...)
 	out.Changed = []plan.Change{o.Change(what)}
+	return out
+}
+
+// shownDifference is how much of a difference a dry run's outputs keep. A
+// guess: some pages.
+const shownDifference = 16 << 10
+
+// wouldChange is the end of a dry run.
+func wouldChange(verb string, o api.Object, changes []change, hide bool) executors.Outcome {
+	text := difference(changes, hide)
+	out := done("dry run: would %s %s: %s", verb, o, text)
+	out.Outputs = map[string]any{"difference": plan.Cut(text, shownDifference)}
 	return out
 }
 

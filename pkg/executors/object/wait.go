@@ -59,7 +59,7 @@ func waitFor(ctx context.Context, call executors.Call, o api.Object, why string)
 // expression that fails speaks of a field that is not there yet.
 func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string) {
 	if p.Until == "" {
-		return conditionTrue(live, p.Condition)
+		return api.Condition(live, p.Condition)
 	}
 	ok, err := expr.Bool(p.Until, map[string]any{"object": live.Object})
 	switch {
@@ -69,29 +69,4 @@ func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string)
 		return false, p.Until + " does not hold yet"
 	}
 	return true, p.Until + " holds"
-}
-
-// conditionTrue reads a condition as kubectl wait does: one that speaks of an
-// older generation than the object's says nothing yet.
-func conditionTrue(live *unstructured.Unstructured, want string) (bool, string) {
-	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
-	for _, item := range conditions {
-		c, _ := item.(map[string]any)
-		if c["type"] != want {
-			continue
-		}
-		seen, ok, _ := unstructured.NestedInt64(c, "observedGeneration")
-		if !ok {
-			seen, ok, _ = unstructured.NestedInt64(live.Object, "status", "observedGeneration")
-		}
-		if ok && seen < live.GetGeneration() {
-			return false, fmt.Sprintf("condition %s speaks of generation %d, the object is at %d", want, seen, live.GetGeneration())
-		}
-		why := fmt.Sprintf("condition %s is %v", want, c["status"])
-		if message, _ := c["message"].(string); message != "" {
-			why += ": " + plan.Cut(message, 300)
-		}
-		return c["status"] == "True", why
-	}
-	return false, fmt.Sprintf("condition %s is not there yet", want)
 }

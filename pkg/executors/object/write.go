@@ -77,7 +77,7 @@ func (w write) rehearse(ctx context.Context, call executors.Call) executors.Outc
 	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	return done("dry run: would change %s: %s", w.object, difference(w.changes, w.hide))
+	return wouldChange("change", w.object, w.changes, w.hide)
 }
 
 func (w write) written(changes []change) executors.Outcome {

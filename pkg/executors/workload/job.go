@@ -1,5 +1,5 @@
 // Package workload holds the executors that run something in the cluster and
-// wait for its end.
+// wait for its end, restart what runs there, and ask whether it is well.
 package workload
 
 import (
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -125,7 +124,7 @@ func find(ctx context.Context, call executors.Call, want *batchv1.Job) (*batchv1
 	if err != nil {
 		return nil, api.Failed(action(call, "get", want.Name), err)
 	}
-	if job.Annotations[annotations.JobOf] != identity(call) {
+	if job.Annotations[annotations.JobOf] != api.Identity(call) {
 		return nil, api.Refuse("NotOurs", "Job/%s in namespace %s was not created by this step; delete or rename it", job.Name, job.Namespace)
 	}
 	return job, nil
@@ -186,16 +185,7 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 }
 
 // jobName is derived, so that a pass after a crash finds what the one before it
-// created: at most 63 characters, since pods carry it as a label.
+// created.
 func jobName(call executors.Call) string {
-	const longest = 63 - len("maint--") - 10
-	step := stepName(call)
-	step = strings.TrimRight(step[:min(len(step), longest)], "-")
-	return "maint-" + step + "-" + annotations.Hash10(identity(call))
-}
-
-func stepName(call executors.Call) string { return call.Path[strings.LastIndex(call.Path, "/")+1:] }
-
-func identity(call executors.Call) string {
-	return fmt.Sprintf("%s/%s#%d", call.Run, call.Path, call.Attempt)
+	return api.DerivedName(api.StepName(call), api.Identity(call))
 }

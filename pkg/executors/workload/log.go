@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -68,22 +69,34 @@ func spoke(pod corev1.Pod) string {
 	return pod.Spec.Containers[0].Name
 }
 
-// tail is the last n bytes that a reader gives, without holding more than two
-// pieces of them.
+// tail is the last n bytes that a reader gives.
 func tail(r io.Reader, n int) (string, error) {
-	var kept []byte
-	piece := make([]byte, n)
-	for {
-		read, err := r.Read(piece)
-		kept = append(kept, piece[:read]...)
-		if len(kept) > n {
-			kept = slices.Clone(kept[len(kept)-n:])
-		}
-		if errors.Is(err, io.EOF) {
-			return strings.ToValidUTF8(string(kept), "\uFFFD"), nil
-		}
-		if err != nil {
-			return "", err
-		}
+	e := ending{n: n}
+	_, err := io.Copy(&e, r)
+	return e.String(), err
+}
+
+// ending keeps the last n bytes of what is written to it. Several may write.
+type ending struct {
+	n    int
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write never fails.
+func (e *ending) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.kept = append(e.kept, p...)
+	if over := len(e.kept) - e.n; over > 0 {
+		e.kept = slices.Clone(e.kept[over:])
 	}
+	return len(p), nil
+}
+
+// String is what was kept, with a mark in place of a character that was cut.
+func (e *ending) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.ToValidUTF8(string(e.kept), "\uFFFD")
 }

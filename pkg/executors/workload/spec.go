@@ -46,8 +46,8 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: call.Namespace, Name: jobName(call),
-			Labels:      map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: stepName(call)},
-			Annotations: map[string]string{annotations.JobOf: identity(call)},
+			Labels:      map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)},
+			Annotations: map[string]string{annotations.JobOf: api.Identity(call)},
 		},
 		Spec: spec,
 	}, nil

@@ -187,8 +187,15 @@ func May(ctx context.Context, call executors.Call, a Action) (bool, error) {
 // refusal that says which of the two it may not. Whoever hands a Watch to the
 // agent asks first: a watch that is never let through would wake nobody.
 func MayWatch(ctx context.Context, call executors.Call, a Action) error {
-	for _, verb := range []string{"list", "watch"} {
-		a.Verb = verb
+	list, watch := a, a
+	list.Verb, watch.Verb = "list", "watch"
+	return Need(ctx, call, list, watch)
+}
+
+// Need is nil when the account may do all of that, and the refusal that names
+// the first which it may not.
+func Need(ctx context.Context, call executors.Call, actions ...Action) error {
+	for _, a := range actions {
 		may, err := May(ctx, call, a)
 		if err != nil {
 			return err

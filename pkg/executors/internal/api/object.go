@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,7 +40,7 @@ func Resolve(call executors.Call, ref plan.ResourceRef) (Object, error) {
 	}
 	mapping, err := call.Clients.Mapper.RESTMapping(gv.WithKind(ref.Kind).GroupKind(), gv.Version)
 	if meta.IsNoMatchError(err) {
-		return Object{}, Refuse(executors.ReasonUnknownKind, "%s: the cluster serves no kind %s in %s; is its CRD installed?", ref, ref.Kind, ref.APIVersion)
+		return Object{}, Refuse(executors.ReasonUnknownKind, "%s: the cluster serves no kind %s in %s; is its CRD installed?", strings.TrimSuffix(ref.String(), "/"), ref.Kind, ref.APIVersion)
 	}
 	if err != nil {
 		return Object{}, fmt.Errorf("look up the kind of %s: %w", ref, err)

@@ -1,4 +1,5 @@
-package http
+// Package mask takes secrets out of what executors keep and say.
+package mask
 
 import (
 	"cmp"
@@ -12,16 +13,16 @@ import (
 
 const hidden = "***"
 
-// mask takes secrets out of everything that is kept, in the forms in which a
+// Mask takes secrets out of everything that is kept, in the forms in which a
 // server is likely to send them back: as they are, escaped for JSON or a URL,
-// in base64, and without the scheme before them.
-type mask struct {
-	forms   []string // longest first, so that no part of one is left over
-	longest int
+// in base64, and without the scheme before them. The zero value hides nothing.
+type Mask struct {
+	forms []string // longest first, so that no part of one is left over
 }
 
-func newMask(secrets []string) mask {
-	var m mask
+// New hides the given secrets.
+func New(secrets []string) Mask {
+	var m Mask
 	for _, s := range secrets {
 		m.add(s)
 		if _, credentials, ok := strings.Cut(s, " "); ok && strings.TrimSpace(credentials) != "" {
@@ -30,13 +31,19 @@ func newMask(secrets []string) mask {
 	}
 	slices.SortFunc(m.forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	m.forms = slices.Compact(m.forms)
-	if len(m.forms) > 0 {
-		m.longest = len(m.forms[0])
-	}
 	return m
 }
 
-func (m *mask) add(s string) {
+// Longest is how many bytes the longest form of a secret has. Whoever cuts a text
+// before it is masked drops that much at the cut: it may be half of a secret.
+func (m Mask) Longest() int {
+	if len(m.forms) == 0 {
+		return 0
+	}
+	return len(m.forms[0])
+}
+
+func (m *Mask) add(s string) {
 	if s == "" {
 		return
 	}
@@ -49,33 +56,34 @@ func (m *mask) add(s string) {
 		base64.URLEncoding.EncodeToString([]byte(s)), fmt.Sprintf("%q", s)[1:len(fmt.Sprintf("%q", s))-1])
 }
 
-func (m mask) text(s string) string {
+// Text is a text without the secrets.
+func (m Mask) Text(s string) string {
 	for _, form := range m.forms {
 		s = strings.ReplaceAll(s, form, hidden)
 	}
 	return s
 }
 
-// value masks every text in a JSON value: keys, strings, and numbers by the
+// Value masks every text in a JSON value: keys, strings, and numbers by the
 // way they are written.
-func (m mask) value(v any) any {
+func (m Mask) Value(v any) any {
 	switch v := v.(type) {
 	case string:
-		return m.text(v)
+		return m.Text(v)
 	case json.Number:
-		if text := m.text(v.String()); text != v.String() {
+		if text := m.Text(v.String()); text != v.String() {
 			return text
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[m.text(key)] = m.value(item)
+			out[m.Text(key)] = m.Value(item)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = m.value(item)
+			out[i] = m.Value(item)
 		}
 		return out
 	}

@@ -1,0 +1,286 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Bounds of what is read for one step (guesses: more is a report, not a step).
+const (
+	maxRequired      = 500
+	maxRequiredBytes = 1 << 20
+)
+
+// prepare builds the call of a step: what it may look at is read as the plan's
+// account, and every ${…} of its properties is evaluated. What is wrong with the
+// step itself is its failure.
+func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
+	rec := l.journal.Record(m.Path)
+	call := executors.Call{
+		Run: l.run.Name, Plan: l.run.Plan, Namespace: l.run.Namespace, Account: plan.Account(l.run.Spec), Path: m.Path, Attempt: rec.Attempt,
+		Manager: annotations.PlanManager(l.run.Namespace, l.run.Plan), DryRun: l.run.Request.DryRun, Target: l.run.Spec.Target, TargetUID: l.run.TargetUID,
+		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
+		Listed: rec.Listed, Items: l.run.ItemsDone(l.journal, m.Path), Watched: l.run.Watched, Now: a.now(), Clients: clients,
+	}
+	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
+	failed := s.properties(ctx, m, &call)
+	if failed != nil && failed.Reason == executors.ReasonUnavailable {
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, a.now().Add(again)
+	}
+	return call, failed
+}
+
+// sighting is what a step sees of the cluster.
+type sighting struct {
+	agent   *Agent
+	run     *liveRun
+	account who
+	clients executors.Clients
+}
+
+// properties evaluates a step's properties over what it may look at.
+func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.Call) *executors.Outcome {
+	seen, failed := s.look(ctx, m.Path, m.Step)
+	if failed != nil {
+		return failed
+	}
+	call.Required = seen.Required
+	expanded, err := expr.Expand(anyMap(m.Step.Own()), plan.VarsAt(s.run.run, s.run.journal, m.Path, seen))
+	if err != nil {
+		return refusal("BadTemplate", err)
+	}
+	kind, _ := plan.StepTypeNamed(m.Step.Type)
+	props := kind.New()
+	if faults := plan.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
+		return refusal("BadProperties", faults)
+	}
+	if p, asks := props.(*plan.ApprovalProperties); asks && p.Timeout == nil {
+		p.Timeout = s.run.run.Spec.ApprovalTimeout
+	}
+	call.Properties = props
+	return nil
+}
+
+func refusal(reason string, err error) *executors.Outcome {
+	out := executors.Refuse(reason, "%s", err)
+	return &out
+}
+
+// unread is what an error in reading means: only what the API server says of the
+// request itself is the step's failure.
+func unread(reason string, err error) *executors.Outcome {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) {
+		reason = executors.ReasonUnavailable
+	}
+	return refusal(reason, err)
+}
+
+func anyMap(m map[string]any) any {
+	if m == nil {
+		return map[string]any{}
+	}
+	return expr.Whole(plan.Clone(m))
+}
+
+// look reads what the expressions of a step speak of, and what it requires.
+func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.Sight, *executors.Outcome) {
+	var seen plan.Sight
+	var failed *executors.Outcome
+	text := expressions(step.Own())
+	if template, at, in := s.run.run.TemplateOf(path); in {
+		if seen.Params, failed = s.params(ctx, template, at); failed != nil {
+			return seen, failed
+		}
+	}
+	if s.run.run.Spec.Target != nil && bytes.Contains(text, []byte("target")) {
+		u, err := s.agent.readTarget(ctx, s.account, *s.run.run.Spec.Target)
+		if err != nil {
+			return seen, unreadTarget(err)
+		}
+		seen.Target = shown(u)
+	}
+	if bytes.Contains(text, []byte("each")) {
+		if seen.Each, failed = s.each(ctx, path); failed != nil {
+			return seen, failed
+		}
+	}
+	if len(step.Requires) > 0 {
+		if seen.Required, failed = s.required(ctx, step.Requires); failed != nil {
+			return seen, failed
+		}
+	}
+	return seen, nil
+}
+
+func unreadTarget(err error) *executors.Outcome {
+	var gone errGone
+	if errors.As(err, &gone) {
+		return refusal("TargetUnreadable", err)
+	}
+	return unread("TargetUnreadable", err)
+}
+
+// expressions is the text of properties that hold a ${…}; empty when none does.
+func expressions(properties map[string]any) []byte {
+	b, err := json.Marshal(properties)
+	if err != nil || !strings.Contains(string(b), "${") {
+		return nil
+	}
+	return b
+}
+
+// params are the parameters of the template that a step stands in, evaluated
+// where the template is used.
+func (s sighting) params(ctx context.Context, step plan.Step, path string) (map[string]any, *executors.Outcome) {
+	seen, failed := s.look(ctx, path, step)
+	if failed != nil {
+		return nil, failed
+	}
+	given, err := expr.Expand(anyMap(step.Properties), plan.VarsAt(s.run.run, s.run.journal, path, seen))
+	if err != nil {
+		return nil, refusal("BadTemplate", err)
+	}
+	values, err := s.run.run.Params(step, given.(map[string]any))
+	if err != nil {
+		return nil, refusal("BadParameters", err)
+	}
+	return values, nil
+}
+
+// each is the object that a loop has come to, live; nil when it is gone or was
+// replaced: then the journal's word has to do.
+func (s sighting) each(ctx context.Context, path string) (map[string]any, *executors.Outcome) {
+	item, loop, ok := s.run.run.ItemOf(s.run.journal, path)
+	if !ok {
+		return nil, nil
+	}
+	from, mapping, failed := s.client(loop.APIVersion, loop.Kind, item.Namespace)
+	if failed != nil {
+		return nil, failed
+	}
+	u, err := from.Get(ctx, item.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && item.UID != "" && string(u.GetUID()) != item.UID {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unread(executors.ReasonForbidden, fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.user(), mapping.Resource.GroupResource(), err))
+	}
+	return shown(u), nil
+}
+
+// required are the objects that a step asks for, by the names it gives them.
+func (s sighting) required(ctx context.Context, wanted []plan.Requirement) (map[string][]map[string]any, *executors.Outcome) {
+	out, size := map[string][]map[string]any{}, 0
+	for _, r := range wanted {
+		list, failed := s.requirement(ctx, r)
+		if failed != nil {
+			return nil, failed
+		}
+		if len(list) == 0 && r.Required {
+			missing := executors.Fail("RequiredMissing", "required.%s: there is no %s %s", r.Name, r.Kind, described(r))
+			return nil, &missing
+		}
+		out[r.Name] = []map[string]any{}
+		for _, u := range list {
+			object := shown(&u)
+			b, err := json.Marshal(object)
+			if size += len(b); err != nil || size > maxRequiredBytes {
+				return nil, refusal("TooLarge", fmt.Errorf("requires: the objects have more than %d bytes in all: ask for fewer", maxRequiredBytes))
+			}
+			out[r.Name] = append(out[r.Name], object)
+		}
+	}
+	return out, nil
+}
+
+func described(r plan.Requirement) string {
+	if r.ObjectName != "" {
+		return fmt.Sprintf("%q", r.ObjectName)
+	}
+	return "with labels " + labels.SelectorFromSet(r.MatchLabels).String()
+}
+
+func (s sighting) requirement(ctx context.Context, r plan.Requirement) ([]unstructured.Unstructured, *executors.Outcome) {
+	from, mapping, failed := s.client(r.APIVersion, r.Kind, r.Namespace)
+	if failed != nil {
+		return nil, failed
+	}
+	tell := func(verb string, err error) *executors.Outcome {
+		return unread(executors.ReasonForbidden, fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.user(), verb, mapping.Resource.GroupResource(), err))
+	}
+	if r.ObjectName != "" {
+		u, err := from.Get(ctx, r.ObjectName, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, tell("get", err)
+		}
+		return []unstructured.Unstructured{*u}, nil
+	}
+	list, err := from.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(r.MatchLabels).String(), Limit: maxRequired + 1})
+	if err != nil {
+		return nil, tell("list", err)
+	}
+	if len(list.Items) > maxRequired {
+		return nil, refusal("TooMany", fmt.Errorf("required.%s: more than %d objects: narrow matchLabels", r.Name, maxRequired))
+	}
+	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return list.Items, nil
+}
+
+// client reads objects of a kind as the plan's account.
+func (s sighting) client(apiVersion, kind, namespace string) (dynamic.ResourceInterface, *meta.RESTMapping, *executors.Outcome) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, nil, refusal(executors.ReasonUnknownKind, fmt.Errorf("apiVersion %q: %w", apiVersion, err))
+	}
+	mapping, err := s.clients.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, nil, refusal(executors.ReasonUnknownKind, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err))
+	}
+	if err != nil {
+		return nil, nil, unread(executors.ReasonUnknownKind, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err))
+	}
+	from := s.clients.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return from, mapping, nil
+	}
+	if namespace == "" {
+		namespace = s.account.namespace
+	}
+	return from.Namespace(namespace), mapping, nil
+}
+
+// shown is an object as expressions see it: a Secret without what it keeps, for
+// what an expression yields ends up in journals and messages.
+func shown(u *unstructured.Unstructured) map[string]any {
+	object := u.DeepCopy()
+	object.SetManagedFields(nil)
+	if object.GetKind() == "Secret" && object.GetAPIVersion() == "v1" {
+		delete(object.Object, "data")
+		delete(object.Object, "stringData")
+	}
+	return object.Object
+}

@@ -1,0 +1,352 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+var errAsked = errors.New("the run was asked to end") //nolint:gochecknoglobals // a cause for errors.Is
+
+// passLimit is how many passes may be under way beside the workers (a guess: each
+// is a goroutine and a request or two).
+const passLimit = 64
+
+// again is when a pass that could not even be made is tried again.
+const again = 2 * time.Second
+
+// spot is one step of one run.
+type spot struct {
+	run  key
+	path string
+}
+
+// outcome is what an act on a step came to: how the journal notes it, and, where
+// the step has to wait, until when.
+type outcome struct {
+	spot    spot
+	attempt int
+	note    func(plan.Journal) plan.Journal // nil: nothing to write down
+	lull    *lull
+	watch   *executors.Watch
+	client  dynamic.Interface
+}
+
+// lull is a step that waits: until an instant, until what it watches moves, or
+// until its record in the journal says something else.
+type lull struct {
+	record plan.Record
+	wake   time.Time // zero: only when something changes
+	rung   bool
+}
+
+// passes know what is under way, what has come of it, and which steps rest. All
+// of it is in memory: what is lost with the process is found by another pass.
+type passes struct {
+	ring  func(key)
+	slots chan struct{}
+	group sync.WaitGroup
+
+	mu       sync.Mutex
+	flying   map[key]map[string]*flight
+	finished map[key][]outcome
+	resting  map[spot]*lull
+	stirred  map[spot]bool // what it watches moved since its last pass began
+}
+
+type flight struct {
+	act     plan.Act
+	attempt int
+	cancel  context.CancelCauseFunc
+}
+
+func newPasses(ring func(key)) *passes {
+	return &passes{ring: ring, slots: make(chan struct{}, passLimit), flying: map[key]map[string]*flight{}, finished: map[key][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
+}
+
+// begin notes that a pass is under way, so that it can be cut short.
+func (p *passes) begin(ctx context.Context, s spot, act plan.Act, attempt int) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.flying[s.run] == nil {
+		p.flying[s.run] = map[string]*flight{}
+	}
+	f := &flight{act: act, attempt: attempt, cancel: cancel}
+	p.flying[s.run][s.path] = f
+	delete(p.stirred, s) // this pass will see it
+	return ctx, func() {
+		cancel(nil)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.flying[s.run][s.path] == f {
+			delete(p.flying[s.run], s.path)
+		}
+		if len(p.flying[s.run]) == 0 {
+			delete(p.flying, s.run)
+		}
+	}
+}
+
+// under says whether a pass over a step is under way, or came to something that
+// the journal does not hold yet: the run is rung then.
+func (p *passes) under(s spot) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.flying[s.run][s.path] != nil || slices.ContainsFunc(p.finished[s.run], func(o outcome) bool { return o.spot == s })
+}
+
+// count is how many passes of a run are under way.
+func (p *passes) count(k key) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.flying[k])
+}
+
+// cutFor ends what is under way for a run that is to end; what was done or not is
+// found by the next pass.
+func (p *passes) cutFor(k key, abort bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.flying[k] {
+		if abort {
+			f.cancel(errAsked)
+		}
+	}
+}
+
+// cutStale ends what is under way for steps that are at work no more.
+func (p *passes) cutStale(k key, j plan.Journal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for path, f := range p.flying[k] {
+		rec := j.Record(path)
+		if f.act == plan.ActPass && (rec == nil || rec.Phase != plan.StepRunning || rec.Attempt != f.attempt) {
+			f.cancel(errAsked)
+		}
+	}
+}
+
+// came takes in what came of an act. A step whose object moved while the act looked
+// at it does not rest: the act may have seen it as it was before, and nothing else
+// will say that it moved.
+func (p *passes) came(o outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.resting, o.spot)
+	if o.lull != nil {
+		o.lull.rung = p.stirred[o.spot]
+		p.resting[o.spot] = o.lull
+	}
+	delete(p.stirred, o.spot)
+	if o.note != nil {
+		p.finished[o.spot.run] = append(p.finished[o.spot.run], o)
+	}
+}
+
+// outcomes are those of a run that no journal holds yet.
+func (p *passes) outcomes(k key) []outcome {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]outcome(nil), p.finished[k]...)
+}
+
+// noted forgets the outcomes that the journal holds now.
+func (p *passes) noted(k key, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished[k] = p.finished[k][n:]; len(p.finished[k]) == 0 {
+		delete(p.finished, k)
+	}
+}
+
+// rests says whether a step waits, and until when.
+func (p *passes) rests(s spot, rec *plan.Record, now time.Time) (time.Time, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.resting[s]
+	if r == nil || rec == nil {
+		return time.Time{}, false
+	}
+	if r.rung || !r.wake.IsZero() && !now.Before(r.wake) || !sameState(r.record, *rec) {
+		delete(p.resting, s)
+		return time.Time{}, false
+	}
+	return r.wake, true
+}
+
+// sameState says whether two records ask the same of an executor.
+func sameState(a, b plan.Record) bool {
+	a.Message, b.Message = "", ""
+	return reflect.DeepEqual(a, b)
+}
+
+// moved wakes a step whose object changed.
+func (p *passes) moved(s spot) {
+	p.mu.Lock()
+	if r := p.resting[s]; r != nil {
+		r.rung = true
+	} else {
+		p.stirred[s] = true
+	}
+	p.mu.Unlock()
+	p.ring(s.run)
+}
+
+// forget drops all that is known of a run.
+func (p *passes) forget(k key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.flying[k] {
+		f.cancel(errAsked)
+	}
+	delete(p.finished, k)
+	for s := range p.resting {
+		if s.run == k {
+			delete(p.resting, s)
+		}
+	}
+	for s := range p.stirred {
+		if s.run == k {
+			delete(p.stirred, s)
+		}
+	}
+}
+
+// launch does an act beside the workers, and rings the run when something came of
+// it.
+func (a *Agent) launch(ctx context.Context, l *liveRun, m plan.Move) {
+	s := spot{l.key(), m.Path}
+	attempt := attemptOf(l.journal, m.Path)
+	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
+	a.passes.group.Go(func() {
+		defer a.ringRun(s.run)
+		defer end()
+		select {
+		case a.passes.slots <- struct{}{}:
+			defer func() { <-a.passes.slots }()
+		case <-inner.Done():
+			return
+		}
+		a.came(ctx, l, a.guardedAct(inner, l, m, s, attempt))
+	})
+}
+
+// came takes in what came of an act, and opens the watch that it asks for: in this
+// order, for the watch rings at once.
+func (a *Agent) came(ctx context.Context, l *liveRun, o outcome) {
+	if a.runs.get(l.key()) == nil {
+		return // it ended meanwhile
+	}
+	a.passes.came(o)
+	if o.watch != nil {
+		a.watches.keep(ctx, o.spot, a.account(l), o.client, *o.watch)
+	}
+}
+
+// guardedAct is an act whose errors, and whose panics, are tried again later.
+func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot, attempt int) (out outcome) {
+	later := func(err error) outcome {
+		if ctx.Err() == nil {
+			a.log.Warn("will try again", "run", s.run.String(), "step", s.path, "error", err.Error())
+		}
+		rec := l.journal.Record(s.path)
+		if rec == nil {
+			return outcome{spot: s}
+		}
+		return outcome{spot: s, lull: &lull{record: *rec, wake: a.now().Add(again)}}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			a.metrics.panics.Inc()
+			out = later(fmt.Errorf("internal error over step %s: %v", s.path, p))
+		}
+	}()
+	o, err := a.act(ctx, l, m)
+	if err != nil {
+		return later(err)
+	}
+	o.spot, o.attempt = s, attempt
+	return o
+}
+
+func attemptOf(j plan.Journal, path string) int {
+	if rec := j.Record(path); rec != nil {
+		return rec.Attempt
+	}
+	return 0
+}
+
+// dispatch does what a move asks for. One act alone is done at once, and its
+// outcome goes into the next write; acts side by side run beside the workers.
+// more says that an outcome is there to be written.
+func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake time.Time, more bool, err error) {
+	var acts []plan.Move
+	moves := next.All()
+	for _, m := range moves {
+		s := spot{l.key(), m.Path}
+		if m.Act == plan.ActWait || a.passes.under(s) {
+			wake = soonest(wake, m.WakeAt)
+			continue
+		}
+		if until, rests := a.passes.rests(s, l.journal.Record(m.Path), a.now()); rests {
+			wake = soonest(wake, m.WakeAt, until)
+			continue
+		}
+		acts = append(acts, m)
+	}
+	if len(moves) == 1 && len(acts) == 1 && a.passes.count(l.key()) == 0 {
+		return a.doNow(ctx, l, acts[0])
+	}
+	for _, m := range acts {
+		a.launch(ctx, l, m)
+		wake = soonest(wake, m.WakeAt)
+	}
+	return wake, false, nil
+}
+
+func (a *Agent) doNow(ctx context.Context, l *liveRun, m plan.Move) (time.Time, bool, error) {
+	s := spot{l.key(), m.Path}
+	attempt := attemptOf(l.journal, m.Path)
+	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
+	o, err := a.act(inner, l, m)
+	cut := errors.Is(context.Cause(inner), errAsked)
+	end()
+	if cut && err != nil { // the next look at the run decides
+		return a.now(), false, nil
+	}
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	o.spot, o.attempt = s, attempt
+	a.came(ctx, l, o)
+	if o.note != nil {
+		return time.Time{}, true, nil
+	}
+	if o.lull != nil {
+		return soonest(m.WakeAt, o.lull.wake), false, nil
+	}
+	return a.now(), false, nil
+}
+
+// withOutcomes is a run with what came of its passes in its journal, not yet
+// written. What belongs to another attempt is of no use any more.
+func (a *Agent) withOutcomes(l *liveRun) (*liveRun, int) {
+	outcomes := a.passes.outcomes(l.key())
+	j := l.journal
+	for _, o := range outcomes {
+		if attemptOf(j, o.spot.path) == o.attempt {
+			j = o.note(j)
+		}
+	}
+	return &liveRun{object: l.object, run: l.run, journal: j}, len(outcomes)
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// template finds a step template in a plan's namespace, or else among those that
+// an admin keeps for all beside the agent.
+func (a *Agent) template(namespace, name string) *plan.Template {
+	for _, in := range []string{namespace, a.options.Namespace} {
+		o, found, err := a.documents.GetStore().GetByKey(key{in, name}.String())
+		if err != nil || !found {
+			continue
+		}
+		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate && cm.DeletionTimestamp == nil {
+			t := annotations.StepTemplate(cm)
+			return &t
+		}
+	}
+	return nil
+}
+
+// templateFaults finds what a plan's steps stand for, and what is wrong with it.
+func (a *Agent) templateFaults(namespace string, known *knownPlan) plan.Faults {
+	if !strings.Contains(known.text, plan.TemplatePrefix) {
+		return nil
+	}
+	used, faults := plan.UseTemplates(known.spec, func(name string) *plan.Template { return a.template(namespace, name) })
+	known.templates = used
+	if len(faults) > 0 {
+		known.templates = nil // they may stand for themselves
+	}
+	return faults
+}
+
+// ringTemplated looks again at the plans that may use a template.
+func (a *Agent) ringTemplated(namespace string) {
+	for _, o := range a.documents.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		if cm.Labels[annotations.LabelKind] == annotations.KindPlan && (cm.Namespace == namespace || namespace == a.options.Namespace) && strings.Contains(cm.Data[annotations.DataPlan], plan.TemplatePrefix) {
+			a.ringPlan(key{cm.Namespace, cm.Name})
+		}
+	}
+}
+
+// syncTemplate publishes whether a step template can be used.
+func (a *Agent) syncTemplate(ctx context.Context, k key, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+		return nil
+	}
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the step template is valid"}
+	if t := annotations.StepTemplate(cm); len(t.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(t.Faults.Error(), 4*plan.MaxMessage)
+	}
+	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+		return map[string]string{
+			annotations.StatusMessage: plan.Cut(valid.Message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
+		}
+	})
+	return err
+}

@@ -1,0 +1,440 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// lazily is how long a mark that nobody waits for may stay unwritten (a guess: a
+// crash in that time is told by managedFields, or looks at the change again).
+const lazily = 10 * time.Second
+
+// mostLookups is how many objects are looked up in one look at a plan (a guess: so
+// many requests hold nothing up).
+const mostLookups = 50
+
+// watchRules watch what plans' watch triggers name, as the plans' accounts. What
+// is seen is judged by plan.Tracker; an event rings the plan only where it may
+// ask for a run.
+type watchRules struct {
+	agent *Agent
+	mu    sync.Mutex
+	open  map[ruleKey]*ruleWatch
+	plans map[key]*watchedPlan
+}
+
+// watchedPlan is a plan with watch rules, as long as it is looked at.
+type watchedPlan struct {
+	key     key
+	uid     string
+	rules   map[string]*openedRule // by id; of the plan's worker alone
+	flushed time.Time              // the same
+	mu      sync.Mutex
+	tracker *plan.Tracker
+	doubt   time.Time // until then an answer is missing
+}
+
+// openedRule is a rule and the watch that it listens to.
+type openedRule struct {
+	watch    *ruleWatch
+	heard    cache.ResourceEventHandlerRegistration
+	compared bool // with what the ledger knew
+	trouble  string
+}
+
+func newWatchRules(a *Agent) *watchRules {
+	return &watchRules{agent: a, open: map[ruleKey]*ruleWatch{}, plans: map[key]*watchedPlan{}}
+}
+
+// count is how many watches are open.
+func (r *watchRules) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open)
+}
+
+// of is a plan that has watch rules, or nil.
+func (r *watchRules) of(k key) *watchedPlan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plans[k]
+}
+
+// drop ends a plan's watches.
+func (r *watchRules) drop(k key) {
+	wp := r.of(k)
+	if wp == nil {
+		return
+	}
+	for id := range wp.rules {
+		r.close(wp, id)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.plans, k)
+}
+
+// observe looks through a plan's watches: it fills in the changes that ask for a
+// run, and why a rule sees nothing.
+func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) error {
+	k := key{cm.Namespace, cm.Name}
+	rules := known.spec.Triggers.Watch
+	if len(rules) == 0 && (f.Ledger == nil || len(f.Ledger.Rules) == 0) {
+		r.drop(k)
+		return nil
+	}
+	wp, err := r.take(ctx, k, known, f)
+	if err != nil {
+		return err
+	}
+	w := who{k.namespace, plan.Account(known.spec)}
+	for _, rule := range rules {
+		r.keep(ctx, wp, w, rule, plan.RuleID(rule, known.spec.MirrorPrefix))
+	}
+	if err := r.confirm(ctx, wp); err != nil {
+		return err
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	if f.Ledger != nil {
+		wp.tracker.Overlay(f.Ledger.Seen)
+	}
+	wp.tracker.Doubt(f.Now.Before(wp.doubt))
+	f.Watched = wp.tracker.Candidates()
+	for _, rule := range rules {
+		id := plan.RuleID(rule, known.spec.MirrorPrefix)
+		for _, trouble := range []string{wp.rules[id].trouble, wp.tracker.Full(id)} {
+			if f.Unwatched == "" {
+				f.Unwatched = trouble
+			}
+		}
+	}
+	for _, failure := range wp.tracker.Failures() {
+		r.agent.events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, plan.Cut(failure.Err.Error(), 512))
+	}
+	return nil
+}
+
+// take is the plan's tracker, with what the ledger knows of its rules. Rules that
+// the plan no longer has are closed.
+func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (*watchedPlan, error) {
+	wp := r.of(k)
+	if wp != nil && wp.uid != f.UID {
+		r.drop(k)
+		wp = nil
+	}
+	fresh := wp == nil
+	if fresh {
+		wp = &watchedPlan{key: k, uid: f.UID, rules: map[string]*openedRule{}}
+		wp.tracker = plan.NewTracker(f.UID, annotations.PlanManager(k.namespace, k.name), annotations.ManagerAgent)
+	}
+	wanted, anew := map[string]bool{}, false
+	for _, rule := range known.spec.Triggers.Watch {
+		id := plan.RuleID(rule, known.spec.MirrorPrefix)
+		wanted[id] = true
+		anew = anew || wp.rules[id] == nil
+	}
+	for id := range wp.rules {
+		if !wanted[id] {
+			r.close(wp, id)
+		}
+	}
+	wp.mu.Lock()
+	wp.tracker.Use(known.spec.Triggers.Watch, known.spec.MirrorPrefix)
+	wp.mu.Unlock()
+	if anew {
+		if err := r.load(ctx, wp, wanted, f); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plans[k] = wp
+	return wp, nil
+}
+
+// load hands the tracker what the ledger knows of rules that were not looked at
+// yet.
+func (r *watchRules) load(ctx context.Context, wp *watchedPlan, wanted map[string]bool, f *plan.Facts) error {
+	marks := map[string]map[string]plan.Mark{}
+	if f.Ledger != nil {
+		found, lost, err := r.agent.ledgers.marks(ctx, wp.key, wp.uid, *f.Ledger)
+		if err != nil {
+			return err
+		}
+		if lost {
+			r.agent.log.Warn("a part of what a plan has seen is gone: what is there is recorded anew", "plan", wp.key.String())
+			if f.Ledger, err = r.agent.ledgers.get(ctx, wp.key, wp.uid); err != nil {
+				return err
+			}
+		}
+		marks = found
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	for id := range wanted {
+		if wp.rules[id] != nil {
+			continue
+		}
+		wp.rules[id] = &openedRule{}
+		if have, started := marks[id]; started {
+			wp.tracker.Load(id, have)
+		}
+	}
+	return nil
+}
+
+// keep makes sure that a rule listens to the watch that it needs.
+func (r *watchRules) keep(ctx context.Context, wp *watchedPlan, w who, rule plan.Watch, id string) {
+	o := wp.rules[id]
+	k, err := r.agent.keyOf(w, rule)
+	if err != nil {
+		o.trouble = fmt.Sprintf("the watch of %s: %s", rule, err)
+		return
+	}
+	if o.watch != nil && o.watch.key != k {
+		r.leave(wp, id)
+	}
+	if o.watch == nil {
+		if err := r.listen(ctx, wp, id, k); err != nil {
+			o.trouble = err.Error()
+			return
+		}
+	}
+	o.trouble = o.watch.failed()
+	if o.trouble == "" && !o.compared && o.heard.HasSynced() {
+		listed := o.watch.listed()
+		wp.mu.Lock()
+		wp.tracker.Present(id, func(uid string) bool { return listed[uid] })
+		wp.mu.Unlock()
+		o.compared = true
+	}
+}
+
+// listen opens a watch, or joins one that is open.
+func (r *watchRules) listen(ctx context.Context, wp *watchedPlan, id string, k ruleKey) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.open[k]
+	if w == nil {
+		var err error
+		if w, err = r.agent.openRule(ctx, k); err != nil {
+			return err
+		}
+		r.open[k] = w
+	}
+	w.mu.Lock()
+	w.users[interest{wp.key, id}] = true
+	w.mu.Unlock()
+	heard, err := w.informer.AddEventHandler(r.handler(wp, id))
+	if err != nil {
+		return fmt.Errorf("listen to the watch of %s: %w", k, err)
+	}
+	wp.rules[id].watch, wp.rules[id].heard = w, heard
+	go func() { // a watch of nothing sends no event to say that it stands
+		if cache.WaitForCacheSync(w.ctx.Done(), heard.HasSynced) {
+			r.agent.ringPlan(wp.key)
+		}
+	}()
+	return nil
+}
+
+func (r *watchRules) handler(wp *watchedPlan, id string) cache.ResourceEventHandler {
+	saw := func(o any) {
+		object, ok := o.(*ruleObject)
+		if !ok || object.ours {
+			return
+		}
+		wp.mu.Lock()
+		stir := wp.tracker.See(id, object.sighting())
+		wp.mu.Unlock()
+		r.stir(wp, stir)
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    saw,
+		UpdateFunc: func(_, o any) { saw(o) },
+		DeleteFunc: func(o any) {
+			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			object, ok := o.(*ruleObject)
+			if !ok || object.ours {
+				return
+			}
+			wp.mu.Lock()
+			stir := wp.tracker.Lost(id, string(object.UID))
+			wp.mu.Unlock()
+			r.stir(wp, stir)
+		},
+	}
+}
+
+func (r *watchRules) stir(wp *watchedPlan, s plan.Stir) {
+	switch s {
+	case plan.StirNow:
+		r.agent.ringPlan(wp.key)
+	case plan.StirLater:
+		r.agent.planQueue.AddAfter(wp.key, lazily)
+	}
+}
+
+// close ends a rule's interest, and forgets it.
+func (r *watchRules) close(wp *watchedPlan, id string) {
+	r.leave(wp, id)
+	delete(wp.rules, id)
+}
+
+// leave takes a rule off the watch that it listens to; the last one ends it.
+func (r *watchRules) leave(wp *watchedPlan, id string) {
+	o := wp.rules[id]
+	if o == nil || o.watch == nil {
+		return
+	}
+	w := o.watch
+	_ = w.informer.RemoveEventHandler(o.heard) // fails only for what is not there
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.mu.Lock()
+	delete(w.users, interest{wp.key, id})
+	empty := len(w.users) == 0
+	w.mu.Unlock()
+	if empty {
+		w.stop()
+		delete(r.open, w.key)
+	}
+	o.watch, o.heard, o.compared = nil, nil, false
+}
+
+// confirm asks about objects that a watch no longer shows: deleted, or out of the
+// selection.
+func (r *watchRules) confirm(ctx context.Context, wp *watchedPlan) error {
+	wp.mu.Lock()
+	asked := wp.tracker.Unconfirmed()
+	wp.mu.Unlock()
+	for i, o := range asked {
+		if i == mostLookups {
+			r.agent.ringPlan(wp.key)
+			return nil
+		}
+		w := wp.rules[o.Rule].watch
+		if w == nil {
+			continue
+		}
+		c, err := r.agent.accounts.clients(w.key.who, "")
+		if err != nil {
+			return err
+		}
+		found, err := w.ask(ctx, c.Dynamic.Resource(w.key.resource), o)
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			continue // the watch itself will say so
+		}
+		if err != nil {
+			return err
+		}
+		wp.mu.Lock()
+		wp.tracker.Confirm(o, found != nil)
+		wp.mu.Unlock()
+	}
+	return nil
+}
+
+// note adds to a decision what is to be kept of the plan's watches, and writes
+// what goes to the shards. What it returns is to be told whether the ledger was
+// written.
+func (r *watchRules) note(ctx context.Context, k key, f plan.Facts, d *plan.Decision) (func(ctx context.Context, written bool) error, error) {
+	wp := r.of(k)
+	if wp == nil || len(f.Faults) > 0 || f.ClockDoubt != "" {
+		return func(context.Context, bool) error { return nil }, nil
+	}
+	wp.mu.Lock()
+	due := f.Now.Sub(wp.flushed) >= lazily
+	b := wp.tracker.Book(f.Ledger, *d, due)
+	for id, o := range wp.rules {
+		if o.compared && o.trouble == "" {
+			wp.tracker.BookStart(&b, id)
+		}
+	}
+	wp.mu.Unlock()
+	if b.Changed || len(b.Shards) > 0 {
+		wp.flushed = f.Now
+	}
+	if len(b.Shards)+len(b.Anew) > 0 {
+		was := b.Ledger.Shards
+		if err := r.agent.ledgers.merge(ctx, k, wp.uid, &b.Ledger, b.Keeps, b.Shards, b.Anew); err != nil {
+			r.booked(wp, b, nil, false)
+			return nil, err
+		}
+		b.Changed = b.Changed || b.Ledger.Shards != was
+	}
+	d.Ledger, d.Changed = b.Ledger, b.Changed
+	return func(ctx context.Context, written bool) error {
+		r.booked(wp, b, d.Claims, written)
+		if !written || !b.Prune {
+			return nil
+		}
+		ledger := b.Ledger
+		return r.agent.ledgers.merge(ctx, k, wp.uid, &ledger, ledger.Kept, nil, nil)
+	}, nil
+}
+
+func (r *watchRules) booked(wp *watchedPlan, b plan.Booking, claims []plan.Request, written bool) {
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	wp.tracker.Booked(b, claims, written)
+	if len(wp.tracker.Unwritten(false)) > 0 {
+		r.agent.planQueue.AddAfter(wp.key, lazily)
+	}
+}
+
+// watching is how many objects a plan watches, as its status says it.
+func (r *watchRules) watching(k key) string {
+	wp := r.of(k)
+	if wp == nil {
+		return ""
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	return fmt.Sprint(wp.tracker.Watching())
+}
+
+// watched is the object that a request is about: as it was last seen, or, where
+// this agent has not seen it, as it is read now.
+func (r *watchRules) watched(ctx context.Context, k key, w who, req plan.Request) (plan.Body, error) {
+	if req.Kind != plan.ByWatch || req.Event == plan.EventDelete {
+		return req.Watched(nil), nil
+	}
+	if wp := r.of(k); wp != nil {
+		wp.mu.Lock()
+		body := wp.tracker.Body(req.Rule, req.UID)
+		wp.mu.Unlock()
+		if body != nil {
+			return req.Watched(body), nil
+		}
+	}
+	rule := plan.Watch{APIVersion: req.APIVersion, Kind: req.ObjectKind, Namespace: req.Namespace}
+	rk, err := r.agent.keyOf(w, rule)
+	if err != nil {
+		return req.Watched(nil), nil //nolint:nilerr // the kind is gone, and the object with it
+	}
+	c, err := r.agent.accounts.clients(w, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), plan.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || err == nil && found == nil:
+		return req.Watched(nil), nil
+	case err != nil:
+		return nil, err
+	}
+	return req.Watched(found.Object), nil
+}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// readShards reads the first n shards of a plan's marks. Where one is missing it
+// says so: what it held is not known any more.
+func (l *ledgers) readShards(ctx context.Context, pk key, uid string, n int) (objects []*corev1.ConfigMap, shards []plan.Shard, missing bool, err error) {
+	for i := range n {
+		cm, err := l.kube.CoreV1().ConfigMaps(pk.namespace).Get(ctx, annotations.ShardName(pk.name, uid, i), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil, true, nil
+		}
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("read what plan %s has seen: %w", pk, err)
+		}
+		shard, err := annotations.ReadShard(cm, uid)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		objects, shards = append(objects, cm), append(shards, shard)
+	}
+	return objects, shards, false, nil
+}
+
+// marks are what a ledger and its shards know of each of its started rules. A
+// ledger that lost a shard begins anew: what is there is recorded, and nothing
+// runs for it.
+func (l *ledgers) marks(ctx context.Context, pk key, uid string, ledger plan.Ledger) (map[string]map[string]plan.Mark, bool, error) {
+	_, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
+	if err != nil {
+		return nil, false, err
+	}
+	if missing {
+		return nil, true, l.edit(ctx, pk, uid, func(ledger plan.Ledger) plan.Ledger {
+			ledger.Rules, ledger.Seen, ledger.Shards = nil, nil, 0
+			return ledger
+		})
+	}
+	out := map[string]map[string]plan.Mark{}
+	for rule := range ledger.Rules {
+		if ledger.Kept(rule) {
+			out[rule] = ledger.Marks(rule, shards)
+		}
+	}
+	return out, false, nil
+}
+
+// merge writes marks into the shards of a ledger that is about to be written,
+// and tells it how many there are. Of rules that are not kept nothing stays.
+func (l *ledgers) merge(ctx context.Context, pk key, uid string, ledger *plan.Ledger, kept func(rule string) bool, seen []plan.Seen, anew []string) error {
+	objects, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
+	if err != nil {
+		return err
+	}
+	if missing { // somebody deleted it under us; what is known is found out by reading again
+		return errMoved
+	}
+	merged, changed := plan.MergeSeen(shards, seen, kept, anew)
+	for i, shard := range merged {
+		if !changed[i] {
+			continue
+		}
+		var have *corev1.ConfigMap
+		if i < len(objects) {
+			have = objects[i]
+		}
+		if err := l.writeShard(ctx, pk, uid, i, have, shard); err != nil {
+			return fmt.Errorf("write what plan %s has seen: %w", pk, err)
+		}
+	}
+	ledger.Shards = len(merged)
+	return nil
+}
+
+// writeShard writes one shard. One that the ledger does not count yet is of an
+// agent that died before it could tell: it is written over.
+func (l *ledgers) writeShard(ctx context.Context, pk key, uid string, number int, have *corev1.ConfigMap, shard plan.Shard) error {
+	maps := l.kube.CoreV1().ConfigMaps(pk.namespace)
+	if have == nil {
+		cm, err := annotations.ShardObject(pk.namespace, pk.name, uid, number, shard)
+		if err != nil {
+			return err
+		}
+		_, err = maps.Create(ctx, cm, createOptions())
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		if have, err = maps.Get(ctx, cm.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if _, err := annotations.ReadShard(have, uid); err != nil {
+			return err
+		}
+	}
+	cm, err := annotations.WithShard(have, uid, shard)
+	if err != nil {
+		return err
+	}
+	_, err = maps.Update(ctx, cm, updateOptions())
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return errMoved
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// ruleKey tells open watches apart: rules that look at the same share one.
+type ruleKey struct {
+	who       who
+	resource  schema.GroupVersionResource
+	namespace string // empty: all, or of the cluster
+	selector  string
+}
+
+func (k ruleKey) String() string {
+	s := k.resource.GroupResource().String()
+	if k.namespace != "" {
+		s += " in namespace " + k.namespace
+	}
+	return s
+}
+
+// ruleObject is what is kept of a watched object: all that rules may compare and
+// runs may be handed.
+type ruleObject struct {
+	metav1.ObjectMeta
+	body    plan.Body
+	writers []plan.Writer
+	ours    bool // written by the agent itself
+}
+
+func ruleObjectOf(u *unstructured.Unstructured) *ruleObject {
+	o := &ruleObject{ours: agentWrote(u)}
+	o.Name, o.Namespace, o.UID, o.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
+	if o.ours {
+		return o
+	}
+	for _, m := range u.GetManagedFields() {
+		if m.Time != nil {
+			o.writers = append(o.writers, plan.Writer{Manager: m.Manager, Subresource: m.Subresource, At: m.Time.Unix()})
+		}
+	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	o.body = u.Object
+	return o
+}
+
+// agentWrote knows the objects by which the agent keeps its books and tells of
+// its work.
+func agentWrote(u *unstructured.Unstructured) bool {
+	switch u.GetKind() {
+	case "ConfigMap":
+		return annotations.AgentWrites(u.GetLabels()[annotations.LabelKind])
+	case "Event":
+		source, _, _ := unstructured.NestedString(u.Object, "source", "component")
+		reporter, _, _ := unstructured.NestedString(u.Object, "reportingComponent")
+		controller, _, _ := unstructured.NestedString(u.Object, "reportingController")
+		return source == annotations.ManagerAgent || reporter == annotations.ManagerAgent || controller == annotations.ManagerAgent
+	}
+	return false
+}
+
+func (o *ruleObject) sighting() plan.Sighting {
+	return plan.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: number(o.ResourceVersion), Body: o.body, Writers: o.writers}
+}
+
+func number(version string) uint64 {
+	n, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// ruleWatch is one open watch.
+type ruleWatch struct {
+	key      ruleKey
+	informer cache.SharedIndexInformer
+	client   dynamic.ResourceInterface
+	ctx      context.Context //nolint:containedctx // of the watch itself: it ends with it
+	stop     context.CancelFunc
+	mu       sync.Mutex
+	users    map[interest]bool
+	failure  string
+}
+
+// interest is a rule of a plan.
+type interest struct {
+	plan key
+	rule string
+}
+
+// openRule starts a watch as the account.
+func (a *Agent) openRule(ctx context.Context, k ruleKey) (*ruleWatch, error) {
+	c, err := a.accounts.clients(k.who, "")
+	if err != nil {
+		return nil, err
+	}
+	w := &ruleWatch{key: k, users: map[interest]bool{}, client: c.Dynamic.Resource(k.resource)}
+	if k.namespace != "" {
+		w.client = c.Dynamic.Resource(k.resource).Namespace(k.namespace)
+	}
+	w.ctx, w.stop = context.WithCancel(ctx)
+	lists := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = k.selector
+			list, err := w.client.List(ctx, o)
+			a.answered(w, err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = k.selector
+			open, err := w.client.Watch(ctx, o)
+			a.answered(w, err)
+			return open, err
+		},
+	}
+	w.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lists, c.Dynamic), &unstructured.Unstructured{}, 0, cache.Indexers{})
+	must(w.informer.SetTransform(func(o any) (any, error) {
+		if u, ok := o.(*unstructured.Unstructured); ok {
+			return ruleObjectOf(u), nil
+		}
+		return o, nil
+	}))
+	must(w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})) // answered has heard it
+	go w.informer.RunWithContext(w.ctx)
+	return w, nil
+}
+
+// answered notes whether the account may look. A right that comes later shows by
+// itself: the watch is tried again and again.
+func (a *Agent) answered(w *ruleWatch, err error) {
+	failure := ""
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		failure = fmt.Sprintf("the ServiceAccount %s may not list and watch %s, which its watch triggers need: grant list and watch on them to it (%s)", w.key.who.name, w.key, err)
+	case apierrors.IsNotFound(err):
+		failure = fmt.Sprintf("the cluster does not serve %s (any more): %s", w.key, err)
+	case err != nil:
+		return // it does not answer now; that is no news of ours
+	}
+	w.mu.Lock()
+	news := w.failure != failure
+	w.failure = failure
+	var users []interest
+	for user := range w.users {
+		users = append(users, user)
+	}
+	w.mu.Unlock()
+	for _, user := range users {
+		if news {
+			a.ringPlan(user.plan)
+		}
+	}
+}
+
+func (w *ruleWatch) failed() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure
+}
+
+// listed are the uids that the watch shows.
+func (w *ruleWatch) listed() map[string]bool {
+	out := map[string]bool{}
+	for _, o := range w.informer.GetStore().List() {
+		if object, ok := o.(*ruleObject); ok {
+			out[string(object.UID)] = true
+		}
+	}
+	return out
+}
+
+// ask looks one object up, live: by a list, since that is the right that the
+// account has. Nil is one that is not there.
+func (w *ruleWatch) ask(ctx context.Context, all dynamic.NamespaceableResourceInterface, o plan.Where) (*unstructured.Unstructured, error) {
+	var from dynamic.ResourceInterface = all
+	if o.Namespace != "" {
+		from = all.Namespace(o.Namespace)
+	}
+	list, err := from.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
+	if err != nil {
+		return nil, fmt.Errorf("look for %s %s: %w", w.key.resource.GroupResource(), o.Name, err)
+	}
+	for i := range list.Items {
+		if string(list.Items[i].GetUID()) == o.UID {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// keyOf is the watch that a rule of a plan needs.
+func (a *Agent) keyOf(w who, rule plan.Watch) (ruleKey, error) {
+	mapping, err := a.resolve(rule.APIVersion, rule.Kind)
+	if err != nil {
+		return ruleKey{}, err
+	}
+	k := ruleKey{who: w, resource: mapping.Resource, namespace: w.namespace}
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace || rule.Namespace == plan.AllNamespaces:
+		k.namespace = metav1.NamespaceAll
+	case rule.Namespace != "":
+		k.namespace = rule.Namespace
+	}
+	k.selector, err = selectorText(rule.Selector)
+	return k, err
+}
+
+// selectorText is a selector as a list's options take it.
+func selectorText(s *plan.LabelSelector) (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	out := labels.SelectorFromSet(s.MatchLabels)
+	operators := map[string]selection.Operator{"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist}
+	for _, e := range s.MatchExpressions {
+		requirement, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
+		if err != nil {
+			return "", fmt.Errorf("the selector of a watch: %w", err)
+		}
+		out = out.Add(*requirement)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// doubtful is for how long after a lost answer the write may still come true (a
+// guess: what the API server itself gives a request).
+const doubtful = time.Minute
+
+// writesOf marks what is written with a context as the writes of a plan.
+type writesOf struct{}
+
+// as lets a context speak for a plan, where no run does.
+func (r *watchRules) as(ctx context.Context, k key) context.Context {
+	return context.WithValue(ctx, writesOf{}, k)
+}
+
+// wrap listens to the answers that writes of a plan's runs get: a state that one
+// of them made is no event of the plan. Whoever wrote gets the answer after it
+// was taken in, so that nothing can come of it before.
+func (r *watchRules) wrap(w who, run string, next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		wp := r.writer(req, w, run)
+		if wp == nil {
+			return next.RoundTrip(req)
+		}
+		wp.mu.Lock()
+		wp.tracker.Begin()
+		wp.mu.Unlock()
+		resp, err := next.RoundTrip(req)
+		objects, lost := answerOf(req, resp, err)
+		r.took(wp, req.Method == http.MethodDelete, objects, lost)
+		return resp, err
+	})
+}
+
+// writer is the watched plan that a request writes for, if it does.
+func (r *watchRules) writer(req *http.Request, w who, run string) *watchedPlan {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead || req.URL.Query().Get("dryRun") != "" {
+		return nil
+	}
+	for _, stream := range []string{"/exec", "/attach", "/portforward", "/proxy"} { // these change no object, and may take long
+		if strings.HasSuffix(req.URL.Path, stream) {
+			return nil
+		}
+	}
+	k, ok := req.Context().Value(writesOf{}).(key)
+	if !ok && run != "" {
+		l := r.agent.runs.get(key{w.namespace, run})
+		if l == nil {
+			return nil
+		}
+		k = l.planKey()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plans[k]
+}
+
+func (r *watchRules) took(wp *watchedPlan, removed bool, objects []map[string]any, lost bool) {
+	wp.mu.Lock()
+	for _, o := range objects {
+		u := &unstructured.Unstructured{Object: o}
+		if removed {
+			wp.tracker.Removed(string(u.GetUID()))
+		}
+		wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), ruleObjectOf(u).sighting())
+	}
+	if lost {
+		wp.doubt = r.agent.now().Add(doubtful)
+		wp.tracker.Doubt(true)
+	}
+	waits := wp.tracker.End()
+	wp.mu.Unlock()
+	if waits {
+		r.agent.ringPlan(wp.key)
+	}
+}
+
+// answerOf reads the objects in the answer to a write. lost says that nobody knows
+// whether anything was written.
+func answerOf(req *http.Request, resp *http.Response, err error) (objects []map[string]any, lost bool) {
+	if err != nil {
+		return nil, !errors.Is(err, errFenced)
+	}
+	if resp.StatusCode >= http.StatusInternalServerError {
+		return nil, true
+	}
+	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
+		return nil, false
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err != nil {
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), failing{err}))
+		return nil, true
+	}
+	o, err := decodeAnswer(resp.Header.Get("Content-Type"), body)
+	if err != nil {
+		return nil, true
+	}
+	return objectsIn(o, req.Method), false
+}
+
+// failing hands on what went wrong with a body after what could be read of it.
+type failing struct{ err error }
+
+// Read is io.Reader's.
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// decodeAnswer reads JSON, and the protobuf of built-in kinds.
+func decodeAnswer(kind string, body []byte) (map[string]any, error) {
+	if !strings.Contains(kind, "protobuf") {
+		var o map[string]any
+		if err := json.Unmarshal(body, &o); err != nil {
+			return nil, fmt.Errorf("read the answer to a write: %w", err)
+		}
+		return o, nil
+	}
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer to a write: %w", err)
+	}
+	return slimAnswer(o), nil
+}
+
+// slimAnswer is what is needed of a typed object: its kind stays out, so that
+// nobody takes it for the object as a watch shows it.
+func slimAnswer(o runtime.Object) map[string]any {
+	if status, ok := o.(*metav1.Status); ok {
+		out := map[string]any{"kind": "Status"}
+		if status.Details != nil {
+			out["details"] = map[string]any{"uid": string(status.Details.UID)}
+		}
+		return out
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return map[string]any{}
+	}
+	return map[string]any{"metadata": map[string]any{"uid": string(m.GetUID()), "name": m.GetName(), "namespace": m.GetNamespace(), "resourceVersion": m.GetResourceVersion()}}
+}
+
+// objectsIn are the objects that an answer speaks of: itself, the items of a list,
+// or what a Status says was deleted.
+func objectsIn(o map[string]any, method string) []map[string]any {
+	if o["kind"] == "Status" {
+		uid, _, _ := unstructured.NestedString(o, "details", "uid")
+		if uid == "" || method != http.MethodDelete {
+			return nil
+		}
+		return []map[string]any{{"metadata": map[string]any{"uid": uid}}}
+	}
+	if items, ok := o["items"].([]any); ok {
+		var out []map[string]any
+		for _, item := range items {
+			if m, ok := item.(map[string]any); ok {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+	if uid, _, _ := unstructured.NestedString(o, "metadata", "uid"); uid == "" {
+		return nil
+	}
+	return []map[string]any{o}
+}

@@ -1,0 +1,46 @@
+package cmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
+	held := func(r aRun, text string) aRun {
+		r.journal.HeldSince, r.journal.Message = before(time.Minute), text
+		return r
+	}
+	slot := saturday()
+	approvedThen := pendingRun(func(r *aRun) {
+		r.run.Request.Slot, r.journal.Approved = &slot, &plan.Actor{Name: "jane"}
+		r.journal.Waiting, r.journal.Message = plan.WaitWindow, "waits for its window"
+	})
+	retried := aRunOf(record("a", "webhook", plan.StepPending))
+	retried.journal.RetryAt, retried.journal.Message = after(time.Minute), "retry 1 of 3: step a failed: no"
+	for _, c := range []struct {
+		name, want string
+		run        aRun
+	}{
+		{"a run that waits for approval", "run maint-run-p-x will wait for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'", pendingRun()},
+		{"an approved run has met its deadline", "run maint-run-p-x waits: waits for its window → it starts by itself then", approvedThen},
+		{"a step that asks", "step g/ask of run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x/g/ask' or 'kubectl maint reject maint-run-p-x/g/ask'", held(askingOf(asking("g/ask")), "waits for approval: kubectl maint approve maint-run-p-x")},
+		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(aRunOf(record("a", "webhook", plan.StepPending)), "waits for its window")},
+		{"a run that is to be tried again", "run maint-run-p-x is to be tried again: retry 1 of 3: step a failed: no → it begins by itself at Sat 2026-11-21 01:01 CET (2026-11-21T00:01:00Z)", retried},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := &whyOptions{cli: &cli{Env: Env{Name: "kubectl maint", Now: saturday}}}
+			var got []string
+			for _, found := range o.runObstacles(aPlan{live: []aRun{c.run}}, offlineView()) {
+				got = append(got, found.what+" → "+found.remedy)
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

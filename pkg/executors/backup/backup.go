@@ -1,0 +1,105 @@
+// Package backup holds the executor that has others make a backup: the CSI
+// snapshot controller, or Velero.
+package backup
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Backups executes the step type backup, and is done when the backup can be
+// used. What it creates bears a name derived from run, step and attempt, so
+// that a pass after a crash finds it. When a run ends early, what was begun goes
+// on and stays: half a backup is better than the doubt whether there is one.
+type Backups struct{}
+
+// Pass begins the backup, or looks how far it is.
+func (Backups) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	out, err := pass(ctx, call)
+	return api.Finish(ctx, call, out, err)
+}
+
+func pass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
+	p, err := api.PropertiesAs[plan.BackupProperties](call)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	switch p.Method {
+	case "volume-snapshot":
+		return snapshots(ctx, call, p)
+	case "velero":
+		return velero(ctx, call, p)
+	}
+	return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "method must be volume-snapshot or velero, is %q", p.Method)
+}
+
+// stays ends the word on a backup under way.
+const stays = "; what is begun stays when the run ends before it"
+
+// identity is what one object of a backup is for, whole.
+func identity(call executors.Call, subject string) string {
+	return api.Identity(call) + "/" + subject
+}
+
+// stepOf is the step that backups are made by, whole: whatever run, whatever attempt.
+func stepOf(call executors.Call) string { return call.Namespace + "/" + call.Plan + "/" + call.Path }
+
+// marked gives an object what tells whose it is.
+func marked(call executors.Call, u *unstructured.Unstructured, subject string) *unstructured.Unstructured {
+	u.SetLabels(map[string]string{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)})
+	u.SetAnnotations(map[string]string{annotations.BackupOf: identity(call, subject), annotations.BackupStep: stepOf(call)})
+	return u
+}
+
+// ofStep picks what this step made in any run. Labels are too short to tell a
+// step whole, so that each object is asked again.
+func ofStep(call executors.Call) string {
+	return labels.Set{annotations.LabelPlan: call.Plan, annotations.LabelStep: api.StepName(call)}.String()
+}
+
+// ours makes sure that an object was made by this attempt.
+func ours(call executors.Call, o api.Object, u *unstructured.Unstructured, subject string) error {
+	if u.GetAnnotations()[annotations.BackupOf] == identity(call, subject) {
+		return nil
+	}
+	return notOurs(o)
+}
+
+func notOurs(o api.Object) error {
+	return api.Refuse("NotOurs", "%s in namespace %s was not created by this step; delete or rename it", o, o.Namespace)
+}
+
+// selectorOf is a selector as an object's spec has it.
+func selectorOf(s plan.LabelSelector) map[string]any {
+	out := map[string]any{}
+	if len(s.MatchLabels) > 0 {
+		wanted := map[string]any{}
+		for key, value := range s.MatchLabels {
+			wanted[key] = value
+		}
+		out["matchLabels"] = wanted
+	}
+	var expressions []any
+	for _, e := range s.MatchExpressions {
+		expression := map[string]any{"key": e.Key, "operator": e.Operator}
+		if len(e.Values) > 0 {
+			values := make([]any, len(e.Values))
+			for i, v := range e.Values {
+				values[i] = v
+			}
+			expression["values"] = values
+		}
+		expressions = append(expressions, expression)
+	}
+	if len(expressions) > 0 {
+		out["matchExpressions"] = expressions
+	}
+	return out
+}

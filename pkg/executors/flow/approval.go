@@ -1,0 +1,51 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Approver executes the step type approval: it holds the run until somebody
+// approves or rejects, or nobody did in time. It needs no right: who may answer
+// is decided by who may annotate the plan.
+type Approver struct{}
+
+// Pass reads the answer in the journal. The end of the wait is recorded as an
+// instant before anybody waits for it.
+func (Approver) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.ApprovalProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	limit := p.Timeout.Or(plan.DefaultApprovalTimeout)
+	switch answer := call.Approval; {
+	case call.DryRun:
+		return executors.Outcome{State: executors.Done, Message: "dry run: would ask for approval"}
+	case answer != nil && answer.Approved:
+		return executors.Outcome{State: executors.Done, Reason: "Approved", Message: answer.Said("approved"), Outputs: said(answer)}
+	case answer != nil:
+		return executors.Refuse("Rejected", "%s", answer.Said("rejected"))
+	case call.ResumeAt == nil:
+		at := call.Now.Add(limit).UTC()
+		return executors.Outcome{State: executors.Record, ResumeAt: &at, Message: asks(call, p, at)}
+	case call.Now.Before(*call.ResumeAt):
+		return executors.Outcome{State: executors.NotYet, Reason: "Waiting", WakeAt: *call.ResumeAt, Message: asks(call, p, *call.ResumeAt)}
+	}
+	return executors.Refuse("ApprovalExpired", "nobody approved or rejected until %s", call.ResumeAt.Format(time.RFC3339))
+}
+
+func said(a *plan.Approval) map[string]any {
+	return map[string]any{"by": a.Name, "reason": a.Reason, "verified": a.Verified}
+}
+
+func asks(call executors.Call, p *plan.ApprovalProperties, until time.Time) string {
+	text := "waits for approval until " + until.Format(time.RFC3339)
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	return plan.Cut(text+" (kubectl maint approve "+call.Run+"/"+call.Path+")", plan.MaxMessage)
+}

@@ -1,0 +1,163 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// desired is an object as the function wants it.
+type desired struct {
+	name   string // desired.resources.<name>
+	object api.Object
+	fields *unstructured.Unstructured
+}
+
+// wanted reads all that is desired, in the order of the names, before anything
+// is written: an answer that is wrong anywhere changes nothing.
+func (c *conversation) wanted(s *fnv1.State) ([]desired, error) {
+	var out []desired
+	for _, name := range slices.Sorted(maps.Keys(s.GetResources())) {
+		d, err := c.wantedObject(name, s.GetResources()[name])
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range out {
+			if other.object.Resource == d.object.Resource && other.fields.GetNamespace() == d.fields.GetNamespace() && other.object.Name == d.object.Name {
+				return nil, api.Refuse(executors.ReasonInvalid, "desired.resources: %q and %q are both %s; the second would undo the first", other.name, d.name, d.object)
+			}
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+func (c *conversation) wantedObject(name string, r *fnv1.Resource) (desired, error) {
+	fields, _ := expr.Whole(r.GetResource().AsMap()).(map[string]any)
+	u := &unstructured.Unstructured{Object: fields}
+	for field, value := range map[string]string{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata.name": u.GetName()} {
+		if value == "" {
+			return desired{}, api.Refuse(executors.ReasonInvalid, "desired.resources.%s: has no %s; the %s has to name what it desires", name, field, c)
+		}
+	}
+	if u.GetManagedFields() != nil {
+		return desired{}, api.Refuse(executors.ReasonInvalid, "desired.resources.%s: holds metadata.managedFields, so it is a copy of a whole object; the %s has to desire only the fields that it means", name, c)
+	}
+	o, err := api.Resolve(c.call, plan.ResourceRef{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), Namespace: u.GetNamespace()})
+	if err != nil {
+		return desired{}, err
+	}
+	u.SetNamespace(o.Namespace)
+	return desired{name: name, object: o, fields: u}, nil
+}
+
+// apply writes what is desired and says what that changed. It lists that also
+// when it does not get to the end: the next pass finds those as they should be,
+// and lists them no more.
+func (c *conversation) apply(ctx context.Context, wanted []desired, a answer) executors.Outcome {
+	out := executors.Outcome{State: executors.Done}
+	var changed, unchanged []string
+	for _, d := range wanted {
+		what, err := c.applyOne(ctx, d)
+		if err != nil {
+			failed := api.Outcome(ctx, c.call, err)
+			failed.Changed, failed.Outputs = out.Changed, a.outputs
+			return failed
+		}
+		if what == "" {
+			unchanged = append(unchanged, d.object.String())
+			continue
+		}
+		changed = append(changed, what+" "+d.object.String())
+		out.Changed = append(out.Changed, d.object.Change(what))
+	}
+	out.Outputs = a.outputs
+	out.Message = c.told(changed, unchanged, a)
+	return out
+}
+
+func (c *conversation) told(changed, unchanged []string, a answer) string {
+	message := c.String() + " succeeded"
+	if len(changed) > 0 {
+		message += "; " + strings.Join(changed, ", ")
+	}
+	if len(unchanged) > 0 {
+		message += "; as desired already: " + strings.Join(unchanged, ", ")
+	}
+	for _, note := range a.notes {
+		message += "; " + note
+	}
+	return message
+}
+
+// applyOne applies one object and says what that did to it: nothing, when the
+// API server did not write. Its word for that is the resourceVersion.
+func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) {
+	before, err := d.object.Get(ctx, "")
+	absent := api.IsMissing(err)
+	if err != nil && !absent {
+		return "", err
+	}
+	// Not bound to what was read: a controller at work on the object would make
+	// that a lost race, and each of those another call of the function.
+	after, err := d.object.Apply(ctx, nil, api.Apply{Body: d.fields.Object, Force: c.props.Force})
+	switch {
+	case err != nil:
+		return "", c.notApplied(ctx, d, absent, err)
+	case absent:
+		return "created", nil
+	case before.GetUID() == after.GetUID() && before.GetResourceVersion() == after.GetResourceVersion():
+		return "", nil
+	}
+	return "applied", nil
+}
+
+// notApplied says what a refused write means. Fields of other owners are no lost
+// race that another look mends; and an object that is not there needs a right
+// that the verb of the request does not show.
+func (c *conversation) notApplied(ctx context.Context, d desired, absent bool, err error) error {
+	if owned := ownedByOthers(err); owned != "" {
+		return api.Refuse("FieldConflict", "desired.resources.%s: somebody else owns what this would change of %s: %s; the function has to leave these fields out, or the step takes them with force: true", d.name, d.object, owned)
+	}
+	if apierrors.IsConflict(err) {
+		// Only a desire that holds a uid or a resourceVersion can lose: calling the
+		// function again at once, as for a lost race of ours, might go on for ever.
+		return &api.Refused{Outcome: executors.Fail(executors.ReasonConflict, "desired.resources.%s: the function desires another %s than the one that is there: %s", d.name, d.object, err)}
+	}
+	if !absent || !apierrors.IsForbidden(err) {
+		return err
+	}
+	create := d.object.Action("create", "")
+	if may, asked := api.May(ctx, c.call, create); asked == nil && !may {
+		return api.Failed(create, errors.Unwrap(err))
+	}
+	return err
+}
+
+// ownedByOthers lists the fields of a server-side apply's conflict, each with
+// its owner, or nothing for any other error.
+func ownedByOthers(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" belongs to "+strings.TrimPrefix(cause.Message, "conflict with "))
+		}
+	}
+	return strings.Join(fields, ", ")
+}

@@ -1,0 +1,242 @@
+package function
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// DefaultTimeout is for one call of the function.
+const DefaultTimeout = 20 * time.Second
+
+const method = "/apiextensions.fn.proto.v1.FunctionRunnerService/RunFunction"
+
+// line is a connection to the function.
+type line struct {
+	conn    *grpc.ClientConn
+	trouble *trouble
+}
+
+func (l *line) close() { _ = l.conn.Close() }
+
+// connect makes ready to call. Nothing but Clients.Dial resolves the name and
+// dials: gRPC gets no name to look up, no proxy and no service config.
+func (c *conversation) connect(ctx context.Context) (*line, error) {
+	if _, _, err := net.SplitHostPort(c.props.Endpoint); err != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "endpoint: %q is no host and port; write it like fn.example.org:9443", plan.Cut(c.props.Endpoint, 200))
+	}
+	if c.call.Clients.Dial == nil {
+		return nil, api.Refuse("Outbound", "%s cannot be called: this agent has nothing that dials by its outbound rules", c)
+	}
+	l := &line{trouble: &trouble{}}
+	security, named, err := c.security(ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := []grpc.DialOption{
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := c.call.Clients.Dial(ctx, "tcp", c.props.Endpoint)
+			l.trouble.note("dial", err)
+			return conn, err
+		}),
+		grpc.WithTransportCredentials(&watchedHandshake{TransportCredentials: security, trouble: l.trouble}),
+		grpc.WithNoProxy(), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),
+		grpc.WithMaxHeaderListSize(64 << 10), grpc.WithUserAgent("kubectl-maint"),
+	}
+	if !named {
+		options = append(options, grpc.WithAuthority(c.props.Endpoint))
+	}
+	if l.conn, err = grpc.NewClient("passthrough:///function", options...); err != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "%s cannot be called: %s", c, err)
+	}
+	return l, nil
+}
+
+// security is how the connection is secured, and whether that already says by
+// which name the function is called.
+func (c *conversation) security(ctx context.Context) (credentials.TransportCredentials, bool, error) {
+	t := c.props.TLS
+	if t == nil {
+		t = &plan.FunctionTLS{}
+	}
+	if t.Insecure {
+		return insecure.NewCredentials(), false, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.SecretName == "" {
+		return credentials.NewTLS(config), t.ServerName != "", nil
+	}
+	secret, err := api.ReadSecret(ctx, c.call, t.SecretName)
+	if err != nil {
+		return nil, false, err
+	}
+	if problem := useSecret(config, secret); problem != "" {
+		return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Namespace, t.SecretName, problem)
+	}
+	return credentials.NewTLS(config), t.ServerName != "", nil
+}
+
+// useSecret takes the authorities and the client's certificate from a Secret, or
+// says what is wrong with it.
+func useSecret(config *tls.Config, secret *corev1.Secret) string {
+	authorities, hasCA := secret.Data["ca.crt"]
+	certificate, hasCertificate := secret.Data[corev1.TLSCertKey]
+	key, hasKey := secret.Data[corev1.TLSPrivateKeyKey]
+	switch {
+	case !hasCA && !hasCertificate && !hasKey:
+		return "has none of ca.crt, tls.crt and tls.key; its keys are: " + strings.Join(slices.Sorted(maps.Keys(secret.Data)), ", ")
+	case hasCertificate != hasKey:
+		return "has only one of tls.crt and tls.key; a client's certificate needs both"
+	}
+	if hasCA {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return "holds no certificate in ca.crt; it has to be PEM"
+		}
+	}
+	if hasKey {
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return "holds no certificate with its key in tls.crt and tls.key: " + err.Error()
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return ""
+}
+
+// trouble is what kept the last connection from standing. gRPC passes on its
+// words alone, and what kind of thing it was decides what becomes of the step.
+type trouble struct {
+	mu  sync.Mutex
+	at  string // dial or TLS
+	err error
+}
+
+func (t *trouble) note(at string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.at, t.err = at, err
+}
+
+func (t *trouble) last() (at string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at, t.err
+}
+
+// watchedHandshake notes how a handshake ends.
+type watchedHandshake struct {
+	credentials.TransportCredentials
+	trouble *trouble
+}
+
+func (w *watchedHandshake) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := w.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	w.trouble.note("TLS", err)
+	return conn, info, err
+}
+
+func (w *watchedHandshake) Clone() credentials.TransportCredentials {
+	return &watchedHandshake{TransportCredentials: w.TransportCredentials.Clone(), trouble: w.trouble}
+}
+
+// once calls the function once.
+func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResponse, error) {
+	if err := c.seal(); err != nil {
+		return nil, err
+	}
+	limit := c.patience(ctx)
+	one, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var header metadata.MD
+	response := &fnv1.RunFunctionResponse{}
+	err := l.conn.Invoke(one, method, c.request, response, grpc.Header(&header), grpc.MaxCallRecvMsgSize(MaxSize))
+	if err == nil {
+		return response, nil
+	}
+	if ctx.Err() != nil { // we are to stop, and nobody failed
+		return nil, &api.Refused{Outcome: api.Again(c.call, "Interrupted", "%s: interrupted before its answer", c)}
+	}
+	return nil, &api.Refused{Outcome: c.failed(l, err, len(header) > 0, limit)}
+}
+
+// patience is how long a call may take. It ends a moment before the pass does: a
+// function that is too slow for both fails the attempt, and does not begin the
+// same pass for ever.
+func (c *conversation) patience(ctx context.Context) time.Duration {
+	limit := c.props.Timeout.Or(DefaultTimeout)
+	if end, bounded := ctx.Deadline(); bounded {
+		if left := time.Until(end) - time.Second; left > 0 && left < limit {
+			return left.Round(time.Millisecond)
+		}
+	}
+	return limit
+}
+
+// failed is a call without an answer. A server that runs out of something says
+// so before it answers; once an answer has begun, ResourceExhausted is our own
+// word for one that is larger than we take.
+func (c *conversation) failed(l *line, err error, begun bool, limit time.Duration) executors.Outcome {
+	answered := status.Convert(err)
+	code, text := answered.Code(), c.mask.text(answered.Message())
+	at, trouble := l.trouble.last()
+	var refusal interface{ Refused() string }
+	switch {
+	case errors.As(trouble, &refusal):
+		return executors.Refuse("Outbound", "%s: %s", c, refusal.Refused())
+	case code == codes.DeadlineExceeded:
+		return executors.Fail("Timeout", "%s: no answer within %s", c, limit)
+	case code == codes.Unavailable && trouble != nil && at == "TLS":
+		return executors.Fail("TLS", "%s: no secure connection: %s%s", c, trouble, c.adviceOnTLS(trouble))
+	case code == codes.Unavailable && trouble != nil:
+		return executors.Fail("Network", "%s: %s", c, trouble)
+	case code == codes.ResourceExhausted && begun:
+		return executors.Refuse("TooLarge", "%s: its answer is larger than %d bytes (%s); let it answer with less", c, MaxSize, text)
+	case code == codes.Unimplemented:
+		return executors.Refuse(code.String(), "%s: serves no FunctionRunnerService v1: %s", c, text)
+	case slices.Contains(final(), code):
+		return executors.Refuse(code.String(), "%s: %s", c, text)
+	}
+	return executors.Fail(code.String(), "%s: %s", c, text)
+}
+
+// final are the codes that speak of the request itself: it would be refused
+// again.
+func final() []codes.Code {
+	return []codes.Code{
+		codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.NotFound,
+		codes.AlreadyExists, codes.FailedPrecondition, codes.OutOfRange,
+	}
+}
+
+// adviceOnTLS is what helps where a certificate is signed by nobody we know.
+func (c *conversation) adviceOnTLS(err error) string {
+	var unknown x509.UnknownAuthorityError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	if c.props.TLS != nil && c.props.TLS.SecretName != "" {
+		return "; ca.crt in secret " + c.call.Namespace + "/" + c.props.TLS.SecretName + " has to hold the authority of that certificate"
+	}
+	return "; put the authority of that certificate as ca.crt into a secret and name it in tls.secretName"
+}

@@ -1,0 +1,42 @@
+// Package functiontest is a function to test against: a server of gRPC on this
+// machine. It is imported by tests only.
+package functiontest
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+)
+
+// Function answers one call.
+type Function func(ctx context.Context, r *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error)
+
+// Serve serves a function until the test ends, and gives its endpoint.
+func Serve(t testing.TB, f Function, options ...grpc.ServerOption) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "apiextensions.fn.proto.v1.FunctionRunnerService",
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "RunFunction", Handler: handle}},
+	}, f)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+func handle(f any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order is gRPC's
+	request := &fnv1.RunFunctionRequest{}
+	if err := decode(request); err != nil {
+		return nil, err
+	}
+	return f.(Function)(ctx, request)
+}

@@ -1,0 +1,127 @@
+package function
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// watchedName is the name under which operations hand over the object whose
+// change began them.
+const watchedName = "ops.crossplane.io/watched-resource"
+
+// MaxSize is how large a request or an answer may be: what servers of gRPC take
+// unless they are told otherwise.
+const MaxSize = 4 << 20
+
+func newConversation(ctx context.Context, call executors.Call, p *plan.FunctionProperties) (*conversation, error) {
+	c := &conversation{call: call, props: p, given: map[string]*fnv1.Resources{}}
+	c.request = &fnv1.RunFunctionRequest{Observed: &fnv1.State{}, Desired: &fnv1.State{}}
+	if p.Input != nil {
+		input, err := structpb.NewStruct(p.Input)
+		if err != nil {
+			return nil, api.Refuse(executors.ReasonInvalid, "input: %s", err)
+		}
+		c.request.Input = input
+	}
+	for name, objects := range call.Required {
+		if err := c.give(name, objects...); err != nil {
+			return nil, err
+		}
+	}
+	if call.Watched != nil {
+		if err := c.give(watchedName, call.Watched); err != nil {
+			return nil, err
+		}
+	}
+	c.show(nil)
+	return c, c.addCredentials(ctx)
+}
+
+func (c *conversation) give(name string, objects ...map[string]any) error {
+	resources, err := toResources(objects)
+	if err != nil {
+		return api.Refuse(executors.ReasonInvalid, "required resource %q cannot be handed to a function: %s", name, err)
+	}
+	c.given[name] = resources
+	return nil
+}
+
+func toResources(objects []map[string]any) (*fnv1.Resources, error) {
+	out := &fnv1.Resources{}
+	for _, object := range objects {
+		s, err := structpb.NewStruct(object)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, &fnv1.Resource{Resource: s})
+	}
+	return out, nil
+}
+
+// show puts what is given and what was found into the request, under the name
+// of today and that of yesterday.
+func (c *conversation) show(found map[string]*fnv1.Resources) {
+	all := maps.Clone(c.given)
+	maps.Copy(all, found)
+	c.request.RequiredResources = all
+	c.request.ExtraResources = all // older functions read nothing else
+}
+
+// addCredentials reads the Secrets, and keeps in mind what must not be shown.
+func (c *conversation) addCredentials(ctx context.Context) error {
+	c.request.Credentials = map[string]*fnv1.Credentials{}
+	for _, credential := range c.props.Credentials {
+		secret, err := api.ReadSecret(ctx, c.call, credential.SecretName)
+		if err != nil {
+			return err
+		}
+		c.request.Credentials[credential.Name] = &fnv1.Credentials{
+			Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: secret.Data}},
+		}
+		for _, value := range secret.Data {
+			c.mask.add(string(value))
+		}
+	}
+	return nil
+}
+
+// seal writes the request's meta. The tag covers all that the function gets to
+// see, so that one that remembers its answers by tag never mistakes a round, or
+// a changed world, for what it has answered already.
+func (c *conversation) seal() error {
+	c.request.Meta = nil
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.request)
+	if err != nil {
+		return api.Refuse(executors.ReasonInvalid, "%s cannot be asked: %s", c, err)
+	}
+	if len(b) > MaxSize {
+		return api.Refuse("TooLarge", "%s cannot be asked: input, credentials and required objects are %d bytes together, and %d are the most; require fewer objects", c, len(b), MaxSize)
+	}
+	tag := sha256.New()
+	tag.Write([]byte(c.call.Namespace + "/" + c.call.IdempotencyKey() + "\n"))
+	tag.Write(b)
+	c.request.Meta = &fnv1.RequestMeta{Tag: hex.EncodeToString(tag.Sum(nil)), Capabilities: capabilities()}
+	return nil
+}
+
+// capabilities are what we honour. Conditions belong to composite resources:
+// they are taken and mean nothing here. Schemas are not among them, so a
+// function that would like to have one knows that it gets none.
+func capabilities() []fnv1.Capability {
+	return []fnv1.Capability{
+		fnv1.Capability_CAPABILITY_CAPABILITIES,
+		fnv1.Capability_CAPABILITY_REQUIRED_RESOURCES,
+		fnv1.Capability_CAPABILITY_CREDENTIALS,
+		fnv1.Capability_CAPABILITY_CONDITIONS,
+	}
+}

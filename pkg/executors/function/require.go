@@ -1,0 +1,97 @@
+package function
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// maxMatches is how many objects one requirement may mean. A guess: more hardly
+// fit into a request.
+const maxMatches = 1000
+
+// fetch reads what the function requires, as the plan's account.
+func (c *conversation) fetch(ctx context.Context, wants selectors) (map[string]*fnv1.Resources, error) {
+	found := map[string]*fnv1.Resources{}
+	for _, name := range wants.sorted() {
+		objects, err := c.find(ctx, name, wants[name])
+		if err != nil {
+			return nil, err
+		}
+		resources, err := toResources(objects)
+		if err != nil {
+			return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: what was found cannot be handed to a function: %s", name, err)
+		}
+		found[name] = resources
+	}
+	return found, nil
+}
+
+// find is what one selector picks. What is not there is nothing, and no error:
+// the function decides what that means.
+func (c *conversation) find(ctx context.Context, name string, s *fnv1.ResourceSelector) ([]map[string]any, error) {
+	ref := plan.ResourceRef{APIVersion: s.GetApiVersion(), Kind: s.GetKind(), Name: s.GetMatchName(), Namespace: s.GetNamespace()}
+	if s.GetMatchLabels() != nil {
+		ref.Name = "*" // for people, in what Resolve may have to say
+	}
+	if ref.APIVersion == "" || ref.Kind == "" || ref.Name == "" {
+		return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: the %s has to say api_version, kind and one of match_name and match_labels", name, c)
+	}
+	o, err := api.Resolve(c.call, ref)
+	if err != nil {
+		return nil, err
+	}
+	if s.GetMatchLabels() != nil {
+		return c.list(ctx, name, o, s.GetMatchLabels().GetLabels())
+	}
+	live, err := o.Get(ctx, "")
+	if api.IsMissing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []map[string]any{live.Object}, nil
+}
+
+func (c *conversation) list(ctx context.Context, name string, o api.Object, match map[string]string) ([]map[string]any, error) {
+	selector, err := labels.ValidatedSelectorFromSet(match)
+	if err != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "requirements.resources.%s: match_labels: %s", name, err)
+	}
+	o.Name = ""
+	list, err := c.in(o).List(ctx, metav1.ListOptions{LabelSelector: selector.String(), Limit: maxMatches})
+	if err != nil {
+		return nil, api.Failed(o.Action("list", ""), err)
+	}
+	if list.GetContinue() != "" {
+		return nil, api.Refuse("TooLarge", "requirements.resources.%s: its match_labels pick more than %d objects of %s", name, maxMatches, o.Resource.GroupResource())
+	}
+	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	out := make([]map[string]any, len(list.Items))
+	for i, item := range list.Items {
+		out[i] = item.Object
+	}
+	return out, nil
+}
+
+// in is the client for an object's kind, where the object lives.
+func (c *conversation) in(o api.Object) dynamic.ResourceInterface {
+	client := c.call.Clients.Dynamic.Resource(o.Resource)
+	if o.Namespace == "" {
+		return client
+	}
+	return client.Namespace(o.Namespace)
+}

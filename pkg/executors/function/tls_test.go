@@ -1,0 +1,157 @@
+package function_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newAuthority(t *testing.T, name string) authority {
+	t.Helper()
+	a := authority{certificate: &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}}
+	var err error
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, a.key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+// signs makes a certificate with its key, for a server at 127.0.0.1 that is also
+// called fn.example.org, or for its client.
+func (a authority) signs(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"fn.example.org"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.certificate, private.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: b})
+}
+
+// serve is a function with a certificate of this authority, which wants one from
+// its callers.
+func (a authority) serve(t *testing.T) string {
+	t.Helper()
+	pair, err := tls.X509KeyPair(a.signs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(a.pem)
+	return functiontest.Serve(t, said(&fnv1.RunFunctionResponse{}), grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+	})))
+}
+
+func TestWhomItTrusts(t *testing.T) {
+	ours, theirs := newAuthority(t, "ours"), newAuthority(t, "theirs")
+	endpoint := ours.serve(t)
+	certificate, key := ours.signs(t)
+	strange, strangeKey := theirs.signs(t)
+	for name, c := range map[string]struct {
+		tls    *plan.FunctionTLS
+		secret map[string][]byte
+		state  executors.State
+		final  bool
+		reason string
+		words  []string
+	}{
+		"both sides have what the other wants": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": key}, state: executors.Done,
+		},
+		"by another name of the server": {
+			tls: &plan.FunctionTLS{SecretName: "tls", ServerName: "fn.example.org"}, state: executors.Done,
+			secret: map[string][]byte{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": key},
+		},
+		"by a name that is not the server's": {
+			tls: &plan.FunctionTLS{SecretName: "tls", ServerName: "other.example.org"}, state: executors.Failed, reason: "TLS", words: []string{"other.example.org"},
+			secret: map[string][]byte{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": key},
+		},
+		"the server is signed by another authority": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": theirs.pem, "tls.crt": certificate, "tls.key": key},
+			state: executors.Failed, reason: "TLS", words: []string{"ca.crt in secret shop/tls"},
+		},
+		"the server is signed by nobody the system knows": {
+			state: executors.Failed, reason: "TLS", words: []string{"name it in tls.secretName"},
+		},
+		"the client has no certificate": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": ours.pem}, state: executors.Failed, reason: "Unavailable",
+		},
+		"the client's certificate is another authority's": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": ours.pem, "tls.crt": strange, "tls.key": strangeKey},
+			state: executors.Failed, reason: "Unavailable",
+		},
+		"plaintext where TLS is spoken": {
+			tls: &plan.FunctionTLS{Insecure: true}, state: executors.Failed, reason: "Unavailable",
+		},
+		"a secret without any of the keys": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca": ours.pem}, state: executors.Failed, final: true, reason: "Invalid",
+			words: []string{"tls.secretName", "shop/tls", "ca.crt", "its keys are: ca"},
+		},
+		"a certificate without its key": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"tls.crt": certificate}, state: executors.Failed, final: true, reason: "Invalid",
+			words: []string{"only one of tls.crt and tls.key"},
+		},
+		"a certificate with another's key": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"tls.crt": certificate, "tls.key": strangeKey}, state: executors.Failed, final: true, reason: "Invalid",
+			words: []string{"tls.crt and tls.key"},
+		},
+		"an authority that is no certificate": {
+			tls: &plan.FunctionTLS{SecretName: "tls"}, secret: map[string][]byte{"ca.crt": []byte("trust me")}, state: executors.Failed, final: true, reason: "Invalid",
+			words: []string{"ca.crt", "PEM"},
+		},
+		"a secret that is not there": {
+			tls: &plan.FunctionTLS{SecretName: "never"}, state: executors.Failed, final: true, reason: executors.ReasonNotFound, words: []string{`secrets "never"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := callOf(endpoint, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tls"}, Data: c.secret})
+			props(call).TLS = c.tls
+			ends(t, pass(t, call), c.state, c.final, c.reason, c.words...)
+		})
+	}
+}

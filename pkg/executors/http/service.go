@@ -1,0 +1,166 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	nethttp "net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// service is somebody whose HTTP API a step speaks: Prometheus, Alertmanager.
+type service struct {
+	base   *url.URL
+	header nethttp.Header
+	mask   mask.Mask
+}
+
+// newService finds the service of a step. field is where the plan has its URL.
+func newService(ctx context.Context, call executors.Call, field, raw string, headers map[string]plan.HeaderValue) (*service, error) {
+	base, err := parseURL(field, raw)
+	if err != nil {
+		return nil, err
+	}
+	s := &service{base: base, header: nethttp.Header{"User-Agent": {userAgent}, "Accept": {"application/json"}}}
+	secrets, err := fillHeaders(ctx, call, headers, s.header)
+	s.mask = mask.New(secrets)
+	return s, err
+}
+
+// question is one request to a service.
+type question struct {
+	method string
+	path   string // below the service's URL, escaped
+	query  url.Values
+	kind   string // Content-Type of the body
+	body   []byte
+}
+
+// answer is what a service said.
+type answer struct {
+	what    string // POST https://example.org/api/v1/query, without the query
+	status  int
+	body    []byte
+	tooLong bool   // the body is more than MaxBody, and cut
+	text    string // the beginning of the body, for people, without secrets
+}
+
+// ask sends one question. An error is about no answer at all.
+func (s *service) ask(ctx context.Context, call executors.Call, q question) (answer, error) {
+	u := s.base.JoinPath(q.path)
+	if len(q.query) > 0 { // what stands in the service's own URL, as a tenant, goes along
+		u.RawQuery = strings.Trim(u.RawQuery+"&"+q.query.Encode(), "&")
+	}
+	a := answer{what: fmt.Sprintf("%s %s://%s%s", q.method, u.Scheme, u.Host, u.EscapedPath())}
+	request, err := nethttp.NewRequestWithContext(ctx, q.method, u.String(), bytes.NewReader(q.body))
+	if err != nil {
+		return a, err
+	}
+	request.Header = s.header.Clone()
+	if q.kind != "" {
+		request.Header.Set("Content-Type", q.kind)
+	}
+	response, err := call.Clients.HTTP.Do(request)
+	if err != nil {
+		return a, err
+	}
+	defer response.Body.Close()
+	a.status = response.StatusCode
+	if a.body, err = io.ReadAll(io.LimitReader(response.Body, MaxBody+1)); err != nil {
+		return a, err
+	}
+	a.tooLong = len(a.body) > MaxBody
+	a.text = s.begins(a.body)
+	return a, nil
+}
+
+// begins masks before it cuts: a cut could leave half of a secret.
+func (s *service) begins(body []byte) string {
+	head := body[:min(len(body), 4096+s.mask.Longest())]
+	text := s.mask.Text(strings.ToValidUTF8(string(head), "\uFFFD"))
+	if len(body) > len(head) {
+		text = text[:max(0, len(text)-s.mask.Longest())]
+	}
+	return plan.Cut(strings.Join(strings.Fields(text), " "), 300)
+}
+
+// why is an error of ask in words, without what nobody may see.
+func (s *service) why(err error) string {
+	var slow net.Error
+	if errors.As(err, &slow) && slow.Timeout() {
+		return "no answer in time"
+	}
+	return s.mask.Text(inner(err))
+}
+
+// says is an answer's status and the beginning of its body, as people read it.
+func (a answer) says() string {
+	text := fmt.Sprintf("%s answered %d", a.what, a.status)
+	if a.status >= 300 && a.status < 400 {
+		text += ", a redirect, which is not followed: write the URL that it leads to"
+	}
+	if a.text != "" {
+		text += ": " + a.text
+	}
+	return text
+}
+
+// mayMend says whether the same question may get another answer later.
+func mayMend(status int) bool {
+	return status >= 500 || slices.Contains([]int{nethttp.StatusRequestTimeout, nethttp.StatusTooEarly, nethttp.StatusTooManyRequests}, status)
+}
+
+// refusal is the outcome of a question that the outbound rules do not permit.
+func refusal(what string, err error) (executors.Outcome, bool) {
+	var r *Refusal
+	if !errors.As(err, &r) {
+		return executors.Outcome{}, false
+	}
+	return executors.Refuse("Outbound", "%s: %s", what, r), true
+}
+
+// parseURL reads where a step is to speak to.
+func parseURL(field, raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, api.Refuse(executors.ReasonInvalid, "%s: %q is no http or https URL", field, plan.Cut(raw, 200))
+	}
+	if u.User != nil {
+		return nil, api.Refuse(executors.ReasonInvalid, "%s: must not hold a password; use headers with a secretKeyRef", field)
+	}
+	return u, nil
+}
+
+// fillHeaders sets a step's headers, those from Secrets too, and returns what has
+// to stay hidden.
+func fillHeaders(ctx context.Context, call executors.Call, headers map[string]plan.HeaderValue, into nethttp.Header) ([]string, error) {
+	var secrets []string
+	for name, value := range headers {
+		if !isToken(name) {
+			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", plan.Cut(name, 80))
+		}
+		text := value.Value
+		if ref := value.SecretKeyRef; ref != nil {
+			var err error
+			if text, err = readSecret(ctx, call, name, *ref); err != nil {
+				return nil, err
+			}
+			secrets = append(secrets, text)
+		}
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return nil, api.Refuse(executors.ReasonInvalid, "headers.%s: holds a line break or another control character", name)
+		}
+		into.Set(name, text)
+	}
+	return secrets, nil
+}

@@ -1,0 +1,309 @@
+package http
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	nethttp "net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+const (
+	// silenceLease is how long alerts stay silent when nobody renews (a guess:
+	// long enough for an agent to be restarted, short enough that a dead one
+	// hides nothing for long).
+	silenceLease = 10 * time.Minute
+	// silenceRetry is between two attempts to renew.
+	silenceRetry = 30 * time.Second
+	// silenceTimeout is for one request.
+	silenceTimeout = 20 * time.Second
+	// silenceAuthor is who made it, in Alertmanager's eyes.
+	silenceAuthor = "kubectl-maint"
+)
+
+// Silence executes the step type silence. It needs get on the Secrets that its
+// headers name, as the plan's account. The silence is a lease: whatever becomes
+// of us, it expires by itself. One whose creation we did not live to record is
+// found again by the key in its comment.
+type Silence struct{}
+
+// Pass sees to it that the silence is there.
+func (Silence) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	s, err := newSilencer(ctx, call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: would silence " + s.matches() + "; nothing was sent"}
+	}
+	return s.keep(ctx, call)
+}
+
+// Keep renews the silence once half of its time is over.
+func (Silence) Keep(ctx context.Context, call executors.Call) executors.Outcome {
+	s, err := newSilencer(ctx, call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: nothing to renew"}
+	}
+	out := s.keep(ctx, call)
+	if out.State == executors.Failed && out.WakeAt.IsZero() {
+		out.WakeAt = call.Now.Add(silenceRetry)
+	}
+	return out
+}
+
+// Release expires the silence. One that is gone already is released.
+func (Silence) Release(ctx context.Context, call executors.Call) executors.Outcome {
+	s, err := newSilencer(ctx, call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: nothing to release"}
+	}
+	held, ended := s.held(ctx, call)
+	if ended != nil {
+		return *ended
+	}
+	if held.ID == "" {
+		return executors.Outcome{State: executors.Done, Message: "no silence is left to release"}
+	}
+	return s.release(ctx, call, held.ID)
+}
+
+// silencer is Alertmanager, and what this step wants of it.
+type silencer struct {
+	*service
+	p *plan.SilenceProperties
+}
+
+func newSilencer(ctx context.Context, call executors.Call) (silencer, error) {
+	p, err := api.PropertiesAs[plan.SilenceProperties](call)
+	if err != nil {
+		return silencer{}, err
+	}
+	if call.DryRun { // a rehearsal reads no Secret
+		_, err := parseURL("alertmanager", p.Alertmanager)
+		return silencer{p: p}, err
+	}
+	s, err := newService(ctx, call, "alertmanager", p.Alertmanager, p.Headers)
+	return silencer{service: s, p: p}, err
+}
+
+// silenceMemory is the silence that we hold.
+type silenceMemory struct {
+	ID       string    `json:"id"`
+	StartsAt time.Time `json:"startsAt"`
+	EndsAt   time.Time `json:"endsAt"`
+}
+
+// silence is what Alertmanager's API v2 gives and takes.
+type silence struct {
+	ID        string    `json:"id,omitempty"`
+	Matchers  []matcher `json:"matchers"`
+	StartsAt  time.Time `json:"startsAt"`
+	EndsAt    time.Time `json:"endsAt"`
+	CreatedBy string    `json:"createdBy"`
+	Comment   string    `json:"comment"`
+	Status    *struct {
+		State string `json:"state"`
+	} `json:"status,omitempty"`
+}
+
+// matcher is one with all its fields: Alertmanager asks for each.
+type matcher struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	IsRegex bool   `json:"isRegex"`
+	IsEqual bool   `json:"isEqual"`
+}
+
+func (s silence) lives() bool { return s.Status != nil && s.Status.State != "expired" }
+
+// keep finds the silence or makes it, and renews it when it is due.
+func (s silencer) keep(ctx context.Context, call executors.Call) executors.Outcome {
+	held, ended := s.held(ctx, call)
+	if ended != nil {
+		return *ended
+	}
+	if held.ID == "" || !call.Now.Before(due(held)) {
+		if held, ended = s.post(ctx, call, held); ended != nil {
+			return *ended
+		}
+	}
+	out := executors.Outcome{
+		State: executors.Done, Message: "silenced " + s.matches() + " until " + held.EndsAt.Format(time.RFC3339) + ", renewed while the run lives",
+		WakeAt: due(held), Outputs: map[string]any{"silenceID": held.ID},
+	}
+	if was, known := recall[silenceMemory](call.Memory); !known || was != held {
+		out.Memory = remember(held)
+	}
+	return out
+}
+
+func due(held silenceMemory) time.Time { return held.EndsAt.Add(-silenceLease / 2) }
+
+// held is the silence as we remember it, or as it is found by its key: then its
+// creation was not recorded.
+func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory, *executors.Outcome) {
+	if held, known := recall[silenceMemory](call.Memory); known && held.ID != "" {
+		return held, nil
+	}
+	a, ended := s.request(ctx, call, question{method: nethttp.MethodGet, path: "/api/v2/silences", query: url.Values{"filter": s.filter()}})
+	switch {
+	case ended != nil:
+		return silenceMemory{}, ended
+	case a.tooLong: // a second silence at worst, which expires by itself
+		return silenceMemory{}, nil
+	case a.status != nethttp.StatusOK:
+		return silenceMemory{}, refused(a)
+	}
+	var all []silence
+	if err := json.Unmarshal(a.body, &all); err != nil {
+		return silenceMemory{}, garbled(a)
+	}
+	for _, one := range all {
+		if one.ID != "" && one.lives() && one.CreatedBy == silenceAuthor && strings.HasSuffix(one.Comment, signature(call)) {
+			return silenceMemory{ID: one.ID, StartsAt: one.StartsAt.UTC(), EndsAt: one.EndsAt.UTC()}, nil
+		}
+	}
+	return silenceMemory{}, nil
+}
+
+// filter picks the silences with our matchers, in the way that Alertmanager
+// writes matchers: name=~"value".
+func (s silencer) filter() []string {
+	out := make([]string, len(s.p.Matchers))
+	for i, m := range s.p.Matchers {
+		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(m.Value)
+		out[i] = m.Name + operator(m) + `"` + value + `"`
+	}
+	return out
+}
+
+func operator(m plan.SilenceMatcher) string {
+	switch {
+	case m.IsRegex && unequal(m):
+		return "!~"
+	case m.IsRegex:
+		return "=~"
+	case unequal(m):
+		return "!="
+	}
+	return "="
+}
+
+func unequal(m plan.SilenceMatcher) bool { return m.IsEqual != nil && !*m.IsEqual }
+
+func (s silencer) matches() string { return "{" + strings.Join(s.filter(), ", ") + "}" }
+
+// signature ends each comment of ours: whom it is for, and the key by which it
+// is found again.
+func signature(call executors.Call) string {
+	return fmt.Sprintf("plan %s/%s, run %s [%s]", call.Namespace, call.Plan, call.Run, call.IdempotencyKey())
+}
+
+// post makes the silence, or prolongs the one we hold. Alertmanager may answer
+// with another id: that one is ours then.
+func (s silencer) post(ctx context.Context, call executors.Call, held silenceMemory) (silenceMemory, *executors.Outcome) {
+	if held.ID == "" {
+		held.StartsAt = call.Now.UTC().Truncate(time.Millisecond) // what Alertmanager keeps
+	}
+	held.EndsAt = call.Now.Add(silenceLease).UTC().Truncate(time.Millisecond)
+	a, ended := s.request(ctx, call, question{
+		method: nethttp.MethodPost, path: "/api/v2/silences", kind: "application/json", body: s.body(call, held),
+	})
+	switch {
+	case ended != nil:
+		return held, ended
+	case a.status == nethttp.StatusNotFound && held.ID != "": // forgotten there: make it anew
+		return s.post(ctx, call, silenceMemory{})
+	case a.status != nethttp.StatusOK:
+		return held, refused(a)
+	}
+	var made struct {
+		SilenceID string `json:"silenceID"`
+	}
+	if json.Unmarshal(a.body, &made) != nil || made.SilenceID == "" || len(made.SilenceID) > 128 {
+		return held, garbled(a)
+	}
+	held.ID = made.SilenceID
+	return held, nil
+}
+
+func (s silencer) body(call executors.Call, held silenceMemory) []byte {
+	out := silence{ID: held.ID, StartsAt: held.StartsAt, EndsAt: held.EndsAt, CreatedBy: silenceAuthor, Comment: signature(call)}
+	if s.p.Comment != "" {
+		out.Comment = s.p.Comment + " — " + out.Comment
+	}
+	for _, m := range s.p.Matchers {
+		out.Matchers = append(out.Matchers, matcher{m.Name, m.Value, m.IsRegex, !unequal(m)})
+	}
+	return remember(out)
+}
+
+// release expires a silence. Alertmanager answers 500 for one that has expired,
+// so what it says then is asked for.
+func (s silencer) release(ctx context.Context, call executors.Call, id string) executors.Outcome {
+	one := "/api/v2/silence/" + url.PathEscape(id)
+	a, ended := s.request(ctx, call, question{method: nethttp.MethodDelete, path: one})
+	switch {
+	case ended != nil:
+		return *ended
+	case a.status == nethttp.StatusOK:
+		return executors.Outcome{State: executors.Done, Message: "the silence of " + s.matches() + " is over"}
+	case a.status != nethttp.StatusNotFound && !s.expired(ctx, call, one):
+		return *refused(a)
+	}
+	return executors.Outcome{State: executors.Done, Message: "the silence of " + s.matches() + " was over already"}
+}
+
+func (s silencer) expired(ctx context.Context, call executors.Call, path string) bool {
+	a, ended := s.request(ctx, call, question{method: nethttp.MethodGet, path: path})
+	if ended != nil {
+		return false
+	}
+	var one silence
+	return a.status == nethttp.StatusNotFound || a.status == nethttp.StatusOK && json.Unmarshal(a.body, &one) == nil && one.Status != nil && !one.lives()
+}
+
+// request asks Alertmanager once. No answer is a failed attempt.
+func (s silencer) request(ctx context.Context, call executors.Call, q question) (answer, *executors.Outcome) {
+	limit, cancel := context.WithTimeout(ctx, silenceTimeout)
+	defer cancel()
+	a, err := s.ask(limit, call, q)
+	if err == nil {
+		return a, nil
+	}
+	out, is := refusal(a.what, err)
+	switch {
+	case is:
+	case ctx.Err() != nil:
+		out = api.Again(call, "Interrupted", "%s: interrupted before its answer", a.what)
+	default:
+		out = executors.Fail("Network", "%s: %s", a.what, s.why(err))
+	}
+	return a, &out
+}
+
+// refused is an answer that is no yes.
+func refused(a answer) *executors.Outcome {
+	out := executors.Refuse("Status", "%s", a.says())
+	out.Permanent = !mayMend(a.status)
+	return &out
+}
+
+// garbled is an answer that is not what Alertmanager says.
+func garbled(a answer) *executors.Outcome {
+	out := executors.Fail("BadAnswer", "%s, which is no answer of Alertmanager's API v2; is the URL right?", plan.Cut(a.says(), plan.MaxMessage-80))
+	return &out
+}

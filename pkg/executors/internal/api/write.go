@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Apply is one server-side apply.
+type Apply struct {
+	Body   map[string]any
+	Force  bool // take fields from other managers
+	DryRun bool
+}
+
+// Apply applies as the plan's field manager, and returns the object as it is
+// then, or with DryRun would be. It carries the uid and the resourceVersion
+// that were read; without a read object it creates.
+func (o Object) Apply(ctx context.Context, read *unstructured.Unstructured, a Apply) (*unstructured.Unstructured, error) {
+	body := any(a.Body)
+	if read != nil {
+		var err error
+		if body, err = guarded(a.Body, read); err != nil {
+			return nil, err
+		}
+	}
+	options := metav1.ApplyOptions{FieldManager: o.manager, Force: a.Force}
+	if a.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	after, err := o.client.Apply(ctx, o.Name, &unstructured.Unstructured{Object: body.(map[string]any)}, options)
+	return after, Failed(o.Action("patch", ""), err)
+}
+
+// Create makes the object.
+func (o Object) Create(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	made, err := o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: o.manager})
+	return made, Failed(o.Action("create", ""), err)
+}
+
+// Delete deletes the object under the given options.
+func (o Object) Delete(ctx context.Context, options metav1.DeleteOptions) error {
+	return Failed(o.Action("delete", ""), o.client.Delete(ctx, o.Name, options))
+}
+
+// List reads the objects of the kind and namespace that a selector picks, in
+// the API server's order: by namespace and name.
+func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstructured, error) {
+	list, err := o.client.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, Failed(o.Action("list", ""), err)
+	}
+	return list.Items, nil
+}
+
+// Named is another object of the same kind and namespace.
+func (o Object) Named(name string) Object {
+	o.Name = name
+	return o
+}
+
+// Watch is what to watch for the next change: the object, or, where it has no
+// name, all of its kind that the selector picks.
+func (o Object) Watch(selector string) *executors.Watch {
+	return &executors.Watch{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name, Selector: selector}
+}
+
+// Selector is a plan's selector as the API takes it; an empty one picks all.
+func Selector(s plan.LabelSelector) (string, error) {
+	wanted := metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, e := range s.MatchExpressions {
+		wanted.MatchExpressions = append(wanted.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
+		})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&wanted)
+	if err != nil {
+		return "", Refuse(executors.ReasonInvalid, "selector: %s", err)
+	}
+	return selector.String(), nil
+}
+
+// Finish is what a pass that could not be finished means, or its outcome.
+func Finish(ctx context.Context, call executors.Call, out executors.Outcome, err error) executors.Outcome {
+	if err != nil {
+		return Outcome(ctx, call, err)
+	}
+	return out
+}
+
+// Done is the end of a step.
+func Done(format string, args ...any) executors.Outcome {
+	return executors.Outcome{State: executors.Done, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
+}
+
+// Waiting is "not yet", to be called again when what is watched moves.
+func Waiting(w *executors.Watch, format string, args ...any) executors.Outcome {
+	return executors.Outcome{
+		State: executors.NotYet, Reason: "Waiting", Watch: w,
+		Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage),
+	}
+}

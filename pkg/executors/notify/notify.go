@@ -1,0 +1,157 @@
+// Package notify holds the executor that tells people. It is the one room that
+// knows shoutrrr, and so how Slack, mail and the others are spoken to.
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+const (
+	// MaxText is how many bytes of a message are sent; the rest is cut, with a mark.
+	MaxText = 4 << 10
+	// maxTitle is as much as any subject shows.
+	maxTitle = 200
+)
+
+// Notifier executes the step type notification. It needs no right of the plan's
+// account: sinks are the agent's. Each pass tells one sink, so that what was told
+// is recorded before the next; a sink is told twice only when we die between the
+// two. The outbound rules are for plans and do not bind what an admin named.
+type Notifier struct{ sender *sender }
+
+// New is a notifier.
+func New() Notifier { return Notifier{sender: newSender()} }
+
+// memory is what was done of the message.
+type memory struct {
+	Told    []string          `json:"told,omitempty"`
+	Attempt int               `json:"attempt,omitempty"` // that failed is of
+	Failed  map[string]string `json:"failed,omitempty"`  // sink to reason
+}
+
+// Pass tells the next sink.
+func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.NotificationProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.DryRun {
+		return executors.Outcome{State: executors.Done, Message: "dry run: would tell " + strings.Join(p.Sinks, ", ") + "; nothing was sent"}
+	}
+	m := recall(call)
+	left := m.left(p.Sinks)
+	if len(left) == 0 {
+		return m.end(nil)
+	}
+	urls, err := sinks(ctx, call, left)
+	if err != nil {
+		return sinkless(ctx, call, err)
+	}
+	name := left[0]
+	switch err := n.sender.send(ctx, urls[name], titleOf(call, p), plan.Cut(p.Message, MaxText)); {
+	case err != nil && ctx.Err() != nil:
+		return api.Again(call, "Interrupted", "sink %s: interrupted before its answer", name)
+	case err != nil:
+		m.Failed[name] = plan.Cut(err.Error(), 300)
+	default:
+		m.Told = append(m.Told, name)
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return executors.Refuse(executors.ReasonInvalid, "sink %s: remember that it was told: %s", name, err)
+	}
+	if len(left) > 1 {
+		return executors.Outcome{State: executors.Record, Memory: b}
+	}
+	return m.end(b)
+}
+
+// recall reads what earlier passes did. What failed in another attempt is tried
+// again; what was told is told for good.
+func recall(call executors.Call) memory {
+	var m memory
+	if json.Unmarshal(call.Memory, &m) != nil {
+		m = memory{}
+	}
+	if m.Attempt != call.Attempt || m.Failed == nil {
+		m.Attempt, m.Failed = call.Attempt, map[string]string{}
+	}
+	return m
+}
+
+// left are the sinks that this attempt has not tried, each once.
+func (m memory) left(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if _, failed := m.Failed[name]; !failed && !slices.Contains(m.Told, name) && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// end is the outcome once every sink was tried: one that is out of order keeps no
+// other from being told.
+func (m memory) end(b json.RawMessage) executors.Outcome {
+	var reasons []string
+	for _, name := range slices.Sorted(maps.Keys(m.Failed)) {
+		reasons = append(reasons, "sink "+name+": "+m.Failed[name])
+	}
+	if len(reasons) > 0 {
+		out := executors.Fail("Sink", "%s", strings.Join(reasons, "; "))
+		out.Memory = b
+		return out
+	}
+	return executors.Outcome{State: executors.Done, Message: "told " + strings.Join(m.Told, ", "), Memory: b}
+}
+
+var errNoSinks = errors.New("no sinks are configured") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// sinks looks all of them up before one is told: a name that is misspelled, or a
+// Secret that is missing, is said before there is any effect.
+func sinks(ctx context.Context, call executors.Call, names []string) (map[string]string, error) {
+	if call.Clients.Sink == nil {
+		return nil, errNoSinks
+	}
+	out := map[string]string{}
+	for _, name := range names {
+		u, err := call.Clients.Sink(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("sink %s: %w", name, err)
+		}
+		out[name] = u
+	}
+	return out, nil
+}
+
+// sinkless is the outcome where a sink has no URL. What the configuration says is
+// not mended by asking again; an API server that is away is.
+func sinkless(ctx context.Context, call executors.Call, err error) executors.Outcome {
+	var fault *plan.SinkError
+	switch {
+	case errors.Is(err, errNoSinks):
+		return executors.Refuse("NoSinks", "sinks: %s: name them under spec.notifications.sinks of the AgentConfig", err)
+	case errors.As(err, &fault):
+		return executors.Refuse("Sink", "sinks: %s", fault)
+	}
+	return api.Outcome(ctx, call, err)
+}
+
+// titleOf is one line: a line break in a mail's subject would begin another header.
+func titleOf(call executors.Call, p *plan.NotificationProperties) string {
+	title := p.Title
+	if title == "" {
+		title = "plan " + call.Namespace + "/" + call.Plan
+	}
+	return plan.Cut(strings.Join(strings.Fields(title), " "), maxTitle)
+}

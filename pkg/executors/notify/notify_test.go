@@ -1,0 +1,262 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	nethttp "net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// desk is a server that takes messages, and what it got.
+type desk struct {
+	*httptest.Server
+	mu  sync.Mutex
+	got []string
+}
+
+func newDesk(t *testing.T, answer func(nethttp.ResponseWriter, *nethttp.Request)) *desk {
+	t.Helper()
+	d := &desk{}
+	d.Server = httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		body, _ := io.ReadAll(r.Body)
+		d.mu.Lock()
+		d.got = append(d.got, r.URL.Path+" "+string(body))
+		d.mu.Unlock()
+		if answer != nil {
+			answer(w, r)
+		}
+	}))
+	t.Cleanup(func() {
+		d.CloseClientConnections() // what was given up on still hangs
+		d.Close()
+	})
+	return d
+}
+
+func (d *desk) told() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string{}, d.got...)
+}
+
+// sink is the URL of a path of the desk, as an admin writes it.
+func (d *desk) sink(path string) string { return "generic+" + d.URL + path }
+
+func callFor(p *plan.NotificationProperties, urls map[string]string) executors.Call {
+	return executors.Call{
+		Run: "maint-run-orders-abc", Plan: "orders", Namespace: "shop", Path: "tell", Attempt: 1, Properties: p,
+		Now: time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC),
+		Clients: executors.Clients{Sink: func(_ context.Context, name string) (string, error) {
+			if u, ok := urls[name]; ok {
+				return u, nil
+			}
+			return "", &plan.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops"}
+		}},
+	}
+}
+
+// run passes as the agent does: what is remembered is handed back.
+func run(t *testing.T, n Notifier, call *executors.Call) executors.Outcome {
+	t.Helper()
+	for range 20 {
+		out := n.Pass(t.Context(), *call)
+		if out.Memory != nil {
+			call.Memory = out.Memory
+		}
+		if out.State != executors.Record {
+			return out
+		}
+		if out.Memory == nil {
+			t.Fatal("asks to record nothing")
+		}
+	}
+	t.Fatal("not done after 20 passes")
+	return executors.Outcome{}
+}
+
+func TestEachSinkIsToldOnce(t *testing.T) {
+	broken := true
+	d := newDesk(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		if r.URL.Path == "/b" && broken {
+			w.WriteHeader(nethttp.StatusBadGateway)
+		}
+	})
+	n := New()
+	call := callFor(&plan.NotificationProperties{Title: "Upgrade", Message: "it begins", Sinks: []string{"a", "b", "c", "a"}},
+		map[string]string{"a": d.sink("/a"), "b": d.sink("/b"), "c": d.sink("/c?template=json")})
+	out := run(t, n, &call)
+	if out.State != executors.Failed || out.Permanent || out.Reason != "Sink" || !strings.Contains(out.Message, "sink b: ") || !strings.Contains(out.Message, "502") || out.Memory == nil {
+		t.Fatalf("%+v", out)
+	}
+	broken, call.Attempt = false, 2
+	if out = run(t, n, &call); out.State != executors.Done || out.Message != "told a, c, b" {
+		t.Fatalf("%+v", out)
+	}
+	if out = run(t, n, &call); out.State != executors.Done {
+		t.Fatalf("once more: %+v", out)
+	}
+	want := []string{"/a Upgrade\nit begins", "/b Upgrade\nit begins", `/c {"message":"it begins","title":"Upgrade"}`, "/b Upgrade\nit begins"}
+	if diff := cmp.Diff(want, d.told()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsSent(t *testing.T) {
+	d := newDesk(t, nil)
+	for name, c := range map[string]struct {
+		title, message string
+		want           string
+	}{
+		"without a title the plan is named": {"", "hello", "/ plan shop/orders\nhello"},
+		"a title is one line":               {"a\r\nBcc: b", "hello", "/ a Bcc: b\nhello"},
+		"a long message is cut with a mark": {"t", strings.Repeat("é", MaxText), "/ t\n" + strings.Repeat("é", MaxText/2-2) + "…"},
+		"a long title is cut, too":          {strings.Repeat("t", 300), "m", "/ " + strings.Repeat("t", 197) + "…\nm"},
+		"a message as people write it":      {"t", "a \"b\"\n{{.c}} <d>", "/ t\na \"b\"\n{{.c}} <d>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(d.told())
+			call := callFor(&plan.NotificationProperties{Title: c.title, Message: c.message, Sinks: []string{"a"}}, map[string]string{"a": d.sink("/")})
+			if out := run(t, New(), &call); out.State != executors.Done {
+				t.Fatalf("%+v", out)
+			}
+			if diff := cmp.Diff([]string{c.want}, d.told()[before:]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatIsSaidBeforeAnybodyIsTold(t *testing.T) {
+	d := newDesk(t, nil)
+	away := errors.New("connection refused")
+	for name, c := range map[string]struct {
+		sinks  []string
+		lookup func(context.Context, string) (string, error)
+		dryRun bool
+		want   executors.State
+		reason string
+		says   string
+	}{
+		"no sinks at all":               {sinks: []string{"ops"}, want: executors.Failed, reason: "NoSinks", says: "no sinks are configured"},
+		"a sink that nobody configured": {sinks: []string{"ops", "opps"}, lookup: callFor(nil, map[string]string{"ops": d.sink("/")}).Clients.Sink, want: executors.Failed, reason: "Sink", says: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops`},
+		"an API server that is away":    {sinks: []string{"ops"}, lookup: func(context.Context, string) (string, error) { return "", away }, want: executors.NotYet, reason: "Unavailable", says: "connection refused"},
+		"a rehearsal":                   {sinks: []string{"ops", "opps"}, dryRun: true, want: executors.Done, says: "dry run: would tell ops, opps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: c.sinks}, nil)
+			call.Clients.Sink, call.DryRun = c.lookup, c.dryRun
+			out := New().Pass(t.Context(), call)
+			if out.State != c.want || out.Permanent != (c.want == executors.Failed) || out.Reason != c.reason || !strings.Contains(out.Message, c.says) || len(d.told()) > 0 {
+				t.Errorf("%+v, want %q", out, c.says)
+			}
+		})
+	}
+}
+
+// secrets are the parts of a sink's URL that somebody could use.
+const host, path, user, password, query = "127.0.0.1", "Zq81xTok", "u5er", "pa+ss", "n0t4you"
+
+func TestASinkThatDoesNotTakeIt(t *testing.T) {
+	hang := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { <-r.Context().Done() })
+	closed := newDesk(t, nil)
+	closed.Close()
+	answers := func(status int) string {
+		d := newDesk(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+			w.Header().Set("Location", "http://"+r.Host+r.URL.String()+"/more")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, r.URL.String())
+		})
+		return d.URL
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	secret := func(base string) string {
+		u, err := url.Parse(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User, u.Path = url.UserPassword(user, password), "/services/"+path
+		u.RawQuery = url.Values{"token": {query}}.Encode()
+		return u.String()
+	}
+	for name, c := range map[string]struct{ url, says string }{
+		"no answer in time":           {"generic+" + secret(hang.URL), "no answer within 300ms"},
+		"nobody listens":              {"generic+" + secret(closed.URL), "connection refused"},
+		"an answer that says no":      {"generic+" + secret(answers(403)), "403"},
+		"an answer in trouble":        {"generic+" + secret(answers(500)), "500"},
+		"redirects without end":       {"generic+" + secret(answers(307)), "stopped after 10 redirects"},
+		"a mail server without words": {"smtp://" + user + ":" + url.QueryEscape(password) + "@" + silent.Addr().String() + "/?from=" + query + "@example.org&to=" + path + "@example.org", "no answer within 300ms"},
+		"no mail server":              {strings.Replace(secret(closed.URL), "http", "smtp", 1) + "&from=a@example.org&to=b@example.org", ""},
+		"a kind that nobody knows":    {strings.Replace(secret(closed.URL), "http", "smoke", 1), "its URL cannot be used"},
+		"a URL that is none":          {"://" + password + path + user + query, "its URL cannot be used"},
+		"a token that is none":        {"slack://" + path + ":" + query + "@" + user, "its URL cannot be used"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := New()
+			n.sender.patience = 300 * time.Millisecond
+			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": c.url})
+			out := run(t, n, &call)
+			if out.State != executors.Failed || out.Permanent || !strings.Contains(out.Message, "sink ops: ") || !strings.Contains(out.Message, c.says) {
+				t.Errorf("%+v, want %q", out, c.says)
+			}
+			all := fmt.Sprintf("%+v %s", out, out.Memory)
+			for _, part := range []string{host, path, user, password, url.QueryEscape(password), query} {
+				if strings.Contains(strings.ToLower(all), strings.ToLower(part)) {
+					t.Errorf("%q is shown in %s", part, all)
+				}
+			}
+		})
+	}
+}
+
+func TestASinkThatNeverAnswersKeepsNobodyElseWaiting(t *testing.T) {
+	hang := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { <-r.Context().Done() })
+	well := newDesk(t, nil)
+	n := New()
+	n.sender.patience = 50 * time.Millisecond
+	for i := range atOnce + 2 {
+		call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"bad", "good"}}, map[string]string{"bad": hang.sink("/"), "good": well.sink("/")})
+		out := run(t, n, &call)
+		if want := "no answer within"; i < atOnce && !strings.Contains(out.Message, want) {
+			t.Errorf("%+v, want %q", out, want)
+		}
+		if want := "has not answered 4 earlier messages"; i >= atOnce && !strings.Contains(out.Message, want) {
+			t.Errorf("%+v, want %q", out, want)
+		}
+	}
+	if got := len(well.told()); got != atOnce+2 {
+		t.Errorf("the good one was told %d times", got)
+	}
+}
+
+func TestAStoppingAgentFailsNobody(t *testing.T) {
+	hang := newDesk(t, func(_ nethttp.ResponseWriter, r *nethttp.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	out := New().Pass(ctx, callFor(&plan.NotificationProperties{Message: "hello", Sinks: []string{"ops"}}, map[string]string{"ops": hang.sink("/")}))
+	if out.State != executors.NotYet || out.Reason != "Interrupted" || out.Memory != nil {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestAPanicOfTheLibraryIsAFailedSink(t *testing.T) {
+	if err := guarded(func() error { panic("at the disco") }); err == nil || !strings.Contains(err.Error(), "broke: at the disco") {
+		t.Error(err)
+	}
+}

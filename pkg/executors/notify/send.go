@@ -1,0 +1,154 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/nicholas-fedor/shoutrrr/pkg/format"
+	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+const (
+	// patience is for one sink, from its lookup to its answer.
+	patience = 30 * time.Second
+	// atOnce is how many messages to one sink may be under way. What we gave up
+	// on goes on behind us, since shoutrrr takes no context: this is how much may
+	// pile up before a sink that never answers is left alone.
+	atOnce = 4
+)
+
+// sender sends one message to one sink and comes back, whatever the sink does.
+type sender struct {
+	patience time.Duration
+	mu       sync.Mutex
+	under    map[string]int // messages under way, by URL
+}
+
+func newSender() *sender { return &sender{under: map[string]int{}, patience: patience} }
+
+// send tells one sink. Its errors hold nothing of the URL.
+func (s *sender) send(ctx context.Context, rawURL, title, message string) error {
+	if !s.begin(rawURL) {
+		return fmt.Errorf("it has not answered %d earlier messages", atOnce)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		defer s.end(rawURL)
+		ended <- guarded(func() error { return deliver(rawURL, title, message) })
+	}()
+	select {
+	case err := <-ended:
+		return hidden(err, rawURL)
+	case <-ctx.Done():
+		return fmt.Errorf("no answer within %s", s.patience)
+	}
+}
+
+func (s *sender) begin(rawURL string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under[rawURL] >= atOnce {
+		return false
+	}
+	s.under[rawURL]++
+	return true
+}
+
+func (s *sender) end(rawURL string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.under[rawURL]--; s.under[rawURL] == 0 {
+		delete(s.under, rawURL)
+	}
+}
+
+// guarded makes a panic of the library a failure of this sink and of nothing else.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the library for this kind of sink broke: %v", r)
+		}
+	}()
+	return f()
+}
+
+// deliver is shoutrrr's part.
+func deliver(rawURL, title, message string) error {
+	var r router.ServiceRouter // it has no logger: what it logs holds URLs
+	service, err := r.Locate(rawURL)
+	if err != nil {
+		return fmt.Errorf("its URL cannot be used: %w", err)
+	}
+	params := types.Params{}
+	if showsTitle(service, rawURL) {
+		params.SetTitle(title)
+	} else {
+		message = title + "\n" + message
+	}
+	return service.Send(message, &params)
+}
+
+// showsTitle says whether a service has a place for a title. Two take one and
+// show it to nobody.
+func showsTitle(service types.Service, rawURL string) bool {
+	switch service.GetID() {
+	case "mattermost":
+		return false
+	case "generic":
+		u, err := url.Parse(rawURL)
+		return err == nil && u.Query().Get("template") != ""
+	}
+	fields := format.NewPropKeyResolver(format.GetServiceConfig(service))
+	return slices.Contains(fields.QueryFields(), types.TitleKey)
+}
+
+// hidden is an error without any part of the sink's URL. Services take URLs
+// apart and put the parts together anew, so each word of it is hidden.
+func hidden(err error, rawURL string) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.Join(strings.Fields(mask.New(secretsOf(rawURL)).Text(err.Error())), " ")
+	return fmt.Errorf("%s", plan.Cut(text, 300))
+}
+
+// secretsOf are the parts of a sink's URL: all of it but its scheme, which says
+// what kind of sink it is.
+func secretsOf(rawURL string) []string {
+	_, rest, found := strings.Cut(rawURL, "://")
+	if !found {
+		rest = rawURL
+	}
+	out := []string{rawURL, rest}
+	if u, err := url.Parse(rawURL); err == nil {
+		password, _ := u.User.Password()
+		out = append(out, u.User.Username(), password, u.Host, u.Hostname(), strings.Trim(u.Path, "/"), u.RawQuery, u.Fragment, u.Opaque)
+		for _, values := range u.Query() {
+			out = append(out, values...)
+		}
+	}
+	for _, part := range slices.Clone(out[1:]) {
+		out = append(out, words(part)...)
+		out = append(out, words(strings.ToLower(part))...)
+	}
+	return out
+}
+
+// words are the stretches of letters and digits in a text. One or two of them are
+// no secret, and hiding them would leave nothing of a sentence.
+func words(text string) []string {
+	parts := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return slices.DeleteFunc(parts, func(s string) bool { return len(s) < 3 })
+}

@@ -1,0 +1,267 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Applier executes the step type apply-object: a server-side apply as the one
+// field manager of the plan, then the removal of what shall not be there. It
+// needs get and patch on the object's kind, and create where the object is not
+// there.
+//
+// As with a patch, what an apply changes is the API server's to say: a dry run
+// of it is compared with what is there, and one that changes nothing is not sent.
+type Applier struct{}
+
+// Pass applies the object and removes fields, unless all is so already.
+func (Applier) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	out, err := applyPass(ctx, call)
+	return api.Finish(ctx, call, out, err)
+}
+
+func applyPass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
+	a, err := applicationOf(call)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	a.live, err = a.object.Get(ctx, "")
+	if err != nil && !api.IsMissing(err) {
+		return executors.Outcome{}, err
+	}
+	if api.IsMissing(err) {
+		a.live = nil
+	}
+	want, err := a.apply(ctx, call, true)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	if call.DryRun {
+		return a.rehearse(ctx, want)
+	}
+	return a.perform(ctx, call, want)
+}
+
+// application is one apply-object step and the object that it found.
+type application struct {
+	object api.Object
+	body   map[string]any
+	force  bool
+	remove []pointer
+	live   *unstructured.Unstructured // nil: not there
+}
+
+// absence is what a step records that will create its object, so that a crash
+// does not make its own object look like one it found.
+type absence struct {
+	Absent bool `json:"absent"`
+}
+
+func applicationOf(call executors.Call) (application, error) {
+	p, err := api.PropertiesAs[plan.ApplyProperties](call)
+	if err != nil {
+		return application{}, err
+	}
+	a := application{force: p.Force}
+	given := &unstructured.Unstructured{Object: p.Object}
+	ref := plan.ResourceRef{APIVersion: given.GetAPIVersion(), Kind: given.GetKind(), Name: given.GetName(), Namespace: given.GetNamespace()}
+	if ref.APIVersion == "" || ref.Kind == "" || ref.Name == "" {
+		return a, api.Refuse(executors.ReasonInvalid, "object: needs apiVersion, kind and metadata.name, has %q, %q and %q", ref.APIVersion, ref.Kind, ref.Name)
+	}
+	if err := appliable(p.Object); err != nil {
+		return a, err
+	}
+	if a.object, err = api.Resolve(call, ref); err != nil {
+		return a, err
+	}
+	if a.remove, err = pointers(p.Remove, p.Object); err != nil {
+		return a, err
+	}
+	a.body = placed(p.Object, a.object.Namespace)
+	return a, nil
+}
+
+// appliable refuses what lint cannot see before the templates are expanded.
+func appliable(object map[string]any) error {
+	if where := nullAt("object", object); where != "" {
+		return api.Refuse(executors.ReasonInvalid, "%s is null, which removes nothing under server-side apply: name the field in remove", where)
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"} {
+		if _, given := meta[field]; given {
+			return api.Refuse(executors.ReasonInvalid, "object.metadata.%s is the API server's and cannot be applied", field)
+		}
+	}
+	return nil
+}
+
+// nullAt is the path of a null, if there is one.
+func nullAt(path string, v any) string {
+	switch v := v.(type) {
+	case nil:
+		return path
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if where := nullAt(path+"."+key, v[key]); where != "" {
+				return where
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if where := nullAt(fmt.Sprintf("%s[%d]", path, i), item); where != "" {
+				return where
+			}
+		}
+	}
+	return ""
+}
+
+// placed is the object in its namespace; one that is cluster-scoped has none.
+func placed(object map[string]any, namespace string) map[string]any {
+	out := maps.Clone(object)
+	meta := maps.Clone(object["metadata"].(map[string]any))
+	delete(meta, "namespace")
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+	out["metadata"] = meta
+	return out
+}
+
+func (a application) apply(ctx context.Context, call executors.Call, dryRun bool) (*unstructured.Unstructured, error) {
+	after, err := a.object.Apply(ctx, a.live, api.Apply{Body: a.body, Force: a.force, DryRun: dryRun})
+	if owners := ownersOf(err); owners != "" {
+		return nil, api.Refuse("FieldConflict", "%s: somebody else owns what this step would change: %s; leave these fields out of object, or take them with force: true", a.object, owners)
+	}
+	if apierrors.IsForbidden(err) && a.live == nil {
+		// An apply that creates needs two rights, and the answer is the same for both.
+		if may, asked := api.May(ctx, call, a.object.Action("patch", "")); asked == nil && may {
+			err = api.Failed(a.object.Action("create", ""), errors.Unwrap(err))
+		}
+	}
+	return after, err
+}
+
+// ownersOf are the fields that an apply may not change and who owns each, as
+// the API server tells them; empty for any other error.
+func ownersOf(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" belongs to "+strings.TrimPrefix(cause.Message, "conflict with "))
+		}
+	}
+	return strings.Join(fields, ", ")
+}
+
+// rehearse says what would change. The removals are rehearsed on what is there.
+func (a application) rehearse(ctx context.Context, want *unstructured.Unstructured) (executors.Outcome, error) {
+	before := map[string]any{}
+	if a.live != nil {
+		before = a.live.Object
+		if _, err := a.without(ctx, a.live, true); err != nil {
+			return executors.Outcome{}, err
+		}
+	}
+	_, after := removals(want.Object, a.remove)
+	changes := changesBetween(before, after)
+	if len(changes) == 0 {
+		return done("dry run: %s is so already", a.object), nil
+	}
+	verb := "change"
+	if a.live == nil {
+		verb = "create"
+	}
+	return wouldChange(verb, a.object, changes, holdsSecrets(a.object.Kind.GroupKind(), changes)), nil
+}
+
+// perform applies, then removes, each only where it changes something.
+func (a application) perform(ctx context.Context, call executors.Call, want *unstructured.Unstructured) (executors.Outcome, error) {
+	now, err := a.live, error(nil)
+	if a.live == nil && len(call.Before) == 0 {
+		return executors.Outcome{State: executors.Record, Before: raw(absence{Absent: true}, true), Message: a.object.String() + " is not there yet"}, nil
+	}
+	if a.live == nil || moves(a.live, want) {
+		if now, err = a.apply(ctx, call, false); err != nil {
+			return executors.Outcome{}, err
+		}
+	}
+	if now, err = a.without(ctx, now, false); err != nil {
+		return executors.Outcome{}, err
+	}
+	return a.ended(now, foundAbsent(call)), nil
+}
+
+func foundAbsent(call executors.Call) bool {
+	var found absence
+	return len(call.Before) > 0 && json.Unmarshal(call.Before, &found) == nil && found.Absent
+}
+
+// moves says that an apply would change the object, or who owns its fields.
+func moves(live, want *unstructured.Unstructured) bool {
+	return len(changesBetween(live.Object, want.Object)) > 0 || !equal(ownership(live), ownership(want))
+}
+
+// ownership is who owns which fields. A dry run has another time.
+func ownership(u *unstructured.Unstructured) []any {
+	var out []any
+	for _, entry := range u.GetManagedFields() {
+		entry.Time = nil
+		out = append(out, entry)
+	}
+	return out
+}
+
+// without removes the fields that shall not be there. A field that the API
+// server fills in again is as removed as it can be.
+func (a application) without(ctx context.Context, now *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
+	ops, _ := removals(now.Object, a.remove)
+	if len(ops) == 0 {
+		return now, nil
+	}
+	patch := api.Patch{Type: types.JSONPatchType, Body: ops, DryRun: true}
+	after, err := a.object.Patch(ctx, now, patch)
+	if err != nil || dryRun || len(changesBetween(now.Object, after.Object)) == 0 {
+		return now, err
+	}
+	patch.DryRun = false
+	return a.object.Patch(ctx, now, patch)
+}
+
+func (a application) ended(now *unstructured.Unstructured, created bool) executors.Outcome {
+	out := done("%s is so already", a.object)
+	switch {
+	case created:
+		out = changed(a.object, "created", "created %s", a.object)
+	case now.GetResourceVersion() != a.live.GetResourceVersion():
+		out = a.applied(changesBetween(a.live.Object, now.Object))
+	}
+	out.Outputs = map[string]any{
+		"name": now.GetName(), "namespace": now.GetNamespace(), "uid": string(now.GetUID()), "resourceVersion": now.GetResourceVersion(), "created": created,
+	}
+	return out
+}
+
+func (a application) applied(changes []change) executors.Outcome {
+	if len(changes) == 0 {
+		return changed(a.object, "field owners", "%s is so already; its fields belong to this plan now", a.object)
+	}
+	return changed(a.object, paths(touched(changes)), "changed %s: %s", a.object, difference(changes, holdsSecrets(a.object.Kind.GroupKind(), changes)))
+}

@@ -1,0 +1,229 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Lister executes what of a for-each looks at the cluster: which objects it
+// takes, and whether what its batches did holds. It needs list on the kind, and
+// with until also watch and get. What is done to each object is its steps' affair.
+type Lister struct{}
+
+// pageSize is how many objects one request lists.
+const pageSize = 500
+
+// maxItemBytes bounds what a run keeps of its items' names.
+const maxItemBytes = 200 << 10
+
+// Pass lists once, and from then on looks whether until holds.
+func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.ForEachProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	from, err := selectionOf(call, p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	list, err := from.list(ctx)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	if call.Listed {
+		return from.holds(ctx, call, p, list)
+	}
+	return from.take(call, p, list)
+}
+
+// selection is the objects of one kind that a selector picks.
+type selection struct {
+	kind      schema.GroupVersionKind
+	resource  schema.GroupVersionResource
+	namespace string // empty for cluster-scoped kinds, and for all namespaces
+	selector  string
+	client    dynamic.ResourceInterface
+	all       dynamic.NamespaceableResourceInterface
+}
+
+func selectionOf(call executors.Call, p *plan.ForEachProperties) (*selection, error) {
+	one, err := api.Resolve(call, plan.ResourceRef{APIVersion: p.APIVersion, Kind: p.Kind, Name: "*", Namespace: strings.TrimSuffix(p.Namespace, "*")})
+	if err != nil {
+		return nil, err
+	}
+	labels, err := labelSelector(p.Selector)
+	if err != nil {
+		return nil, err
+	}
+	s := &selection{kind: one.Kind, resource: one.Resource, namespace: one.Namespace, selector: labels, all: call.Clients.Dynamic.Resource(one.Resource)}
+	if p.Namespace == "*" {
+		s.namespace = ""
+	}
+	s.client = s.all
+	if s.namespace != "" {
+		s.client = s.all.Namespace(s.namespace)
+	}
+	return s, nil
+}
+
+func labelSelector(s *plan.LabelSelector) (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	as := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, e := range s.MatchExpressions {
+		as.MatchExpressions = append(as.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(as)
+	if err != nil {
+		return "", api.Refuse(executors.ReasonInvalid, "selector: %s", err)
+	}
+	return selector.String(), nil
+}
+
+func (s *selection) action(verb string) api.Action {
+	return api.Action{Verb: verb, Resource: s.resource, Namespace: s.namespace}
+}
+
+// list reads in pages, and stops where there are more than a run takes.
+func (s *selection) list(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var out []unstructured.Unstructured
+	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
+	for {
+		page, err := s.client.List(ctx, options)
+		if err != nil {
+			return nil, api.Failed(s.action("list"), err)
+		}
+		out = append(out, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" || len(out) > plan.MaxItems {
+			return out, nil
+		}
+	}
+}
+
+// take is the objects as the run goes through them.
+func (s *selection) take(call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+	if len(list) > plan.MaxItems {
+		return executors.Refuse("TooMany", "picks more than %d objects: narrow the selector", plan.MaxItems)
+	}
+	order(list, p.Order)
+	out := executors.Outcome{
+		State: executors.Record, Listed: true, ItemVersion: s.kind.GroupVersion().String(), ItemKind: s.kind.Kind,
+		Items: make([]plan.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.kind.Kind),
+	}
+	size := 0
+	for i, o := range list {
+		out.Items[i] = plan.Item{Name: o.GetName(), UID: string(o.GetUID())}
+		if o.GetNamespace() != call.Namespace {
+			out.Items[i].Namespace = o.GetNamespace()
+		}
+		size += len(out.Items[i].Segment())
+	}
+	if size > maxItemBytes {
+		return executors.Refuse("TooMany", "the names of the %d objects have %d bytes; a run keeps %d: narrow the selector", len(list), size, maxItemBytes)
+	}
+	return out
+}
+
+func order(list []unstructured.Unstructured, by string) {
+	slices.SortStableFunc(list, func(a, b unstructured.Unstructured) int {
+		age := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+		if by == "newest" {
+			age = -age
+		}
+		if by != "oldest" && by != "newest" {
+			age = 0
+		}
+		if age != 0 {
+			return age
+		}
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+}
+
+// holds says whether until is true of all that the batches have done. What is
+// gone since, or was replaced, is asked no more.
+func (s *selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+	if call.DryRun {
+		return done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
+	}
+	picked := map[types.UID]*unstructured.Unstructured{}
+	for i := range list {
+		picked[list[i].GetUID()] = &list[i]
+	}
+	var not []string
+	for _, item := range call.Items {
+		live, err := s.live(ctx, call, item, picked)
+		if err != nil {
+			return api.Outcome(ctx, call, err)
+		}
+		if live == nil {
+			continue
+		}
+		if ok, err := expr.Bool(p.Until, map[string]any{"object": live.Object}); err != nil || !ok {
+			not = append(not, item.Segment())
+		}
+	}
+	if len(not) == 0 {
+		return done("%s holds for %d objects", p.Until, len(call.Items))
+	}
+	return s.wait(ctx, call, fmt.Sprintf("%s does not hold yet for %d of %d: %s", p.Until, len(not), len(call.Items), few(not)))
+}
+
+// live is an item as it is now. One that its steps took out of the selection is
+// read by name.
+func (s *selection) live(ctx context.Context, call executors.Call, item plan.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if o := picked[types.UID(item.UID)]; o != nil {
+		return o, nil
+	}
+	ref := plan.ResourceRef{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Name: item.Name, Namespace: item.Namespace}
+	o, err := api.Resolve(call, ref)
+	if err != nil {
+		return nil, err
+	}
+	live, err := o.Get(ctx, "")
+	switch {
+	case api.IsMissing(err):
+		return nil, nil //nolint:nilnil // gone is an answer
+	case err != nil:
+		return nil, err
+	case string(live.GetUID()) != item.UID:
+		return nil, nil //nolint:nilnil // replaced is gone
+	}
+	return live, nil
+}
+
+func few(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// lookAgain is for what a watch over a selection does not see: objects that left it.
+const lookAgain = 30 * time.Second
+
+func (s *selection) wait(ctx context.Context, call executors.Call, why string) executors.Outcome {
+	if err := api.MayWatch(ctx, call, s.action("watch")); err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return executors.Outcome{
+		State: executors.NotYet, Reason: "Waiting", Message: plan.Cut(why, plan.MaxMessage), WakeAt: call.Now.Add(lookAgain),
+		Watch: &executors.Watch{Resource: s.resource, Namespace: s.namespace, Selector: s.selector},
+	}
+}

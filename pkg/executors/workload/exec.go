@@ -1,0 +1,155 @@
+package workload
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Execs executes the step type exec: a command in a container of a pod that is
+// there already, over the exec subresource. It needs get on pods for a pod by
+// name, list for one by labels, and create and get on pods/exec: the stream is
+// a WebSocket, which begins with a GET.
+//
+// What the command did cannot be asked afterwards. So that it begins is written
+// down first, and an attempt that is found begun by somebody who did not see
+// its end is Interrupted, unless the step says onRestart: retry.
+//
+// One hole is not ours to close: where the connection between the API server
+// and the node breaks, the API server itself says that the command succeeded.
+type Execs struct {
+	mu    sync.Mutex
+	armed map[string]string // step of a run → the token of the attempt that was written down and not yet begun
+}
+
+// NewExecs is an executor whose attempts are its own: those that another
+// program wrote down are interrupted for it.
+func NewExecs() *Execs { return &Execs{armed: map[string]string{}} }
+
+// attempt is what is remembered before the command begins. The token is known
+// only to the program that wrote it, and only until the command begins.
+type attempt struct {
+	Attempt   int    `json:"attempt"`
+	Token     string `json:"token"`
+	UID       string `json:"uid"`
+	Container string `json:"container"`
+}
+
+// place is where a command runs.
+type place struct {
+	pod       *corev1.Pod
+	container string
+}
+
+func (p place) String() string { return "Pod/" + p.pod.Name + " container " + p.container }
+
+// Pass writes the attempt down, or runs the command to its end.
+func (e *Execs) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	out, err := e.pass(ctx, call)
+	return api.Finish(ctx, call, out, err)
+}
+
+func (e *Execs) pass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
+	p, err := api.PropertiesAs[plan.ExecProperties](call)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	if len(p.Command) == 0 || call.Clients.Config == nil {
+		return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "command is empty, or this program cannot stream into containers (configured: %t)", call.Clients.Config != nil)
+	}
+	was := attemptBefore(call)
+	armed := was != nil && e.isArmed(call, was.Token)
+	if was != nil && !armed && !again(call) {
+		return executors.Outcome{}, api.Refuse("Interrupted", "attempt %d began and nobody saw its end: whether the command did its work is not known; write onRestart: retry if it may run twice", call.Attempt)
+	}
+	at, err := pick(ctx, call, p)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	if call.DryRun {
+		return api.Done("dry run: would run %s in %s", shownCommand(p), at), nil
+	}
+	if !armed || was.UID != string(at.pod.UID) || was.Container != at.container {
+		return e.arm(ctx, call, at)
+	}
+	return e.run(ctx, call, p, at, was.Token), nil
+}
+
+// again says that an attempt may run a second time.
+func again(call executors.Call) bool { return call.OnRestart == "retry" }
+
+// attemptBefore is what an earlier pass of this attempt wrote down, if one did.
+func attemptBefore(call executors.Call) *attempt {
+	var a attempt
+	if json.Unmarshal(call.Memory, &a) != nil || a.Attempt != call.Attempt {
+		return nil
+	}
+	return &a
+}
+
+// arm asks whether the command could run at all, and has the attempt written down.
+func (e *Execs) arm(ctx context.Context, call executors.Call, at place) (executors.Outcome, error) {
+	if err := api.Need(ctx, call, streamAction("create", at.pod), streamAction("get", at.pod)); err != nil {
+		return executors.Outcome{}, err
+	}
+	a := attempt{Attempt: call.Attempt, Token: rand.Text(), UID: string(at.pod.UID), Container: at.container}
+	b, err := json.Marshal(a)
+	if err != nil {
+		return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "remember the attempt in %s: %s", at, err)
+	}
+	e.setArmed(call, a.Token)
+	return executors.Outcome{State: executors.Record, Memory: b, Message: "about to run a command in " + at.String()}, nil
+}
+
+func (e *Execs) setArmed(call executors.Call, token string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.armed[armKey(call)] = token
+}
+
+func (e *Execs) isArmed(call executors.Call, token string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.armed[armKey(call)] == token
+}
+
+func (e *Execs) disarm(call executors.Call) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.armed, armKey(call))
+}
+
+// armKey knows runs of one name in two namespaces apart.
+func armKey(call executors.Call) string { return call.Namespace + "/" + call.IdempotencyKey() }
+
+func streamAction(verb string, pod *corev1.Pod) api.Action {
+	a := podAction(verb, pod.Namespace, pod.Name)
+	a.Subresource = "exec"
+	return a
+}
+
+func podAction(verb, namespace, name string) api.Action {
+	return api.Action{Verb: verb, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: namespace, Name: name}
+}
+
+func shownCommand(p *plan.ExecProperties) string {
+	return plan.Cut(fmt.Sprintf("%q", p.Command), 300)
+}
+
+// said is the last line of what a command said, for a message.
+func said(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return ": " + plan.Cut(last, 300)
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package workload
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// defaultContainer is the annotation by which a pod says which of its
+// containers kubectl means where none is named.
+const defaultContainer = "kubectl.kubernetes.io/default-container"
+
+// pick finds the pod and the container that a command is for.
+func pick(ctx context.Context, call executors.Call, p *plan.ExecProperties) (place, error) {
+	pod, err := podOf(ctx, call, p.Pod)
+	if err != nil {
+		return place{}, err
+	}
+	container, err := containerOf(pod, p.Container)
+	return place{pod: pod, container: container}, err
+}
+
+func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev1.Pod, error) {
+	if s.Name != "" {
+		return podNamed(ctx, call, s.Name)
+	}
+	selector, err := api.Selector(plan.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions})
+	if err != nil {
+		return nil, err
+	}
+	if selector == "" {
+		return nil, api.Refuse(executors.ReasonInvalid, "pod: needs a name or labels")
+	}
+	list, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, api.Failed(podAction("list", call.Namespace, ""), err)
+	}
+	if len(list.Items) == 0 {
+		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Namespace, selector)
+	}
+	ready := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(p) })
+	if len(ready) == 0 {
+		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Namespace, selector)
+	}
+	first := slices.MinFunc(ready, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return &first, nil
+}
+
+// podNamed is a pod that runs. Whether it is ready is not asked: who names a
+// pod may mean to mend it.
+func podNamed(ctx context.Context, call executors.Call, name string) (*corev1.Pod, error) {
+	pod, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, api.Failed(podAction("get", call.Namespace, name), err)
+	}
+	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
+		return nil, notReady("Pod/%s is %s and runs no command", name, phaseOf(pod))
+	}
+	return pod, nil
+}
+
+func notReady(format string, args ...any) error {
+	return &api.Refused{Outcome: executors.Fail("NotReady", format, args...)}
+}
+
+func phaseOf(pod *corev1.Pod) string {
+	if pod.DeletionTimestamp != nil {
+		return "being deleted"
+	}
+	return string(pod.Status.Phase)
+}
+
+func containerOf(pod *corev1.Pod, wanted string) (string, error) {
+	var names []string
+	for _, c := range pod.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	for _, c := range pod.Spec.InitContainers {
+		names = append(names, c.Name)
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		names = append(names, c.Name)
+	}
+	said := pod.Annotations[defaultContainer]
+	switch {
+	case wanted == "" && slices.Contains(names, said):
+		return said, nil
+	case wanted == "":
+		return names[0], nil
+	case slices.Contains(names, wanted):
+		return wanted, nil
+	}
+	return "", api.Refuse(executors.ReasonInvalid, "container: Pod/%s has none named %q; it has %s", pod.Name, wanted, strings.Join(names, ", "))
+}

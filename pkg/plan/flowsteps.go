@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+)
+
+// The step types that hold other steps.
+const (
+	TypeGroup   = "step-group"
+	TypeForEach = "for-each"
+)
+
+// TypeApproval is the step type that asks a person.
+const TypeApproval = "approval"
+
+// ApprovalProperties hold a run until somebody approves or rejects.
+type ApprovalProperties struct {
+	Message string    `json:"message,omitempty"`
+	Timeout *Duration `json:"timeout,omitempty"` // default: the plan's approvalTimeout
+}
+
+// GroupProperties hold steps that run one after another, or side by side in the
+// order that their dependsOn demands.
+type GroupProperties struct {
+	Mode           string `json:"mode,omitempty"`           // sequential (default), parallel
+	MaxConcurrency int    `json:"maxConcurrency,omitempty"` // of a parallel group; default: all
+	Steps          []Step `json:"steps"`
+}
+
+// ForEachProperties run steps for each object that a selector picks, in batches.
+// Batches are how many objects are done when each of them is through, as a number
+// or a share rounded up; what is left after the last is a batch of its own.
+type ForEachProperties struct {
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	Namespace      string         `json:"namespace,omitempty"` // default: the plan's; "*" for all
+	Selector       *LabelSelector `json:"selector,omitempty"`
+	Batches        []any          `json:"batches,omitempty"`
+	Until          string         `json:"until,omitempty"`          // CEL over object, for each one done so far, after each batch
+	Order          string         `json:"order,omitempty"`          // name (default), oldest, newest
+	MaxConcurrency int            `json:"maxConcurrency,omitempty"` // objects at once, default 1
+	OnError        string         `json:"onError,omitempty"`        // stop (default), continue
+	Steps          []Step         `json:"steps"`
+}
+
+// MaxItems is how many objects a for-each takes (a guess: their names have to fit
+// into the run beside everything else).
+const MaxItems = 2000
+
+func checkApproval(p any, at reporter) {
+	props := p.(*ApprovalProperties)
+	checkSpan("timeout", props.Timeout, 1, longest, at)
+}
+
+func checkGroup(p any, at reporter) {
+	props := p.(*GroupProperties)
+	if !slices.Contains([]string{"", "sequential", "parallel"}, props.Mode) {
+		at("mode", "must be sequential or parallel, is %q", Cut(props.Mode, 100))
+	}
+	if props.MaxConcurrency != 0 && props.Mode != "parallel" {
+		at("maxConcurrency", "is for mode: parallel")
+	}
+	checkConcurrency(props.MaxConcurrency, at)
+}
+
+func checkConcurrency(n int, at reporter) {
+	if n < 0 || n > MaxSteps {
+		at("maxConcurrency", "must be from 1 to %d, is %d", MaxSteps, n)
+	}
+}
+
+func checkForEach(p any, at reporter) {
+	props := p.(*ForEachProperties)
+	if strings.Count(props.APIVersion, "/") > 1 {
+		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", Cut(props.APIVersion, 100))
+	}
+	if n := props.Namespace; n != "" && n != "*" && !expr.IsTemplate(n) && !DNSLabel(n) {
+		at("namespace", "%q is no namespace", Cut(n, 100))
+	}
+	if props.Selector != nil {
+		checkSelector("selector", *props.Selector, at)
+	}
+	if _, err := batchEnds(props.Batches, 100); err != nil {
+		at("batches", "%s", err)
+	}
+	if props.Until != "" {
+		if err := expr.CheckBool(props.Until, "object"); err != nil {
+			at("until", "%s", err)
+		}
+	}
+	if !slices.Contains([]string{"", "name", "oldest", "newest"}, props.Order) {
+		at("order", "must be name, oldest or newest, is %q", Cut(props.Order, 100))
+	}
+	if !slices.Contains([]string{"", "stop", "continue"}, props.OnError) {
+		at("onError", "must be stop or continue, is %q", Cut(props.OnError, 100))
+	}
+	checkConcurrency(props.MaxConcurrency, at)
+}
+
+// batchEnds are how many of n items are done when each batch is through.
+func batchEnds(batches []any, n int) ([]int, error) {
+	var out []int
+	last := 0
+	for i, b := range batches {
+		end, err := batchEnd(b, n)
+		if err != nil {
+			return nil, err
+		}
+		if end < last || i > 0 && end == last && n == 100 {
+			return nil, fmt.Errorf("each must be larger than the one before: %v comes after %v", b, batches[i-1])
+		}
+		if end > last && end < n {
+			out = append(out, end)
+		}
+		last = end
+	}
+	return append(out, n), nil
+}
+
+func batchEnd(b any, n int) (int, error) {
+	text := fmt.Sprint(b)
+	share, percent := strings.CutSuffix(text, "%")
+	count, err := strconv.Atoi(share)
+	switch {
+	case err != nil || count < 1 || percent && count > 100:
+		return 0, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", Cut(text, 50))
+	case percent:
+		return (n*count + 99) / 100, nil
+	}
+	return count, nil
+}
+
+// holds says whether a step holds other steps.
+func (s Step) holds() bool {
+	return s.Type == TypeGroup || s.Type == TypeForEach || strings.HasPrefix(s.Type, TemplatePrefix)
+}
+
+// parallel says whether the steps that a step holds run side by side, and how
+// many at once.
+func (s Step) parallel() (bool, int) {
+	if s.Type != TypeGroup || s.Properties["mode"] != "parallel" {
+		return false, 0
+	}
+	return true, s.whole("maxConcurrency", MaxSteps)
+}
+
+// whole is a whole number of a step's properties.
+func (s Step) whole(name string, def int) int {
+	switch n := s.Properties[name].(type) {
+	case int64:
+		return int(n)
+	case int:
+		return n
+	case float64:
+		return int(n)
+	}
+	return def
+}
+
+// inner are the steps that stand in a step's properties.
+func (s Step) inner() []Step {
+	list, ok := s.Properties["steps"].([]any)
+	if !ok {
+		return nil
+	}
+	var props struct {
+		Steps []Step `json:"steps"`
+	}
+	if faults := DecodeValue(map[string]any{"steps": list}, "", nil, true, &props); len(faults) > 0 {
+		return nil // the validator refused it
+	}
+	return props.Steps
+}

@@ -1,0 +1,166 @@
+package plan
+
+import "time"
+
+// held says whether a step may not begin yet: its gate is closed, or the plan is
+// paused. The gate comes first, for the time behind it counts nowhere.
+func (a *advance) held(s scope, step Step) bool {
+	return a.stopped(s, a.closed(s, step, false))
+}
+
+// heldItem asks the same before an item of a loop, which always looks at the gate.
+func (a *advance) heldItem(s scope, loop Step) bool {
+	return a.stopped(s, a.closed(s, loop, true))
+}
+
+func (a *advance) stopped(s scope, closed bool) bool {
+	switch {
+	case s.cleanup():
+		return false
+	case a.j.End != nil:
+		return true
+	case closed:
+		a.waits("", a.sig.Hold.Until)
+		return true
+	case a.sig.Held != "":
+		a.waits("", time.Time{}) // until it is told so, or is out of time
+		return true
+	}
+	return false
+}
+
+// closed asks the gate before a step that has not begun. Under wait the run is
+// held until it opens; under abort it ends here.
+func (a *advance) closed(s scope, step Step, always bool) bool {
+	looks := always || a.run.Spec.OnWindowClose == CloseWait || a.run.Spec.OnWindowClose == CloseAbort
+	if s.cleanup() || a.sig.Hold == nil || !looks || s.open || !a.run.disruptive(step) {
+		return false
+	}
+	if a.run.Spec.OnWindowClose == CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
+		if a.j.End == nil {
+			a.windowClosed()
+		}
+		return true
+	}
+	a.shut = true
+	return true
+}
+
+// settle notes what holds the run between two steps. Time in which it waits for
+// its gate or for an approval, and nothing of it works, counts nowhere.
+func (a *advance) settle() {
+	asks := a.asking()
+	switch {
+	case a.working() || !a.shut && asks.IsZero():
+		a.release()
+	case a.shut:
+		a.hold()
+		a.j.Message = a.sig.Hold.Message()
+	default:
+		if rest := a.atRestSince(); rest.After(asks) {
+			asks = rest // until then something else was at work
+		}
+		a.j.HeldSince = orInstant(a.j.HeldSince, asks)
+		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
+	}
+	if a.sig.Held != "" && !a.working() && asks.IsZero() {
+		a.j.Message = a.sig.Held
+	}
+}
+
+func orInstant(t *time.Time, def time.Time) *time.Time {
+	if t != nil {
+		return t
+	}
+	return at(def)
+}
+
+// working says whether a step of the run is at work. One that asks a person is
+// not, until it has its answer.
+func (a *advance) working() bool {
+	for _, rec := range a.j.Steps {
+		if rec.Phase == StepRunning && !rec.holds() && !asksStill(rec) && SectionOf(rec.Path) == SectionSteps {
+			return true
+		}
+	}
+	return a.looking()
+}
+
+// looking says whether a loop reads its items or looks at what a batch did.
+func (a *advance) looking() bool {
+	for _, m := range a.moves {
+		if m.Act == ActPass && m.Step.Type == TypeForEach {
+			return true
+		}
+	}
+	return false
+}
+
+func asksStill(rec Record) bool { return rec.Type == TypeApproval && rec.Approval == nil }
+
+// asking is since when a step asks a person; zero when none does.
+func (a *advance) asking() time.Time {
+	var since time.Time
+	for _, rec := range a.j.Steps {
+		if asksStill(rec) && rec.Phase == StepRunning && rec.StartedAt != nil && SectionOf(rec.Path) == SectionSteps {
+			since = earliest(since, *rec.StartedAt)
+		}
+	}
+	return since
+}
+
+// hold notes since when the gate holds the run: also where nobody looked when it
+// closed.
+func (a *advance) hold() {
+	if a.j.HeldSince != nil {
+		return
+	}
+	since := a.now
+	if s := a.sig.Hold.Since; s != nil && s.Before(since) {
+		since = *s
+		if rest := a.atRestSince(); rest.After(since) {
+			since = rest
+		}
+	}
+	a.j.HeldSince = at(since)
+}
+
+// release ends a hold and notes how long it was.
+func (a *advance) release() {
+	if a.j.HeldSince == nil {
+		return
+	}
+	a.j.HeldSeconds = a.heldSeconds()
+	a.j.HeldSince, a.j.Message = nil, ""
+	a.worked(&a.now)
+}
+
+// heldSeconds is how long the run was held, the present hold with it.
+func (a *advance) heldSeconds() int64 {
+	held := a.j.HeldSeconds
+	if since := a.j.HeldSince; since != nil && a.now.After(*since) {
+		held += int64((a.now.Sub(*since) + time.Second - 1) / time.Second)
+	}
+	return held
+}
+
+// worked notes until when the run worked, where that would be forgotten.
+func (a *advance) worked(until *time.Time) {
+	if until != nil && (a.j.WorkedAt == nil || until.After(*a.j.WorkedAt)) {
+		a.j.WorkedAt = at(*until)
+	}
+}
+
+// foresee notes a hold that began while nobody looked, before the clock is asked:
+// would another walk come to a closed gate, and nothing be at work?
+func (a *advance) foresee() {
+	if a.sig.Hold == nil || a.j.HeldSince != nil || a.j.RetryAt != nil || a.working() || a.run.Spec.OnWindowClose == CloseFinish && !a.run.Loops() {
+		return
+	}
+	j := *a.j
+	j.Steps = append([]Record(nil), j.Steps...)
+	ahead := &advance{run: a.run, j: &j, now: a.now, sig: a.sig, timeless: true}
+	if _, _, more := ahead.walk(SectionSteps, a.run.Spec.Steps); more && ahead.shut && !ahead.working() {
+		a.hold()
+	}
+}

@@ -1,0 +1,320 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+)
+
+// MaxDepth is how deep steps may hold steps (a guess: deeper is a program).
+const MaxDepth = 5
+
+// MaxRequires is how many kinds of objects a step may ask for.
+const MaxRequires = 20
+
+// place is where a step stands: what it may speak of, and what it may be.
+type place struct {
+	spec     Spec
+	section  Section
+	depth    int
+	loop     bool // each
+	template bool // params
+	siblings []Step
+	parallel bool
+}
+
+// conditionRoots are what a condition may speak of: what the journal knows. The
+// target is read by steps alone.
+func (p place) conditionRoots() []string {
+	roots := []string{"run", "plan", "steps", "watched", "trigger_reason", "context"}
+	if p.loop {
+		roots = append(roots, "each")
+	}
+	if p.template {
+		roots = append(roots, "params")
+	}
+	return roots
+}
+
+// templateRoots are what the properties of a step may speak of.
+func (p place) templateRoots() []string { return append(p.conditionRoots(), "target", "required") }
+
+func (v *validator) allSteps(s Spec) {
+	if len(s.Steps) == 0 {
+		v.fault("spec.steps", "is empty: a plan needs a step")
+	}
+	if n := countSteps(s.Steps) + countSteps(s.OnFailure) + countSteps(s.Finally); n > MaxSteps {
+		v.fault("spec.steps", "a plan may have %d steps, this one has %d", MaxSteps, n)
+		return
+	}
+	seen := map[string]string{}
+	for _, section := range sections(s) {
+		v.steps("spec."+string(section.name), section.steps, place{spec: s, section: section.name}, seen)
+	}
+}
+
+func countSteps(steps []Step) int {
+	n := len(steps)
+	for _, s := range steps {
+		if s.holds() {
+			n += countSteps(s.inner())
+		}
+	}
+	return n
+}
+
+func (v *validator) steps(list string, steps []Step, p place, seen map[string]string) {
+	p.siblings = steps
+	for i, step := range steps {
+		path := fmt.Sprintf("%s[%d]", list, i)
+		if first, twice := seen[step.Name]; twice && step.Name != "" {
+			v.fault(path+".name", "%q is already the name of %s", step.Name, first)
+		}
+		seen[step.Name] = path
+		v.step(path, step, p, seen)
+	}
+	if p.parallel {
+		v.cycles(list, steps)
+	}
+}
+
+func (v *validator) step(path string, s Step, p place, seen map[string]string) {
+	if !DNSLabel(s.Name) {
+		v.fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", Cut(s.Name, 100), MaxNameLength)
+	}
+	if s.holds() && slices.Contains(otherSections(), Section(s.Name)) {
+		v.fault(path+".name", "%q cannot name a step that holds others: it is the name of a section", s.Name)
+	}
+	v.positive(path+".timeout", s.Timeout)
+	v.retry(path+".retry", s.Retry)
+	v.condition(path+".if", s.If, p)
+	v.dependsOn(path, s, p)
+	v.requires(path, s)
+	v.onRestart(path, s)
+	if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
+		v.templateStep(path, name, s, p)
+		return
+	}
+	t, known := StepTypeNamed(s.Type)
+	if !known {
+		v.fault(path+".type", "%s", unknownType(s.Type))
+		return
+	}
+	v.properties(path+".properties", t, s, p)
+	if s.holds() {
+		v.held(path, s, p, seen)
+	}
+}
+
+// held checks the steps that a step holds.
+func (v *validator) held(path string, s Step, p place, seen map[string]string) {
+	inner := s.inner()
+	list := path + ".properties.steps"
+	if p.depth++; p.depth > MaxDepth {
+		v.fault(list, "are too deep: steps may hold steps %d times", MaxDepth)
+		return
+	}
+	if given, ok := s.Properties["steps"].([]any); ok && len(given) == 0 {
+		v.fault(list, "is empty: a %s needs a step", s.Type)
+	}
+	p.loop = p.loop || s.Type == TypeForEach
+	p.parallel, _ = s.parallel()
+	v.steps(list, inner, p, seen)
+}
+
+func (v *validator) templateStep(path, name string, s Step, p place) {
+	if !DNSLabel(name) {
+		v.fault(path+".type", "%q cannot name a template: write it like template/notify", Cut(name, 100))
+	}
+	if p.depth >= MaxDepth {
+		v.fault(path+".type", "is too deep: steps may hold steps %d times", MaxDepth)
+	}
+	expr.CheckTemplates(map[string]any(s.Properties), p.templateRoots(), func(at string, err error) { v.fault(path+".properties."+at, "%s", err) })
+}
+
+func (v *validator) dependsOn(path string, s Step, p place) {
+	if len(s.DependsOn) > 0 && !p.parallel {
+		v.fault(path+".dependsOn", "is for the steps of a parallel step-group; others run in order")
+		return
+	}
+	for i, name := range s.DependsOn {
+		at := fmt.Sprintf("%s.dependsOn[%d]", path, i)
+		switch _, known := named(p.siblings, name); {
+		case name == s.Name:
+			v.fault(at, "is the step itself")
+		case !known:
+			v.fault(at, "there is no step %q in this group%s", Cut(name, 100), didYouMean(name, p.siblings))
+		case slices.Index(s.DependsOn, name) < i:
+			v.fault(at, "%q stands twice", name)
+		}
+	}
+}
+
+func didYouMean(name string, steps []Step) string {
+	var names []string
+	for _, s := range steps {
+		names = append(names, s.Name)
+	}
+	if near, ok := nearest(name, names); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// cycles reports steps that wait for each other.
+func (v *validator) cycles(list string, steps []Step) {
+	done := map[string]bool{}
+	for range steps {
+		for _, s := range steps {
+			waits := slices.ContainsFunc(s.DependsOn, func(name string) bool {
+				_, known := named(steps, name)
+				return known && name != s.Name && !done[name]
+			})
+			done[s.Name] = done[s.Name] || !waits
+		}
+	}
+	for i, s := range steps {
+		if !done[s.Name] {
+			v.fault(fmt.Sprintf("%s[%d].dependsOn", list, i), "step %q waits for itself through %s", s.Name, strings.Join(s.DependsOn, ", "))
+			return
+		}
+	}
+}
+
+func (v *validator) requires(path string, s Step) {
+	if len(s.Requires) > MaxRequires {
+		v.fault(path+".requires", "has %d; a step may ask for %d", len(s.Requires), MaxRequires)
+	}
+	seen := map[string]bool{}
+	for i, r := range s.Requires {
+		at := fmt.Sprintf("%s.requires[%d]", path, i)
+		if !labelName().MatchString(r.Name) {
+			v.fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", Cut(r.Name, 100))
+		}
+		if seen[r.Name] {
+			v.fault(at+".name", "%q stands twice", r.Name)
+		}
+		seen[r.Name] = true
+		checkRef("", ResourceRef{APIVersion: r.APIVersion, Kind: r.Kind, Name: "x", Namespace: r.Namespace}, func(field, format string, args ...any) { v.fault(at+field, format, args...) })
+		if (r.ObjectName == "") == (r.MatchLabels == nil) {
+			v.fault(at, "needs exactly one of objectName and matchLabels")
+		}
+		expr.CheckTemplates(map[string]any{"objectName": r.ObjectName, "namespace": r.Namespace}, []string{}, func(field string, _ error) {
+			v.fault(at+"."+field, "is taken as it stands: it cannot hold an expression")
+		})
+	}
+}
+
+func (v *validator) onRestart(path string, s Step) {
+	switch {
+	case s.OnRestart == "":
+	case s.Type != "exec":
+		v.fault(path+".onRestart", "is for exec alone: steps of type %s know how to go on", s.Type)
+	case s.OnRestart != "fail" && s.OnRestart != "retry":
+		v.fault(path+".onRestart", "must be fail or retry, is %q", Cut(s.OnRestart, 100))
+	}
+}
+
+func unknownType(name string) string {
+	var names []string
+	for _, t := range StepTypes() {
+		names = append(names, t.Name)
+	}
+	if name == "" {
+		return "is missing; known are " + strings.Join(names, ", ")
+	}
+	if slices.Contains(plannedStepTypes(), name) {
+		return fmt.Sprintf("%q is not available in this version; available are %s", name, strings.Join(names, ", "))
+	}
+	if near, ok := nearest(name, names); ok {
+		return fmt.Sprintf("unknown step type %q; did you mean %q?", Cut(name, 80), near)
+	}
+	return fmt.Sprintf("unknown step type %q; known are %s", Cut(name, 80), strings.Join(names, ", "))
+}
+
+func (v *validator) retry(path string, r *Retry) {
+	if r == nil {
+		return
+	}
+	if r.Limit < 0 || r.Limit > 100 {
+		v.fault(path+".limit", "must be from 0 to 100, is %d", r.Limit)
+	}
+	v.positive(path+".backoff", r.Backoff)
+	v.positive(path+".maxBackoff", r.MaxBackoff)
+}
+
+func (v *validator) condition(path, text string, p place) {
+	if text == "" || text == IfAlways {
+		return
+	}
+	if err := expr.CheckBool(text, p.conditionRoots()...); err != nil {
+		v.fault(path, "%s", err)
+	}
+}
+
+func (v *validator) properties(path string, t StepType, s Step, p place) {
+	raw := any(s.Properties)
+	if s.Properties == nil {
+		raw = map[string]any{}
+	}
+	props := t.New()
+	faults, left := decodeValue(raw, path, v.lines, true, props)
+	for _, f := range faults {
+		v.fault(f.Path, "%s", f.Message)
+	}
+	for at := range left {
+		if s.holds() && !inProperties(at, path) {
+			v.fault(at, "cannot be an expression: only properties are")
+		}
+	}
+	for _, key := range t.Required {
+		if s.Properties[key] == nil {
+			v.fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
+			v.unread(path + "." + key)
+		}
+	}
+	expr.CheckTemplates(any(s.Own()), p.templateRoots(), func(at string, err error) { v.fault(path+"."+at, "%s", err) })
+	if len(faults) > 0 {
+		return
+	}
+	v.restoreInFinally(path, s)
+	t.Check(props, func(at, format string, args ...any) {
+		full := path
+		if at != "" {
+			full = path + "." + at
+		}
+		if !under(full, left) { // what an expression will yield is checked when it has
+			v.fault(full, format, args...)
+		}
+	})
+	if s.Properties["object"] == nil && needsTarget(props) && p.spec.Target == nil && !p.template {
+		v.fault(path+".object", "is missing, and the plan has no target to default to")
+	}
+}
+
+// inProperties says whether a path lies in the properties of a step that the step
+// with these properties holds.
+func inProperties(at, properties string) bool {
+	rest, inner := strings.CutPrefix(at, properties+".steps[")
+	return inner && strings.Contains(rest, "].properties")
+}
+
+// restoreInFinally refuses a restore that would never come: finally is the last
+// thing a run does, and restores come before it.
+func (v *validator) restoreInFinally(path string, s Step) {
+	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && restores(s) {
+		v.fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
+	}
+}
+
+func needsTarget(props any) bool {
+	switch p := props.(type) {
+	case *LabelProperties:
+		return p.Object == nil
+	case *AnnotateProperties:
+		return p.Object == nil
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package plan
+
+import "slices"
+
+// Booking is what a look at a plan writes of its watch rules, beside what was
+// decided. What is for the shards is written first, then the head, and then the
+// shards lose what no rule needs: whoever dies in between leaves marks in two
+// places, or in none that is read, and never a claim without its mark.
+type Booking struct {
+	Ledger  Ledger
+	Changed bool     // the head has to be written
+	Shards  []Seen   // to be in the shards before
+	Anew    []string // rules that begin: the shards lose what they held of them
+	Prune   bool     // the shards hold what is of no rule any more
+	lazy    []Seen
+	stored  Ledger
+}
+
+// Keeps says of which rules the shards are to keep marks before the head is
+// written: until then, those of the stored one count.
+func (b Booking) Keeps(rule string) bool { return b.Ledger.Kept(rule) || b.stored.Kept(rule) }
+
+// Book works out what is to be written with a decision that rests on a stored
+// ledger. What nobody waits for goes along with something else, or where it is
+// time for it.
+func (t *Tracker) Book(stored *Ledger, d Decision, due bool) Booking {
+	if stored == nil {
+		stored = &Ledger{}
+	}
+	b := Booking{Ledger: d.Ledger, Changed: d.Changed, stored: *stored}
+	ids := make([]string, len(t.rules))
+	for i, r := range t.rules {
+		ids[i] = r.id
+	}
+	if l, pruned := b.Ledger.RulesNow(ids); pruned {
+		b.Ledger, b.Changed, b.Prune = l, true, stored.Shards > 0
+	}
+	if len(stored.Seen) > MaxSeen {
+		b.Ledger, b.Shards = b.Ledger.Flushed(*stored)
+		b.Changed = true
+	}
+	if due || b.Changed {
+		b.lazy = t.Unwritten(len(d.Claims) > 0)
+		b.place(*stored)
+	}
+	return b
+}
+
+// place puts what is to be written lazily where it belongs: beside the head while
+// there is room, or where its object stands there already.
+func (b *Booking) place(stored Ledger) {
+	few := len(b.Ledger.Seen)+len(b.lazy) <= MaxSeen
+	for _, s := range b.lazy {
+		if slices.ContainsFunc(b.Ledger.Seen, func(h Seen) bool { return h.samePlace(s) && h.Ordinal > s.Ordinal }) {
+			continue // it was claimed just now
+		}
+		if few || slices.ContainsFunc(slices.Concat(stored.Seen, b.Ledger.Seen), s.samePlace) {
+			b.Ledger, b.Changed = b.Ledger.WithSeen(s), true
+			continue
+		}
+		b.Shards = append(b.Shards, s)
+	}
+}
+
+// BookStart adds the start of a rule: what it found is recorded before it counts as
+// started. A rule that cannot start yet is left alone.
+func (t *Tracker) BookStart(b *Booking, id string) {
+	found, ok := t.Start(id)
+	if !ok {
+		return
+	}
+	b.Shards, b.Anew = append(b.Shards, found...), append(b.Anew, id)
+	b.Ledger, b.Changed = b.Ledger.WithStarted(id), true
+}
+
+// Booked takes note that a booking, and the claims in it, were written; or, with
+// false, that they were not, or that nobody knows.
+func (t *Tracker) Booked(b Booking, claims []Request, written bool) {
+	for _, id := range b.Anew {
+		t.Started(id, written)
+	}
+	if !written {
+		claims, b.lazy = nil, nil
+	}
+	t.Decided(claims)
+	t.Written(b.lazy)
+}
+
+// Kept says of which rules the shards of a ledger are to keep marks.
+func (l Ledger) Kept(rule string) bool { return l.Rules[rule].Started }

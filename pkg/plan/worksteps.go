@@ -1,0 +1,76 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ExecProperties run a command in a pod that is there already.
+type ExecProperties struct {
+	Pod       PodSelector `json:"pod"`
+	Container string      `json:"container,omitempty"` // default: the pod's first
+	Command   []string    `json:"command"`
+}
+
+// PodSelector picks one pod of the plan's namespace: by name, or the first by
+// name among the ready ones that the labels pick.
+type PodSelector struct {
+	Name             string                `json:"name,omitempty"`
+	MatchLabels      map[string]string     `json:"matchLabels,omitempty"`
+	MatchExpressions []SelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// BackupProperties make a backup and wait until it can be used.
+//
+// volume-snapshot takes a VolumeSnapshot of each claim that the selector picks,
+// or that the component (a StatefulSet, Deployment or claim of that name)
+// mounts. velero makes a Backup of what the selector picks in the plan's
+// namespace; without one, of all of it.
+type BackupProperties struct {
+	Method              string         `json:"method"` // volume-snapshot, velero
+	Component           string         `json:"component,omitempty"`
+	Selector            *LabelSelector `json:"selector,omitempty"`
+	Retain              *Duration      `json:"retain,omitempty"`              // older ones of this step go once a newer one is usable; default: they stay
+	VolumeSnapshotClass string         `json:"volumeSnapshotClass,omitempty"` // default: the cluster's
+	VeleroNamespace     string         `json:"veleroNamespace,omitempty"`     // default velero
+}
+
+func checkExec(p any, at reporter) {
+	props := p.(*ExecProperties)
+	if len(props.Command) == 0 || props.Command[0] == "" {
+		at("command", "is empty")
+	}
+	labelled := len(props.Pod.MatchLabels)+len(props.Pod.MatchExpressions) > 0
+	if (props.Pod.Name == "") == !labelled {
+		at("pod", "needs exactly one of name and labels (matchLabels, matchExpressions)")
+	}
+	checkSelector("pod", LabelSelector{MatchLabels: props.Pod.MatchLabels, MatchExpressions: props.Pod.MatchExpressions}, at)
+}
+
+func checkBackup(p any, at reporter) {
+	props := p.(*BackupProperties)
+	methods := []string{"volume-snapshot", "velero"}
+	switch {
+	case props.Method == "rds-snapshot":
+		at("method", "%q is not available in this version; available are volume-snapshot and velero", props.Method)
+	case !slices.Contains(methods, props.Method):
+		at("method", "must be volume-snapshot or velero, is %q", Cut(props.Method, 100))
+	case props.Method == "volume-snapshot" && (props.Component == "") == (props.Selector == nil):
+		at("", "volume-snapshot needs exactly one of component and selector")
+	case props.Method == "velero" && props.Component != "":
+		at("component", "velero takes a selector")
+	}
+	if props.Selector != nil {
+		checkSelector("selector", *props.Selector, at)
+	}
+	for _, only := range []struct{ field, value, method string }{
+		{"volumeSnapshotClass", props.VolumeSnapshotClass, "volume-snapshot"}, {"veleroNamespace", props.VeleroNamespace, "velero"},
+	} {
+		if only.value != "" && props.Method != only.method && slices.Contains(methods, props.Method) {
+			at(only.field, "%s", fmt.Sprintf("goes with method %s", only.method))
+		}
+	}
+	if props.Retain != nil && props.Retain.Duration <= 0 {
+		at("retain", "must be longer than 0s, is %s", props.Retain)
+	}
+}

@@ -1,0 +1,107 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
+)
+
+// sinks gives the agent a configuration with a sink on a server of its own, until
+// the test ends, and waits until the agent has taken it up.
+func (l *lab) sinks(on string) *harness.Receiver {
+	l.Helper()
+	desk, err := harness.NewReceiver(nil)
+	l.must(err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sinks"}, StringData: map[string]string{"desk": "generic+" + desk.URL + "/t0ken?template=json\n"}}
+	_, err = l.admin.CoreV1().Secrets(annotations.DefaultNamespace).Create(l.ctx, secret, metav1.CreateOptions{})
+	l.must(err)
+	const allow = `outbound: {allow: ["127.0.0.1/32"]}`
+	l.configure(`{` + allow + `, notifications: {sinks: [{name: desk, urlSecretRef: {name: sinks, key: desk}}, {name: lost, urlSecretRef: {name: sinks, key: lost}}], on: [` + on + `]}}`)
+	l.Cleanup(func() {
+		l.configure(`{` + allow + `}`)
+		l.must(l.admin.CoreV1().Secrets(annotations.DefaultNamespace).Delete(l.ctx, "sinks", metav1.DeleteOptions{}))
+		desk.Close()
+	})
+	return desk
+}
+
+func (l *lab) configure(spec string) {
+	l.Helper()
+	l.must(harness.Configure(l.ctx, world.cluster.AdminConfig(), spec))
+	cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
+	l.must(err)
+	l.eventually("the agent takes up its configuration", func() (bool, string) {
+		return strings.Contains(world.agent.Log(), "version="+cm.ResourceVersion), cm.ResourceVersion
+	})
+}
+
+// told are the messages that speak of this test's plans: other tests' runs end, too.
+func (l *lab) told(desk *harness.Receiver) []string {
+	var out []string
+	for _, d := range desk.Deliveries() {
+		if strings.Contains(d.Body, l.ns) && d.Path == "/t0ken" {
+			out = append(out, d.Body)
+		}
+	}
+	return out
+}
+
+func TestNotificationsReachTheirSinks(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	desk := l.sinks("RunFailed, RunSucceeded")
+	l.plan("upgrade", `
+steps:
+- name: tell
+  type: notification
+  properties: {title: "in `+l.ns+`", message: "it begins: ${run.name}", sinks: [desk]}
+`)
+	l.plan("misspelled", `
+steps:
+- name: tell
+  type: notification
+  properties: {message: "in `+l.ns+`", sinks: [desk, deks]}
+`)
+	l.plan("keyless", `
+steps:
+- name: tell
+  type: notification
+  properties: {message: "in `+l.ns+`", sinks: [desk, lost]}
+`)
+	for _, name := range []string{"upgrade", "misspelled", "keyless"} {
+		l.seen(name)
+		l.trigger(name, "now")
+	}
+	good, bad, lost := l.ended("upgrade", 1)[0], l.ended("misspelled", 1)[0], l.ended("keyless", 1)[0]
+	if good.journal.Phase != plan.RunSucceeded {
+		t.Errorf("ended %s: %s", good.journal.Phase, good.journal.Message)
+	}
+	for want, r := range map[string]runState{`"deks": is not among spec.notifications.sinks of the AgentConfig; it names desk, lost`: bad, `"lost": its Secret maint-system/sinks holds no URL under the key "lost"`: lost} {
+		if got := r.journal.Steps[0]; r.journal.Phase != plan.RunFailed || !strings.Contains(got.Message, want) {
+			t.Errorf("ended %s, step: %s, want %s", r.journal.Phase, got.Message, want)
+		}
+	}
+	want := []string{
+		`{"message":"it begins: ` + good.run.Name + `","title":"in ` + l.ns + `"}`,
+		`"title":"Plan ` + l.ns + `/upgrade succeeded"`, `"title":"Plan ` + l.ns + `/misspelled failed"`, `"title":"Plan ` + l.ns + `/keyless failed"`,
+	}
+	l.eventually("the sinks are told", func() (bool, string) {
+		got := l.told(desk)
+		return len(got) >= len(want), strings.Join(got, "\n")
+	})
+	got := strings.Join(l.told(desk), "\n")
+	for _, w := range want {
+		if strings.Count(got, w) != 1 {
+			t.Errorf("%d times %s in\n%s", strings.Count(got, w), w, got)
+		}
+	}
+	if log := world.agent.Log(); strings.Contains(log, "t0ken") {
+		t.Error("a sink's URL is in the log")
+	}
+}
