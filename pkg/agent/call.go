@@ -26,6 +26,7 @@ import (
 // Bounds of what is read for one step (guesses: more is a report, not a step).
 const (
 	maxRequired      = 500
+	requiredPage     = 50 // objects of one request, so that large ones come few at a time
 	maxRequiredBytes = 1 << 20
 )
 
@@ -237,17 +238,28 @@ func (s sighting) requirement(ctx context.Context, r plan.Requirement) ([]unstru
 		}
 		return []unstructured.Unstructured{*u}, nil
 	}
-	list, err := from.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(r.MatchLabels).String(), Limit: maxRequired + 1})
-	if err != nil {
-		return nil, tell("list", err)
+	var out []unstructured.Unstructured
+	options := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(r.MatchLabels).String(), Limit: requiredPage}
+	for size := 0; ; {
+		page, err := from.List(ctx, options)
+		if err != nil {
+			return nil, tell("list", err)
+		}
+		for _, u := range page.Items {
+			b, err := json.Marshal(u.Object)
+			if size += len(b); err != nil || size > 2*maxRequiredBytes || len(out) >= maxRequired {
+				return nil, refusal("TooMany", fmt.Errorf("required.%s: more than %d objects, or %d bytes: narrow matchLabels", r.Name, maxRequired, 2*maxRequiredBytes))
+			}
+			out = append(out, u)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			break
+		}
 	}
-	if len(list.Items) > maxRequired {
-		return nil, refusal("TooMany", fmt.Errorf("required.%s: more than %d objects: narrow matchLabels", r.Name, maxRequired))
-	}
-	slices.SortFunc(list.Items, func(a, b unstructured.Unstructured) int {
+	slices.SortFunc(out, func(a, b unstructured.Unstructured) int {
 		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
 	})
-	return list.Items, nil
+	return out, nil
 }
 
 // client reads objects of a kind as the plan's account.
@@ -278,9 +290,5 @@ func (s sighting) client(apiVersion, kind, namespace string) (dynamic.ResourceIn
 func shown(u *unstructured.Unstructured) map[string]any {
 	object := u.DeepCopy()
 	object.SetManagedFields(nil)
-	if object.GetKind() == "Secret" && object.GetAPIVersion() == "v1" {
-		delete(object.Object, "data")
-		delete(object.Object, "stringData")
-	}
-	return object.Object
+	return plan.WithoutSecrets(object.Object)
 }

@@ -56,11 +56,12 @@ type passes struct {
 	slots chan struct{}
 	group sync.WaitGroup
 
-	mu       sync.Mutex
-	flying   map[key]map[string]*flight
-	finished map[key][]outcome
-	resting  map[spot]*lull
-	stirred  map[spot]bool // what it watches moved since its last pass began
+	mu          sync.Mutex
+	byNamespace map[string]chan struct{} // slots of each namespace, a quarter of all
+	flying      map[key]map[string]*flight
+	finished    map[key][]outcome
+	resting     map[spot]*lull
+	stirred     map[spot]bool // what it watches moved since its last pass began
 }
 
 type flight struct {
@@ -70,7 +71,33 @@ type flight struct {
 }
 
 func newPasses(ring func(key)) *passes {
-	return &passes{ring: ring, slots: make(chan struct{}, passLimit), flying: map[key]map[string]*flight{}, finished: map[key][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
+	return &passes{ring: ring, slots: make(chan struct{}, passLimit), byNamespace: map[string]chan struct{}{}, flying: map[key]map[string]*flight{}, finished: map[key][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
+}
+
+// room waits until a pass may be made: one namespace leaves room for the others,
+// and what undoes, ends or keeps something up waits for nobody.
+func (p *passes) room(ctx context.Context, namespace string, act plan.Act) (leave func(), ok bool) {
+	if act != plan.ActPass {
+		return func() {}, true
+	}
+	p.mu.Lock()
+	own := p.byNamespace[namespace]
+	if own == nil {
+		own = make(chan struct{}, passLimit/4)
+		p.byNamespace[namespace] = own
+	}
+	p.mu.Unlock()
+	for _, slots := range []chan struct{}{own, p.slots} {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			if slots == p.slots {
+				<-own
+			}
+			return nil, false
+		}
+	}
+	return func() { <-p.slots; <-own }, true
 }
 
 // begin notes that a pass is under way, so that it can be cut short.
@@ -164,7 +191,7 @@ func (p *passes) outcomes(k key) []outcome {
 func (p *passes) noted(k key, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.finished[k] = p.finished[k][n:]; len(p.finished[k]) == 0 {
+	if p.finished[k] = p.finished[k][min(n, len(p.finished[k])):]; len(p.finished[k]) == 0 {
 		delete(p.finished, k)
 	}
 }
@@ -231,10 +258,9 @@ func (a *Agent) launch(ctx context.Context, l *liveRun, m plan.Move) {
 	a.passes.group.Go(func() {
 		defer a.ringRun(s.run)
 		defer end()
-		select {
-		case a.passes.slots <- struct{}{}:
-			defer func() { <-a.passes.slots }()
-		case <-inner.Done():
+		if leave, ok := a.passes.room(inner, s.run.namespace, m.Act); ok {
+			defer leave()
+		} else {
 			return
 		}
 		a.came(ctx, l, a.guardedAct(inner, l, m, s, attempt))
@@ -243,14 +269,21 @@ func (a *Agent) launch(ctx context.Context, l *liveRun, m plan.Move) {
 
 // came takes in what came of an act, and opens the watch that it asks for: in this
 // order, for the watch rings at once.
-func (a *Agent) came(ctx context.Context, l *liveRun, o outcome) {
+// taken says that its run still lives: else there is nothing more to be done for it.
+func (a *Agent) came(ctx context.Context, l *liveRun, o outcome) (taken bool) {
 	if a.runs.get(l.key()) == nil {
-		return // it ended meanwhile
+		return false
 	}
 	a.passes.came(o)
 	if o.watch != nil {
 		a.watches.keep(ctx, o.spot, a.account(l), o.client, *o.watch)
 	}
+	if a.runs.get(l.key()) == nil { // it was let go while this was taken in
+		a.watches.dropRun(l.key())
+		a.passes.forget(l.key())
+		return false
+	}
+	return true
 }
 
 // guardedAct is an act whose errors, and whose panics, are tried again later.
@@ -328,7 +361,9 @@ func (a *Agent) doNow(ctx context.Context, l *liveRun, m plan.Move) (time.Time, 
 		return time.Time{}, false, err
 	}
 	o.spot, o.attempt = s, attempt
-	a.came(ctx, l, o)
+	if !a.came(ctx, l, o) {
+		return time.Time{}, false, errMoved
+	}
 	if o.note != nil {
 		return time.Time{}, true, nil
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -119,7 +120,7 @@ func (a *Agent) bounded(ctx context.Context, m plan.Move, pass func(context.Cont
 	inner, cancel := context.WithTimeout(ctx, limit.Sub(a.now()))
 	defer cancel()
 	out := pass(inner)
-	if out.State == executors.Failed && inner.Err() != nil {
+	if out.State == executors.Failed && !out.Permanent && inner.Err() != nil {
 		return executors.Outcome{State: executors.NotYet, WakeAt: a.now()}
 	}
 	return out
@@ -141,15 +142,25 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	if err != nil {
 		return outcome{}, err
 	}
-	if failed != nil { // what could not be prepared was never started
+	rec := l.journal.Record(m.Path)
+	switch {
+	case failed != nil && failed.State == executors.NotYet && rec.FinishedAt != nil && a.now().Before(rec.FinishedAt.Add(time.Minute)):
+		return a.later(rec), nil
+	case failed != nil && failed.State == executors.NotYet:
+		return stopped(errors.New(failed.Message)), nil
+	case failed != nil: // what could not be prepared was never started
 		return stopped(nil), nil
 	}
 	err = stopper.Stop(ctx, call)
-	rec := l.journal.Record(m.Path)
 	if err != nil && !apierrors.IsForbidden(err) && rec.FinishedAt != nil && a.now().Before(rec.FinishedAt.Add(time.Minute)) {
-		return outcome{lull: &lull{record: *rec, wake: a.now().Add(again)}}, nil
+		return a.later(rec), nil
 	}
 	return stopped(err), nil
+}
+
+// later is an act that could not be done now, and is tried again.
+func (a *Agent) later(rec *plan.Record) outcome {
+	return outcome{lull: &lull{record: *rec, wake: a.now().Add(again)}}
 }
 
 // prepared is a call of a step with clients of its own.
@@ -200,6 +211,9 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome,
 	if err != nil {
 		return outcome{}, err
 	}
+	if failed != nil && failed.State == executors.NotYet {
+		return a.later(l.journal.Record(m.Path)), nil
+	}
 	if failed != nil {
 		return released(failed.Message), nil
 	}
@@ -223,6 +237,9 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
 		return outcome{}, err
+	}
+	if failed != nil && failed.State == executors.NotYet {
+		return a.later(l.journal.Record(m.Path)), nil
 	}
 	if failed != nil {
 		return ended(plan.RestoreFailed, failed.Message, nil), nil

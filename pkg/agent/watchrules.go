@@ -322,7 +322,7 @@ func (r *watchRules) confirm(ctx context.Context, wp *watchedPlan) error {
 	wp.mu.Unlock()
 	for i, o := range asked {
 		if i == mostLookups {
-			r.agent.ringPlan(wp.key)
+			r.agent.planQueue.AddAfter(wp.key, 5*time.Second) // some may stay unanswered for long
 			return nil
 		}
 		w := wp.rules[o.Rule].watch

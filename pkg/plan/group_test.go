@@ -348,3 +348,54 @@ func TestAJournalThatOutgrowsItsPlaceLosesItsLargestOutputs(t *testing.T) {
 		t.Errorf("%v", got.Steps)
 	}
 }
+
+func TestOneBranchsTimeoutDoesNotCutThePassOfAnother(t *testing.T) {
+	r := runOf(t, "steps: ["+parallel(0, "{name: short, type: step-group, timeout: 1m, properties: {steps: ["+hook("a")+"]}}", hook("b"))+"]")
+	_, m := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+	limits := map[string]time.Time{}
+	for _, one := range m.All() {
+		if one.Act == plan.ActPass {
+			limits[one.Path] = one.WakeAt
+		}
+	}
+	if want := clock("02:01"); !limits["g/short/a"].Equal(want) {
+		t.Errorf("a is given until %s, want %s", limits["g/short/a"], want)
+	}
+	if !limits["g/b"].Equal(clock("03:00")) {
+		t.Errorf("b is given until %s, want the run's own end", limits["g/b"])
+	}
+}
+
+func TestAnApprovalMeansOneStep(t *testing.T) {
+	r := runOf(t, "steps: ["+loopOf(", maxConcurrency: 2", "{name: sure, type: approval}")+"]")
+	j := plan.NewJournal(r).Start(clock("02:00"))
+	j, _ = plan.Advance(r, j, clock("02:00"), plan.Signals{})
+	j = plan.Note(r, j, "roll", picks("a", "b"), clock("02:00"))
+	j, _ = plan.Advance(r, j, clock("02:00"), plan.Signals{})
+	approved := func(step string) []bool {
+		got, _ := plan.Advance(r, j, clock("02:01"), plan.Signals{Approve: &plan.Answer{Step: step}})
+		return []bool{got.Record("roll/a/sure").Approval != nil, got.Record("roll/b/sure").Approval != nil}
+	}
+	if got := approved("sure"); got[0] || got[1] {
+		t.Errorf("one word approved %v", got)
+	}
+	if got := approved("roll/b/sure"); got[0] || !got[1] {
+		t.Errorf("its path approved %v", got)
+	}
+}
+
+func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
+	restoring := "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}"
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("d-%04d", i)
+	}
+	s := played(t, runOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names...)))
+	if rec := s.j.Record("roll"); rec.Reason != "TooMany" || s.j.End.Phase != plan.RunFailed {
+		t.Errorf("%s: %s", rec.Reason, rec.Message)
+	}
+	s = played(t, runOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names[:100]...)))
+	if s.j.End.Phase != plan.RunSucceeded {
+		t.Errorf("%+v", s.j.End)
+	}
+}

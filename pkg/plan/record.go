@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -52,6 +53,9 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		j.WorkedAt = at(now) // it looked until now, and has no end for it
 	}
 	switch {
+	case rep.Listed && !rec.Listed && r.keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
+		fail(rec, step, Report{Permanent: true, Reason: "TooMany", Message: ""}, now)
+		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items))
 	case rep.Listed && !rec.Listed:
 		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items), rep.ItemVersion, rep.ItemKind
 	case rep.Done && step.Type == TypeForEach: // what the batch did holds
@@ -174,6 +178,23 @@ func mergeChanges(have, more []Change) []Change {
 	return out
 }
 
+// Bounds of what a loop's items leave to be restored after it.
+const (
+	restoredBytes = 700       // of one record (a guess: twice what a scale leaves)
+	maxRestored   = 400 << 10 // in one run
+)
+
+// keeps is how many steps below a step leave something to be restored.
+func (r Run) keeps(s Step) int {
+	n := 0
+	for _, c := range r.children(s) {
+		if n += r.keeps(c); restores(c) {
+			n++
+		}
+	}
+	return n
+}
+
 // Shrunk is a journal without outputs of so many bytes, the largest first: what
 // outgrows its place goes with a mark, and the run goes on.
 func (j Journal) Shrunk(bytes int) Journal {
@@ -190,6 +211,12 @@ func (j Journal) Shrunk(bytes int) Journal {
 		}
 		j.Steps[largest].Outputs, j.Truncated = map[string]any{"truncated": true}, true
 		bytes -= size - 20
+	}
+	for i := range j.Steps { // the rest is words, and goes only where it must
+		if rec := &j.Steps[i]; bytes > 0 && rec.Phase.Ended() {
+			bytes -= len(rec.Message) + 100*len(rec.Changed)
+			rec.Message, rec.Changed, j.Truncated = "", nil, true
+		}
 	}
 	return j
 }

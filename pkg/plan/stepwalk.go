@@ -81,12 +81,21 @@ func (a *advance) timed(name Section, m Move) Move {
 	if name == SectionSteps && a.j.HeldSince != nil {
 		return m
 	}
-	limit := earliest(a.clock, a.sectionLimit(StepPath(name, "x")))
-	m.WakeAt = earliest(m.WakeAt, limit)
-	m.Besides = slices.Clone(m.Besides)
-	for i := range m.Besides {
-		m.Besides[i].WakeAt = earliest(m.Besides[i].WakeAt, limit)
+	section := a.sectionLimit(StepPath(name, "x"))
+	all, seen := m.All(), a.clock.IsZero()
+	for i, one := range all {
+		limit := section // what a step is given is its own: another's limit does not cut it short
+		if one.Act == ActWait {
+			limit = earliest(section, a.clock)
+		}
+		all[i].WakeAt = earliest(one.WakeAt, limit)
+		seen = seen || !all[i].WakeAt.IsZero() && !all[i].WakeAt.After(a.clock)
 	}
+	if !seen {
+		all = append(all, Move{Act: ActWait, WakeAt: a.clock})
+	}
+	m = all[0]
+	m.Besides = all[1:]
 	return m
 }
 
@@ -290,9 +299,24 @@ func (a *advance) answered(rec *Record, step Step) {
 	case step.Type != TypeApproval || rec.Approval != nil:
 	case a.sig.Reject.to(rec.Path):
 		rec.Approval = &Approval{Actor: a.sig.Reject.Actor}
-	case a.sig.Approve.to(rec.Path):
+	case a.sig.Approve.to(rec.Path) && a.meant(a.sig.Approve):
 		rec.Approval = &Approval{Approved: true, Actor: a.sig.Approve.Actor}
 	}
+}
+
+// meant says whether an approval means one step: by its path, or by a name under
+// which no other asks. A rejection may mean several: doubt stops.
+func (a *advance) meant(answer *Answer) bool {
+	asking := 0
+	for _, rec := range a.j.Steps {
+		if rec.Path == answer.Step {
+			return true
+		}
+		if rec.Phase == StepRunning && asksStill(rec) && answer.to(rec.Path) {
+			asking++
+		}
+	}
+	return asking == 1
 }
 
 // compound looks at the clock before what a step holds is moved.

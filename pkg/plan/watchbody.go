@@ -31,11 +31,7 @@ func WatchedObject(body map[string]any, limit int) map[string]any {
 	out := Clone(body)
 	meta, _ := out["metadata"].(map[string]any)
 	delete(meta, "managedFields")
-	if out["apiVersion"] == "v1" && out["kind"] == "Secret" {
-		annotations, _ := meta["annotations"].(map[string]any)
-		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration") // which holds its data
-		out = head(out, meta)
-	}
+	out = WithoutSecrets(out)
 	if fits(out, limit) {
 		return out
 	}
@@ -52,6 +48,19 @@ func WatchedObject(body map[string]any, limit int) map[string]any {
 	}
 	out["metadata"] = few
 	return out
+}
+
+// WithoutSecrets is an object as expressions may see it: of a Secret its metadata
+// alone, since what an expression yields ends up in journals and messages. The
+// object is the caller's to give away.
+func WithoutSecrets(body map[string]any) map[string]any {
+	if body["apiVersion"] != "v1" || body["kind"] != "Secret" {
+		return body
+	}
+	meta, _ := body["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration") // which holds its data
+	return head(body, meta)
 }
 
 func head(body, meta map[string]any) map[string]any {

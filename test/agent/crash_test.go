@@ -262,14 +262,12 @@ func (x *crashes) killAtWrites(stride int) []string {
 	return points
 }
 
-func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
-	if testing.Short() {
-		t.Fatal("this test has no short form")
-	}
-	x := newCrashes(t)
-	points := x.killAtWrites(1)
+// killAtHooks does so when a webhook has come and was not answered yet.
+func (x *crashes) killAtHooks() []string {
+	x.t.Helper()
+	var points []string
 	for _, path := range x.once {
-		ns := "crash-hook-" + path
+		ns := "crash-hook-" + strings.ReplaceAll(path, "/", "-")
 		where := x.crash(ns, func(kill func(string)) {
 			x.hooks.Heard(func(d harness.Delivery) {
 				if d.Path == "/"+ns+"/"+path {
@@ -280,6 +278,15 @@ func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
 		x.check(ns, where)
 		points = append(points, where)
 	}
+	return points
+}
+
+func TestAKillAtEveryWriteOfTheStoryChangesNothingOfItsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Fatal("this test has no short form")
+	}
+	x := newCrashes(t)
+	points := append(x.killAtWrites(1), x.killAtHooks()...)
 	if len(points) < 20 {
 		t.Errorf("only %d points were tried", len(points))
 	}
@@ -329,19 +336,7 @@ finally:
 func TestAKillAmidStepsThatHoldStepsChangesNothingOfTheirEnd(t *testing.T) {
 	x := newCrashes(t)
 	x.story, x.once = treeStory, []string{"start", "each/orders", "end", "over"}
-	points := x.killAtWrites(3)
-	for _, path := range x.once {
-		ns := "crash-hook-" + strings.ReplaceAll(path, "/", "-")
-		where := x.crash(ns, func(kill func(string)) {
-			x.hooks.Heard(func(d harness.Delivery) {
-				if d.Path == "/"+ns+"/"+path {
-					kill("webhook " + path + " before its answer")
-				}
-			})
-		})
-		x.check(ns, where)
-		points = append(points, where)
-	}
+	points := append(x.killAtWrites(3), x.killAtHooks()...)
 	if len(points) < 12 {
 		t.Errorf("only %d points were tried", len(points))
 	}

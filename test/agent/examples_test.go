@@ -847,22 +847,23 @@ func TestExampleBackupOnDelete(t *testing.T) {
 
 func TestAStepKnowsAKindThatIsInstalledWhileTheAgentRuns(t *testing.T) {
 	s := newStage(t, "late")
-	s.runner(rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: []string{"lates"}, Verbs: []string{"get", "list", "patch"}})
-	s.plan("late", `
+	late := exampleOrg("Late" + s.ns[strings.LastIndex(s.ns, "-")+1:]) // a cluster knows it from then on
+	s.runner(rbacv1.PolicyRule{APIGroups: []string{late.group}, Resources: []string{late.plural}, Verbs: []string{"get", "list", "patch"}})
+	s.plan("late", strings.ReplaceAll(`
 steps:
-- {name: reads, type: webhook, requires: [{name: all, apiVersion: example.org/v1, kind: Late, matchLabels: {a: b}}], properties: {url: "HOOK/saw/${string(size(required.all))}"}}
-- {name: writes, type: patch-object, properties: {resource: {apiVersion: example.org/v1, kind: Late, name: one}, patchType: merge, patch: {spec: {size: 2}}}}
-`)
+- {name: reads, type: webhook, requires: [{name: all, apiVersion: example.org/v1, kind: KIND, matchLabels: {a: b}}], properties: {url: "HOOK/saw/${string(size(required.all))}"}}
+- {name: writes, type: patch-object, properties: {resource: {apiVersion: example.org/v1, kind: KIND, name: one}, patchType: merge, patch: {spec: {size: 2}}}}
+`, "KIND", late.kind))
 	s.seen("late")
 	s.trigger("late", "before")
 	if rec := s.ended("late", 1)[0].journal.Record("reads"); rec.Reason != executors.ReasonUnknownKind {
 		t.Errorf("while the kind is not there: %+v", rec)
 	}
-	s.install(exampleOrg("Late"))
-	s.make(`{apiVersion: example.org/v1, kind: Late, metadata: {name: one, labels: {a: b}}}`)
+	s.install(late)
+	s.make(`{apiVersion: example.org/v1, kind: ` + late.kind + `, metadata: {name: one, labels: {a: b}}}`)
 	s.trigger("late", "after")
 	s.ended("late", 2)
-	if size, _, _ := unstructured.NestedInt64(s.read(exampleOrg("Late"), "one").Object, "spec", "size"); size != 2 || len(s.hooks.Keys("/"+s.ns+"/saw/1")) != 1 {
+	if size, _, _ := unstructured.NestedInt64(s.read(late, "one").Object, "spec", "size"); size != 2 || len(s.hooks.Keys("/"+s.ns+"/saw/1")) != 1 {
 		t.Errorf("once it is there: size %d", size)
 	}
 }

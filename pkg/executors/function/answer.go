@@ -30,7 +30,7 @@ func fatal(r *fnv1.RunFunctionResponse) bool {
 func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	var a answer
 	if output := r.GetOutput(); output != nil {
-		a.outputs, _ = c.mask.value(expr.Whole(output.AsMap())).(map[string]any)
+		a.outputs, _ = c.mask.Value(expr.Whole(output.AsMap())).(map[string]any)
 	}
 	if r.GetDesired().GetComposite().GetResource() != nil {
 		a.notes = append(a.notes, "its desired.composite was ignored: an operation has no composite resource")
@@ -38,7 +38,7 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	var results []any
 	for _, result := range r.GetResults() {
 		severity := severityOf(result)
-		message := plan.Cut(c.mask.text(result.GetMessage()), plan.MaxMessage)
+		message := plan.Cut(c.mask.Text(result.GetMessage()), plan.MaxMessage)
 		if severity == "fatal" && a.fatal == "" {
 			a.fatal = message
 			if message == "" {
@@ -51,7 +51,7 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 		a.notes = append(a.notes, severity+": "+message)
 		kept := map[string]any{"severity": severity, "message": message}
 		if result.Reason != nil {
-			kept["reason"] = plan.Cut(c.mask.text(result.GetReason()), plan.MaxMessage)
+			kept["reason"] = plan.Cut(c.mask.Text(result.GetReason()), plan.MaxMessage)
 		}
 		results = append(results, kept)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -128,7 +127,7 @@ func (c *conversation) applyOne(ctx context.Context, d desired) (string, error) 
 // race that another look mends; and an object that is not there needs a right
 // that the verb of the request does not show.
 func (c *conversation) notApplied(ctx context.Context, d desired, absent bool, err error) error {
-	if owned := ownedByOthers(err); owned != "" {
+	if owned := api.OwnersOf(err); owned != "" {
 		return api.Refuse("FieldConflict", "desired.resources.%s: somebody else owns what this would change of %s: %s; the function has to leave these fields out, or the step takes them with force: true", d.name, d.object, owned)
 	}
 	if apierrors.IsConflict(err) {
@@ -144,20 +143,4 @@ func (c *conversation) notApplied(ctx context.Context, d desired, absent bool, e
 		return api.Failed(create, errors.Unwrap(err))
 	}
 	return err
-}
-
-// ownedByOthers lists the fields of a server-side apply's conflict, each with
-// its owner, or nothing for any other error.
-func ownedByOthers(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return ""
-	}
-	var fields []string
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" belongs to "+strings.TrimPrefix(cause.Message, "conflict with "))
-		}
-	}
-	return strings.Join(fields, ", ")
 }

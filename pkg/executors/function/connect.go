@@ -198,7 +198,7 @@ func (c *conversation) patience(ctx context.Context) time.Duration {
 // word for one that is larger than we take.
 func (c *conversation) failed(l *line, err error, begun bool, limit time.Duration) executors.Outcome {
 	answered := status.Convert(err)
-	code, text := answered.Code(), c.mask.text(answered.Message())
+	code, text := answered.Code(), c.mask.Text(answered.Message())
 	at, trouble := l.trouble.last()
 	var refusal interface{ Refused() string }
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -47,7 +48,7 @@ func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 		return api.Outcome(ctx, call, err)
 	}
 	out := c.hold(ctx)
-	out.Message = plan.Cut(c.mask.text(out.Message), plan.MaxMessage)
+	out.Message = plan.Cut(c.mask.Text(out.Message), plan.MaxMessage)
 	return out
 }
 
@@ -55,7 +56,7 @@ func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 type conversation struct {
 	call    executors.Call
 	props   *plan.FunctionProperties
-	mask    mask
+	mask    mask.Mask
 	request *fnv1.RunFunctionRequest
 	given   map[string]*fnv1.Resources // what it gets to see without asking
 }

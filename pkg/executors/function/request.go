@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -80,6 +82,7 @@ func (c *conversation) show(found map[string]*fnv1.Resources) {
 // addCredentials reads the Secrets, and keeps in mind what must not be shown.
 func (c *conversation) addCredentials(ctx context.Context) error {
 	c.request.Credentials = map[string]*fnv1.Credentials{}
+	var secrets []string
 	for _, credential := range c.props.Credentials {
 		secret, err := api.ReadSecret(ctx, c.call, credential.SecretName)
 		if err != nil {
@@ -89,9 +92,10 @@ func (c *conversation) addCredentials(ctx context.Context) error {
 			Source: &fnv1.Credentials_CredentialData{CredentialData: &fnv1.CredentialData{Data: secret.Data}},
 		}
 		for _, value := range secret.Data {
-			c.mask.add(string(value))
+			secrets = append(secrets, string(value), strings.TrimSpace(string(value)))
 		}
 	}
+	c.mask = mask.New(secrets)
 	return nil
 }
 

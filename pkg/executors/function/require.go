@@ -61,7 +61,7 @@ func (c *conversation) find(ctx context.Context, name string, s *fnv1.ResourceSe
 	if err != nil {
 		return nil, err
 	}
-	return []map[string]any{live.Object}, nil
+	return []map[string]any{plan.WithoutSecrets(live.Object)}, nil
 }
 
 func (c *conversation) list(ctx context.Context, name string, o api.Object, match map[string]string) ([]map[string]any, error) {
@@ -82,7 +82,7 @@ func (c *conversation) list(ctx context.Context, name string, o api.Object, matc
 	})
 	out := make([]map[string]any, len(list.Items))
 	for i, item := range list.Items {
-		out[i] = item.Object
+		out[i] = plan.WithoutSecrets(item.Object)
 	}
 	return out, nil
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -143,7 +141,7 @@ func placed(object map[string]any, namespace string) map[string]any {
 
 func (a application) apply(ctx context.Context, call executors.Call, dryRun bool) (*unstructured.Unstructured, error) {
 	after, err := a.object.Apply(ctx, a.live, api.Apply{Body: a.body, Force: a.force, DryRun: dryRun})
-	if owners := ownersOf(err); owners != "" {
+	if owners := api.OwnersOf(err); owners != "" {
 		return nil, api.Refuse("FieldConflict", "%s: somebody else owns what this step would change: %s; leave these fields out of object, or take them with force: true", a.object, owners)
 	}
 	if apierrors.IsForbidden(err) && a.live == nil {
@@ -153,22 +151,6 @@ func (a application) apply(ctx context.Context, call executors.Call, dryRun bool
 		}
 	}
 	return after, err
-}
-
-// ownersOf are the fields that an apply may not change and who owns each, as
-// the API server tells them; empty for any other error.
-func ownersOf(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return ""
-	}
-	var fields []string
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == metav1.CauseTypeFieldManagerConflict {
-			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" belongs to "+strings.TrimPrefix(cause.Message, "conflict with "))
-		}
-	}
-	return strings.Join(fields, ", ")
 }
 
 // rehearse says what would change. The removals are rehearsed on what is there.

@@ -174,7 +174,7 @@ func (s *selection) holds(ctx context.Context, call executors.Call, p *plan.ForE
 		if live == nil {
 			continue
 		}
-		if ok, err := expr.Bool(p.Until, map[string]any{"object": live.Object}); err != nil || !ok {
+		if ok, err := expr.Bool(p.Until, map[string]any{"object": plan.WithoutSecrets(live.Object)}); err != nil || !ok {
 			not = append(not, item.Segment())
 		}
 	}

@@ -61,7 +61,7 @@ func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string)
 	if p.Until == "" {
 		return api.Condition(live, p.Condition)
 	}
-	ok, err := expr.Bool(p.Until, map[string]any{"object": live.Object})
+	ok, err := expr.Bool(p.Until, map[string]any{"object": plan.WithoutSecrets(live.Object)})
 	switch {
 	case err != nil:
 		return false, err.Error()

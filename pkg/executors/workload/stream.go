@@ -41,6 +41,8 @@ func (e *Execs) run(ctx context.Context, call executors.Call, p *plan.ExecProper
 	case h.err == nil:
 	case errors.As(h.err, &code):
 		out = executors.Fail("ExitCode", "%s in %s ended with exit code %d%s", shownCommand(p), at, code.Code, said(h.stderr.String()))
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && h.begun: // it may go on in the container: another beside it is not meant
+		return executors.Refuse("TooLong", "%s in %s did not end within the time that the agent holds a stream open; run it as a job", shownCommand(p), at)
 	case ctx.Err() != nil:
 		return api.Outcome(ctx, call, h.err)
 	case !h.begun && neverBegan(h.err):

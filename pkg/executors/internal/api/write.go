@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -104,4 +107,20 @@ func Waiting(w *executors.Watch, format string, args ...any) executors.Outcome {
 		State: executors.NotYet, Reason: "Waiting", Watch: w,
 		Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage),
 	}
+}
+
+// OwnersOf are the fields that an apply may not change and who owns each, as
+// the API server tells them; empty for any other error.
+func OwnersOf(err error) string {
+	var status apierrors.APIStatus
+	if !apierrors.IsConflict(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, strings.TrimPrefix(cause.Field, ".")+" belongs to "+strings.TrimPrefix(cause.Message, "conflict with "))
+		}
+	}
+	return strings.Join(fields, ", ")
 }

@@ -70,9 +70,9 @@ func (m Mask) Value(v any) any {
 	switch v := v.(type) {
 	case string:
 		return m.Text(v)
-	case json.Number:
-		if text := m.Text(v.String()); text != v.String() {
-			return text
+	case json.Number, int64, float64:
+		if written := fmt.Sprint(v); m.Text(written) != written {
+			return m.Text(written)
 		}
 	case map[string]any:
 		out := make(map[string]any, len(v))
