@@ -221,11 +221,24 @@ func (s *Schedule) Next(after time.Time) (Slot, bool) {
 
 // Last is the last slot at or before an instant; false when there is none.
 func (s *Schedule) Last(until time.Time) (Slot, bool) {
-	fired, ok := s.previous(until.Unix())
+	fired, ok := s.last(until.Unix())
 	if !ok {
 		return Slot{}, false
 	}
 	return s.slot(fired), true
+}
+
+// last is the last firing. Of several wall-clock times that one gap moves to the
+// same instant it is the first, as for next.
+func (s *Schedule) last(until int64) (firing, bool) {
+	fired, ok := s.previous(until)
+	if !ok {
+		return firing{}, false
+	}
+	if first, ok := s.next(fired.at - 1); ok && first.at == fired.at {
+		return first, true
+	}
+	return fired, true
 }
 
 // NextTime is the instant of Next, without the words; it does not allocate.

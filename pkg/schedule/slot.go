@@ -74,7 +74,7 @@ func (s Set) Last(until time.Time) (Slot, bool) {
 		if schedule == nil {
 			continue
 		}
-		if fired, ok := schedule.previous(until.Unix()); ok && (index < 0 || fired.at > last.at) {
+		if fired, ok := schedule.last(until.Unix()); ok && (index < 0 || fired.at > last.at) {
 			last, index = fired, i
 		}
 	}
