@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/scale"
 	"k8s.io/client-go/transport"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -38,7 +37,6 @@ type accounts struct {
 	base   http.RoundTripper
 	kube   kubernetes.Interface
 	mapper meta.ResettableRESTMapper
-	scales scale.ScaleKindResolver
 	http   func() *http.Client
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	sink   func(ctx context.Context, name string) (string, error)
@@ -100,8 +98,7 @@ func (a *accounts) build(w who, run string) (executors.Clients, error) {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
 	}
 	mapper := liveMapper{a.mapper, a.kube}
-	scales := scale.New(kube.Discovery().RESTClient(), mapper, dynamic.LegacyAPIPathResolverFunc, a.scales)
-	return executors.Clients{Kube: kube, Dynamic: dyn, Scales: scales, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Config: a.acting(as)}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Config: a.acting(as)}, nil
 }
 
 // acting is the configuration of clients that act as an account, for what streams.
@@ -231,7 +228,6 @@ func newAccounts(config *rest.Config, base http.RoundTripper, kube kubernetes.In
 	return &accounts{
 		config: config, base: base, kube: kube, http: client, now: now,
 		mapper: restmapper.NewDeferredDiscoveryRESTMapper(disco),
-		scales: scale.NewDiscoveryScaleKindResolver(disco),
 		seen:   map[string]answer{}, pools: map[string]executors.Clients{},
 	}
 }

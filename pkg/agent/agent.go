@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -117,7 +116,7 @@ func New(o Options) (*Agent, error) {
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
-	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}, wrote: map[types.UID]uint64{}}
+	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
 	a.passes = newPasses(a.ringRun)
 	a.watches = &stepWatches{ring: a.passes.moved, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")

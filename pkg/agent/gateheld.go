@@ -80,7 +80,7 @@ func (w *gateWatch) forget(name string) {
 	delete(w.problems, name)
 	if h := w.seen[name]; h != nil {
 		delete(w.seen, name)
-		delete(w.wrote, h.uid)
+		w.wrote.forget(h.uid)
 		delete(w.undone, h.uid)
 	}
 }

@@ -42,7 +42,7 @@ func (g *gatekeeper) syncObject(ctx context.Context, k key) (time.Time, error) {
 	}
 	now := g.agent.now()
 	switch {
-	case w.stale(o): // the watch will bring what we wrote
+	case w.wrote.stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
 		return time.Time{}, nil
 	case g.agent.clock.doubt() != "": // neither closed nor opened
 		return now.Add(look), nil
@@ -163,7 +163,7 @@ func (g *gatekeeper) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 	case err != nil:
 		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, storeKey(o.Namespace, o.Name), w.who.user(), err)
 	}
-	w.patched(after)
+	w.wrote.patched(after.GetUID(), after.GetResourceVersion())
 	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
 		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.mapping.GroupVersionKind.Kind, o.Name), nil
 	}

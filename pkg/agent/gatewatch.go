@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -61,7 +60,7 @@ type gateWatch struct {
 	failure  string // why it cannot list or watch
 	problems map[string]string
 	seen     map[string]*heldObject
-	wrote    map[types.UID]uint64 // version that our own last patch gave
+	wrote    ownWrites
 	undone   map[types.UID]undone
 	flying   int // objects being looked at
 }
@@ -84,7 +83,7 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	w.policies, w.problems, w.seen = map[key][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
-	w.wrote, w.undone = map[types.UID]uint64{}, map[types.UID]undone{}
+	w.undone = map[types.UID]undone{}
 	w.informer = dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, w.mapping.Resource, w.at, 0, cache.Indexers{}, nil).Informer()
 	must(w.informer.SetTransform(func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
@@ -164,29 +163,6 @@ func (w *gateWatch) get(name string) *gateObject {
 	return o.(*gateObject)
 }
 
-// stale says whether the watch has not caught up with our own patch yet.
-func (w *gateWatch) stale(o *gateObject) bool {
-	n, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	wrote, have := w.wrote[o.UID]
-	if have && err == nil && n >= wrote {
-		delete(w.wrote, o.UID)
-		return false
-	}
-	return have && err == nil
-}
-
-func (w *gateWatch) patched(u *unstructured.Unstructured) {
-	n, err := strconv.ParseUint(u.GetResourceVersion(), 10, 64)
-	if err != nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.wrote[u.GetUID()] = n
-}
-
 // holding counts the objects that a policy still holds by the watch's knob, but
 // for those that are another watch's to see to. settled is false while that
 // cannot be said.
@@ -200,7 +176,7 @@ func (w *gateWatch) holding(policy key, elsewhere func(*gateObject) bool) (n int
 		if slices.Contains(memory[w.knob.Pointer()].By, policy.String()) && !elsewhere(object) {
 			n++
 		}
-		settled = settled && !w.stale(object)
+		settled = settled && !w.wrote.stale(object.UID, object.ResourceVersion)
 	}
 	return n, settled
 }

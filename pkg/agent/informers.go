@@ -143,8 +143,8 @@ func (a *Agent) lostDocument(o any) {
 func (a *Agent) sawRun(o any) {
 	cm := o.(*corev1.ConfigMap)
 	if a.runs.saw(cm) {
-		if l := a.runs.get(key{cm.Namespace, cm.Name}); l != nil {
-			a.passes.cutFor(l.key(), cm.DeletionTimestamp != nil && l.journal.End == nil) // its cleanup goes on
+		if l := a.runs.get(key{cm.Namespace, cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.journal.End == nil { // its cleanup goes on
+			a.passes.cutFor(l.key())
 		}
 		a.ringRun(key{cm.Namespace, cm.Name})
 		a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})

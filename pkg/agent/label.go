@@ -75,7 +75,7 @@ func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject
 		return nil
 	}
 	if err == nil {
-		a.targets.patched(got.GetUID(), got.GetResourceVersion())
+		a.targets.wrote.patched(got.GetUID(), got.GetResourceVersion())
 	}
 	return err
 }

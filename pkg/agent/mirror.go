@@ -75,7 +75,7 @@ func (a *Agent) patchMirror(ctx context.Context, w who, spec plan.Spec, values m
 		return fmt.Sprintf("the mirror on %s cannot be written: %s", spec.Target, err)
 	}
 	if len(spec.Triggers.Labels) > 0 {
-		a.targets.patched(got.GetUID(), got.GetResourceVersion())
+		a.targets.wrote.patched(got.GetUID(), got.GetResourceVersion())
 	}
 	return ""
 }

@@ -141,13 +141,11 @@ func (p *passes) count(k key) int {
 
 // cutFor ends what is under way for a run that is to end; what was done or not is
 // found by the next pass.
-func (p *passes) cutFor(k key, abort bool) {
+func (p *passes) cutFor(k key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.flying[k] {
-		if abort {
-			f.cancel(errAsked)
-		}
+		f.cancel(errAsked)
 	}
 }
 
@@ -296,7 +294,9 @@ func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot,
 		if rec == nil {
 			return outcome{spot: s}
 		}
-		return outcome{spot: s, lull: &lull{record: *rec, wake: a.now().Add(again)}}
+		o := a.later(rec)
+		o.spot = s
+		return o
 	}
 	defer func() {
 		if p := recover(); p != nil {

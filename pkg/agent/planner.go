@@ -36,7 +36,9 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	cm := a.document(k)
 	for _, l := range a.runs.ofPlan(k) {
 		if a.interests(cm, l) {
-			a.passes.cutFor(l.key(), l.journal.End == nil && a.signals(l).Abort != nil)
+			if l.journal.End == nil && a.signals(l).Abort != nil {
+				a.passes.cutFor(l.key())
+			}
 			a.ringRun(l.key())
 		}
 	}
@@ -229,7 +231,7 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 		namespace = ""
 	}
 	object, failure := tw.get(namespace, known.spec.Target.Name)
-	if object != nil && a.targets.stale(object) {
+	if object != nil && a.targets.wrote.stale(object.UID, object.ResourceVersion) {
 		if u, err := a.readTarget(ctx, w, *known.spec.Target); err == nil {
 			object = slimTarget(u)
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,13 +38,7 @@ func newRuns() *runs {
 	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}}
 }
 
-func versionOf(cm *corev1.ConfigMap) uint64 {
-	n, err := strconv.ParseUint(cm.ResourceVersion, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
+func versionOf(cm *corev1.ConfigMap) uint64 { return number(cm.ResourceVersion) }
 
 // saw takes in what the watch delivered, and says whether it is news.
 func (r *runs) saw(cm *corev1.ConfigMap) bool {

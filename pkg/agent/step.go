@@ -219,7 +219,7 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome,
 	}
 	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Release(ctx, call) })
 	if out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent {
-		return outcome{lull: &lull{record: *l.journal.Record(m.Path), wake: a.now().Add(again)}}, nil
+		return a.later(l.journal.Record(m.Path)), nil
 	}
 	return released(out.Message), nil
 }

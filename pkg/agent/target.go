@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
@@ -117,31 +116,7 @@ type targetWatches struct {
 	mu    sync.Mutex
 	open  map[watchKey]*targetWatch
 	plans map[key]watchKey
-	wrote map[types.UID]uint64 // version of a target that our own last patch gave it
-}
-
-// patched notes the version that our own patch gave a target: what the watch
-// shows of an earlier one still has the label that is gone.
-func (t *targetWatches) patched(uid types.UID, version string) {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wrote[uid] = n
-}
-
-// stale says whether the watch has not caught up with our own patch yet.
-func (t *targetWatches) stale(object *targetObject) bool {
-	n, err := strconv.ParseUint(object.ResourceVersion, 10, 64)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	wrote, have := t.wrote[object.UID]
-	if have && err == nil && n >= wrote {
-		delete(t.wrote, object.UID)
-	}
-	return have && err == nil && n < wrote
+	wrote ownWrites // on targets
 }
 
 type watchKey struct {

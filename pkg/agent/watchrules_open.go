@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,15 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -81,14 +79,6 @@ func agentWrote(u *unstructured.Unstructured) bool {
 
 func (o *ruleObject) sighting() plan.Sighting {
 	return plan.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: number(o.ResourceVersion), Body: o.body, Writers: o.writers}
-}
-
-func number(version string) uint64 {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // ruleWatch is one open watch.
@@ -222,23 +212,9 @@ func (a *Agent) keyOf(w who, rule plan.Watch) (ruleKey, error) {
 	case rule.Namespace != "":
 		k.namespace = rule.Namespace
 	}
-	k.selector, err = selectorText(rule.Selector)
+	if rule.Selector == nil {
+		return k, nil
+	}
+	k.selector, err = executors.Selector(*rule.Selector)
 	return k, err
-}
-
-// selectorText is a selector as a list's options take it.
-func selectorText(s *plan.LabelSelector) (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	out := labels.SelectorFromSet(s.MatchLabels)
-	operators := map[string]selection.Operator{"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist}
-	for _, e := range s.MatchExpressions {
-		requirement, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values)
-		if err != nil {
-			return "", fmt.Errorf("the selector of a watch: %w", err)
-		}
-		out = out.Add(*requirement)
-	}
-	return out.String(), nil
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/scale"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -76,7 +76,6 @@ type Call struct {
 type Clients struct {
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
-	Scales  scale.ScalesGetter
 	Mapper  meta.RESTMapper
 	// HTTP and Dial are bound to the outbound rules of the agent's configuration.
 	HTTP *http.Client
@@ -115,6 +114,21 @@ type Watch struct {
 	Namespace string // empty: cluster-scoped, or all namespaces
 	Name      string
 	Selector  string // as in a list's options; empty picks all
+}
+
+// Selector is a plan's selector as a list's options take it; an empty one picks all.
+func Selector(s plan.LabelSelector) (string, error) {
+	wanted := metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, e := range s.MatchExpressions {
+		wanted.MatchExpressions = append(wanted.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
+		})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&wanted)
+	if err != nil {
+		return "", fmt.Errorf("selector: %w", err)
+	}
+	return selector.String(), nil
 }
 
 // Reasons that callers tell apart. Others are words for people.

@@ -60,19 +60,14 @@ func (a *advance) settle() {
 		if rest := a.atRestSince(); rest.After(asks) {
 			asks = rest // until then something else was at work
 		}
-		a.j.HeldSince = orInstant(a.j.HeldSince, asks)
+		if a.j.HeldSince == nil {
+			a.j.HeldSince = at(asks)
+		}
 		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
 	}
 	if a.sig.Held != "" && !a.working() && asks.IsZero() {
 		a.j.Message = a.sig.Held
 	}
-}
-
-func orInstant(t *time.Time, def time.Time) *time.Time {
-	if t != nil {
-		return t
-	}
-	return at(def)
 }
 
 // working says whether a step of the run is at work. One that asks a person is

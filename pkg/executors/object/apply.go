@@ -165,7 +165,7 @@ func (a application) rehearse(ctx context.Context, want *unstructured.Unstructur
 	_, after := removals(want.Object, a.remove)
 	changes := changesBetween(before, after)
 	if len(changes) == 0 {
-		return done("dry run: %s is so already", a.object), nil
+		return api.Done("dry run: %s is so already", a.object), nil
 	}
 	verb := "change"
 	if a.live == nil {
@@ -228,7 +228,7 @@ func (a application) without(ctx context.Context, now *unstructured.Unstructured
 }
 
 func (a application) ended(now *unstructured.Unstructured, created bool) executors.Outcome {
-	out := done("%s is so already", a.object)
+	out := api.Done("%s is so already", a.object)
 	switch {
 	case created:
 		out = changed(a.object, "created", "created %s", a.object)

@@ -65,7 +65,7 @@ func deleteLive(ctx context.Context, call executors.Call, p *plan.DeleteProperti
 	switch {
 	case call.DryRun:
 		err := o.Delete(ctx, deletion(p, live, true))
-		return done("dry run: would delete %s", o), err
+		return api.Done("dry run: would delete %s", o), err
 	case was == nil:
 		return toDoom(ctx, call, o, live)
 	case live.GetDeletionTimestamp() == nil:
@@ -105,7 +105,7 @@ func vanished(o api.Object, was *doomed) executors.Outcome {
 	if was != nil {
 		return changed(o, "deleted", "%s is deleted", o)
 	}
-	out := done("%s was not there", o)
+	out := api.Done("%s was not there", o)
 	out.Reason = executors.ReasonNotFound
 	return out
 }

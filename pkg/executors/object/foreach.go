@@ -7,11 +7,8 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
@@ -23,9 +20,6 @@ import (
 // takes, and whether what its batches did holds. It needs list on the kind, and
 // with until also watch and get. What is done to each object is its steps' affair.
 type Lister struct{}
-
-// pageSize is how many objects one request lists.
-const pageSize = 500
 
 // maxItemBytes bounds what a run keeps of its items' names.
 const maxItemBytes = 200 << 10
@@ -40,7 +34,7 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	list, err := from.list(ctx)
+	list, err := from.ListMost(ctx, from.selector, plan.MaxItems)
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
@@ -52,78 +46,33 @@ func (Lister) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 
 // selection is the objects of one kind that a selector picks.
 type selection struct {
-	kind      schema.GroupVersionKind
-	resource  schema.GroupVersionResource
-	namespace string // empty for cluster-scoped kinds, and for all namespaces
-	selector  string
-	client    dynamic.ResourceInterface
-	all       dynamic.NamespaceableResourceInterface
+	api.Object
+	selector string
 }
 
-func selectionOf(call executors.Call, p *plan.ForEachProperties) (*selection, error) {
-	one, err := api.Resolve(call, plan.ResourceRef{APIVersion: p.APIVersion, Kind: p.Kind, Name: "*", Namespace: strings.TrimSuffix(p.Namespace, "*")})
-	if err != nil {
-		return nil, err
+func selectionOf(call executors.Call, p *plan.ForEachProperties) (s selection, err error) {
+	ref := plan.ResourceRef{APIVersion: p.APIVersion, Kind: p.Kind, Namespace: strings.TrimSuffix(p.Namespace, "*")}
+	if s.Object, err = api.Resolve(call, ref); err != nil {
+		return s, err
 	}
-	labels, err := labelSelector(p.Selector)
-	if err != nil {
-		return nil, err
-	}
-	s := &selection{kind: one.Kind, resource: one.Resource, namespace: one.Namespace, selector: labels, all: call.Clients.Dynamic.Resource(one.Resource)}
 	if p.Namespace == "*" {
-		s.namespace = ""
+		s.Object = s.Everywhere(call)
 	}
-	s.client = s.all
-	if s.namespace != "" {
-		s.client = s.all.Namespace(s.namespace)
+	if p.Selector != nil {
+		s.selector, err = api.Selector(*p.Selector)
 	}
-	return s, nil
-}
-
-func labelSelector(s *plan.LabelSelector) (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	as := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
-	for _, e := range s.MatchExpressions {
-		as.MatchExpressions = append(as.MatchExpressions, metav1.LabelSelectorRequirement{Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values})
-	}
-	selector, err := metav1.LabelSelectorAsSelector(as)
-	if err != nil {
-		return "", api.Refuse(executors.ReasonInvalid, "selector: %s", err)
-	}
-	return selector.String(), nil
-}
-
-func (s *selection) action(verb string) api.Action {
-	return api.Action{Verb: verb, Resource: s.resource, Namespace: s.namespace}
-}
-
-// list reads in pages, and stops where there are more than a run takes.
-func (s *selection) list(ctx context.Context) ([]unstructured.Unstructured, error) {
-	var out []unstructured.Unstructured
-	options := metav1.ListOptions{LabelSelector: s.selector, Limit: pageSize}
-	for {
-		page, err := s.client.List(ctx, options)
-		if err != nil {
-			return nil, api.Failed(s.action("list"), err)
-		}
-		out = append(out, page.Items...)
-		if options.Continue = page.GetContinue(); options.Continue == "" || len(out) > plan.MaxItems {
-			return out, nil
-		}
-	}
+	return s, err
 }
 
 // take is the objects as the run goes through them.
-func (s *selection) take(call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
 	if len(list) > plan.MaxItems {
 		return executors.Refuse("TooMany", "picks more than %d objects: narrow the selector", plan.MaxItems)
 	}
 	order(list, p.Order)
 	out := executors.Outcome{
-		State: executors.Record, Listed: true, ItemVersion: s.kind.GroupVersion().String(), ItemKind: s.kind.Kind,
-		Items: make([]plan.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.kind.Kind),
+		State: executors.Record, Listed: true, ItemVersion: s.Kind.GroupVersion().String(), ItemKind: s.Kind.Kind,
+		Items: make([]plan.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.Kind.Kind),
 	}
 	size := 0
 	for i, o := range list {
@@ -157,9 +106,9 @@ func order(list []unstructured.Unstructured, by string) {
 
 // holds says whether until is true of all that the batches have done. What is
 // gone since, or was replaced, is asked no more.
-func (s *selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
+func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEachProperties, list []unstructured.Unstructured) executors.Outcome {
 	if call.DryRun {
-		return done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
+		return api.Done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
 	}
 	picked := map[types.UID]*unstructured.Unstructured{}
 	for i := range list {
@@ -179,18 +128,18 @@ func (s *selection) holds(ctx context.Context, call executors.Call, p *plan.ForE
 		}
 	}
 	if len(not) == 0 {
-		return done("%s holds for %d objects", p.Until, len(call.Items))
+		return api.Done("%s holds for %d objects", p.Until, len(call.Items))
 	}
 	return s.wait(ctx, call, fmt.Sprintf("%s does not hold yet for %d of %d: %s", p.Until, len(not), len(call.Items), few(not)))
 }
 
 // live is an item as it is now. One that its steps took out of the selection is
 // read by name.
-func (s *selection) live(ctx context.Context, call executors.Call, item plan.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s selection) live(ctx context.Context, call executors.Call, item plan.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if o := picked[types.UID(item.UID)]; o != nil {
 		return o, nil
 	}
-	ref := plan.ResourceRef{APIVersion: s.kind.GroupVersion().String(), Kind: s.kind.Kind, Name: item.Name, Namespace: item.Namespace}
+	ref := plan.ResourceRef{APIVersion: s.Kind.GroupVersion().String(), Kind: s.Kind.Kind, Name: item.Name, Namespace: item.Namespace}
 	o, err := api.Resolve(call, ref)
 	if err != nil {
 		return nil, err
@@ -218,12 +167,11 @@ func few(names []string) string {
 // lookAgain is for what a watch over a selection does not see: objects that left it.
 const lookAgain = 30 * time.Second
 
-func (s *selection) wait(ctx context.Context, call executors.Call, why string) executors.Outcome {
-	if err := api.MayWatch(ctx, call, s.action("watch")); err != nil {
+func (s selection) wait(ctx context.Context, call executors.Call, why string) executors.Outcome {
+	if err := api.MayWatch(ctx, call, s.Action("watch", "")); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	return executors.Outcome{
-		State: executors.NotYet, Reason: "Waiting", Message: plan.Cut(why, plan.MaxMessage), WakeAt: call.Now.Add(lookAgain),
-		Watch: &executors.Watch{Resource: s.resource, Namespace: s.namespace, Selector: s.selector},
-	}
+	out := api.Waiting(s.Watch(s.selector), "%s", why)
+	out.WakeAt = call.Now.Add(lookAgain)
+	return out
 }

@@ -56,7 +56,7 @@ func (k Keys) Restore(ctx context.Context, call executors.Call) executors.Outcom
 		return api.Outcome(ctx, call, err)
 	}
 	if !want.restoreAfter {
-		return done("the step asks for no restore")
+		return api.Done("the step asks for no restore")
 	}
 	return restore(ctx, call, want.object, "")
 }

@@ -54,7 +54,7 @@ func (Patcher) Restore(ctx context.Context, call executors.Call) executors.Outco
 		return api.Outcome(ctx, call, err)
 	}
 	if !p.RestoreAfter {
-		return done("the step asks for no restore")
+		return api.Done("the step asks for no restore")
 	}
 	return restore(ctx, call, p.Resource, "")
 }

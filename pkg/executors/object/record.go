@@ -62,12 +62,8 @@ func gone(o api.Object) executors.Outcome {
 	return executors.Outcome{State: executors.Done, Reason: executors.ReasonGone, Message: o.String() + " is not there any more: nothing to put back into"}
 }
 
-func done(format string, args ...any) executors.Outcome {
-	return executors.Outcome{State: executors.Done, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
-}
-
 func changed(o api.Object, what, format string, args ...any) executors.Outcome {
-	out := done(format, args...)
+	out := api.Done(format, args...)
 	out.Changed = []plan.Change{o.Change(what)}
 	return out
 }
@@ -79,7 +75,7 @@ const shownDifference = 16 << 10
 // wouldChange is the end of a dry run.
 func wouldChange(verb string, o api.Object, changes []change, hide bool) executors.Outcome {
 	text := difference(changes, hide)
-	out := done("dry run: would %s %s: %s", verb, o, text)
+	out := api.Done("dry run: would %s %s: %s", verb, o, text)
 	out.Outputs = map[string]any{"difference": plan.Cut(text, shownDifference)}
 	return out
 }

@@ -21,7 +21,7 @@ func restore(ctx context.Context, call executors.Call, ref plan.ResourceRef, sub
 		return api.Outcome(ctx, call, err)
 	}
 	if rec == nil || call.DryRun {
-		return done("nothing was recorded, nothing to put back")
+		return api.Done("nothing was recorded, nothing to put back")
 	}
 	o, err := api.Resolve(call, ref)
 	if err != nil {
@@ -49,7 +49,7 @@ func read(ctx context.Context, o api.Object, subresource string) (*unstructured.
 
 func writeBack(ctx context.Context, call executors.Call, o api.Object, live *unstructured.Unstructured, rec *record, subresource string) executors.Outcome {
 	restored, put, left := putBack(live.Object, rec.Changes)
-	out := done("%s is as it was before", o)
+	out := api.Done("%s is as it was before", o)
 	if len(put) > 0 {
 		patch := api.Patch{Type: types.MergePatchType, Body: mergePatch(live.Object, restored), Subresource: subresource}
 		_, err := o.Patch(ctx, live, patch)

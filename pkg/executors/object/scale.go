@@ -48,7 +48,7 @@ func (Scaler) Restore(ctx context.Context, call executors.Call) executors.Outcom
 		return api.Outcome(ctx, call, err)
 	}
 	if !p.RestoreAfter {
-		return done("the step asks for no restore")
+		return api.Done("the step asks for no restore")
 	}
 	return restore(ctx, call, p.Resource, scaleSubresource)
 }

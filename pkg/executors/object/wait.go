@@ -37,14 +37,14 @@ func (Waiter) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 	}
 	met, why := met(p, live)
 	if met {
-		return done("%s: %s", o, why)
+		return api.Done("%s: %s", o, why)
 	}
 	return waitFor(ctx, call, o, fmt.Sprintf("%s: %s", o, why))
 }
 
 func waitFor(ctx context.Context, call executors.Call, o api.Object, why string) executors.Outcome {
 	if call.DryRun {
-		return done("dry run: would wait: %s", why)
+		return api.Done("dry run: would wait: %s", why)
 	}
 	if err := api.MayWatch(ctx, call, o.Action("watch", "")); err != nil {
 		return api.Outcome(ctx, call, err)

@@ -57,7 +57,7 @@ func (w write) already(rec *record) (executors.Outcome, bool) {
 		return w.written(rec.Changes), true
 	}
 	if len(w.changes) == 0 {
-		return done("%s is so already", w.object), true
+		return api.Done("%s is so already", w.object), true
 	}
 	if rec != nil && w.once && !standingOf(w.live.Object, rec.Changes).untouched {
 		return executors.Refuse(executors.ReasonChangedMeanwhile, "%s: somebody changed %s while this step was at work, and applying the patch twice would do more than once; look at it and trigger again", w.object, paths(touched(rec.Changes))), true

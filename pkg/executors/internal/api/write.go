@@ -61,6 +61,32 @@ func (o Object) List(ctx context.Context, selector string) ([]unstructured.Unstr
 	return list.Items, nil
 }
 
+// pageSize is how many objects one request of ListMost lists.
+const pageSize = 500
+
+// ListMost are the objects that a label selector picks, read in pages; it stops
+// once there are more than so many.
+func (o Object) ListMost(ctx context.Context, selector string, most int) ([]unstructured.Unstructured, error) {
+	var out []unstructured.Unstructured
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	for {
+		page, err := o.client.List(ctx, options)
+		if err != nil {
+			return nil, Failed(o.Action("list", ""), err)
+		}
+		out = append(out, page.Items...)
+		if options.Continue = page.GetContinue(); options.Continue == "" || len(out) > most {
+			return out, nil
+		}
+	}
+}
+
+// Everywhere is the same kind in all namespaces.
+func (o Object) Everywhere(call executors.Call) Object {
+	o.Namespace, o.client = "", call.Clients.Dynamic.Resource(o.Resource)
+	return o
+}
+
 // Named is another object of the same kind and namespace.
 func (o Object) Named(name string) Object {
 	o.Name = name
@@ -75,17 +101,11 @@ func (o Object) Watch(selector string) *executors.Watch {
 
 // Selector is a plan's selector as the API takes it; an empty one picks all.
 func Selector(s plan.LabelSelector) (string, error) {
-	wanted := metav1.LabelSelector{MatchLabels: s.MatchLabels}
-	for _, e := range s.MatchExpressions {
-		wanted.MatchExpressions = append(wanted.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
-		})
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&wanted)
+	selector, err := executors.Selector(s)
 	if err != nil {
-		return "", Refuse(executors.ReasonInvalid, "selector: %s", err)
+		return "", Refuse(executors.ReasonInvalid, "%s", err)
 	}
-	return selector.String(), nil
+	return selector, nil
 }
 
 // Finish is what a pass that could not be finished means, or its outcome.
