@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -36,17 +37,19 @@ type watchRules struct {
 type watchedPlan struct {
 	key     key
 	uid     string
+	text    string                 // of the plan, as it was when its rules were last taken up
 	rules   map[string]*openedRule // by id; of the plan's worker alone
 	flushed time.Time              // the same
 	mu      sync.Mutex
 	tracker *plan.Tracker
-	doubt   time.Time // until then an answer is missing
+	doubt   time.Time // until then a lost answer is in doubt
+	early   time.Time // until then, what was written before the tracker was there
 }
 
 // openedRule is a rule and the watch that it listens to.
 type openedRule struct {
 	watch    *ruleWatch
-	heard    cache.ResourceEventHandlerRegistration
+	late     bool // it joined a watch that had told others already
 	compared bool // with what the ledger knew
 	trouble  string
 }
@@ -92,7 +95,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 		r.drop(k)
 		return nil
 	}
-	wp, err := r.take(ctx, k, known, f)
+	wp, err := r.take(ctx, k, known, f, cm.Data[annotations.DataPlan])
 	if err != nil {
 		return err
 	}
@@ -108,14 +111,12 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 	if f.Ledger != nil {
 		wp.tracker.Overlay(f.Ledger.Seen)
 	}
-	wp.tracker.Doubt(f.Now.Before(wp.doubt))
+	wp.tracker.Doubt(wp.doubts(f.Now))
 	f.Watched = wp.tracker.Candidates()
 	for _, rule := range rules {
 		id := plan.RuleID(rule, known.spec.MirrorPrefix)
-		for _, trouble := range []string{wp.rules[id].trouble, wp.tracker.Full(id)} {
-			if f.Unwatched == "" {
-				f.Unwatched = trouble
-			}
+		if f.Unwatched == "" {
+			f.Unwatched = wp.rules[id].trouble
 		}
 	}
 	for _, failure := range wp.tracker.Failures() {
@@ -125,8 +126,9 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 }
 
 // take is the plan's tracker, with what the ledger knows of its rules. Rules that
-// the plan no longer has are closed.
-func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (*watchedPlan, error) {
+// the plan no longer has are closed; those that were beyond a limit are tried again
+// when its text has changed.
+func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.Facts, text string) (*watchedPlan, error) {
 	wp := r.of(k)
 	if wp != nil && wp.uid != f.UID {
 		r.drop(k)
@@ -134,8 +136,12 @@ func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.
 	}
 	fresh := wp == nil
 	if fresh {
-		wp = &watchedPlan{key: k, uid: f.UID, rules: map[string]*openedRule{}}
+		wp = &watchedPlan{key: k, uid: f.UID, rules: map[string]*openedRule{}, early: f.Now.Add(doubtful)}
 		wp.tracker = plan.NewTracker(f.UID, annotations.PlanManager(k.namespace, k.name), annotations.ManagerAgent)
+	}
+	if wp.text != text {
+		r.reopen(wp)
+		wp.text = text
 	}
 	wanted, anew := map[string]bool{}, false
 	for _, rule := range known.spec.Triggers.Watch {
@@ -160,6 +166,21 @@ func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.
 	defer r.mu.Unlock()
 	r.plans[k] = wp
 	return wp, nil
+}
+
+// reopen forgets the rules that were beyond a limit.
+func (r *watchRules) reopen(wp *watchedPlan) {
+	for id := range wp.rules {
+		wp.mu.Lock()
+		full := wp.tracker.Full(id) != ""
+		if full {
+			wp.tracker.Forget(id)
+		}
+		wp.mu.Unlock()
+		if full {
+			r.close(wp, id)
+		}
+	}
 }
 
 // load hands the tracker what the ledger knows of rules that were not looked at
@@ -193,9 +214,13 @@ func (r *watchRules) load(ctx context.Context, wp *watchedPlan, wanted map[strin
 	return nil
 }
 
-// keep makes sure that a rule listens to the watch that it needs.
+// keep makes sure that a rule listens to the watch that it needs. One that is
+// beyond a limit needs none.
 func (r *watchRules) keep(ctx context.Context, wp *watchedPlan, w who, rule plan.Watch, id string) {
 	o := wp.rules[id]
+	if r.full(wp, id) {
+		return
+	}
 	k, err := r.agent.keyOf(w, rule)
 	if err != nil {
 		o.trouble = fmt.Sprintf("the watch of %s: %s", rule, err)
@@ -211,53 +236,94 @@ func (r *watchRules) keep(ctx context.Context, wp *watchedPlan, w who, rule plan
 		}
 	}
 	o.trouble = o.watch.failed()
-	if o.trouble == "" && !o.compared && o.heard.HasSynced() {
-		listed := o.watch.listed()
-		wp.mu.Lock()
-		wp.tracker.Present(id, func(uid string) bool { return listed[uid] })
-		wp.mu.Unlock()
-		o.compared = true
+	if o.trouble != "" || o.compared || !o.watch.heard.HasSynced() {
+		return
 	}
+	if err := r.catchUp(ctx, wp, id); err != nil {
+		o.trouble = err.Error()
+		r.agent.planQueue.AddAfter(wp.key, lazily)
+		return
+	}
+	if r.full(wp, id) {
+		return
+	}
+	listed := o.watch.listed()
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	wp.tracker.Present(id, func(uid string) bool { return listed[uid] })
+	o.compared = true
+}
+
+// full takes a rule that is beyond a limit off its watch, and says whether it is.
+func (r *watchRules) full(wp *watchedPlan, id string) bool {
+	wp.mu.Lock()
+	full := wp.tracker.Full(id)
+	wp.mu.Unlock()
+	if full == "" {
+		return false
+	}
+	r.leave(wp, id)
+	wp.rules[id].trouble = full
+	return true
 }
 
 // listen opens a watch, or joins one that is open.
 func (r *watchRules) listen(ctx context.Context, wp *watchedPlan, id string, k ruleKey) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := r.open[k]
-	if w == nil {
+	w, late := r.open[k], true
+	if w == nil || w.ctx.Err() != nil {
 		var err error
-		if w, err = r.agent.openRule(ctx, k); err != nil {
+		if w, err = r.openRule(ctx, k, interest{wp.key, id}, wp); err != nil {
 			return err
 		}
-		r.open[k] = w
+		r.open[k], late = w, false
 	}
 	w.mu.Lock()
-	w.users[interest{wp.key, id}] = true
+	w.users[interest{wp.key, id}] = wp
 	w.mu.Unlock()
-	heard, err := w.informer.AddEventHandler(r.handler(wp, id))
-	if err != nil {
-		return fmt.Errorf("listen to the watch of %s: %w", k, err)
-	}
-	wp.rules[id].watch, wp.rules[id].heard = w, heard
+	wp.rules[id].watch, wp.rules[id].late = w, late
 	go func() { // a watch of nothing sends no event to say that it stands
-		if cache.WaitForCacheSync(w.ctx.Done(), heard.HasSynced) {
+		if cache.WaitForCacheSync(w.ctx.Done(), w.heard.HasSynced) {
 			r.agent.ringPlan(wp.key)
 		}
 	}()
 	return nil
 }
 
-func (r *watchRules) handler(wp *watchedPlan, id string) cache.ResourceEventHandler {
+// catchUp shows a rule that joined late what its watch has told already: the
+// watch keeps no bodies.
+func (r *watchRules) catchUp(ctx context.Context, wp *watchedPlan, id string) error {
+	o := wp.rules[id]
+	if !o.late {
+		return nil
+	}
+	err := o.watch.each(ctx, func(object *ruleObject) bool {
+		if object.ours {
+			return true
+		}
+		wp.mu.Lock()
+		defer wp.mu.Unlock()
+		wp.tracker.See(id, object.sighting())
+		return wp.tracker.Full(id) == ""
+	})
+	if err != nil {
+		return fmt.Errorf("list what %s shows: %w", o.watch.key, err)
+	}
+	o.late = false
+	return nil
+}
+
+// handler tells the rules that listen to a watch what it shows. Of an object that
+// was told the watch itself keeps no more than who it is.
+func (r *watchRules) handler(w *ruleWatch) cache.ResourceEventHandler {
 	saw := func(o any) {
 		object, ok := o.(*ruleObject)
 		if !ok || object.ours {
 			return
 		}
-		wp.mu.Lock()
-		stir := wp.tracker.See(id, object.sighting())
-		wp.mu.Unlock()
-		r.stir(wp, stir)
+		r.tell(w, func(t *plan.Tracker, id string) plan.Stir { return t.See(id, object.sighting()) })
+		object.body, object.writers = nil, nil
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    saw,
@@ -270,11 +336,27 @@ func (r *watchRules) handler(wp *watchedPlan, id string) cache.ResourceEventHand
 			if !ok || object.ours {
 				return
 			}
-			wp.mu.Lock()
-			stir := wp.tracker.Lost(id, string(object.UID))
-			wp.mu.Unlock()
-			r.stir(wp, stir)
+			r.tell(w, func(t *plan.Tracker, id string) plan.Stir { return t.Lost(id, string(object.UID), object.body) })
 		},
+	}
+}
+
+// tell hands something on to every rule that listens. A watch that is too much for
+// all of them ends here and now, before it has read the rest.
+func (r *watchRules) tell(w *ruleWatch, news func(t *plan.Tracker, id string) plan.Stir) {
+	w.mu.Lock()
+	users := maps.Clone(w.users)
+	w.mu.Unlock()
+	wanted := false
+	for user, wp := range users {
+		wp.mu.Lock()
+		stir := news(wp.tracker, user.rule)
+		wanted = wanted || wp.tracker.Full(user.rule) == ""
+		wp.mu.Unlock()
+		r.stir(wp, stir)
+	}
+	if !wanted {
+		w.stop()
 	}
 }
 
@@ -300,7 +382,6 @@ func (r *watchRules) leave(wp *watchedPlan, id string) {
 		return
 	}
 	w := o.watch
-	_ = w.informer.RemoveEventHandler(o.heard) // fails only for what is not there
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w.mu.Lock()
@@ -309,9 +390,11 @@ func (r *watchRules) leave(wp *watchedPlan, id string) {
 	w.mu.Unlock()
 	if empty {
 		w.stop()
-		delete(r.open, w.key)
+		if r.open[w.key] == w {
+			delete(r.open, w.key)
+		}
 	}
-	o.watch, o.heard, o.compared = nil, nil, false
+	o.watch, o.late, o.compared = nil, false, false
 }
 
 // confirm asks about objects that a watch no longer shows: deleted, or out of the
@@ -389,10 +472,23 @@ func (r *watchRules) note(ctx context.Context, k key, f plan.Facts, d *plan.Deci
 func (r *watchRules) booked(wp *watchedPlan, b plan.Booking, claims []plan.Request, written bool) {
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	wp.tracker.Booked(b, claims, written)
+	r.stir(wp, wp.tracker.Booked(b, claims, written))
 	if len(wp.tracker.Unwritten(false)) > 0 {
 		r.agent.planQueue.AddAfter(wp.key, lazily)
 	}
+}
+
+// doubts are whose writes may still come to light at an instant. An earlier
+// agent's, and those that were under way when the plan was taken up, may show in
+// the watch after the list that did not have them.
+func (wp *watchedPlan) doubts(now time.Time) plan.Doubt {
+	switch {
+	case now.Before(wp.doubt):
+		return plan.DoubtLost
+	case now.Before(wp.early):
+		return plan.DoubtEarly
+	}
+	return plan.NoDoubt
 }
 
 // watching is how many objects a plan watches, as its status says it.
@@ -407,7 +503,7 @@ func (r *watchRules) watching(k key) string {
 }
 
 // watched is the object that a request is about: as it was last seen, or, where
-// this agent has not seen it, as it is read now.
+// its rule keeps no objects or this agent has not seen it, as it is read now.
 func (r *watchRules) watched(ctx context.Context, k key, w who, req plan.Request) (plan.Body, error) {
 	if req.Kind != plan.ByWatch || req.Event == plan.EventDelete {
 		return req.Watched(nil), nil

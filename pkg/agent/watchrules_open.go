@@ -21,6 +21,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
+// pageSize is how many objects are listed at once (what client-go takes for it).
+const pageSize = 500
+
 // ruleKey tells open watches apart: rules that look at the same share one.
 type ruleKey struct {
 	who       who
@@ -37,13 +40,13 @@ func (k ruleKey) String() string {
 	return s
 }
 
-// ruleObject is what is kept of a watched object: all that rules may compare and
-// runs may be handed.
+// ruleObject is a watched object on its way to the rules, and what is kept of it
+// afterwards: who it is.
 type ruleObject struct {
 	metav1.ObjectMeta
-	body    plan.Body
-	writers []plan.Writer
-	ours    bool // written by the agent itself
+	body    plan.Body     // until it was told
+	writers []plan.Writer // the same
+	ours    bool          // written by the agent itself
 }
 
 func ruleObjectOf(u *unstructured.Unstructured) *ruleObject {
@@ -85,11 +88,12 @@ func (o *ruleObject) sighting() plan.Sighting {
 type ruleWatch struct {
 	key      ruleKey
 	informer cache.SharedIndexInformer
+	heard    cache.ResourceEventHandlerRegistration
 	client   dynamic.ResourceInterface
 	ctx      context.Context //nolint:containedctx // of the watch itself: it ends with it
 	stop     context.CancelFunc
 	mu       sync.Mutex
-	users    map[interest]bool
+	users    map[interest]*watchedPlan
 	failure  string
 }
 
@@ -99,13 +103,14 @@ type interest struct {
 	rule string
 }
 
-// openRule starts a watch as the account.
-func (a *Agent) openRule(ctx context.Context, k ruleKey) (*ruleWatch, error) {
+// openRule starts a watch as the account, for its first user.
+func (r *watchRules) openRule(ctx context.Context, k ruleKey, user interest, wp *watchedPlan) (*ruleWatch, error) {
+	a := r.agent
 	c, err := a.accounts.clients(k.who, "")
 	if err != nil {
 		return nil, err
 	}
-	w := &ruleWatch{key: k, users: map[interest]bool{}, client: c.Dynamic.Resource(k.resource)}
+	w := &ruleWatch{key: k, users: map[interest]*watchedPlan{user: wp}, client: c.Dynamic.Resource(k.resource)}
 	if k.namespace != "" {
 		w.client = c.Dynamic.Resource(k.resource).Namespace(k.namespace)
 	}
@@ -132,6 +137,9 @@ func (a *Agent) openRule(ctx context.Context, k ruleKey) (*ruleWatch, error) {
 		return o, nil
 	}))
 	must(w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})) // answered has heard it
+	if w.heard, err = w.informer.AddEventHandler(r.handler(w)); err != nil {
+		return nil, fmt.Errorf("listen to the watch of %s: %w", k, err)
+	}
 	go w.informer.RunWithContext(w.ctx)
 	return w, nil
 }
@@ -178,6 +186,25 @@ func (w *ruleWatch) listed() map[string]bool {
 		}
 	}
 	return out
+}
+
+// each hands on what the API server has of what is watched, in pages, until it is
+// told that it is enough.
+func (w *ruleWatch) each(ctx context.Context, see func(*ruleObject) bool) error {
+	for next := ""; ; {
+		page, err := w.client.List(ctx, metav1.ListOptions{LabelSelector: w.key.selector, Limit: pageSize, Continue: next})
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if !see(ruleObjectOf(&page.Items[i])) {
+				return nil
+			}
+		}
+		if next = page.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 // ask looks one object up, live: by a list, since that is the right that the

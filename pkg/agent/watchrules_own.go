@@ -14,8 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // doubtful is for how long after a lost answer the write may still come true (a
@@ -36,15 +40,24 @@ func (r *watchRules) as(ctx context.Context, k key) context.Context {
 func (r *watchRules) wrap(w who, run string, next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		wp := r.writer(req, w, run)
-		if wp == nil {
-			return next.RoundTrip(req)
+		if wp != nil {
+			wp.mu.Lock()
+			wp.tracker.Begin()
+			wp.mu.Unlock()
 		}
-		wp.mu.Lock()
-		wp.tracker.Begin()
-		wp.mu.Unlock()
 		resp, err := next.RoundTrip(req)
+		now := r.writer(req, w, run) // an agent that goes on with a run may write before it takes up the plan
+		if wp == nil && now == nil {
+			return resp, err
+		}
 		objects, lost := answerOf(req, resp, err)
-		r.took(wp, req.Method == http.MethodDelete, objects, lost)
+		if wp != nil {
+			r.took(wp, askOf(req), objects, lost)
+			r.landed(wp)
+		}
+		if now != nil && now != wp {
+			r.took(now, askOf(req), objects, lost)
+		}
 		return resp, err
 	})
 }
@@ -72,24 +85,98 @@ func (r *watchRules) writer(req *http.Request, w who, run string) *watchedPlan {
 	return r.plans[k]
 }
 
-func (r *watchRules) took(wp *watchedPlan, removed bool, objects []map[string]any, lost bool) {
+func (r *watchRules) took(wp *watchedPlan, ask ask, objects []map[string]any, lost bool) {
 	wp.mu.Lock()
 	for _, o := range objects {
 		u := &unstructured.Unstructured{Object: o}
-		if removed {
+		if ask.removes {
 			wp.tracker.Removed(string(u.GetUID()))
 		}
-		wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), ruleObjectOf(u).sighting())
+		s := ruleObjectOf(u).sighting()
+		if !ask.inVain(s, annotations.PlanManager(wp.key.namespace, wp.key.name)) {
+			wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), s)
+		}
 	}
 	if lost {
 		wp.doubt = r.agent.now().Add(doubtful)
-		wp.tracker.Doubt(true)
+		wp.tracker.Doubt(plan.DoubtLost)
+		if ask.removes && ask.uid != "" {
+			wp.tracker.Removing(ask.uid)
+		}
 	}
+	wp.mu.Unlock()
+}
+
+// landed ends a write that was begun.
+func (r *watchRules) landed(wp *watchedPlan) {
+	wp.mu.Lock()
 	waits := wp.tracker.End()
 	wp.mu.Unlock()
 	if waits {
 		r.agent.ringPlan(wp.key)
 	}
+}
+
+// ask is what a write says of the object that it is for.
+type ask struct {
+	removes, applies bool
+	uid              string
+	read             uint64 // the version that it is bound to
+}
+
+func askOf(req *http.Request) ask {
+	out := ask{removes: req.Method == http.MethodDelete, applies: strings.HasPrefix(req.Header.Get("Content-Type"), string(types.ApplyPatchType))}
+	if req.GetBody == nil {
+		return out
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return out
+	}
+	defer func() { _ = body.Close() }()
+	text, err := io.ReadAll(body)
+	var said any
+	if err != nil || json.Unmarshal(text, &said) != nil {
+		return out // protobuf, or nothing: it does not tell
+	}
+	switch said := said.(type) {
+	case map[string]any:
+		part := "metadata"
+		if out.removes {
+			part = "preconditions"
+		}
+		out.uid, _, _ = unstructured.NestedString(said, part, "uid")
+		version, _, _ := unstructured.NestedString(said, part, "resourceVersion")
+		out.read = number(version)
+	case []any: // a JSON patch
+		for _, op := range said {
+			op, _ := op.(map[string]any)
+			if version, ok := op["value"].(string); ok && op["path"] == "/metadata/resourceVersion" {
+				out.read = number(version)
+			}
+		}
+	}
+	return out
+}
+
+// inVain says whether an answer is that to a write which found all as it wanted
+// it: the state is whoever's it was, and may be a person's change that nobody has
+// seen yet. An apply that is bound to no version, and did change something, has
+// left its time.
+func (a ask) inVain(s plan.Sighting, mine string) bool {
+	if a.read != 0 {
+		return s.Version == a.read
+	}
+	var ours, theirs int64
+	for _, w := range s.Writers {
+		switch {
+		case w.Manager == mine:
+			ours = max(ours, w.At)
+		case w.Subresource != "status":
+			theirs = max(theirs, w.At)
+		}
+	}
+	return a.applies && ours < theirs
 }
 
 // answerOf reads the objects in the answer to a write. lost says that nobody knows

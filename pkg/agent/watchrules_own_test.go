@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // protobufOf is an object as a typed client is sent it.
@@ -72,5 +76,106 @@ func TestOwnWritesAreReadOffTheirAnswers(t *testing.T) {
 				t.Errorf("whoever wrote is left with %q, %v", rest, err)
 			}
 		})
+	}
+}
+
+// A write that found all as it wanted it made nothing: what its answer shows may
+// be a person's change.
+func TestAWriteInVainIsNobodysState(t *testing.T) {
+	const merge, apply, patch = "application/merge-patch+json", "application/apply-patch+yaml", "application/json-patch+json"
+	for name, c := range map[string]struct {
+		method, kind, body string
+		ours               int64
+		want               bool
+	}{
+		"a merge that changed something":      {method: "PATCH", kind: merge, body: `{"metadata":{"uid":"u","resourceVersion":"6"}}`},
+		"a merge that changed nothing":        {method: "PATCH", kind: merge, body: `{"metadata":{"uid":"u","resourceVersion":"7"}}`, want: true},
+		"a JSON patch that changed something": {method: "PATCH", kind: patch, body: `[{"op":"replace","path":"/metadata/resourceVersion","value":"6"}]`},
+		"a JSON patch that changed nothing":   {method: "PATCH", kind: patch, body: `[{"op":"replace","path":"/metadata/resourceVersion","value":"7"}]`, want: true},
+		"a replacement that changed nothing":  {method: "PUT", kind: "application/json", body: `{"metadata":{"resourceVersion":"7"}}`, want: true},
+		"a bound apply that changed nothing":  {method: "PATCH", kind: apply, body: `{"metadata":{"resourceVersion":"7"}}`, ours: 9, want: true},
+		"an apply that changed something":     {method: "PATCH", kind: apply, body: `{"metadata":{}}`, ours: 9},
+		"an apply that changed nothing":       {method: "PATCH", kind: apply, body: `{"metadata":{}}`, ours: 1, want: true},
+		"a patch that is bound to nothing":    {method: "PATCH", kind: merge, body: `{"metadata":{}}`, ours: 1},
+		"a body that is not read":             {method: "PUT", kind: runtime.ContentTypeProtobuf, body: "k8s\x00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequest(c.method, "https://example.org/apis/a/v1/namespaces/n/apps/a", bytes.NewBufferString(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", c.kind)
+			s := plan.Sighting{UID: "u", Version: 7, Writers: []plan.Writer{{Manager: "maint-p", At: c.ours}, {Manager: "kubectl", At: 5}, {Manager: "controller", Subresource: "status", At: 20}}}
+			if got := askOf(req).inVain(s, "maint-p"); got != c.want {
+				t.Errorf("in vain: %t", got)
+			}
+			if rest, err := io.ReadAll(req.Body); err != nil || string(rest) != c.body {
+				t.Errorf("what is sent on is %q, %v", rest, err)
+			}
+		})
+	}
+	req, err := http.NewRequest(http.MethodDelete, "https://example.org/apis/a/v1/namespaces/n/apps/a", bytes.NewBufferString(`{"preconditions":{"uid":"u"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := askOf(req); got != (ask{removes: true, uid: "u"}) {
+		t.Errorf("a deletion says %+v", got)
+	}
+}
+
+// An agent that goes on with a run may write before it has taken up the plan, and
+// be answered when the plan's watch stands: whose write it was is known then.
+func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
+	r, k, rule := newWatchRules(&Agent{}), key{"n", "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
+	tracker, id := plan.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
+	tracker.Use([]plan.Watch{rule}, "")
+	at := func(version uint64, size int64) plan.Sighting {
+		return plan.Sighting{UID: "u", Namespace: "n", Name: "a", Version: version, Body: plan.Body{"spec": map[string]any{"size": size}}}
+	}
+	wire := r.wrap(who{"n", "x"}, "", roundTripper(func(*http.Request) (*http.Response, error) {
+		tracker.See(id, at(6, 1))
+		if _, ok := tracker.Start(id); !ok {
+			t.Fatal("the rule does not start")
+		}
+		tracker.Started(id, true)
+		r.plans[k] = &watchedPlan{key: k, tracker: tracker}
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewBufferString(`{"metadata":{"uid":"u","resourceVersion":"7"}}`))}, nil
+	}))
+	req, err := http.NewRequestWithContext(r.as(t.Context(), k), http.MethodPatch, "https://example.org/apis/example.org/v1/namespaces/n/apps/a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := wire.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	tracker.See(id, at(7, 2))
+	if seen := tracker.Candidates(); len(seen) > 0 {
+		t.Errorf("the run's own write asks for a run: %+v", seen)
+	}
+	tracker.See(id, at(8, 3))
+	if seen := tracker.Candidates(); len(seen) != 1 {
+		t.Errorf("of a person's write after it %d ask for a run", len(seen))
+	}
+}
+
+// Writes of an earlier agent may come to light after this one has listed, and a
+// lost answer's for as long.
+func TestWhoseWritesAreInDoubt(t *testing.T) {
+	at := time.Date(2026, 1, 5, 1, 0, 0, 0, time.UTC)
+	wp := &watchedPlan{early: at.Add(doubtful)}
+	for _, c := range []struct {
+		lost, now time.Time
+		want      plan.Doubt
+	}{
+		{now: at, want: plan.DoubtEarly},
+		{now: at.Add(doubtful), want: plan.NoDoubt},
+		{lost: at.Add(doubtful), now: at, want: plan.DoubtLost},
+		{lost: at.Add(2 * doubtful), now: at.Add(doubtful), want: plan.DoubtLost},
+	} {
+		if wp.doubt = c.lost; wp.doubts(c.now) != c.want {
+			t.Errorf("at %s: %d, want %d", c.now, wp.doubts(c.now), c.want)
+		}
 	}
 }

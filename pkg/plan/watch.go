@@ -16,6 +16,7 @@ const (
 	MaxWatchRules   = 20
 	MaxWatchFields  = 20
 	MaxWatched      = 20_000    // objects that one plan watches
+	MaxWatchedBytes = 16 << 20  // of the objects that one plan keeps for `when`, as JSON (a guess: a sixteenth of what the agent may take in its manifest)
 	MaxWatchedBody  = 64 << 10  // of an object that a run is handed as `watched`
 	MaxWatchedClaim = 16 << 10  // of an object that is gone, in the claim on its run
 	MaxShard        = 200 << 10 // bytes of one shard, about
@@ -63,6 +64,12 @@ func (w Watch) Holds(object, old map[string]any) (bool, error) {
 		return false, fmt.Errorf("%s: cannot be evaluated", w.When)
 	}
 	return holds, err
+}
+
+// keeps says whether an object has to be kept to judge its next change: as the old
+// one, or as the one that is gone.
+func (w Watch) keeps() bool {
+	return w.When != "" && (w.Asks(EventDelete) || strings.Contains(w.When, "oldObject"))
 }
 
 func (w Watch) secret() bool { return w.APIVersion == "v1" && w.Kind == "Secret" }

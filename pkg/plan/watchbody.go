@@ -21,6 +21,29 @@ func (b *Body) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// packed is an object as it is kept: its text is a fraction of what it takes as
+// maps. Nil is none.
+type packed []byte
+
+func pack(body map[string]any) packed {
+	if body == nil {
+		return nil
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil // it came as JSON
+	}
+	return b
+}
+
+func (p packed) body() Body {
+	var out Body
+	if p == nil || json.Unmarshal(p, &out) != nil {
+		return nil
+	}
+	return out
+}
+
 // WatchedObject is an object as runs see it: without managedFields, of a Secret
 // its metadata alone, and of one that is larger than the limit too, with the mark
 // `truncated: true`.

@@ -74,16 +74,19 @@ func (t *Tracker) BookStart(b *Booking, id string) {
 }
 
 // Booked takes note that a booking, and the claims in it, were written; or, with
-// false, that they were not, or that nobody knows.
-func (t *Tracker) Booked(b Booking, claims []Request, written bool) {
+// false, that they were not, or that nobody knows. It says whether what came
+// meanwhile asks for another look.
+func (t *Tracker) Booked(b Booking, claims []Request, written bool) Stir {
+	all := StirNot
 	for _, id := range b.Anew {
-		t.Started(id, written)
+		all = max(all, t.Started(id, written))
 	}
 	if !written {
 		claims, b.lazy = nil, nil
 	}
-	t.Decided(claims)
+	all = max(all, t.Decided(claims))
 	t.Written(b.lazy)
+	return all
 }
 
 // Kept says of which rules the shards of a ledger are to keep marks.

@@ -14,6 +14,7 @@ type Mark struct {
 	Ordinal int64  `json:"n,omitempty"` // of the last claim
 	Version uint64 `json:"v,omitempty"` // the object's resourceVersion, as a number
 	Foreign int64  `json:"t,omitempty"` // the second in which somebody else last wrote
+	Mine    int64  `json:"m,omitempty"` // the second in which a run of the plan last wrote
 	Name    string `json:"o,omitempty"` // namespace/name
 }
 
@@ -180,4 +181,4 @@ func (m *merger) room(size int) int {
 }
 
 // sizeOf is the most bytes that a mark takes as JSON.
-func sizeOf(uid string, m Mark) int { return len(uid) + len(m.Digest) + len(m.Name) + 90 }
+func sizeOf(uid string, m Mark) int { return len(uid) + len(m.Digest) + len(m.Name) + 110 }

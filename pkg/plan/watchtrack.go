@@ -63,11 +63,23 @@ type Tracker struct {
 	rules       []*ruleTrack
 	own         map[ownWrite]bool
 	ownOrder    []ownWrite
-	flights     int  // writes of the plan's runs whose answer is still to come
-	doubt       bool // an answer was lost: what was written has to tell whose it was
+	flights     int // writes of the plan's runs whose answer is still to come
+	doubt       Doubt
+	removing    map[string]bool // what a run deleted, or not: the answer was lost
 	queue       int64
 	failures    []Failure
 }
+
+// Doubt says why writes of the plan's runs may come to light whose answers the
+// tracker was not told. Then who wrote a state is read off the object.
+type Doubt int
+
+// The kinds of doubt.
+const (
+	NoDoubt    Doubt = iota
+	DoubtEarly       // an earlier agent, or a write begun before the tracker was there
+	DoubtLost        // the answer to a write was lost
+)
 
 // ownWrite is a state that a run made; version 0 is the object's end.
 type ownWrite struct {
@@ -85,6 +97,9 @@ type ruleTrack struct {
 	digest   digester
 	started  bool
 	starting bool
+	keeps    bool   // objects have to be kept
+	full     string // why it watches nothing
+	bytes    int    // that it keeps
 	objects  map[string]*trackedObject
 	busy     map[*trackedObject]bool // those with something to judge or to write
 }
@@ -102,8 +117,10 @@ type trackedObject struct {
 
 	known   bool // mark says how it was last handled
 	mark    Mark
-	handled Body // its body then, where this agent saw it
-	fresh   bool // known from the ledger alone
+	handled packed // as it was then, where that is kept and this agent saw it
+	last    packed // as it was at its end, for the run
+	bytes   int    // that it keeps
+	fresh   bool   // known from the ledger alone
 	shown   uint64
 	held    []state // not judged yet, by version
 	pending *state  // the newest that asks for a run, or would
@@ -119,14 +136,15 @@ type state struct {
 	version       uint64
 	digest        string
 	foreign, mine int64
-	body          Body
+	body          packed // where the rule has a condition
 	judged, holds bool
+	since         uint64 // the newest state folded into it that no run of the plan wrote
 }
 
 // NewTracker follows nothing yet. The managers are the field managers under which
 // the plan's runs and the agent write.
 func NewTracker(planUID, planManager, agentManager string) *Tracker {
-	return &Tracker{planUID: planUID, mine: planManager, agent: agentManager, own: map[ownWrite]bool{}}
+	return &Tracker{planUID: planUID, mine: planManager, agent: agentManager, own: map[ownWrite]bool{}, removing: map[string]bool{}}
 }
 
 // Use takes up a plan's rules. What belongs to others is forgotten.
@@ -136,7 +154,7 @@ func (t *Tracker) Use(rules []Watch, mirrorPrefix string) {
 		id := RuleID(w, mirrorPrefix)
 		r := t.rule(id)
 		if r == nil {
-			r = &ruleTrack{id: id, watch: w, digest: newDigester(w, t.planUID, mirrorPrefix), objects: map[string]*trackedObject{}, busy: map[*trackedObject]bool{}}
+			r = &ruleTrack{id: id, watch: w, keeps: w.keeps(), digest: newDigester(w, t.planUID, mirrorPrefix), objects: map[string]*trackedObject{}, busy: map[*trackedObject]bool{}}
 		}
 		out = append(out, r)
 	}
@@ -166,6 +184,11 @@ func (t *Tracker) Load(id string, marks map[string]Mark) {
 	}
 }
 
+// Forget lets a rule begin anew, as Use takes it up.
+func (t *Tracker) Forget(id string) {
+	t.rules = slices.DeleteFunc(t.rules, func(r *ruleTrack) bool { return r.id == id })
+}
+
 func (r *ruleTrack) object(uid string) *trackedObject {
 	if r.objects[uid] == nil {
 		r.objects[uid] = &trackedObject{uid: uid}
@@ -176,26 +199,35 @@ func (r *ruleTrack) object(uid string) *trackedObject {
 // See takes in what a rule's watch shows.
 func (t *Tracker) See(id string, s Sighting) Stir {
 	r := t.rule(id)
-	if r == nil {
+	if r == nil || r.full != "" {
 		return StirNot
 	}
 	o := r.object(s.UID)
+	o.last = nil
 	if o.forget { // it left, and is back: to the rule it is new
 		o.known, o.handled, o.forget, o.dirty = false, nil, false, false
 	}
 	o.gone, o.namespace, o.name = here, s.Namespace, s.Name
 	if s.Version != 0 && (s.Version <= o.shown || s.Version < o.mark.Version) { // an echo, or a watch that lags behind an earlier agent's
+		r.weigh(o)
 		return r.stir(t, o)
 	}
 	o.shown = s.Version
 	o.hold(r.state(t, s))
 	r.busy[o] = true
 	t.fold(r, o)
+	r.weigh(o)
+	if t.shut(r) {
+		return StirNow
+	}
 	return r.stir(t, o)
 }
 
 func (r *ruleTrack) state(t *Tracker, s Sighting) state {
-	out := state{version: s.Version, digest: r.digest.of(s.UID, s.Body), body: s.Body}
+	out := state{version: s.Version, digest: r.digest.of(s.UID, s.Body)}
+	if r.watch.When != "" {
+		out.body = pack(s.Body)
+	}
 	for _, w := range s.Writers {
 		switch {
 		case w.Manager == t.mine:
@@ -215,6 +247,67 @@ func (o *trackedObject) hold(s state) {
 		return
 	}
 	o.held = slices.Insert(o.held, i, s)
+}
+
+// weigh lets go of what an object need not keep, and counts the rest.
+func (r *ruleTrack) weigh(o *trackedObject) {
+	if !r.keeps {
+		o.handled = nil
+		if p := o.pending; p != nil && (p.judged || !r.started) { // what is there at first is not judged
+			p.body = nil
+		}
+	}
+	bytes := len(o.handled) + len(o.last)
+	if o.pending != nil {
+		bytes += len(o.pending.body)
+	}
+	for _, s := range o.held {
+		bytes += len(s.body)
+	}
+	if r.objects[o.uid] != o {
+		bytes = 0
+	}
+	r.bytes += bytes - o.bytes
+	o.bytes = bytes
+}
+
+// shut ends a rule that is beyond a limit, and says so: of what it knows, only
+// the marks that the ledger does not have yet are left.
+func (t *Tracker) shut(r *ruleTrack) bool {
+	objects, bytes := t.size()
+	const mend = "it is closed until the plan is edited; narrow its selector or namespace%s, or split the plan"
+	switch {
+	case objects > MaxWatched:
+		r.full = fmt.Sprintf("the watch of %s finds more objects than a plan may watch with all its rules, %d: "+mend, r.watch, MaxWatched, "")
+	case bytes > MaxWatchedBytes:
+		r.full = fmt.Sprintf("the watch of %s keeps more of its objects for `when` than a plan may with all its rules, %d MiB: "+mend, r.watch, MaxWatchedBytes>>20, ", ask for neither oldObject nor the event delete")
+	default:
+		return false
+	}
+	for _, o := range r.objects {
+		o.handled, o.last, o.held, o.pending, o.offered = nil, nil, nil, nil, nil
+		if !o.dirty && !o.aged {
+			r.drop(o)
+		}
+		r.weigh(o)
+	}
+	return true
+}
+
+// size is how many objects the rules watch, and how many bytes they keep of them.
+func (t *Tracker) size() (objects, bytes int) {
+	for _, r := range t.rules {
+		if r.full == "" {
+			objects, bytes = objects+len(r.objects), bytes+r.bytes
+		}
+	}
+	return objects, bytes
+}
+
+// Kept is how many bytes of objects are kept.
+func (t *Tracker) Kept() int {
+	_, bytes := t.size()
+	return bytes
 }
 
 // stir says what a sighting calls for, and lets go what needs no more looking at.
@@ -270,6 +363,10 @@ func (t *Tracker) fold(r *ruleTrack, o *trackedObject) {
 	}
 }
 
+// isOwn says whether a run of the plan made a state. Where nobody was told so, it
+// takes a trace of a write by the plan since the mark, and none of anybody else's.
+// What that cannot see: a removal of fields leaves no trace, and times are in
+// seconds. Without a trace of ours a state counts as somebody's change.
 func (t *Tracker) isOwn(o *trackedObject, s state) bool {
 	switch {
 	case t.own[ownWrite{o.uid, s.version}]:
@@ -277,13 +374,17 @@ func (t *Tracker) isOwn(o *trackedObject, s state) bool {
 	case !o.known: // nobody but the plan ever wrote it
 		return s.foreign == 0 && s.mine > 0
 	}
-	return (o.fresh || t.doubt) && s.foreign == o.mark.Foreign && s.mine > 0 && s.mine >= o.mark.Foreign
+	if !o.fresh && t.doubt == NoDoubt || s.foreign > o.mark.Foreign {
+		return false // an older time is that of somebody else whose fields the run took over
+	}
+	again := t.doubt == DoubtLost // a run may write twice in one second
+	return s.mine > 0 && s.mine >= o.mark.Foreign && (again || s.mine > o.mark.Mine)
 }
 
 func (o *trackedObject) same(s state) {
 	o.pending, o.handled = nil, s.body
-	if o.mark.Foreign != s.foreign {
-		o.mark.Foreign, o.aged = s.foreign, true
+	if o.mark.Foreign != s.foreign || o.mark.Mine != s.mine {
+		o.mark.Foreign, o.mark.Mine, o.aged = s.foreign, s.mine, true
 	}
 }
 
@@ -297,25 +398,39 @@ func (o *trackedObject) settle(s state) {
 }
 
 func (o *trackedObject) marked(s state, ordinal int64) Mark {
-	return Mark{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Name: o.namespace + "/" + o.name}
+	return Mark{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name}
 }
 
 func (o *trackedObject) pend(t *Tracker, s state) {
+	s.since = s.version
 	if o.pending == nil {
 		t.queue++
 		o.order = t.queue
+	} else if t.own[ownWrite{o.uid, s.version}] {
+		s.since = o.pending.since
 	}
 	o.pending = &s
 }
 
-// Lost hears that a rule's watch no longer shows an object. Whether it is gone,
-// or has left the selection, has to be asked, where it matters.
-func (t *Tracker) Lost(id, uid string) Stir {
+// Lost hears that a rule's watch no longer shows an object, and what it was last,
+// where that is known. Whether it is gone, or has left the selection, has to be
+// asked, where it matters.
+func (t *Tracker) Lost(id, uid string, last Body) Stir {
 	r := t.rule(id)
-	if r == nil || r.objects[uid] == nil {
+	if r == nil || r.full != "" || r.objects[uid] == nil {
 		return StirNot
 	}
-	return t.lose(r, r.objects[uid], r.watch.Selector == nil)
+	o := r.objects[uid]
+	if !r.keeps && r.watch.Asks(EventDelete) {
+		o.last = pack(WatchedObject(last, MaxWatchedClaim))
+	}
+	stir := t.lose(r, o, r.watch.Selector == nil)
+	r.weigh(o)
+	if t.Kept() > MaxWatchedBytes { // of many that are gone at once some are told of by name
+		o.last = nil
+		r.weigh(o)
+	}
+	return stir
 }
 
 func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Stir {
@@ -338,10 +453,13 @@ func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Stir {
 func (r *ruleTrack) drop(o *trackedObject) {
 	delete(r.objects, o.uid)
 	delete(r.busy, o)
+	r.weigh(o)
 }
 
 // leave forgets an object without a run.
-func (o *trackedObject) leave() { o.forget, o.dirty, o.pending, o.held = true, true, nil, nil }
+func (o *trackedObject) leave() {
+	o.forget, o.dirty, o.pending, o.held, o.handled = true, true, nil, nil, nil
+}
 
 // Present compares what is known of a rule with what its watch lists: what is
 // not there was deleted, or left, while nobody looked.
@@ -386,6 +504,7 @@ func (t *Tracker) Confirm(w Where, there bool) {
 	default: // the watch will show it
 		o.gone = here
 	}
+	r.weigh(o)
 }
 
 // Begin notes that a write of one of the plan's runs is under way.
@@ -401,9 +520,13 @@ func (t *Tracker) End() bool {
 	return t.flights == 0 && waits
 }
 
-// Doubt says whether an answer was lost a short while ago: until it says no more,
-// who wrote a state is read off the object.
-func (t *Tracker) Doubt(on bool) { t.doubt = on }
+// Doubt says whether writes whose answers nobody knows may still come to light.
+func (t *Tracker) Doubt(d Doubt) {
+	t.doubt = d
+	if d != DoubtLost {
+		clear(t.removing)
+	}
+}
 
 // Wrote takes in the answer to a write of one of the plan's runs. Where the body
 // is that of the object itself, it stands in for a state that the watch may pass
@@ -420,11 +543,16 @@ func (t *Tracker) Wrote(apiVersion, kind string, s Sighting) {
 		}
 		o.hold(r.state(t, s))
 		r.busy[o] = true
+		r.weigh(o)
 	}
 }
 
 // Removed notes that a run of the plan deleted an object.
 func (t *Tracker) Removed(uid string) { t.remember(ownWrite{uid: uid}) }
+
+// Removing notes that the answer to such a deletion was lost: an object that goes
+// while that is in doubt was deleted by the run.
+func (t *Tracker) Removing(uid string) { t.removing[uid] = true }
 
 func (t *Tracker) remember(w ownWrite) {
 	if t.own[w] {
@@ -457,13 +585,14 @@ func (t *Tracker) Start(id string) ([]Seen, bool) {
 }
 
 // Started notes that a rule's first sight was written, or, with false, that it
-// was not.
-func (t *Tracker) Started(id string, written bool) {
+// was not. What was held meanwhile may ask for a look at the plan.
+func (t *Tracker) Started(id string, written bool) Stir {
 	r := t.rule(id)
 	if r == nil || !r.starting {
-		return
+		return StirNot
 	}
 	r.starting, r.started = false, written
+	all := StirNot
 	for _, o := range r.objects {
 		if written && o.pending != nil {
 			o.settle(*o.pending)
@@ -473,18 +602,16 @@ func (t *Tracker) Started(id string, written bool) {
 			t.lose(r, o, r.watch.Selector == nil)
 		}
 		t.fold(r, o)
-		r.stir(t, o)
+		r.weigh(o)
+		all = max(all, r.stir(t, o))
 	}
+	return all
 }
 
-// Full says that a rule is beyond what a plan may watch.
+// Full says why a rule that was beyond a limit watches nothing.
 func (t *Tracker) Full(id string) string {
-	total := 0
-	for _, r := range t.rules {
-		total += len(r.objects)
-		if r.id == id && total > MaxWatched {
-			return fmt.Sprintf("the watch of %s finds more objects than a plan may watch: %d with those of the rules before it, at most %d; narrow its selector, or split the plan", r.watch, total, MaxWatched)
-		}
+	if r := t.rule(id); r != nil {
+		return r.full
 	}
 	return ""
 }
@@ -493,6 +620,9 @@ func (t *Tracker) Full(id string) string {
 func (t *Tracker) Watching() int {
 	n := 0
 	for _, r := range t.rules {
+		if r.full != "" {
+			continue
+		}
 		n += len(r.objects)
 		for o := range r.busy {
 			if o.gone != here {
@@ -517,6 +647,7 @@ func (t *Tracker) Overlay(seen []Seen) {
 			r.drop(o)
 		case !s.Gone:
 			o.claimed(s.Mark)
+			r.weigh(o)
 		}
 	}
 }
@@ -528,10 +659,14 @@ func (o *trackedObject) claimed(m Mark) {
 			o.handled = s.body
 		}
 	}
-	if o.pending != nil && o.pending.version <= m.Version {
-		o.pending = nil
-	}
 	o.known, o.mark, o.dirty, o.aged, o.fresh = true, m, false, false, false
+	switch p := o.pending; {
+	case p == nil:
+	case p.version <= m.Version:
+		o.pending = nil
+	case p.since <= m.Version: // all that came after the claimed state is the plan's own
+		o.settle(*p)
+	}
 }
 
 // Candidates are the changes that ask for a run, the longest waiting first. What
@@ -543,7 +678,7 @@ func (t *Tracker) Candidates() []Observed {
 	}
 	var found []candidate
 	for _, r := range t.rules {
-		if !r.started || t.Full(r.id) != "" {
+		if !r.started || r.full != "" {
 			continue
 		}
 		for _, o := range r.sortedBusy() {
@@ -552,6 +687,7 @@ func (t *Tracker) Candidates() []Observed {
 			if seen, asks := t.judge(r, o); asks {
 				found = append(found, candidate{o.order, seen})
 			}
+			r.weigh(o)
 			r.stir(t, o)
 		}
 	}
@@ -601,11 +737,14 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	if o.pending != nil {
 		body = o.pending.body
 	}
-	last := WatchedObject(body, MaxWatchedClaim)
-	if body == nil {
-		body = identity(r.watch.APIVersion, r.watch.Kind, o.namespace, o.name, o.uid)
+	last := o.last
+	if last == nil {
+		last = pack(WatchedObject(body.body(), MaxWatchedClaim))
 	}
-	if t.own[ownWrite{uid: o.uid}] || !t.holds(r, o, EventDelete, body, body) {
+	if body == nil {
+		body = pack(identity(r.watch.APIVersion, r.watch.Kind, o.namespace, o.name, o.uid))
+	}
+	if t.own[ownWrite{uid: o.uid}] || t.removing[o.uid] || !t.holds(r, o, EventDelete, body, body) {
 		o.leave()
 		return Observed{}, false
 	}
@@ -613,16 +752,16 @@ func (t *Tracker) judgeGone(r *ruleTrack, o *trackedObject) (Observed, bool) {
 	m.Ordinal++
 	out := r.observed(o, EventDelete, m)
 	if last != nil {
-		b, err := json.Marshal(last)
-		if err == nil {
-			out.Body = b
-		}
+		out.Body = json.RawMessage(last)
 	}
 	return out, true
 }
 
-func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, old Body) bool {
-	holds, err := r.watch.Holds(object, old)
+func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, old packed) bool {
+	if r.watch.When == "" {
+		return true
+	}
+	holds, err := r.watch.Holds(object.body(), old.body())
 	if err != nil {
 		t.failures = append(t.failures, Failure{Where{r.id, o.uid, o.namespace, o.name}, r.watch.Kind, event, err})
 	}
@@ -642,8 +781,9 @@ func (t *Tracker) Failures() []Failure {
 	return out
 }
 
-// Decided notes which of the candidates were claimed, once that is written.
-func (t *Tracker) Decided(claims []Request) {
+// Decided notes which of the candidates were claimed, once that is written, and
+// says whether what came meanwhile asks for another look.
+func (t *Tracker) Decided(claims []Request) Stir {
 	for _, c := range claims {
 		r := t.rule(c.Rule)
 		if c.Kind != ByWatch || r == nil || r.objects[c.UID] == nil {
@@ -657,13 +797,19 @@ func (t *Tracker) Decided(claims []Request) {
 			r.drop(o)
 		}
 	}
+	all := StirNot
 	for _, r := range t.rules {
 		for o := range r.busy {
+			held := len(o.held) > 0
 			o.offered = nil
 			t.fold(r, o)
-			r.stir(t, o)
+			r.weigh(o)
+			if s := r.stir(t, o); held {
+				all = max(all, s)
+			}
 		}
 	}
+	return all
 }
 
 // Unwritten are marks that the ledger does not have yet; with aged also those
@@ -699,7 +845,7 @@ func (t *Tracker) Written(seen []Seen) {
 	}
 }
 
-// Body is an object's newest body, where it was seen.
+// Body is an object's newest body, where it is kept.
 func (t *Tracker) Body(id, uid string) Body {
 	r := t.rule(id)
 	if r == nil || r.objects[uid] == nil {
@@ -708,9 +854,9 @@ func (t *Tracker) Body(id, uid string) Body {
 	o := r.objects[uid]
 	switch {
 	case len(o.held) > 0:
-		return o.held[len(o.held)-1].body
+		return o.held[len(o.held)-1].body.body()
 	case o.pending != nil:
-		return o.pending.body
+		return o.pending.body.body()
 	}
-	return o.handled
+	return o.handled.body()
 }

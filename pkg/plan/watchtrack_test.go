@@ -3,6 +3,7 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -78,6 +79,7 @@ func (w *field) ids() []string {
 // begin starts an agent, which reads what is there.
 func (w *field) begin() {
 	w.tracker = plan.NewTracker("uid", planner, agent)
+	w.tracker.Doubt(plan.DoubtEarly)
 	w.takeUp()
 	w.look()
 }
@@ -157,6 +159,21 @@ func (w *field) write(manager, name string, change func(map[string]any)) {
 	w.show(name)
 }
 
+// traceless is a write that managedFields do not show, as a removal is.
+func (w *field) traceless(name string, change func(map[string]any)) {
+	writers := maps.Clone(w.objects[name].writers)
+	w.quietly(foreigner, name, change)
+	w.objects[name].writers = writers
+	w.show(name)
+}
+
+// takenOver is a run's write on fields that somebody else wrote last: only who
+// created the object stands beside it then.
+func (w *field) takenOver(name string, n int) {
+	w.quietly(planner, name, sized(n))
+	w.objects[name].writers[foreigner] = clock("01:00").Unix()
+}
+
 // quietly is a write that nobody is told of.
 func (w *field) quietly(manager, name string, change func(map[string]any)) {
 	w.version++
@@ -173,11 +190,11 @@ func sized(n int) func(map[string]any) {
 }
 
 func (w *field) remove(name string) {
-	uid := w.objects[name].uid
+	last := w.sighting(name)
 	delete(w.objects, name)
 	for _, id := range w.ids() {
 		if w.tracker != nil {
-			w.tracker.Lost(id, uid)
+			w.tracker.Lost(id, last.UID, last.Body)
 		}
 	}
 }
@@ -187,7 +204,7 @@ func (w *field) leave(name string) {
 	w.outside[name] = true
 	for _, id := range w.ids() {
 		if w.tracker != nil {
-			w.tracker.Lost(id, w.objects[name].uid)
+			w.tracker.Lost(id, w.objects[name].uid, w.sighting(name).Body)
 		}
 	}
 }
@@ -452,14 +469,72 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.show("a")
 		}},
 		"a lost answer is read off the object": {play: func(w *field) {
-			w.tracker.Doubt(true)
+			w.tracker.Doubt(plan.DoubtLost)
 			w.quietly(planner, "a", sized(2))
 			w.show("a")
 		}},
 		"a foreign write under a lost answer counts": {play: func(w *field) {
-			w.tracker.Doubt(true)
+			w.tracker.Doubt(plan.DoubtLost)
 			w.size(foreigner, "a", 2)
 		}, want: "update a"},
+		"a run's write that comes true after the next agent has listed": {play: func(w *field) {
+			w.begin()
+			w.quietly(planner, "a", sized(2))
+			w.show("a")
+		}},
+		"a person's does, too, and counts": {play: func(w *field) {
+			w.begin()
+			w.size(foreigner, "a", 2)
+		}, want: "update a"},
+		"a person's removal after a run's write counts, also while nobody looked": {play: func(w *field) {
+			w.size(planner, "a", 2)
+			w.look()
+			w.tracker = nil
+			w.traceless("a", func(o map[string]any) { delete(meta(o)["labels"].(map[string]any), "a.b/c") })
+			w.begin()
+		}, want: "update a"},
+		"a person's removal after an agent began counts": {play: func(w *field) {
+			w.size(planner, "a", 2)
+			w.look()
+			w.begin()
+			w.traceless("a", func(o map[string]any) { delete(meta(o)["labels"].(map[string]any), "a.b/c") })
+		}, want: "update a"},
+		"a run's write takes over what the person's wrote, and the agent dies with it": {play: func(w *field) {
+			w.size(foreigner, "a", 2)
+			w.expectNow("update a")
+			w.tracker = nil
+			w.takenOver("a", 3)
+			w.begin()
+		}},
+		"a lost answer to a second write in one second": {play: func(w *field) {
+			w.size(planner, "a", 2)
+			w.look()
+			w.tracker.Doubt(plan.DoubtLost)
+			w.now = w.now.Add(-time.Second)
+			w.quietly(planner, "a", sized(3))
+			w.show("a")
+		}},
+		"a lost answer to a deletion": {play: func(w *field) {
+			w.tracker.Doubt(plan.DoubtLost)
+			w.tracker.Removing(w.objects["a"].uid)
+			w.remove("a")
+		}},
+		"a lost answer to a deletion that did not come true": {play: func(w *field) {
+			w.tracker.Doubt(plan.DoubtLost)
+			w.tracker.Removing(w.objects["a"].uid)
+			w.tracker.Doubt(plan.NoDoubt)
+			w.remove("a")
+		}, want: "delete a"},
+		"a claim that was written and not heard of, and a run's write after it": {play: func(w *field) {
+			w.unheard = true
+			w.size(foreigner, "a", 2)
+			w.between = func() { w.size(planner, "a", 3) }
+		}, want: "update a"},
+		"a claim that was written and not heard of, and a person's and a run's after it": {play: func(w *field) {
+			w.unheard = true
+			w.size(foreigner, "a", 2)
+			w.between = func() { w.size(foreigner, "a", 3); w.size(planner, "a", 4) }
+		}, want: "update a, update a"},
 		"a watch that lags behind an earlier agent is not believed": {play: func(w *field) {
 			old := w.sighting("a")
 			w.size(foreigner, "a", 2)
@@ -780,19 +855,163 @@ func TestMarksMoveToTheShards(t *testing.T) {
 	w.expect(t, "update o-3")
 }
 
+// What changes while a rule's start is being written is held, and asks for a look
+// once it was: nobody else would ring.
+func TestAChangeWhileARuleStartsRings(t *testing.T) {
+	w := newField(plan.Watch{})
+	w.create("a", 1)
+	w.tracker = plan.NewTracker("uid", planner, agent)
+	w.takeUp()
+	b := w.tracker.Book(nil, plan.Decision{}, true)
+	w.tracker.BookStart(&b, w.ids()[0])
+	w.quietly(foreigner, "a", sized(2))
+	if stir := w.tracker.See(w.ids()[0], w.sighting("a")); stir != plan.StirNot {
+		t.Error("it rings before the start is written:", stir)
+	}
+	if stir := w.tracker.Booked(b, nil, true); stir != plan.StirNow {
+		t.Error("the change is not looked at:", stir)
+	}
+	if seen := w.tracker.Candidates(); len(seen) != 1 {
+		t.Errorf("%+v ask for a run", seen)
+	}
+}
+
 func TestTooManyObjectsAreSaidAndNotWatched(t *testing.T) {
-	tracker := plan.NewTracker("uid", planner, agent)
-	rule := plan.Watch{APIVersion: "v1", Kind: "Pod"}
-	tracker.Use([]plan.Watch{rule}, "")
-	id := plan.RuleID(rule, "")
-	for i := range plan.MaxWatched + 1 {
-		tracker.See(id, plan.Sighting{UID: fmt.Sprint(i), Name: "p", Version: uint64(i + 1), Body: plan.Body{}})
+	for name, started := range map[string]bool{"at first": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newField(plan.Watch{}, plan.Watch{Fields: []string{"spec.size"}})
+			w.create("a", 1)
+			w.tracker = plan.NewTracker("uid", planner, agent)
+			if w.takeUp(); started {
+				w.look()
+			}
+			crowd, other := w.ids()[0], w.ids()[1]
+			for i := range plan.MaxWatched + 1 {
+				w.tracker.See(crowd, plan.Sighting{UID: fmt.Sprint(i), Name: "p", Version: uint64(i + 1000), Body: plan.Body{}})
+			}
+			if full := w.tracker.Full(crowd); !strings.Contains(full, "more objects than a plan may watch with all its rules, 20000") || w.tracker.Full(other) != "" {
+				t.Errorf("%q, and of the other %q", full, w.tracker.Full(other))
+			}
+			if _, starts := w.tracker.Start(crowd); starts || len(w.tracker.Candidates()) > 0 || w.tracker.Watching() > 1 {
+				t.Errorf("it goes on: %d objects", w.tracker.Watching())
+			}
+			w.size(foreigner, "a", 2)
+			w.expect(t, map[bool]string{true: "update a"}[started]) // the other rule's
+			w.tracker.Forget(crowd)
+			w.takeUp()
+			w.expect(t, map[bool]string{true: "update a"}[started]) // what changed meanwhile
+			w.size(foreigner, "a", 3)
+			w.expect(t, "update a, update a")
+		})
 	}
-	if _, ok := tracker.Start(id); ok || !strings.Contains(tracker.Full(id), "at most 20000") {
-		t.Error("it starts:", tracker.Full(id))
+}
+
+// padded makes an object take about so many bytes.
+func padded(n int) func(map[string]any) {
+	return func(o map[string]any) { o["spec"].(map[string]any)["pad"] = strings.Repeat("x", n) }
+}
+
+// Only what a condition needs for the next change is kept of an object, and what
+// is to be told of one that is gone, until it was.
+func TestWhatIsKeptOfObjects(t *testing.T) {
+	const size = 10_000
+	updates := []string{"create", "update"}
+	for name, c := range map[string]struct {
+		rule       plan.Watch
+		kept, gone int // times the size
+	}{
+		"no condition":                             {gone: 1},
+		"no condition, and no deletes":             {rule: plan.Watch{Events: updates}},
+		"a condition, and deletes":                 {rule: onlyWhen("!has(object.none)"), kept: 1, gone: 1},
+		"a condition on the object alone":          {rule: plan.Watch{When: "object.spec.size > 0", Events: updates}},
+		"one that does not hold":                   {rule: plan.Watch{When: "object.spec.size > 9", Events: updates}},
+		"a condition on the old object":            {rule: plan.Watch{When: "oldObject == null || object.spec.size > 0", Events: updates}, kept: 1},
+		"a condition on both, which does not hold": {rule: onlyWhen("object.spec.size > 9 && oldObject != null"), kept: 1, gone: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newField(c.rule)
+			w.edits = []edit{paused(plan.Switch{On: true})}
+			kept := func(when string, times int) {
+				t.Helper()
+				if n := w.tracker.Kept(); (n+size/2)/size != times {
+					t.Errorf("%s: %d bytes are kept, want %d times %d", when, n, times, size)
+				}
+			}
+			w.create("a", 1)
+			w.objects["a"].body["spec"].(map[string]any)["pad"] = strings.Repeat("x", size)
+			w.begin()
+			kept("at first", c.kept)
+			w.edits = nil
+			w.size(foreigner, "a", 2)
+			w.look()
+			w.finish()
+			w.look()
+			kept("after a change", c.kept)
+			w.begin()
+			kept("after a restart", c.kept)
+			w.remove("a")
+			kept("when it is gone", c.gone)
+			w.look()
+			w.finish()
+			w.look()
+			kept("when that was told", 0)
+		})
 	}
-	tracker.Lost(id, "7")
-	if _, ok := tracker.Start(id); !ok || tracker.Full(id) != "" {
-		t.Error("it does not start:", tracker.Full(id))
+}
+
+// What is beyond the bytes that a plan may keep is said, and let go; whoever needs
+// no bodies goes on, and so does the rule once there is less of it.
+func TestTooManyBytesAreSaidAndNotKept(t *testing.T) {
+	w := newField(onlyWhen("object.spec.size > 1"), plan.Watch{Fields: []string{"spec.size"}})
+	large, small := w.ids()[0], w.ids()[1]
+	for i := range 15 {
+		w.create(fmt.Sprintf("o-%d", i), 1)
+		padded(1 << 20)(w.objects[fmt.Sprintf("o-%d", i)].body)
+	}
+	w.begin()
+	w.expect(t, "")
+	if kept := w.tracker.Kept(); kept < 15<<20 || w.tracker.Full(large) != "" {
+		t.Fatal(kept, w.tracker.Full(large))
+	}
+	w.write(foreigner, "o-3", padded(2<<20))
+	if full := w.tracker.Full(large); !strings.Contains(full, "App") || !strings.Contains(full, "16 MiB") || !strings.Contains(full, "narrow its selector") {
+		t.Errorf("it says %q", full)
+	}
+	if w.tracker.Kept() != 0 || w.tracker.Full(small) != "" || w.tracker.Watching() != 15 {
+		t.Error(w.tracker.Kept(), w.tracker.Full(small), w.tracker.Watching())
+	}
+	w.size(foreigner, "o-5", 2)
+	w.expect(t, "update o-5")
+	w.write(foreigner, "o-3", padded(1))
+	w.tracker.Forget(large)
+	w.takeUp()
+	w.expect(t, "update o-5")
+	w.size(foreigner, "o-6", 2)
+	w.expect(t, "update o-6, update o-6")
+}
+
+// Of many objects that are gone at once, as many are told of in full as there is
+// room for, and the others by name.
+func TestManyThatAreGoneAtOnceAreToldOfByName(t *testing.T) {
+	w := newField(plan.Watch{})
+	w.spec.ConcurrencyPolicy = plan.Allow
+	names := 2 * plan.MaxWatchedBytes / plan.MaxWatchedClaim
+	for i := range names {
+		w.create(fmt.Sprintf("o-%d", i), 1)
+		padded(plan.MaxWatchedClaim - 1000)(w.objects[fmt.Sprintf("o-%d", i)].body)
+	}
+	w.begin()
+	for _, name := range w.names() {
+		w.remove(name)
+	}
+	full := 0
+	seen := w.tracker.Candidates()
+	for _, o := range seen {
+		if o.Body != nil {
+			full++
+		}
+	}
+	if len(seen) != names || full < names/3 || full == names || w.tracker.Kept() > plan.MaxWatchedBytes || w.tracker.Full(w.ids()[0]) != "" {
+		t.Errorf("%d of %d, %d in full, %d bytes: %s", len(seen), names, full, w.tracker.Kept(), w.tracker.Full(w.ids()[0]))
 	}
 }

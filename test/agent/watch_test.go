@@ -392,6 +392,47 @@ func TestWatchASecretIsHandedOnWithoutItsData(t *testing.T) {
 	}
 }
 
+// A rule that would keep more than a plan may is closed, and its plan says so; the
+// plan beside it, which listens to the same watch, goes on. Edited, it is tried again.
+func TestWatchWhatIsTooMuchIsSaidAndHarmsNobodyElse(t *testing.T) {
+	a := newApps(t)
+	a.make("App", "a", 1)
+	large := 0
+	for ; large*(1<<20) <= plan.MaxWatchedBytes; large++ {
+		a.make("App", fmt.Sprintf("large-%d", large), 1)
+		a.change("App", fmt.Sprintf("large-%d", large), `{"spec":{"pad":"`+strings.Repeat("x", 1<<20)+`"}}`)
+	}
+	a.plan("beside", telling("beside", `{apiVersion: watch.example.org/v1, kind: App, events: [update]}`))
+	a.watching("beside", large+1)
+	a.plan("greedy", telling("greedy", `{apiVersion: watch.example.org/v1, kind: App, when: object.spec.size > 1}`))
+	a.plan("late", telling("late", `{apiVersion: watch.example.org/v1, kind: App, events: [update], when: object.spec.size > 1}`))
+	a.watching("late", large+1)
+	a.eventually("the limit is said", func() (bool, string) {
+		text := a.seen("greedy").Annotations[annotations.StatusConditions]
+		return strings.Contains(text, "the watch of App keeps more of its objects") && strings.Contains(text, "16 MiB") && strings.Contains(text, "narrow its selector") && strings.Contains(text, `"type":"Ready","status":"False"`), text
+	})
+	a.trigger("greedy", "other-triggers-go-on")
+	a.ended("greedy", 1)
+	a.resize("a", 2)
+	a.told("beside", "a 2")
+	a.told("late", "a 2")
+	for i := range large {
+		a.remove("App", fmt.Sprintf("large-%d", i))
+	}
+	a.watching("beside", 1)
+	if cm := a.seen("greedy"); a.started("greedy") || cm.Annotations[annotations.StatusWatching] != "0" {
+		t.Errorf("it watches again without an edit: %v", cm.Annotations)
+	}
+	text := strings.ReplaceAll(a.seen("greedy").Data[annotations.DataPlan], "HistoryLimit: 20", "HistoryLimit: 19")
+	_, err := a.admin.CoreV1().ConfigMaps(a.ns).Patch(a.ctx, "greedy", types.MergePatchType, []byte(fmt.Sprintf(`{"data":{"plan.yaml":%q}}`, text)), metav1.PatchOptions{})
+	a.must(err)
+	a.watching("greedy", 1)
+	a.resize("a", 3)
+	a.told("greedy", "a 3")
+	a.told("beside", "a 2", "a 3")
+	a.told("late", "a 2", "a 3")
+}
+
 // watchCrashes is a cluster of its own, whose agent may be killed.
 func watchCrashes(t *testing.T) (*crashes, func(ns string) *apps) {
 	t.Helper()
@@ -526,11 +567,16 @@ steps:
 	victim.Kill()
 	heir := x.agent()
 	defer heir.Kill()
+	defer func() {
+		if a.Failed() {
+			a.Logf("killed at %s\n%s", where, a.traces(victim, heir))
+		}
+	}()
 	a.make("App", "sentinel", 1) // whatever else asks for a run came before it
-	a.ended("own", 2)
+	a.endedAfter(where, "own", 2)
 	a.remove("App", "sentinel")
 	var got []string
-	for _, r := range a.ended("own", 3) {
+	for _, r := range a.endedAfter(where, "own", 3) {
 		got = append(got, r.run.Request.Event+" "+r.run.Request.Name)
 	}
 	slices.Sort(got)
@@ -545,4 +591,47 @@ steps:
 		a.Errorf("killed at %s: handled %q", where, by)
 	}
 	return where != ""
+}
+
+// endedAfter is ended for a plan whose agent was killed: what fails says where
+// that was, and which runs there are.
+func (a *apps) endedAfter(where, name string, n int) []runState {
+	a.Helper()
+	var out []runState
+	a.eventually(fmt.Sprintf("killed at %s: %d run(s) of %s end", where, n, name), func() (bool, string) {
+		out = a.runs(name)
+		ended, said := 0, ""
+		for _, r := range out {
+			if r.journal.Phase.Ended() && len(r.object.Finalizers) == 0 {
+				ended++
+			}
+			said += fmt.Sprintf("\n%s of %s: %s of App/%s, ordinal %d, %s", r.run.Name, r.object.CreationTimestamp.UTC().Format("15:04:05"), r.run.Request.Event, r.run.Request.Name, r.run.Request.Ordinal, r.journal.Phase)
+		}
+		return ended == n && len(out) == n, fmt.Sprintf("%d of %d have ended%s", ended, len(out), said)
+	})
+	return out
+}
+
+// traces are what the runs, the objects and two agents left behind.
+func (a *apps) traces(agents ...*harness.Process) string {
+	var b strings.Builder
+	if list, err := a.of("App").List(context.Background(), metav1.ListOptions{}); err == nil {
+		for _, u := range list.Items {
+			text, _ := u.MarshalJSON()
+			fmt.Fprintf(&b, "%s\n", text)
+		}
+	}
+	if maps, err := a.admin.CoreV1().ConfigMaps(a.ns).List(context.Background(), metav1.ListOptions{}); err == nil {
+		for _, cm := range maps.Items {
+			fmt.Fprintf(&b, "%s: %v\n%s%s\n", cm.Name, cm.Annotations, cm.Data[annotations.DataJournal], cm.Data[annotations.DataLedger])
+		}
+	}
+	for i, p := range agents {
+		for _, line := range strings.Split(p.Log(), "\n") {
+			if strings.Contains(line, a.ns) || strings.Contains(line, "panic") || strings.Contains(line, "level=ERROR") {
+				fmt.Fprintf(&b, "agent %d: %s\n", i, line)
+			}
+		}
+	}
+	return b.String()
 }
