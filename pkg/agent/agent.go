@@ -47,6 +47,9 @@ type Options struct {
 	HTTPClient func(plan.Outbound) *http.Client
 	// Dialer makes what dials outside, for what speaks no HTTP, from the same rules.
 	Dialer func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
+	// Drainer makes what drains nodes. own are the agent's own rights, for what is
+	// read of the cluster; changed is to be called when a drain has come further.
+	Drainer func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer
 	// Lease timing; zero values are the defaults of 15 s, 10 s and 2 s.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -94,6 +97,7 @@ type Agent struct {
 	runQueue   workqueue.TypedRateLimitingInterface[key]
 	planAlarm  *alarm
 	runAlarm   *alarm
+	keeper     *nodeKeeper
 
 	healthy  atomic.Bool
 	mu       sync.Mutex
@@ -122,6 +126,7 @@ func New(o Options) (*Agent, error) {
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
 	a.rules = newWatchRules(a)
+	a.keeper = newNodeKeeper(a)
 	a.accounts.own = a.rules.wrap
 	a.metrics.watches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
 	a.metrics.documents(a.plans, a.runs)
@@ -249,6 +254,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.beat(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
 	group.Go(func() { a.herald.work(ctx) })
+	group.Go(func() { a.keeper.work(ctx) })
 	for range planWorkers {
 		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncDocument) })
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -73,11 +74,69 @@ func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.C
 	if faults := plan.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
 		return refusal("BadProperties", faults)
 	}
+	call.Node = s.node(m.Path)
+	call.Drainer = s.agent.keeper.drainer
+	call.Turn = s.turn(m.Path, call.Node)
+	if p, about := props.(interface{ OnNode(name string) }); about {
+		p.OnNode(call.Node)
+	}
+	if m.Step.Type == plan.TypeForEachNode && !call.Listed {
+		if call.Rolled, failed = s.rolled(ctx); failed != nil {
+			return failed
+		}
+	}
+	if p, waits := props.(*plan.WaitProperties); waits && p.Resource == (plan.ResourceRef{}) {
+		p.Resource = plan.ResourceRef{APIVersion: "v1", Kind: "Node", Name: call.Node}
+	}
 	if p, asks := props.(*plan.ApprovalProperties); asks && p.Timeout == nil {
 		p.Timeout = s.run.run.Spec.ApprovalTimeout
 	}
 	call.Properties = props
 	return nil
+}
+
+// node is the node that a rollout has come to.
+func (s sighting) node(path string) string {
+	item, loop, ok := s.run.run.ItemOf(s.run.journal, path)
+	if !ok || loop.Kind != "Node" || loop.APIVersion != "v1" {
+		return ""
+	}
+	return item.Name
+}
+
+// turn is how a step takes nodes. What a rollout has come to was granted to it.
+func (s sighting) turn(path, node string) func(string) (bool, string) {
+	at := spot{s.run.key(), path}
+	return func(wanted string) (bool, string) {
+		if wanted == node {
+			return true, ""
+		}
+		return s.agent.keeper.turn(at, wanted)
+	}
+}
+
+// rolled are the nodes that ended runs of the plan came to, and when they were
+// through with each.
+func (s sighting) rolled(ctx context.Context) (map[string]time.Time, *executors.Outcome) {
+	list, err := s.agent.kube.CoreV1().ConfigMaps(s.run.run.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: labels.Set{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: s.run.run.Plan}.String(),
+	})
+	if err != nil {
+		return nil, unread(executors.ReasonUnavailable, fmt.Errorf("read the runs of the plan: %w", err))
+	}
+	out := map[string]time.Time{}
+	for i := range list.Items {
+		_, journal, err := annotations.ReadRun(&list.Items[i])
+		if err != nil {
+			continue // a run that cannot be read says nothing
+		}
+		for node, at := range journal.Rolled() {
+			if at.After(out[node]) {
+				out[node] = at
+			}
+		}
+	}
+	return out, nil
 }
 
 func refusal(reason string, err error) *executors.Outcome {
@@ -119,7 +178,7 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.S
 		}
 		seen.Target = shown(u)
 	}
-	if bytes.Contains(text, []byte("each")) {
+	if bytes.Contains(text, []byte("each")) || bytes.Contains(text, []byte("node")) && s.node(path) != "" {
 		if seen.Each, failed = s.each(ctx, path); failed != nil {
 			return seen, failed
 		}

@@ -116,6 +116,19 @@ func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now tim
 	return plan.HeldBy(a.gates.ask(plan.Asked(cm.Namespace, in, l.run.Spec.Policies).For(l.run.Request)), l.run.Name, in.Bypass, now)
 }
 
+// closesAt is when the open gate of a run closes; zero where that is not known, and
+// where somebody let the run through it.
+func (a *Agent) closesAt(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) time.Time {
+	gate := a.gates.ask(plan.Asked(cm.Namespace, in, l.run.Spec.Policies).For(l.run.Request))
+	if gate == nil {
+		return time.Time{}
+	}
+	if v := gate.Verdict(now); v.Permitted && v.Until != nil {
+		return *v.Until
+	}
+	return time.Time{}
+}
+
 // passedBy is who let a run start through a closed gate, if it is closed.
 func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 	cm := a.document(l.planKey())

@@ -20,7 +20,7 @@ import (
 )
 
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
-// the metadata of namespaces and nodes, nothing else.
+// nodes and the metadata of namespaces, nothing else.
 func (a *Agent) informers() {
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
@@ -30,11 +30,11 @@ func (a *Agent) informers() {
 	a.ended = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, a.options.WatchNamespace, 0,
 		cache.Indexers{byPlan: indexByPlan}, func(o *metav1.ListOptions) { o.LabelSelector = ended }).Informer()
 	a.namespaces = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", 0, cache.Indexers{}, nil).Informer()
-	a.nodes = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "", 0, cache.Indexers{}, nil).Informer()
+	a.nodes = v1.NewNodeInformer(a.kube, 0, cache.Indexers{})
 	for _, informer := range []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces} {
 		must(informer.SetTransform(strip))
 	}
-	must(a.nodes.SetTransform(stripNode))
+	must(a.nodes.SetTransform(slimNode))
 	a.handle(a.documents, a.sawDocument, a.lostDocument)
 	a.handle(a.live, a.sawRun, a.lostRun)
 	a.handle(a.ended, a.sawEnded, func(any) {})

@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -26,6 +28,9 @@ type metrics struct {
 	steps     *prometheus.HistogramVec
 	http      *prometheus.CounterVec
 	configOK  prometheus.Gauge
+	nodeAsks  *prometheus.GaugeVec
+	drains    prometheus.Histogram
+	evictions *prometheus.CounterVec
 }
 
 func newMetrics(version string) *metrics {
@@ -39,13 +44,41 @@ func newMetrics(version string) *metrics {
 		steps:     prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "maint_step_duration_seconds", Help: "One pass over a step.", Buckets: prometheus.ExponentialBuckets(.001, 4, 10)}, []string{"type", "result"}),
 		http:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rest_client_requests_total", Help: "Requests to the API server, by method and status."}, []string{"method", "code"}),
 		configOK:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_config_valid", Help: "1 while the newest agent configuration is understood."}),
+		nodeAsks:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_node_requests", Help: "Requests for nodes, by phase."}, []string{"phase"}),
+		drains:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by what became of them."}, []string{"result"}),
 	}
 	m.configOK.Set(1)
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_build_info", Help: "Version of the agent and of its zone data."}, []string{"version", "tzdata"})
 	build.WithLabelValues(version, schedule.ZoneVersion()).Set(1)
-	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, build,
+	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeAsks, m.drains, m.evictions, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// nodes counts the requests as they stand.
+func (m *metrics) nodes(all []nodes.Node) {
+	count := map[nodes.Phase]int{
+		nodes.Pending: 0, nodes.Scheduled: 0, nodes.Cordoning: 0, nodes.WaitingForPods: 0, nodes.Draining: 0, nodes.Ready: 0, nodes.RequestorFailed: 0, nodes.Invalid: 0,
+	}
+	for _, n := range all {
+		for _, asked := range n.Asked {
+			if asked.Status != nil && !asked.Gone {
+				count[asked.Status.Phase]++
+			}
+		}
+	}
+	for phase, n := range count {
+		m.nodeAsks.WithLabelValues(string(phase)).Set(float64(n))
+	}
+}
+
+// drained tells of a drain for requestors that ended.
+func (m *metrics) drained(since, now time.Time, o drain.Outcome) {
+	m.drains.Observe(now.Sub(since).Seconds())
+	for result, n := range map[string]int{"evicted": o.Evicted, "forced": o.Forced, "gone": o.Gone, "left": o.Left} {
+		m.evictions.WithLabelValues(result).Add(float64(n))
+	}
 }
 
 // watches exports how many watches are open on the plans' behalf: each costs the

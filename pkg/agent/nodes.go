@@ -1,12 +1,14 @@
 package agent
 
 import (
-	"strings"
+	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -16,40 +18,71 @@ func controlPlane() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// stripNode keeps of a node what is looked at: our annotations, and its role.
-func stripNode(o any) (any, error) {
-	m, ok := o.(*metav1.PartialObjectMetadata)
+// nodeObject is what is kept of a node: whether it takes pods, where it stands, its
+// role, and what we and others ask of it.
+type nodeObject struct {
+	metav1.ObjectMeta
+	unschedulable bool
+	notReady      bool
+}
+
+// slimNode keeps of a node what is looked at.
+func slimNode(o any) (any, error) {
+	node, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
-	m.ManagedFields, m.OwnerReferences, m.Finalizers = nil, nil, nil
-	ours := map[string]string{}
-	for key, value := range m.Annotations {
-		if strings.HasPrefix(key, annotations.IntentPrefix) {
-			ours[key] = value
-		}
-	}
-	roles := map[string]string{}
-	for _, label := range append(controlPlane(), annotations.LabelSystem) {
-		if value, there := m.Labels[label]; there {
-			roles[label] = value
-		}
-	}
-	m.Annotations, m.Labels = ours, roles
-	return m, nil
+	return nodeOf(node), nil
 }
 
-// sawNode tells metrics of a node whose stanza says when it may be changed.
+func nodeOf(node *corev1.Node) *nodeObject {
+	n := &nodeObject{unschedulable: node.Spec.Unschedulable, notReady: true}
+	n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp = node.Name, node.UID, node.ResourceVersion, node.DeletionTimestamp
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.notReady = c.Status != corev1.ConditionTrue
+		}
+	}
+	n.Annotations = annotations.OfNode(node.Annotations)
+	n.Labels = map[string]string{}
+	for _, label := range append(controlPlane(), annotations.LabelSystem, corev1.LabelTopologyZone) {
+		if value, there := node.Labels[label]; there {
+			n.Labels[label] = value
+		}
+	}
+	return n
+}
+
+// same says whether nothing that is looked at differs: nodes tell their heartbeat.
+func (n *nodeObject) same(o *nodeObject) bool {
+	return n.UID == o.UID && n.unschedulable == o.unschedulable && n.notReady == o.notReady && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
+		maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
+}
+
+// facts are the node as the decisions look at it, but for what annotations do not
+// say.
+func (n *nodeObject) facts() nodes.Node {
+	out := nodes.Node{
+		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
+		Unschedulable: n.unschedulable, NotReady: n.notReady, Deleting: n.DeletionTimestamp != nil,
+	}
+	out.Asked, out.Cordon = nodes.Read(annotations.Requests(n.Annotations), annotations.RequestStatuses(n.Annotations), n.Annotations[annotations.StatusCordoned])
+	return out
+}
+
+// sawNode tells the scheduler of a node, and metrics of one whose stanza says when
+// it may be changed.
 func (a *Agent) sawNode(o any) {
-	m := o.(*metav1.PartialObjectMetadata)
-	k := key{name: m.Name}
-	in := annotations.Intent(m.Annotations)
-	if !in.Stanza.Set() && !in.Pause.On {
+	n := o.(*nodeObject)
+	a.keeper.saw(n)
+	k := key{name: n.Name}
+	in := annotations.Intent(n.Annotations)
+	if !in.Stanza.Set() && !in.Pause.On && len(annotations.Requests(n.Annotations)) == 0 {
 		a.gates.forget(k)
 		return
 	}
 	q := plan.Asked("", in, nil)
-	a.gates.note(k, &gated{kind: "Node", system: systemOf(m), verdict: a.nodeVerdict(q, in.Pause), strategy: func(now time.Time) schedule.Strategy {
+	a.gates.note(k, &gated{kind: "Node", system: systemOf(n), verdict: a.nodeVerdict(q, in.Pause), strategy: func(now time.Time) schedule.Strategy {
 		if in.Pause.Holds(now) {
 			return schedule.Restrictive
 		}
@@ -58,8 +91,9 @@ func (a *Agent) sawNode(o any) {
 }
 
 func (a *Agent) lostNode(o any) {
-	if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-		a.gates.forget(key{name: m.Name})
+	if n, ok := o.(*nodeObject); ok {
+		a.gates.forget(key{name: n.Name})
+		a.keeper.ring()
 	}
 }
 
@@ -80,15 +114,47 @@ func (a *Agent) nodeVerdict(q plan.Question, pause plan.Switch) func(time.Time) 
 	}
 }
 
+// clusterGate is what keeps change from starting on any node: a pause of the whole
+// cluster, or doubt about the clock; nil: nothing.
+func (a *Agent) clusterGate(now time.Time) *nodes.Gate {
+	if doubt := a.clock.doubt(); doubt != "" {
+		next := now.Add(look)
+		return &nodes.Gate{Reason: doubt, Next: &next}
+	}
+	for _, p := range a.pauses(a.options.Namespace) {
+		if p.Holds(now) {
+			return &nodes.Gate{Reason: "the whole cluster is paused", Next: p.Until}
+		}
+	}
+	return nil
+}
+
+// nodeGate says whether change may start on a node now.
+func (a *Agent) nodeGate(n *nodeObject, everywhere *nodes.Gate, now time.Time) nodes.Gate {
+	if everywhere != nil {
+		return *everywhere
+	}
+	in := annotations.Intent(n.Annotations)
+	if in.Pause.Holds(now) {
+		return nodes.Gate{Reason: "the node is paused", Next: in.Pause.Until}
+	}
+	return nodes.GateOf(a.nodeVerdict(plan.Asked("", in, nil), in.Pause)(now))
+}
+
 // systemOf is a node's role, unless its label says otherwise.
-func systemOf(m *metav1.PartialObjectMetadata) string {
-	if s := m.Labels[annotations.LabelSystem]; s != "" {
+func systemOf(n *nodeObject) string {
+	if s := n.Labels[annotations.LabelSystem]; s != "" {
 		return s
 	}
 	for _, label := range controlPlane() {
-		if _, there := m.Labels[label]; there {
+		if _, there := n.Labels[label]; there {
 			return "control-plane"
 		}
 	}
 	return "worker-nodes"
+}
+
+// claimantOf is whom a run takes nodes for.
+func claimantOf(l *liveRun) string {
+	return nodes.PlanClaimant(l.run.Namespace, l.run.Plan)
 }

@@ -227,6 +227,26 @@ func (p *passes) moved(s spot) {
 	p.ring(s.run)
 }
 
+// stir wakes the steps at work for which match is true.
+func (p *passes) stir(match func(spot) bool) {
+	p.mu.Lock()
+	var all []spot
+	for s := range p.resting {
+		all = append(all, s)
+	}
+	for run, flights := range p.flying {
+		for path := range flights {
+			all = append(all, spot{run, path})
+		}
+	}
+	p.mu.Unlock()
+	for _, s := range all {
+		if match(s) {
+			p.moved(s)
+		}
+	}
+}
+
 // forget drops all that is known of a run.
 func (p *passes) forget(k key) {
 	p.mu.Lock()
@@ -337,7 +357,8 @@ func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake 
 		}
 		acts = append(acts, m)
 	}
-	if len(moves) == 1 && len(acts) == 1 && a.passes.count(l.key()) == 0 {
+	// Nothing may begin beside it, but in a rollout, where another node may be granted.
+	if len(moves) == 1 && len(acts) == 1 && a.passes.count(l.key()) == 0 && !rollsOut(l.journal) {
 		return a.doNow(ctx, l, acts[0])
 	}
 	for _, m := range acts {

@@ -111,7 +111,7 @@ func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
 // begin beside those at work: where it does not go on, a pause or a gate holds it.
 func betweenSteps(j plan.Journal) bool {
 	beside := func(r plan.Record) bool {
-		return r.Phase == plan.StepRunning && r.Type == plan.TypeForEach || r.Phase == plan.StepPending && strings.Contains(r.Path, "/")
+		return r.Phase == plan.StepRunning && plan.IsLoop(r.Type) || r.Phase == plan.StepPending && strings.Contains(r.Path, "/")
 	}
 	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
 		return true

@@ -43,6 +43,7 @@ func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
 func (a *Agent) letGo(k key) {
 	a.watches.dropRun(k)
 	a.passes.forget(k)
+	a.keeper.want(k, nil)
 	a.locks.free(k.String())
 	a.ringWaiting(k.namespace)
 }
@@ -94,8 +95,10 @@ func (a *Agent) signals(l *liveRun) plan.Signals {
 		sig.Hold = a.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
 			sig.Passed = a.passedBy(l, now)
+			sig.ClosesAt = a.closesAt(l, cm, in, now)
 		}
 	}
+	sig.Nodes = a.keeper.see(l.key())
 	return sig
 }
 
@@ -324,6 +327,7 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 		}
 		a.passes.noted(l.key(), outcomes)
 		a.passes.cutStale(l.key(), l.journal)
+		a.keeper.want(l.key(), next.Wants)
 		if next.Act == plan.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}

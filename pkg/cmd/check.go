@@ -26,17 +26,18 @@ type checkOptions struct {
 func newCheck(c *cli) *cobra.Command {
 	o := &checkOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:   "check POLICY|PLAN|node/NODE | -f FILE [NAME]",
+		Use:   "check POLICY|PLAN|NODE | -f FILE [NAME]",
 		Short: "Is change permitted? For runbooks: exit code 0 or 3",
 		Long: `Say whether change is permitted, now or at a time, and when that changes. The
 exit code is 0 where it is and 3 where it is not, also where that is in doubt: a
 plan whose policy is missing or broken, or a namespace that may not be read,
-permits nothing. Files with faults are an error, 1.`,
+permits nothing. Files with faults are an error, 1. Where a plan and a node have one
+name, write plan/NAME or node/NAME.`,
 		Example: `  kubectl maint check weekends && ./upgrade.sh
   kubectl maint check orders-weekly --at "sat 02:00"
   kubectl maint check -f policies/ weekends -o json`,
 		RunE:              run(o),
-		ValidArgsFunction: c.completeKinds(annotations.KindPlan, annotations.KindPolicy),
+		ValidArgsFunction: beside(c.completeKinds(annotations.KindPlan, annotations.KindPolicy), c.completeNodes(governed)),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)
@@ -49,7 +50,7 @@ permits nothing. Files with faults are an error, 1.`,
 func (o *checkOptions) Complete(_ *cobra.Command, args []string) error {
 	switch {
 	case len(o.files) == 0:
-		o.name = oneName(args, "POLICY, PLAN or node/NODE", &o.faults)
+		o.name = oneName(args, "POLICY, PLAN or NODE", &o.faults)
 	case len(args) > 1:
 		o.faults.add("give one NAME, not %d", len(args))
 	case len(args) == 1:

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,12 +23,16 @@ import (
 // that the command line speaks of.
 type cluster struct {
 	kube      kubernetes.Interface
+	meta      metadata.Interface // of objects without the rest of them
 	rest      *rest.Config
 	namespace string
 }
 
 // connect reads the kubeconfig; nothing is sent yet.
 func (c *cli) connect() (*cluster, error) {
+	if c.fixed != nil {
+		return c.fixed, nil
+	}
 	config, err := c.config.ToRESTConfig()
 	if err != nil {
 		return nil, noCluster(err)
@@ -44,7 +49,11 @@ func (c *cli) connect() (*cluster, error) {
 	if err != nil {
 		return nil, noCluster(err)
 	}
-	return &cluster{kube: kube, rest: config, namespace: namespace}, nil
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &cluster{kube: kube, meta: meta, rest: config, namespace: namespace}, nil
 }
 
 func noCluster(err error) error {

@@ -29,13 +29,17 @@ type Env struct {
 // Main runs one command line and returns its exit code. What went wrong has
 // been told on ErrOut.
 func Main(ctx context.Context, env Env, args []string) int {
-	root := New(env)
+	return newCLI(env).main(ctx, args)
+}
+
+func (c *cli) main(ctx context.Context, args []string) int {
+	root := c.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		for line := range strings.SplitSeq(oneLineSuggestion(err.Error()), "\n") {
 			if line != "" {
-				fmt.Fprintln(env.ErrOut, "error: "+line)
+				fmt.Fprintln(c.ErrOut, "error: "+line)
 			}
 		}
 	}
@@ -56,11 +60,16 @@ type cli struct {
 	Env
 	config         *genericclioptions.ConfigFlags
 	agentNamespace string
+	fixed          *cluster // instead of what the kubeconfig points at; nil: that
 }
 
+func newCLI(env Env) *cli { return &cli{Env: env, config: genericclioptions.NewConfigFlags(true)} }
+
 // New is the tree of commands.
-func New(env Env) *cobra.Command {
-	c := &cli{Env: env, config: genericclioptions.NewConfigFlags(true)}
+func New(env Env) *cobra.Command { return newCLI(env).root() }
+
+func (c *cli) root() *cobra.Command {
+	env := c.Env
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(env.Name, " ", "-"),
 		Short:         "Maintenance that runs at its time, as its own account, and can be seen",
@@ -106,7 +115,7 @@ type group struct {
 func groups(c *cli) []group {
 	return []group{
 		{"Write", []*cobra.Command{newSchedule(c), newLint(c), newNext(c), newCheck(c)}},
-		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newApprove(c), newReject(c), newAbort(c), newRetry(c), newAllow(c), newFreeze(c)}},
+		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newApprove(c), newReject(c), newAbort(c), newRetry(c), newAllow(c), newFreeze(c), newDrain(c), newRelease(c)}},
 		{"Look", []*cobra.Command{newStatus(c), newList(c), newHistory(c), newDescribe(c), newLogs(c), newWhy(c), newCalendar(c), newSimulate(c)}},
 		{"More", []*cobra.Command{newInstall(c), newUninstall(c), newVersion(c), newCompletion(), newOptions()}},
 	}

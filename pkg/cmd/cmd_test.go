@@ -66,7 +66,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 				"error: \"soon\" is no time: " + instantForms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
 		},
 		{"skip nothing", []string{"skip", "p"}, "error: give exactly one of --next, --slot, --until and --all\n"},
-		{"pause nothing", []string{"pause"}, "error: PLAN or POLICY is missing; or give --all\n"},
+		{"pause nothing", []string{"pause"}, "error: PLAN, POLICY or NODE is missing; or give --all\n"},
 		{"pause too much", []string{"pause", "p", "--all"}, "error: --all and names exclude each other\n"},
 		{"-A alone", []string{"pause", "p", "-A"}, "error: -A needs --all\n"},
 		{"a pause that has ended", []string{"pause", "p", "--until", "2026-11-20"}, "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"},

@@ -62,7 +62,7 @@ func walkSteps(list string, steps []plan.Step, visit func(path string, s plan.St
 // heldBy are the steps in the properties of a step that holds others.
 func heldBy(s plan.Step) []plan.Step {
 	list, is := s.Properties["steps"].([]any)
-	if !is || s.Type != plan.TypeGroup && s.Type != plan.TypeForEach {
+	if !is || s.Type != plan.TypeGroup && !plan.IsLoop(s.Type) {
 		return nil
 	}
 	var held struct {

@@ -54,14 +54,24 @@ func (k *cluster) watch(ctx context.Context, namespace string, tweak func(*metav
 
 // live runs an informer until ctx ends.
 func live(ctx context.Context, informer cache.SharedIndexInformer) (*watched, error) {
-	w := &watched{store: informer.GetStore(), changed: make(chan struct{}, 1)}
+	return liveInto(ctx, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
+}
+
+// liveInto rings a bell that others ring too, for changes that are news.
+func liveInto(ctx context.Context, informer cache.SharedIndexInformer, bell chan struct{}, news func(was, is any) bool) (*watched, error) {
+	w := &watched{store: informer.GetStore(), changed: bell}
 	ring := func(any) {
 		select {
 		case w.changed <- struct{}{}:
 		default: // a change is already told
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ring, UpdateFunc: func(_, o any) { ring(o) }, DeleteFunc: ring}); err != nil {
+	update := func(was, is any) {
+		if news(was, is) {
+			ring(is)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ring, UpdateFunc: update, DeleteFunc: ring}); err != nil {
 		return nil, err
 	}
 	go informer.RunWithContext(ctx)

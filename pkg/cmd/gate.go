@@ -167,17 +167,14 @@ func splitKind(text string) (kind, name string) {
 // subjectOf finds a plan, policy or node of the cluster by its name.
 func (c *cli) subjectOf(ctx context.Context, k *cluster, text string) (subject, error) {
 	agent, _ := c.agent(ctx, k)
-	kind, name := splitKind(text)
-	if kind == "node" {
-		return c.nodeSubject(ctx, k, agent, name)
-	}
-	cm, err := k.document(ctx, strings.TrimPrefix(text, "policy/"), annotations.KindPlan, annotations.KindPolicy)
-	if err != nil {
-		if node, nodeErr := c.nodeSubject(ctx, k, agent, text); nodeErr == nil {
-			return node, nil
-		}
+	found, err := k.thing(ctx, text, annotations.KindPlan, annotations.KindPolicy)
+	switch {
+	case err != nil:
 		return subject{}, err
+	case found.node != nil:
+		return c.nodeSubject(ctx, k, agent, found.node), nil
 	}
+	cm := found.document
 	b, unread := k.bookOf(ctx, c.ErrOut, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		s := newSubject(annotations.KindPolicy, cm.Namespace, cm.Name, policyZone(annotations.Policy(cm).Spec, c.Zone), b, plan.Question{})
@@ -205,20 +202,21 @@ func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm 
 	return s
 }
 
-func (c *cli) nodeSubject(ctx context.Context, k *cluster, agent agentState, name string) (subject, error) {
-	node, err := k.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return subject{}, plain("read node "+name, err)
-	}
+func (c *cli) nodeSubject(ctx context.Context, k *cluster, agent agentState, node *corev1.Node) subject {
 	in := annotations.Intent(node.Annotations)
-	var namespaces []string
-	for _, ref := range in.Stanza.Policies {
-		namespaces = append(namespaces, ref.Namespace)
-	}
-	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
-	s := newSubject("node", "", name, c.Zone, b, plan.Asked("", in, nil))
+	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, policyNamespaces(in)...)
+	s := newSubject(kindNode, "", node.Name, c.Zone, b, plan.Asked("", in, nil))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
-	return s, nil
+	return s
+}
+
+// policyNamespaces are those of the policies that a node's stanza names.
+func policyNamespaces(in plan.Intent) []string {
+	var out []string
+	for _, ref := range in.Stanza.Policies {
+		out = append(out, ref.Namespace)
+	}
+	return out
 }
 
 // policyZone is the zone in which people think of a policy's windows.

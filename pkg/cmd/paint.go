@@ -20,11 +20,11 @@ func (p paint) bold(s string) string { return p.in("1", s) }
 // phase paints a phase or a result by what it means.
 func (p paint) phase(s string) string {
 	switch s {
-	case "Succeeded", "Ran", "Idle":
+	case "Succeeded", "Ran", "Idle", "Ready":
 		return p.good(s)
-	case "Failed", "Invalid", "Missed":
+	case "Failed", "Invalid", "Missed", "RequestorFailed":
 		return p.bad(s)
-	case "Running":
+	case "Running", "Scheduled", "Cordoning", "WaitingForPods", "Draining":
 		return p.busy(s)
 	case "Paused", "Aborted", "Replaced", "Skipped", "Waiting", "Pending", "Unseen":
 		return p.warn(s)

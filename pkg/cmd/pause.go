@@ -69,15 +69,17 @@ type pauseOptions struct {
 func newPause(c *cli) *cobra.Command {
 	o := &pauseOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:   "pause PLAN|POLICY... | --all",
+		Use:   "pause PLAN|POLICY|NODE... | --all",
 		Short: "Start nothing new, until resumed or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
-What runs goes on to the end of its step. A paused policy permits nothing. --all
-holds the namespace, with -A the whole cluster.`,
+What runs goes on to the end of its step. A paused policy permits nothing. On a
+paused node no maintenance begins; what has it goes on. --all holds the namespace,
+with -A the whole cluster.`,
 		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
+  kubectl maint pause node/worker-1
   kubectl maint pause --all -A --yes`,
 		RunE:              run(o),
-		ValidArgsFunction: c.completePlans(func(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] == "" }),
+		ValidArgsFunction: beside(c.completePlans(notPaused), c.completeNodes(notPaused)),
 	}
 	o.scope.addFlags(cmd)
 	o.dryRun.addFlag(cmd)
@@ -88,13 +90,15 @@ holds the namespace, with -A the whole cluster.`,
 	return cmd
 }
 
+func notPaused(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] == "" }
+
 func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
 	o.names = args
 	return nil
 }
 
 func (o *pauseOptions) Validate() error {
-	o.scope.check(&o.faults, "PLAN or POLICY")
+	o.scope.check(&o.faults, "PLAN, POLICY or NODE")
 	o.dryRun.check(&o.faults)
 	if o.untilText != "" {
 		_, err := o.until(o.Zone)
@@ -133,24 +137,43 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	if o.all {
 		return o.pauseAll(ctx, k)
 	}
-	var plans []*corev1.ConfigMap
+	var things []thing
 	for _, name := range o.names {
-		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindPolicy)
+		found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindPolicy)
 		if err != nil {
 			return err
 		}
-		plans = append(plans, cm)
+		things = append(things, found)
 	}
 	actor := k.actor(ctx)
-	for _, cm := range plans {
-		if err := o.pauseOne(ctx, k, cm, actor); err != nil {
+	for _, found := range things {
+		one := o.pauseOne
+		if found.node != nil {
+			one = o.pauseNode
+		}
+		if err := one(ctx, k, found, actor); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *pauseOptions) pauseOne(ctx context.Context, k *cluster, cm *corev1.ConfigMap, actor string) error {
+func (o *pauseOptions) pauseNode(ctx context.Context, k *cluster, found thing, actor string) error {
+	to, words, err := o.value(o.Zone)
+	if err != nil {
+		return err
+	}
+	_, err = k.annotateNode(ctx, found.node, &o.dryRun, func(*corev1.Node) (change, error) {
+		return change{annotations.Pause: to}.signed(annotations.Pause, actor, o.reason), nil
+	})
+	if err == nil {
+		fmt.Fprintf(o.Out, "node/%s paused %s%s\n", found.node.Name, words, o.mark())
+	}
+	return err
+}
+
+func (o *pauseOptions) pauseOne(ctx context.Context, k *cluster, found thing, actor string) error {
+	cm := found.document
 	spec, _ := annotations.Plan(cm) // an invalid plan can be paused too
 	to, words, err := o.value(o.zoneOf(spec))
 	if err != nil {

@@ -25,17 +25,17 @@ type resumeOptions struct {
 func newResume(c *cli) *cobra.Command {
 	o := &resumeOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:   "resume PLAN|RUN... | --all",
+		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
 		Short: "End a plan's pause, or a run's suspend",
-		Long: `End the pause of plans, or the present suspend of a run. Slots that passed
+		Long: `End the pause of plans or nodes, or the present suspend of a run. Slots that passed
 during a pause are not made up for. --all ends the pause of the namespace, with
 -A that of the whole cluster; plans that are paused themselves stay so.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: run(o),
-		ValidArgsFunction: c.complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
-			return m.Annotations[annotations.Pause] != "" || m.Labels[annotations.LabelPhase] == string(plan.RunRunning)
-		}),
+		ValidArgsFunction: beside(c.complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
+			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(plan.RunRunning)
+		}), c.completeNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}
 	o.scope.addFlags(cmd)
 	o.dryRun.addFlag(cmd)
@@ -49,7 +49,7 @@ func (o *resumeOptions) Complete(_ *cobra.Command, args []string) error {
 }
 
 func (o *resumeOptions) Validate() error {
-	o.scope.check(&o.faults, "PLAN or RUN")
+	o.scope.check(&o.faults, "PLAN, POLICY, NODE or RUN")
 	o.dryRun.check(&o.faults)
 	return o.faults.err()
 }
@@ -62,22 +62,51 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	if o.all {
 		return o.resumeAll(ctx, k)
 	}
-	var documents []*corev1.ConfigMap
+	var things []thing
 	for _, name := range o.names {
-		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
+		found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
 		if err != nil {
 			return err
 		}
-		documents = append(documents, cm)
+		things = append(things, found)
 	}
-	for _, cm := range documents {
-		one := o.resumePlan
-		if cm.Labels[annotations.LabelKind] == annotations.KindRun {
-			one = o.resumeRun
-		}
-		if err := one(ctx, k, cm); err != nil {
+	for _, found := range things {
+		if err := o.resumeOne(ctx, k, found); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (o *resumeOptions) resumeOne(ctx context.Context, k *cluster, found thing) error {
+	switch {
+	case found.node != nil:
+		return o.resumeNode(ctx, k, found.node)
+	case found.document.Labels[annotations.LabelKind] == annotations.KindRun:
+		return o.resumeRun(ctx, k, found.document)
+	}
+	return o.resumePlan(ctx, k, found.document)
+}
+
+func (o *resumeOptions) resumeNode(ctx context.Context, k *cluster, n *corev1.Node) error {
+	was := n.Annotations[annotations.Pause]
+	_, err := k.annotateNode(ctx, n, &o.dryRun, func(n *corev1.Node) (change, error) {
+		if _, there := n.Annotations[annotations.Pause]; !there {
+			return nil, nil
+		}
+		return change{annotations.Pause: nil}.signed(annotations.Pause, "", ""), nil
+	})
+	if err != nil {
+		return err
+	}
+	if was == "" || was == "false" {
+		fmt.Fprintf(o.Out, "node/%s was not paused\n", n.Name)
+	} else {
+		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.mark())
+	}
+	agent, _ := o.agent(ctx, k)
+	if slices.ContainsFunc(k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace], func(s plan.Switch) bool { return s.Holds(o.Now()) }) {
+		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see '%s resume --all -A'\n", o.Name)
 	}
 	return nil
 }

@@ -22,20 +22,24 @@ type statusOptions struct {
 	names      []string
 	everywhere bool
 	watch      bool
+	seen       *watched // nodes, while they are watched; nil: they are read each time
 	faults     faults
 }
 
 func newStatus(c *cli) *cobra.Command {
 	o := &statusOptions{cli: c}
 	cmd := &cobra.Command{
-		Use:   "status [PLAN|RUN...]",
+		Use:   "status [PLAN|NODE|RUN...]",
 		Short: "What runs, what waits and why, what is next",
-		Long: `What runs, what waits and why, and what is next: on one screen for a namespace,
-in full for what is named. -w keeps it live, until Ctrl-C.`,
+		Long: `What runs, what waits and why, and what is next: on one screen for a namespace
+and the nodes that are in maintenance or asked for, in full for what is named. Where
+a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live,
+until Ctrl-C.`,
 		Example: `  kubectl maint status
-  kubectl maint status orders-weekly -w`,
+  kubectl maint status orders-weekly -w
+  kubectl maint status node/worker-1`,
 		RunE:              run(o),
-		ValidArgsFunction: c.complete(annotations.LabelKind+" in (plan,run)", nil),
+		ValidArgsFunction: beside(c.complete(annotations.LabelKind+" in (plan,run)", nil), c.completeNodes(maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live")
@@ -75,6 +79,9 @@ func (o *statusOptions) live(ctx context.Context, k *cluster) error {
 	w, err := k.watch(ctx, o.namespace(k), byLabel(annotations.LabelKind+" in (plan,run)"))
 	if err != nil {
 		return o.notFollowed(ctx, "", err)
+	}
+	if seen, err := k.watchNodes(ctx, w.changed); err == nil { // who may not read nodes does without
+		o.seen = seen
 	}
 	screen := screen{c: o.cli}
 	tick := time.NewTicker(time.Second)
@@ -124,11 +131,11 @@ func (o *statusOptions) picture(ctx context.Context, k *cluster) ([]string, []li
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		cm, err := k.document(ctx, name, annotations.KindPlan, annotations.KindRun)
+		found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindRun)
 		if err != nil {
 			return nil, nil, err
 		}
-		one, words, err := o.one(ctx, k, agent, cm)
+		one, words, err := o.one(ctx, k, agent, found)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -148,8 +155,16 @@ func (o *statusOptions) agentLines(s agentState, err error) []string {
 	return nil
 }
 
-// one is a plan or a run in full.
-func (o *statusOptions) one(ctx context.Context, k *cluster, agent agentState, cm *corev1.ConfigMap) ([]string, []line, error) {
+// one is a plan, a run or a node in full.
+func (o *statusOptions) one(ctx context.Context, k *cluster, agent agentState, found thing) ([]string, []line, error) {
+	if found.node != nil {
+		n, err := o.knowNode(ctx, k, agent, found.node)
+		if err != nil {
+			return nil, nil, err
+		}
+		return o.view(o.Zone).nodeLines(n), nodeSaid(n), nil
+	}
+	cm := found.document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
 		r, err := readRun(cm)
 		if err != nil {
@@ -195,8 +210,9 @@ func (o *statusOptions) overview(ctx context.Context, k *cluster, agent agentSta
 	if err != nil {
 		return nil, nil, err
 	}
+	below, about := o.nodeLines(ctx, k)
 	if len(plans) == 0 {
-		return []string{fmt.Sprintf("no plans%s; '%s schedule' writes one", in(o.namespace(k)), o.Name)}, nil, nil
+		return append([]string{fmt.Sprintf("no plans%s; '%s schedule' writes one", in(o.namespace(k)), o.Name)}, below...), about, nil
 	}
 	lines := o.pauseLines(ctx, k, agent)
 	var said []line
@@ -209,7 +225,30 @@ func (o *statusOptions) overview(ctx context.Context, k *cluster, agent agentSta
 			lines = append(lines, "")
 		}
 	}
-	return append(lines, o.planTable(plans)...), said, nil
+	return slices.Concat(lines, o.planTable(plans), below), append(said, about...), nil
+}
+
+// nodeLines are the nodes that are in maintenance, or asked for, below the plans.
+// Who may not read nodes does without.
+func (o *statusOptions) nodeLines(ctx context.Context, k *cluster) ([]string, []line) {
+	var list []*corev1.Node
+	if o.seen != nil {
+		list = o.seen.nodes()
+	} else {
+		var err error
+		if list, err = k.nodeList(ctx, ""); err != nil {
+			return nil, nil
+		}
+	}
+	runs, err := k.liveRuns(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	claims := claimsOf(list, rollingOf(runs))
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	return append([]string{""}, o.view(o.Zone).claimTable(claims)...), claimsSaid(claims)
 }
 
 func in(namespace string) string {

@@ -61,7 +61,7 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 			continue
 		}
 		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec)})
-		if rec.Type == plan.TypeForEach {
+		if plan.IsLoop(rec.Type) {
 			t.items(rec, depth+1)
 			continue
 		}
@@ -136,7 +136,7 @@ func (v view) aligned(list []stepLine) []string {
 
 // loopCount says how far a loop has come; empty before its items are known.
 func loopCount(rec plan.Record) string {
-	if rec.Type != plan.TypeForEach || !rec.Listed {
+	if !plan.IsLoop(rec.Type) || !rec.Listed {
 		return ""
 	}
 	done, failed, atWork := 0, 0, 0

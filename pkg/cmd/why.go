@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -21,20 +22,22 @@ type whyOptions struct {
 func newWhy(c *cli) *cobra.Command {
 	o := &whyOptions{cli: c}
 	return &cobra.Command{
-		Use:   "why PLAN|POLICY|node/NODE",
+		Use:   "why PLAN|POLICY|NODE",
 		Short: "Why nothing happens, and what would make it happen",
 		Long: `Say what keeps a plan from running now, each thing with what would change it, in
-the order in which the agent asks. The same core decides here and in the agent.
+the order in which the agent asks. Of a node: why those who ask for it do not have
+it yet, by which rule and with which numbers. The same core decides here and in the
+agent. Where a plan and a node have one name, write plan/NAME or node/NAME.
 Exit code 0 where nothing is in the way, 3 where something is.`,
-		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why node/worker-3",
+		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              run(o),
-		ValidArgsFunction: c.completeKinds(annotations.KindPlan, annotations.KindPolicy),
+		ValidArgsFunction: beside(c.completeKinds(annotations.KindPlan, annotations.KindPolicy), c.completeNodes(func(m metav1.ObjectMeta) bool { return maintained(m) || governed(m) })),
 	}
 }
 
 // Complete takes the name.
 func (o *whyOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = oneName(args, "PLAN, POLICY or node/NODE", &o.faults)
+	o.name = oneName(args, "PLAN, POLICY or NODE", &o.faults)
 	return nil
 }
 
@@ -54,8 +57,11 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.kind != annotations.KindPlan {
+	switch s.kind {
+	case annotations.KindPolicy:
 		return o.permission(s)
+	case kindNode:
+		return o.whyNode(ctx, k, s)
 	}
 	agent, err := o.agent(ctx, k)
 	if err != nil {
@@ -222,7 +228,7 @@ func falseCondition(p aPlan, kind string) (string, bool) {
 	return "", false
 }
 
-// permission is the answer for a policy or a node: nothing runs by itself there.
+// permission is the answer where nothing runs by itself.
 func (o *whyOptions) permission(s subject) error {
 	now := o.Now()
 	v := s.verdict(now)

@@ -63,6 +63,15 @@ type Call struct {
 	Approval   *plan.Approval  // approval: what somebody said
 	Listed     bool            // for-each: its items are known
 	Items      []plan.Item     // for-each: those that its batches have done so far
+	// Rolled says of a node when an earlier run of the plan was through with it.
+	Rolled map[string]time.Time
+	// Drainer drains nodes beside the passes, and rings the step.
+	Drainer Drainer
+	// Turn says whether a node may be taken now, or why not: the limits over all
+	// maintenance of nodes are the agent's. Asking is wanting.
+	Turn func(node string) (granted bool, why string)
+	// Node is the node that a rollout has come to; empty outside of one.
+	Node string
 
 	Required map[string][]map[string]any // objects of the step's requires, by name
 	Watched  map[string]any              // the object whose change asked for the run, if one did

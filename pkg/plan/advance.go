@@ -27,6 +27,10 @@ type Signals struct {
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.
 	LookingSince time.Time
+	// Nodes is what is known of the nodes that the run's rollouts take, by name.
+	Nodes map[string]NodeSight
+	// ClosesAt is when the open gate closes; zero: that is not known, or never.
+	ClosesAt time.Time
 }
 
 // Answer is what somebody said to one step, named by its path or its last part.
@@ -63,6 +67,9 @@ type Move struct {
 	WakeAt time.Time // the latest instant to look again; zero: only when something changes
 	// Besides are acts that may be done at the same time.
 	Besides []Move
+	// Wants are the nodes that the run would take next, if the limits over all
+	// maintenance of nodes let it; on the first move alone.
+	Wants []NodeWant
 }
 
 // All are the move and those beside it.
@@ -91,7 +98,7 @@ func (r Run) pending(records []Record, s scope) []Record {
 	for _, step := range s.steps {
 		path := s.path(step.Name)
 		records = append(records, Record{Path: path, Type: step.Type, Phase: StepPending})
-		if step.holds() && step.Type != TypeForEach {
+		if step.holds() && !IsLoop(step.Type) {
 			records = r.pending(records, scope{section: s.section, prefix: path, steps: r.children(step)})
 		}
 	}
@@ -141,7 +148,9 @@ func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 	a := advance{run: r, j: &j, now: now, sig: sig}
 	for {
 		if m, ok := a.step(); ok {
-			return j, a.kept(m)
+			m = a.kept(m)
+			m.Wants = a.wants
+			return j, m
 		}
 	}
 }
@@ -162,6 +171,7 @@ type advance struct {
 	moved bool      // a step began or ended: another walk may find more
 	shut  bool      // the gate keeps a step from beginning
 	clock time.Time // when the first of the steps that hold others is out of time
+	wants []NodeWant
 }
 
 // step moves within the present section, or on to the next; ok once there is
@@ -269,7 +279,7 @@ func (a *advance) interrupt() {
 		a.cut(*a.sig.Abort)
 	case a.sig.Replace:
 		a.cut(End{Phase: RunReplaced, Reason: "Replaced", Message: "a newer run takes its place"})
-	case !a.now.Before(a.deadline()):
+	case a.late():
 		a.cut(End{Phase: RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
 	}
 }
@@ -314,10 +324,19 @@ func (a *advance) neverBegan() {
 
 // deadline leaves out the time in which the gate held the run.
 func (a *advance) deadline() time.Time {
+	if a.run.Spec.MaxDuration == nil && a.run.rollsOut() {
+		return time.Time{}
+	}
 	if a.j.StartedAt == nil {
 		return a.now.Add(time.Hour)
 	}
 	return a.j.StartedAt.Add(a.run.Spec.MaxDuration.Or(DefaultMaxDuration)).Add(a.heldFor())
+}
+
+// late says whether the run is out of time.
+func (a *advance) late() bool {
+	limit := a.deadline()
+	return !limit.IsZero() && !a.now.Before(limit)
 }
 
 // heldFor is how long the run was held, which counts nowhere.

@@ -17,6 +17,7 @@ type AgentConfigDocument struct {
 // AgentConfig are the limits and defaults that an admin sets for all plans.
 type AgentConfig struct {
 	LogLevel      string        `json:"logLevel,omitempty"` // debug, info (default), warn, error
+	Nodes         NodeLimits    `json:"nodes,omitzero"`
 	Steps         []StepUse     `json:"steps,omitempty"`
 	Outbound      Outbound      `json:"outbound,omitzero"`
 	Notifications Notifications `json:"notifications,omitzero"`
@@ -105,6 +106,7 @@ func ParseAgentConfig(text []byte) (AgentConfig, Faults) {
 	for i, use := range doc.Spec.Steps {
 		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
 	}
+	v.nodeLimits("spec.nodes", doc.Spec.Nodes)
 	v.notifications("spec.notifications", doc.Spec.Notifications)
 	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
 	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)

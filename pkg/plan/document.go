@@ -248,7 +248,9 @@ func (s Spec) Defaulted() Spec {
 	s.OnWindowClose = or(s.OnWindowClose, CloseFinish)
 	s.MirrorPrefix = or(s.MirrorPrefix, DefaultMirrorPrefix)
 	s.StartDeadline = orDuration(s.StartDeadline, DefaultStartDeadline)
-	s.MaxDuration = orDuration(s.MaxDuration, DefaultMaxDuration)
+	if run := (Run{Spec: s}); !run.rollsOut() { // nodes take the windows that they take
+		s.MaxDuration = orDuration(s.MaxDuration, DefaultMaxDuration)
+	}
 	s.ApprovalTimeout = orDuration(s.ApprovalTimeout, DefaultApprovalTimeout)
 	s.SuccessfulRunsHistoryLimit = orInt(s.SuccessfulRunsHistoryLimit, DefaultHistoryLimit)
 	s.FailedRunsHistoryLimit = orInt(s.FailedRunsHistoryLimit, DefaultHistoryLimit)

@@ -135,9 +135,12 @@ func batchEnd(b any, n int) (int, error) {
 	return count, nil
 }
 
+// IsLoop says whether a step type runs its steps for each of several objects.
+func IsLoop(stepType string) bool { return stepType == TypeForEach || stepType == TypeForEachNode }
+
 // holds says whether a step holds other steps.
 func (s Step) holds() bool {
-	return s.Type == TypeGroup || s.Type == TypeForEach || strings.HasPrefix(s.Type, TemplatePrefix)
+	return s.Type == TypeGroup || IsLoop(s.Type) || strings.HasPrefix(s.Type, TemplatePrefix)
 }
 
 // parallel says whether the steps that a step holds run side by side, and how

@@ -24,7 +24,7 @@ func ProgressOf(j Journal) Progress {
 		if r.Phase == StepRunning && (p.Step == "" || below(r.Path, p.Step)) {
 			p.Step = r.Path
 		}
-		if r.holds() && r.Type != TypeForEach || itemIn(loops, r.Path) != "" {
+		if r.holds() && !IsLoop(r.Type) || itemIn(loops, r.Path) != "" {
 			continue
 		}
 		p.Total++

@@ -49,7 +49,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	if rep.Memory != nil {
 		rec.Memory = rep.Memory
 	}
-	if step.Type == TypeForEach && (rep.Listed || rep.Done || rep.Failed) {
+	if IsLoop(step.Type) && (rep.Listed || rep.Done || rep.Failed) {
 		j.WorkedAt = at(now) // it looked until now, and has no end for it
 	}
 	switch {

@@ -238,12 +238,13 @@ func (r Record) attempts() int {
 
 // Item is one object of a for-each.
 type Item struct {
-	Name      string    `json:"n"`
-	Namespace string    `json:"ns,omitempty"` // where it is not the plan's
-	UID       string    `json:"u,omitempty"`  // until it is done
-	Phase     StepPhase `json:"p,omitempty"`  // empty: not begun
-	Attempts  int       `json:"a,omitempty"`  // of its steps, in rounds before the present one
-	Message   string    `json:"m,omitempty"`  // why it failed
+	Name      string     `json:"n"`
+	Namespace string     `json:"ns,omitempty"` // where it is not the plan's
+	UID       string     `json:"u,omitempty"`  // until it is done
+	Phase     StepPhase  `json:"p,omitempty"`  // empty: not begun
+	Attempts  int        `json:"a,omitempty"`  // of its steps, in rounds before the present one
+	Message   string     `json:"m,omitempty"`  // why it failed
+	At        *time.Time `json:"t,omitempty"`  // when a node was through
 }
 
 // Segment is the item as a part of its steps' paths. A name may hold a colon, a

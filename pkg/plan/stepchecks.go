@@ -147,7 +147,9 @@ func checkSuspend(p any, at reporter) {
 
 func checkWait(p any, at reporter) {
 	props := p.(*WaitProperties)
-	checkRef("resource", props.Resource, at)
+	if props.Resource != (ResourceRef{}) { // where it may not be left out, it is required
+		checkRef("resource", props.Resource, at)
+	}
 	if (props.Condition == "") == (props.Until == "") {
 		at("", "needs exactly one of condition and until")
 	}

@@ -55,7 +55,7 @@ func (a *advance) settle() {
 		a.release()
 	case a.shut:
 		a.hold()
-		a.j.Message = a.sig.Hold.Message()
+		a.j.Message = a.sig.Hold.Message() + a.nodesLeft()
 	default:
 		if rest := a.atRestSince(); rest.After(asks) {
 			asks = rest // until then something else was at work
@@ -84,7 +84,7 @@ func (a *advance) working() bool {
 // looking says whether a loop reads its items or looks at what a batch did.
 func (a *advance) looking() bool {
 	for _, m := range a.moves {
-		if m.Act == ActPass && m.Step.Type == TypeForEach {
+		if m.Act == ActPass && IsLoop(m.Step.Type) {
 			return true
 		}
 	}

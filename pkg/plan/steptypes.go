@@ -41,13 +41,17 @@ func StepTypes() []StepType {
 		{Name: TypeApproval, New: func() any { return &ApprovalProperties{} }, Check: checkApproval},
 		{Name: TypeGroup, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
 		{Name: TypeForEach, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
+		{Name: TypeCordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeDrain, New: func() any { return &DrainProperties{} }, Check: checkDrain},
+		{Name: TypeUncordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeForEachNode, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
 	}
 }
 
 // plannedStepTypes are in the contract and not in this version: they are
 // refused with that word, and not as a slip of the pen.
 func plannedStepTypes() []string {
-	return []string{"cordon", "drain", "uncordon", "for-each-node", "hibernate", "wake"}
+	return []string{"hibernate", "wake"}
 }
 
 // StepTypeNamed is the row of the table with that name.

@@ -64,7 +64,7 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 // the section ended on the way.
 func (a *advance) walk(name Section, steps []Step) (over bool, failed string, more bool) {
 	for {
-		a.moves, a.wait, a.moved, a.shut, a.clock = nil, nil, false, false, time.Time{}
+		a.moves, a.wait, a.moved, a.shut, a.clock, a.wants = nil, nil, false, false, time.Time{}, nil
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == SectionSteps && a.j.End != nil || a.j.Section != name && a.j.Section != "" {
 			return false, "", false
@@ -202,7 +202,7 @@ func (a *advance) one(s scope, step Step, failed string) (over bool, bad string)
 
 func (a *advance) advanceOne(s scope, step Step, path string) {
 	switch {
-	case step.Type == TypeForEach:
+	case IsLoop(step.Type):
 		a.compound(s, step, path, a.loop)
 	case step.holds():
 		a.compound(s, step, path, a.group)
@@ -396,6 +396,10 @@ func (a *advance) loop(s scope, step Step, path string) {
 		a.leaf(s, step, path)
 		return
 	}
+	if step.Type == TypeForEachNode {
+		a.rollout(s, step, path)
+		return
+	}
 	ends := loopBatches(step, len(rec.Items))
 	if rec.Batch >= len(ends) {
 		a.endLoop(s, step, path)
@@ -481,7 +485,7 @@ func (a *advance) beginItem(s scope, step Step, path string, item *Item) {
 			continue
 		}
 		fresh.Base = base
-		if fresh.Type == TypeForEach {
+		if IsLoop(fresh.Type) {
 			fresh.ItemBase = base
 		}
 		a.j.Steps = append(a.j.Steps, fresh)
@@ -597,12 +601,14 @@ func (a *advance) endLoop(s scope, step Step, path string) {
 	rec := a.record(path)
 	var done, bad int
 	first := ""
+	var names []string
 	for _, item := range rec.Items {
 		switch item.Phase {
 		case StepSucceeded:
 			done++
 		case StepFailed:
 			bad++
+			names = append(names, item.Name)
 			if first == "" {
 				first = fmt.Sprintf("%s: %s", item.Segment(), item.Message)
 			}
@@ -612,6 +618,9 @@ func (a *advance) endLoop(s scope, step Step, path string) {
 	if bad == 0 {
 		a.succeed(path, fmt.Sprintf("%d of %d are done", done, len(rec.Items)), outputs)
 		return
+	}
+	if step.Type == TypeForEachNode { // who looks after them has to know all
+		first = Cut(strings.Join(names, ", "), MaxMessage/2) + " stay as their steps left them; " + first
 	}
 	a.failed(s, step, path, Cut(fmt.Sprintf("%d of %d failed, %d are done; %s", bad, len(rec.Items), done, first), MaxMessage))
 	a.record(path).Outputs = outputs
@@ -705,7 +714,7 @@ func dependents(steps []Step, on map[string]bool) {
 
 // againBelow does so in what a step holds.
 func (a *advance) againBelow(s scope, step Step, path string) {
-	if step.Type != TypeForEach {
+	if !IsLoop(step.Type) {
 		side, _ := step.parallel()
 		a.againFrom(a.within(s, step, path), side)
 		return
@@ -737,7 +746,7 @@ func (a *advance) anew(path string) {
 		}
 		if at && !inItem {
 			last := &kept[len(kept)-1]
-			if rec.Type == TypeForEach {
+			if IsLoop(rec.Type) {
 				last.ItemBase = max(rec.attempts(), a.attemptsBelow(rec.Path))
 				last.Listed, last.Items, last.Batch = false, nil, 0
 			}

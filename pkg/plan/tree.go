@@ -77,7 +77,7 @@ func (r Run) chain(path string) []link {
 			at += "/" + name
 		}
 		l := link{step: step, path: at}
-		if step.Type == TypeForEach && after != "" {
+		if IsLoop(step.Type) && after != "" {
 			l.item, after, _ = strings.Cut(after, "/")
 			at += "/" + l.item
 		}
@@ -172,7 +172,7 @@ func (r Run) Loops() bool {
 
 func (r Run) loops(steps []Step) bool {
 	for _, s := range steps {
-		if s.Type == TypeForEach || s.holds() && r.loops(r.children(s)) {
+		if IsLoop(s.Type) || s.holds() && r.loops(r.children(s)) {
 			return true
 		}
 	}

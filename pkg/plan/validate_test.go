@@ -119,7 +119,7 @@ func TestParseRefuses(t *testing.T) {
 		{document("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
 		{document("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
 		{document("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
-		{step("drain", ""), `spec.steps[0].type: "drain" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object`},
+		{step("hibernate", ""), `spec.steps[0].type: "hibernate" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object`},
 		{document("retryLimit: 101"), "spec.retryLimit: must be from 0 to 100, is 101"},
 		// order, requires, restarts
 		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is for the steps of a parallel step-group; others run in order"},
@@ -331,7 +331,7 @@ func TestAgentConfig(t *testing.T) {
 		"  steps: [{namespaces: [\"*-a\"], deny: [job]}]\n": "spec.steps[0].namespaces[0]: \"*-a\" is no namespace: write its name, or a beginning and *, like team-*",
 		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
 		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
-		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, notifications, outbound, retention, steps",
+		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, nodes, notifications, outbound, retention, steps",
 		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" stands twice",
 		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
 		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",

@@ -20,6 +20,7 @@ type place struct {
 	section  Section
 	depth    int
 	loop     bool // each
+	node     bool // a for-each-node's
 	template bool // params
 	siblings []Step
 	parallel bool
@@ -31,6 +32,9 @@ func (p place) conditionRoots() []string {
 	roots := []string{"run", "plan", "steps", "watched", "trigger_reason", "context"}
 	if p.loop {
 		roots = append(roots, "each")
+	}
+	if p.node {
+		roots = append(roots, "node")
 	}
 	if p.template {
 		roots = append(roots, "params")
@@ -119,7 +123,11 @@ func (v *validator) held(path string, s Step, p place, seen map[string]string) {
 	if given, ok := s.Properties["steps"].([]any); ok && len(given) == 0 {
 		v.fault(list, "is empty: a %s needs a step", s.Type)
 	}
-	p.loop = p.loop || s.Type == TypeForEach
+	if s.Type == TypeForEachNode && p.loop {
+		v.fault(path+".type", "a for-each-node cannot stand in a loop: it is one, over nodes that are taken one by one")
+	}
+	p.loop = p.loop || IsLoop(s.Type)
+	p.node = p.node || s.Type == TypeForEachNode
 	p.parallel, _ = s.parallel()
 	v.steps(list, inner, p, seen)
 }
@@ -270,7 +278,7 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 		}
 	}
 	for _, key := range t.Required {
-		if s.Properties[key] == nil {
+		if s.Properties[key] == nil && !p.defaultsToNode(t.Name, key) {
 			v.fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
 			v.unread(path + "." + key)
 		}
@@ -289,9 +297,23 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 			v.fault(full, format, args...)
 		}
 	})
+	if s.Type != TypeForEachNode && nodeStep(t.Name) && s.Properties["node"] == nil && s.Properties["selector"] == nil && !p.node && !p.template {
+		v.fault(path, "needs node or selector: outside of a for-each-node it has no node to default to")
+	}
 	if s.Properties["object"] == nil && needsTarget(props) && p.spec.Target == nil && !p.template {
 		v.fault(path+".object", "is missing, and the plan has no target to default to")
 	}
+}
+
+// nodeStep says whether a step type is about nodes.
+func nodeStep(name string) bool {
+	return name == TypeCordon || name == TypeDrain || name == TypeUncordon
+}
+
+// defaultsToNode says whether a property defaults to the node that a rollout has
+// come to.
+func (p place) defaultsToNode(stepType, property string) bool {
+	return (p.node || p.template) && stepType == "wait" && property == "resource"
 }
 
 // inProperties says whether a path lies in the properties of a step that the step

@@ -62,7 +62,7 @@ func VarsAt(r Run, j Journal, path string, seen Sight) map[string]any {
 		"watched":        orNull(r.Watched),
 		"each":           orNull(eachOf(r, j, path, seen.Each)),
 		"params":         params,
-		"node":           nil,
+		"node":           orNull(rolledNode(r, j, path, seen.Each)),
 	}
 }
 
@@ -87,6 +87,14 @@ func eachOf(r Run, j Journal, path string, read map[string]any) map[string]any {
 		meta["namespace"] = item.Namespace
 	}
 	return map[string]any{"apiVersion": loop.APIVersion, "kind": loop.Kind, "metadata": meta}
+}
+
+// rolledNode is the node that a rollout has come to.
+func rolledNode(r Run, j Journal, path string, read map[string]any) map[string]any {
+	if each := eachOf(r, j, path, read); each["kind"] == "Node" && each["apiVersion"] == "v1" {
+		return each
+	}
+	return nil
 }
 
 func stepVars(r Run, j Journal, path string) map[string]any {
@@ -121,7 +129,7 @@ func stepVars(r Run, j Journal, path string) map[string]any {
 // outerLoops are the loops that lie in no other.
 func (j Journal) outerLoops() (loops []string) {
 	for i := range j.Steps {
-		if rec := &j.Steps[i]; rec.Type == TypeForEach && itemIn(loops, rec.Path) == "" {
+		if rec := &j.Steps[i]; IsLoop(rec.Type) && itemIn(loops, rec.Path) == "" {
 			loops = append(loops, rec.Path)
 		}
 	}

@@ -162,7 +162,7 @@ const leaseRenewal = 5 * time.Minute
 // cluster says what is there. Without a report there is an instant to wait for.
 func (c *cluster) pass(r *runState, m plan.Move) (report plan.Report, wake time.Time, done bool) {
 	switch {
-	case m.Step.Type == plan.TypeForEach:
+	case plan.IsLoop(m.Step.Type):
 		return plan.Report{Listed: true}, wake, true
 	case r.run.Request.DryRun:
 		return plan.Report{Done: true}, wake, true

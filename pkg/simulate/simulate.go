@@ -120,7 +120,7 @@ func notes(plans []Plan) []string {
 		for _, rec := range plan.NewJournal(run).Steps {
 			step, _ := run.Find(rec.Path)
 			switch {
-			case rec.Type == plan.TypeForEach:
+			case plan.IsLoop(rec.Type):
 				note(p, "step %s finds no objects here: it counts as done at once", rec.Path)
 			case rec.Type == "suspend" && step.Properties["duration"] == nil && !p.Spec.DryRun && plan.SectionOf(rec.Path) == plan.SectionSteps:
 				note(p, "nobody resumes step %s here: it lasts until %s", rec.Path, lasts(run, rec.Path))

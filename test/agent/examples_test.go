@@ -330,13 +330,13 @@ func (s *stage) usedRights() map[string]bool {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		var e auditEvent
+		var e harness.AuditEvent
 		if !strings.Contains(lines.Text(), string(mine)) || json.Unmarshal(lines.Bytes(), &e) != nil {
 			continue // the last line may still be being written
 		}
 		if e.Impersonated != nil && e.Impersonated.Username == string(mine) && e.Object != nil && e.Object.Group != "authorization.k8s.io" {
 			e.Impersonated = nil
-			e.note(used)
+			e.Note(used)
 		}
 	}
 	s.must(lines.Err())

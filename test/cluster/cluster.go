@@ -25,9 +25,11 @@ import (
 type Options struct {
 	// ControllerManager adds every controller of kube-controller-manager:
 	// namespaces, garbage collection, Jobs, Deployments, disruption, …
-	// Without Kwok the node lifecycle controller is left out, because nobody
-	// sends heartbeats for the nodes.
 	ControllerManager bool
+	// NodeLifecycle keeps the controller that calls a node dead which sends no
+	// heartbeat, and lets pods onto a new one that does: for nodes with a kubelet.
+	// Without it, or Kwok, nobody does either.
+	NodeLifecycle bool
 	// Scheduler adds kube-scheduler.
 	Scheduler bool
 	// Kwok adds the controller that plays kubelet: nodes become Ready, pods on

@@ -145,7 +145,7 @@ func (c *Cluster) startControllerManager() (*process, error) {
 }
 
 func (c *Cluster) controllers() string {
-	if c.options.Kwok {
+	if c.options.Kwok || c.options.NodeLifecycle {
 		return "*"
 	}
 	// Nodes that nobody plays would be called unreachable after 50 seconds,

@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/object"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/workload"
@@ -25,6 +26,10 @@ func Executors() executors.Set {
 		"apply-object":  object.Applier{},
 		"delete-object": object.Deleter{},
 		"for-each":      object.Lister{},
+		"for-each-node": object.NodeLister{},
+		"cordon":        node.Cordoner{},
+		"uncordon":      node.Uncordoner{},
+		"drain":         node.Drains{},
 		"suspend":       flow.Suspender{},
 		"approval":      flow.Approver{},
 		"webhook":       http.Webhook{},

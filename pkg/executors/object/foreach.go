@@ -88,7 +88,13 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []u
 	return out
 }
 
+// asListed keeps the order that a list has.
+const asListed = "as-listed"
+
 func order(list []unstructured.Unstructured, by string) {
+	if by == asListed {
+		return
+	}
 	slices.SortStableFunc(list, func(a, b unstructured.Unstructured) int {
 		age := a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 		if by == "newest" {

@@ -36,6 +36,9 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 	if pod.ServiceAccountName == "" {
 		pod.ServiceAccountName = call.Account // what the step may, its pods may
 	}
+	if call.Node != "" && pod.NodeName == "" && pod.NodeSelector == nil && pod.Affinity == nil {
+		pod.NodeName = call.Node // past the scheduler, which heeds the cordon
+	}
 	if pod.RestartPolicy == "" {
 		pod.RestartPolicy = corev1.RestartPolicyNever
 	}

@@ -1,4 +1,4 @@
-package agent_test
+package harness
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -16,14 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 // agentUser is who the agent is to the API server.
 const agentUser = "system:serviceaccount:" + annotations.DefaultNamespace + ":maint-agent"
 
-// auditEvent is the part of an audit log's line that speaks of rights.
-type auditEvent struct {
+// AuditEvent is the part of an audit log's line that speaks of rights.
+type AuditEvent struct {
 	Verb string `json:"verb"`
 	URI  string `json:"requestURI"`
 	User struct {
@@ -43,21 +43,25 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// checkRights compares the rules of the manifests with what the API server
-// recorded of a whole run of the tests: a right too few is a fault, and so is
-// one too many.
-func checkRights(auditLog string) error {
+// CheckRights compares the rules of roles of the manifests with what the API server
+// recorded of a whole run of tests: a right too few is a fault, and so is one too
+// many, but for those of the roles that stand in also.
+func CheckRights(auditLog string, roles, also []string) error {
 	used, err := usedRights(auditLog)
 	if err != nil {
 		return err
 	}
-	granted, err := grantedRights()
+	granted, err := grantedRights(roles)
+	if err != nil {
+		return err
+	}
+	others, err := grantedRights(also)
 	if err != nil {
 		return err
 	}
 	var wrong []string
 	for right := range used {
-		if !granted[right] {
+		if !granted[right] && !others[right] {
 			wrong = append(wrong, "used and not granted: "+right)
 		}
 	}
@@ -83,18 +87,19 @@ func usedRights(auditLog string) (map[string]bool, error) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		var e auditEvent
+		var e AuditEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			return nil, err
 		}
 		if e.User.Username == agentUser && e.Object != nil {
-			e.note(used)
+			e.Note(used)
 		}
 	}
 	return used, lines.Err()
 }
 
-func (e auditEvent) note(used map[string]bool) {
+// Note adds the right that a request used.
+func (e AuditEvent) Note(used map[string]bool) {
 	if e.Impersonated != nil {
 		used[" serviceaccounts impersonate"] = true
 		for key := range e.Impersonated.Extra {
@@ -112,9 +117,9 @@ func (e auditEvent) note(used map[string]bool) {
 	}
 }
 
-// grantedRights are the rules that the manifests bind to the agent.
-func grantedRights() (map[string]bool, error) {
-	root, err := harness.Root()
+// grantedRights are the rules that the manifests bind to the agent by these roles.
+func grantedRights(roles []string) (map[string]bool, error) {
+	root, err := Root()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +136,7 @@ func grantedRights() (map[string]bool, error) {
 		} else if err != nil {
 			continue // another kind's fields
 		}
-		if role.Kind != "ClusterRole" && role.Kind != "Role" || role.Name != "maint-agent" {
+		if role.Kind != "ClusterRole" && role.Kind != "Role" || !slices.Contains(roles, role.Name) {
 			continue
 		}
 		for _, rule := range role.Rules {

@@ -1,0 +1,498 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// gather is how long the keeper waits after it was rung, so that many changes at
+// once are one look.
+const gather = 20 * time.Millisecond
+
+// nodeKeeper gives nodes to those who ask for them, requestors and rollouts alike,
+// and carries requests out. One goroutine looks and decides, so that no slot is
+// given twice; what it decided stands in the nodes' annotations and in the runs'
+// journals, and is found there by whoever comes after.
+type nodeKeeper struct {
+	agent   *Agent
+	drainer executors.Drainer
+	wake    chan struct{}
+	pods    *nodePods
+	again   time.Time   // the latest instant of the next look
+	shut    *nodes.Gate // what keeps change from all nodes, at the present look
+
+	mu      sync.Mutex
+	seen    map[string]*nodeObject // as the watch showed it last
+	written map[string]*nodeObject // as our own last write left it, until the watch shows that
+	wants   map[spot]nodeWant
+	sights  map[key]map[string]plan.NodeSight // by run, of the nodes that it takes
+	since   map[wish]time.Time
+	why     map[key]map[string]string // by run, why it was not given a node
+	ranking nodes.Ranking
+}
+
+// nodeWant is what one step of a run would take, and what it was given.
+type nodeWant struct {
+	nodes []string
+	most  int
+	given map[string]bool
+	bare  bool // of a drain outside of any for-each-node
+}
+
+// wish is a claimant that waits for a node.
+type wish struct{ node, claimant string }
+
+func newNodeKeeper(a *Agent) *nodeKeeper {
+	k := &nodeKeeper{
+		agent: a, wake: make(chan struct{}, 1), seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
+		wants: map[spot]nodeWant{}, sights: map[key]map[string]plan.NodeSight{}, since: map[wish]time.Time{},
+	}
+	k.pods = newNodePods(a, k.ring)
+	if a.options.Drainer != nil {
+		k.drainer = a.options.Drainer(a.kube, k.drained)
+	}
+	return k
+}
+
+// ring has the keeper look again.
+func (k *nodeKeeper) ring() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// saw takes in a node as the watch shows it. Heartbeats are no news.
+func (k *nodeKeeper) saw(n *nodeObject) {
+	k.mu.Lock()
+	was := k.seen[n.Name]
+	k.seen[n.Name] = n
+	k.mu.Unlock()
+	if was == nil || !was.same(n) {
+		k.ring()
+	}
+}
+
+// drained is told by the drainer that a drain has come further.
+func (k *nodeKeeper) drained(_, by string) {
+	if by == requests {
+		k.ring()
+		return
+	}
+	k.agent.passes.stir(func(l spot) bool {
+		run := k.agent.runs.get(l.run)
+		return run != nil && run.run.Plan != "" && claimantOf(run) == by
+	})
+}
+
+// work looks whenever it is rung, and when an instant has come that it waits for.
+func (k *nodeKeeper) work(ctx context.Context) {
+	defer k.stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+			if !sleep(ctx, gather) {
+				return
+			}
+		case <-timer.C:
+		}
+		next := k.guardedLook(ctx)
+		timer.Reset(min(max(next.Sub(k.agent.now()), time.Second), look))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// guardedLook keeps one broken node from taking the agent down.
+func (k *nodeKeeper) guardedLook(ctx context.Context) (next time.Time) {
+	defer func() {
+		if p := recover(); p != nil {
+			k.agent.metrics.panics.Inc()
+			k.agent.log.Error("internal error over nodes", "panic", p)
+			next = k.agent.now().Add(look)
+		}
+	}()
+	return k.look(ctx)
+}
+
+// look observes, ranks, tells the rollouts what they were given, and does for each
+// node with requests the one next thing.
+func (k *nodeKeeper) look(ctx context.Context) time.Time {
+	now := k.agent.now()
+	limits, err := nodes.LimitsOf(k.agent.config.spec().Nodes)
+	if err != nil { // the configuration was validated
+		k.agent.log.Error("limits of nodes", "error", err.Error())
+		return now.Add(look)
+	}
+	k.again, k.shut = now.Add(look), k.agent.clusterGate(now)
+	objects := k.objects()
+	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		world.Nodes = append(world.Nodes, k.facts(objects[name], now))
+	}
+	claims := k.claims(objects, now)
+	world.Holds = claims.holds
+	ranking := k.rank(&world, claims)
+	k.tellRuns(objects, claims, ranking)
+	k.tellLimits(ctx, ranking.Conditions)
+	k.agent.metrics.nodes(world.Nodes)
+	k.carryOut(ctx, objects, world, ranking)
+	return k.again
+}
+
+// tellLimits says on the agent's configuration what of it holds maintenance back:
+// a limit that comes to nothing is not to be wondered at.
+func (k *nodeKeeper) tellLimits(ctx context.Context, found []nodes.Condition) {
+	cm := k.agent.document(key{k.agent.options.Namespace, annotations.AgentConfigName})
+	if cm == nil || len(k.agent.nodes.GetStore().ListKeys()) == 0 {
+		return
+	}
+	have := cm.Annotations[annotations.StatusConditions]
+	list := make([]metav1.Condition, len(found))
+	for i, c := range found {
+		list[i] = metav1.Condition{Type: c.Type, Status: metav1.ConditionTrue, Reason: c.Type, Message: c.Message}
+	}
+	var want any // null takes it away
+	if len(list) > 0 {
+		want = conditions(have, list, k.agent.now())
+	}
+	if want == any(have) || want == nil && have == "" {
+		return
+	}
+	if _, err := k.agent.patchPlan(ctx, cm, map[string]any{annotations.StatusConditions: want}); err != nil {
+		k.agent.log.Warn("the agent's configuration was not told of its limits", "error", err.Error())
+	}
+}
+
+// by notes an instant at which to look again.
+func (k *nodeKeeper) by(at *time.Time) {
+	if at != nil && at.Before(k.again) {
+		k.again = *at
+	}
+}
+
+// objects are all nodes, each as the newer of what the watch shows and what our own
+// last write left.
+func (k *nodeKeeper) objects() map[string]*nodeObject {
+	out := map[string]*nodeObject{}
+	for _, o := range k.agent.nodes.GetStore().List() {
+		n := o.(*nodeObject)
+		out[n.Name] = n
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.seen {
+		if out[name] == nil {
+			delete(k.seen, name)
+		}
+	}
+	for name, ours := range k.written {
+		shown := out[name]
+		if shown == nil || shown.UID != ours.UID || number(shown.ResourceVersion) >= number(ours.ResourceVersion) {
+			delete(k.written, name)
+			continue
+		}
+		out[name] = ours
+	}
+	return out
+}
+
+// facts are a node with what its annotations do not say.
+func (k *nodeKeeper) facts(n *nodeObject, now time.Time) nodes.Node {
+	f := n.facts()
+	if len(f.Asked) == 0 && f.Cordon == nil {
+		return f
+	}
+	f.Gate = k.agent.nodeGate(n, k.shut, now)
+	f.Drain = k.pods.session(n.Name)
+	for i := range f.Asked {
+		asked := &f.Asked[i]
+		asked.Pods = k.pods.counted(n.Name, asked.Request)
+		asked.Preview = k.pods.preview(n.Name, asked.Request, now)
+	}
+	k.by(f.Gate.Next)
+	return f
+}
+
+// claims are what the runs have and want of nodes.
+type claims struct {
+	holds []nodes.Hold
+	wants []nodes.Want
+	spots map[wish][]spot // who wants it, in order
+}
+
+func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claims {
+	c := claims{spots: map[wish][]spot{}}
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
+		for _, r := range l.journal.Rollouts() {
+			for _, name := range r.Running {
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
+			}
+			for _, name := range r.Failed {
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l), Failed: true})
+			}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	waits := map[wish]bool{}
+	for _, s := range slices.SortedFunc(maps.Keys(k.wants), compareSpots) {
+		want, l := k.wants[s], k.agent.runs.get(s.run)
+		if l == nil || want.bare && !atWork(l, s.path) {
+			delete(k.wants, s)
+			continue
+		}
+		for _, name := range want.nodes {
+			w := wish{name, claimantOf(l)}
+			if want.given[name] { // until the run has taken it, or does not want it any more
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: w.claimant})
+				continue
+			}
+			waits[w] = true
+			if k.since[w].IsZero() {
+				k.since[w] = now
+			}
+			if n := objects[name]; n != nil {
+				gate := k.agent.nodeGate(n, k.shut, now)
+				k.by(gate.Next)
+				c.wants = append(c.wants, nodes.Want{Node: name, Claimant: w.claimant, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason})
+				c.spots[w] = append(c.spots[w], s)
+			}
+		}
+	}
+	maps.DeleteFunc(k.since, func(w wish, _ time.Time) bool { return !waits[w] })
+	return c
+}
+
+func compareSpots(a, b spot) int {
+	if a.run == b.run {
+		return strings.Compare(a.path, b.path)
+	}
+	return strings.Compare(a.run.String(), b.run.String())
+}
+
+// rank ranks until nobody is given more than it takes at once: what one rollout
+// cannot begin is another's.
+func (k *nodeKeeper) rank(world *nodes.World, c claims) nodes.Ranking {
+	world.Wants = c.wants
+	for {
+		ranking := nodes.Rank(*world)
+		surplus := k.surplus(ranking, c)
+		if len(surplus) == 0 {
+			return ranking
+		}
+		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return surplus[wish{w.Node, w.Claimant}] })
+	}
+}
+
+// surplus are the grants past what a step of a run begins at once.
+func (k *nodeKeeper) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	given, out := map[spot]int{}, map[wish]bool{}
+	for _, g := range ranking.Grants {
+		w := wish{g.Node, g.Claimant}
+		if len(c.spots[w]) == 0 {
+			continue
+		}
+		s := c.spots[w][0]
+		if given[s]++; given[s]+len(k.wants[s].given) > k.wants[s].most {
+			out[w] = true
+		}
+	}
+	return out
+}
+
+// tellRuns notes what the rollouts were given and why they were not given the rest,
+// and wakes the runs for which that is news.
+func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
+	why := map[wish]string{}
+	for _, w := range ranking.Waits {
+		why[wish{w.Node, w.Claimant}] = w.Lasting
+		k.by(w.Next)
+	}
+	var news []spot
+	k.mu.Lock()
+	k.ranking = ranking
+	for _, g := range ranking.Grants {
+		if spots := c.spots[wish{g.Node, g.Claimant}]; len(spots) > 0 {
+			want := k.wants[spots[0]]
+			given := maps.Clone(want.given)
+			if given == nil {
+				given = map[string]bool{}
+			}
+			given[g.Node] = true
+			want.given = given
+			k.wants[spots[0]] = want
+		}
+	}
+	before := k.why
+	k.why = map[key]map[string]string{}
+	for w, spots := range c.spots {
+		for _, s := range spots {
+			if k.why[s.run] == nil {
+				k.why[s.run] = map[string]string{}
+			}
+			k.why[s.run][w.node] = why[w]
+			if k.wants[s].bare && (k.wants[s].given[w.node] || before[s.run][w.node] != why[w]) {
+				news = append(news, s)
+			}
+		}
+	}
+	sights := map[key]map[string]plan.NodeSight{}
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
+		sights[l.key()] = k.sightsOf(l, objects, why)
+	}
+	was := k.sights
+	k.sights = sights
+	k.mu.Unlock()
+	for _, s := range news {
+		k.agent.passes.moved(s)
+	}
+	for run, now := range sights {
+		if !reflect.DeepEqual(was[run], now) {
+			k.agent.ringRun(run)
+		}
+	}
+}
+
+// rollsOut says whether a run is at a for-each-node.
+func rollsOut(j plan.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning && r.Type == plan.TypeForEachNode })
+}
+
+// sightsOf is what a run needs to know of its nodes.
+func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, why map[wish]string) map[string]plan.NodeSight {
+	out := map[string]plan.NodeSight{}
+	for i := range l.journal.Steps {
+		for _, item := range itemsOf(&l.journal.Steps[i]) {
+			n := objects[item.Name]
+			if n == nil {
+				out[item.Name] = plan.NodeSight{Gone: k.agent.options.WatchNamespace == "", Why: "cannot be taken: the agent sees no nodes (--watch-namespace)"}
+				continue
+			}
+			out[item.Name] = plan.NodeSight{Unavailable: n.unschedulable || n.notReady, Why: why[wish{item.Name, claimantOf(l)}]}
+		}
+	}
+	for s, want := range k.wants {
+		if s.run != l.key() {
+			continue
+		}
+		for name := range want.given {
+			sight := out[name]
+			sight.Granted, sight.Why = true, ""
+			out[name] = sight
+		}
+	}
+	return out
+}
+
+func itemsOf(rec *plan.Record) []plan.Item {
+	if rec.Type != plan.TypeForEachNode || rec.Phase != plan.StepRunning {
+		return nil
+	}
+	return rec.Items
+}
+
+// see is what a run is told of its nodes.
+func (k *nodeKeeper) see(run key) map[string]plan.NodeSight {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sights[run]
+}
+
+// want takes in which nodes a run would take next. What it was given and does not
+// want any more is another's.
+func (k *nodeKeeper) want(run key, wants []plan.NodeWant) {
+	k.mu.Lock()
+	news := false
+	fresh := map[string]bool{}
+	for _, w := range wants {
+		s := spot{run, w.Path}
+		fresh[w.Path] = true
+		was := k.wants[s]
+		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
+			continue
+		}
+		given := map[string]bool{}
+		for name := range was.given {
+			if slices.Contains(w.Nodes, name) {
+				given[name] = true
+			}
+		}
+		k.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given}
+		news = true
+	}
+	for s := range k.wants {
+		if s.run == run && !fresh[s.path] && !k.wants[s].bare {
+			delete(k.wants, s)
+			news = true
+		}
+	}
+	k.mu.Unlock()
+	if news {
+		k.ring()
+	}
+}
+
+// turn says whether a drain outside of a for-each-node may take a node now, or why
+// not; asking is wanting. What it has, it keeps until its step ends.
+func (k *nodeKeeper) turn(s spot, node string) (granted bool, why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	want := k.wants[s]
+	if want.given[node] {
+		return true, ""
+	}
+	if !slices.Contains(want.nodes, node) {
+		want.bare, want.nodes = true, append(slices.Clone(want.nodes), node)
+		want.most = len(want.nodes)
+		k.wants[s] = want
+		k.ring()
+	}
+	return false, k.why[s.run][node]
+}
+
+func atWork(l *liveRun, path string) bool {
+	rec := l.journal.Record(path)
+	return rec != nil && rec.Phase == plan.StepRunning
+}
+
+// stop ends what was begun; another agent goes on with it.
+func (k *nodeKeeper) stop() {
+	k.pods.stop()
+	if k.drainer == nil {
+		return
+	}
+	for _, o := range k.agent.nodes.GetStore().List() {
+		k.drainer.Stop(o.(*nodeObject).Name, requests)
+	}
+}
+
+// requests is the claimant under which the agent drains for all requestors of a node.
+const requests = "requests"

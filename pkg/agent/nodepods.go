@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// foresight is how long what was found on a node before its cordon is believed: as
+// long as something there stands in the way for good, nobody need hear of every pod
+// (a guess: who mends it waits no longer than this).
+const foresight = time.Minute
+
+// nodePods knows what is asked about pods of nodes: of those alone that are to be
+// drained or waited for, and of no others.
+type nodePods struct {
+	agent *Agent
+	ring  func()
+	looks chan struct{} // bounds looks under way
+
+	mu       sync.Mutex
+	watches  map[string]*podWatch
+	drains   map[string]nodes.Session
+	previews map[preview]*foresaw
+}
+
+// preview is a look at a node's pods for one value of one request.
+type preview struct{ node, requestor, identity string }
+
+type foresaw struct {
+	at    time.Time // zero: the look is under way
+	block nodes.Block
+}
+
+type podWatch struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+}
+
+func newNodePods(a *Agent, ring func()) *nodePods {
+	return &nodePods{agent: a, ring: ring, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, previews: map[preview]*foresaw{}}
+}
+
+// session is how the drain of a node stood when it was last asked.
+func (p *nodePods) session(node string) nodes.Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drains[node]
+}
+
+// sessions are the nodes that are being drained for requestors.
+func (p *nodePods) sessions() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for name := range p.drains {
+		out = append(out, name)
+	}
+	return out
+}
+
+// noteSession takes in how a drain stands; where that is news, its node is looked
+// at again.
+func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors.DrainStatus) {
+	now := sessionOf(order.Key, status)
+	p.mu.Lock()
+	news := p.drains[node] != now
+	ends := news && status.Done && p.drains[node].State != nodes.SessionDone
+	p.drains[node] = now
+	p.mu.Unlock()
+	if ends {
+		p.agent.metrics.drained(order.Since, p.agent.now(), status.Outcome)
+	}
+	if news {
+		p.ring()
+	}
+}
+
+func sessionOf(key string, s executors.DrainStatus) nodes.Session {
+	out := nodes.Session{State: nodes.SessionRunning, Key: key, Left: s.Left, Total: s.Total, Text: s.Message}
+	switch {
+	case s.Done:
+		out.State, out.Text = nodes.SessionDone, s.Outcome.String()
+	case s.Aborted:
+		out.State = nodes.SessionAborted
+	}
+	var texts []string
+	for _, b := range s.Blocks {
+		out.Block.Permanent = out.Block.Permanent || b.Permanent
+		texts = append(texts, b.String())
+	}
+	if len(texts) == 0 && (s.Reason == executors.DrainForbidden || s.Reason == executors.DrainUnavailable) {
+		texts = append(texts, s.Message)
+	}
+	out.Block.Text = strings.Join(texts, "; ")
+	return out
+}
+
+func (p *nodePods) dropSession(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.drains, node)
+}
+
+// watch keeps a watch on the pods of a node while somebody counts them.
+func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := p.watches[node]
+	switch {
+	case len(wanted) > 0 && open == nil:
+		p.watches[node] = p.open(ctx, node)
+	case len(wanted) == 0 && open != nil:
+		open.stop()
+		delete(p.watches, node)
+	}
+}
+
+func (p *nodePods) open(ctx context.Context, node string) *podWatch {
+	ctx, stop := context.WithCancel(ctx)
+	w := &podWatch{stop: stop, informer: informers.NewFilteredPodInformer(p.agent.kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	})}
+	must(w.informer.SetTransform(slimPod))
+	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { p.ring() }, UpdateFunc: func(any, any) { p.ring() }, DeleteFunc: func(any) { p.ring() },
+	})
+	must(err)
+	go w.informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
+			p.ring()
+		}
+	}()
+	return w
+}
+
+// slimPod keeps of a pod what is counted.
+func slimPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Pod{Status: corev1.PodStatus{Phase: pod.Status.Phase}}
+	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion, slim.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, pod.Labels
+	slim.OwnerReferences = pod.OwnerReferences
+	return slim, nil
+}
+
+// counted are the unfinished pods that a request waits for. What is not known yet
+// is not zero.
+func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
+	p.mu.Lock()
+	w := p.watches[node]
+	p.mu.Unlock()
+	if w == nil || !w.informer.HasSynced() || r.WaitFor == nil {
+		return nodes.Pods{}
+	}
+	selector, err := labels.Parse(r.WaitFor.PodSelector)
+	if err != nil { // the request was read
+		return nodes.Pods{}
+	}
+	var names []string
+	for _, o := range w.informer.GetStore().List() {
+		pod := o.(*corev1.Pod)
+		owner := metav1.GetControllerOf(pod)
+		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !finished && (owner == nil || owner.Kind != "DaemonSet") && selector.Matches(labels.Set(pod.Labels)) {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return nodes.Pods{Known: true, Left: len(names), Some: names[:min(len(names), 3)]}
+}
+
+// preview is what a look at the pods found before anything was cordoned.
+func (p *nodePods) preview(node string, r nodes.Request, now time.Time) nodes.Block {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[preview{node, r.Requestor, r.Identity}]
+	if seen == nil || seen.at.IsZero() || now.Sub(seen.at) >= foresight {
+		return nodes.Block{}
+	}
+	return seen.block
+}
+
+// foreseen says whether the pods of a node have been looked at for a request whose
+// turn has come; if not, the look begins, and rings when it is done.
+func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
+	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
+	if i < 0 || n.Asked[i].Fault != "" || n.Asked[i].Request.Drain == nil {
+		return true
+	}
+	r := n.Asked[i].Request
+	k := preview{n.Name, r.Requestor, r.Identity}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[k]
+	switch {
+	case seen != nil && seen.at.IsZero():
+		return false
+	case seen != nil && now.Sub(seen.at) < foresight:
+		return true // the ranking knows what it found
+	}
+	p.previews[k] = &foresaw{}
+	go p.foresee(ctx, k, r)
+	return false
+}
+
+func (p *nodePods) foresee(ctx context.Context, k preview, r nodes.Request) {
+	p.looks <- struct{}{}
+	defer func() { <-p.looks }()
+	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
+	defer cancel()
+	block, err := p.look(ctx, k.node, r)
+	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
+		p.agent.log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
+	}
+	p.mu.Lock()
+	p.previews[k] = &foresaw{at: p.agent.now(), block: block}
+	p.mu.Unlock()
+	p.ring()
+}
+
+// look is what stands in the way of a drain for good, before anything is cordoned.
+func (p *nodePods) look(ctx context.Context, node string, r nodes.Request) (nodes.Block, error) {
+	list, err := p.agent.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return nodes.Block{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	var pods []drain.Pod
+	namespaces := map[string]bool{}
+	for i := range list.Items {
+		pods = append(pods, annotations.DrainPod(&list.Items[i]))
+		namespaces[list.Items[i].Namespace] = true
+	}
+	var budgets []drain.Budget
+	for namespace := range namespaces {
+		found, err := p.agent.kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nodes.Block{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
+		}
+		for i := range found.Items {
+			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
+		}
+	}
+	forecast := drain.Foresee(pods, budgets, *r.Drain, p.daemonSets(ctx), p.agent.now())
+	var texts []string
+	for _, b := range forecast.Blocks {
+		if b.Permanent {
+			texts = append(texts, b.String())
+		}
+	}
+	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}, nil
+}
+
+// daemonSets asks for each DaemonSet once.
+func (p *nodePods) daemonSets(ctx context.Context) drain.DaemonSets {
+	known := map[string]bool{}
+	return func(namespace, name string) (bool, error) {
+		at := namespace + "/" + name
+		if there, asked := known[at]; asked {
+			return there, nil
+		}
+		_, err := p.agent.kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		known[at] = err == nil
+		return known[at], nil
+	}
+}
+
+// keepOnly forgets what is known of pods of nodes that nobody asks for any more.
+func (p *nodePods) keepOnly(asked func(node string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, w := range p.watches {
+		if !asked(name) {
+			w.stop()
+			delete(p.watches, name)
+		}
+	}
+	for k, seen := range p.previews {
+		if !asked(k.node) && !seen.at.IsZero() {
+			delete(p.previews, k)
+		}
+	}
+}
+
+// stop ends the watches.
+func (p *nodePods) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, w := range p.watches {
+		w.stop()
+		delete(p.watches, name)
+	}
+}

@@ -1,0 +1,46 @@
+package annotations
+
+import (
+	"strings"
+)
+
+// Keys on nodes and pods.
+const (
+	RequestPrefix       = "request.maint.dev/"
+	StatusRequestPrefix = "status.request.maint.dev/"
+	StatusCordoned      = "status.maint.dev/cordoned"
+	DrainHow            = "maint.dev/drain"       // on pods: skip, wait-completed, surge
+	DrainOrder          = "maint.dev/drain-order" // on pods: an integer, low first
+)
+
+// Requests are the requests that stand on a node, by requestor: what each asks,
+// unread.
+func Requests(on map[string]string) map[string]string { return under(RequestPrefix, on) }
+
+// RequestStatuses are what the agent said of them, by requestor, unread.
+func RequestStatuses(on map[string]string) map[string]string { return under(StatusRequestPrefix, on) }
+
+func under(prefix string, on map[string]string) map[string]string {
+	var out map[string]string
+	for key, value := range on {
+		if name, ours := strings.CutPrefix(key, prefix); ours && name != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// OfNode are the annotations of a node that are looked at: ours, those of people
+// and of requestors.
+func OfNode(on map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range on {
+		if prefix, _, _ := strings.Cut(key, "/"); prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev") {
+			out[key] = value
+		}
+	}
+	return out
+}

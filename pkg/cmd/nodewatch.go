@@ -1,0 +1,105 @@
+package cmd
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// watchNodes keeps a live picture of nodes, of one where names holds only that.
+// The bell rings when something differs that is looked at: nodes tell their
+// heartbeat, too.
+func (k *cluster) watchNodes(ctx context.Context, bell chan struct{}, names ...string) (*watched, error) {
+	tweak := func(*metav1.ListOptions) {}
+	if len(names) == 1 {
+		tweak = byName(names[0])
+	}
+	probe := metav1.ListOptions{Limit: 1}
+	tweak(&probe)
+	if _, err := k.kube.CoreV1().Nodes().List(ctx, probe); err != nil {
+		return nil, plain("watch nodes", err)
+	}
+	informer := informers.NewFilteredNodeInformer(k.kube, 0, cache.Indexers{}, tweak)
+	if err := informer.SetTransform(slimNode); err != nil {
+		return nil, err
+	}
+	return liveInto(ctx, informer, bell, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
+}
+
+// slimNode keeps of a node what is looked at.
+func slimNode(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Node{}
+	slim.Name, slim.UID, slim.ResourceVersion, slim.DeletionTimestamp = n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp
+	slim.Annotations, slim.Labels = annotations.OfNode(n.Annotations), n.Labels
+	slim.Spec.Unschedulable = n.Spec.Unschedulable
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			slim.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	return slim, nil
+}
+
+func sameNode(a, b *corev1.Node) bool {
+	return a.UID == b.UID && a.Spec.Unschedulable == b.Spec.Unschedulable && nodeReady(a) == nodeReady(b) &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// node is a node of the picture; nil where there is none.
+func (w *watched) node(name string) *corev1.Node {
+	o, found, err := w.store.GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.Node)
+}
+
+// nodes are all nodes of the picture, by name.
+func (w *watched) nodes() []*corev1.Node {
+	var out []*corev1.Node
+	for _, o := range w.store.List() {
+		out = append(out, o.(*corev1.Node))
+	}
+	slices.SortFunc(out, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// watchPods keeps a live picture of the pods of a node.
+func (k *cluster) watchPods(ctx context.Context, bell chan struct{}, node string) (*watched, error) {
+	tweak := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
+	}
+	probe := metav1.ListOptions{Limit: 1}
+	tweak(&probe)
+	if _, err := k.kube.CoreV1().Pods("").List(ctx, probe); err != nil {
+		return nil, plain("watch the pods of node "+node, err)
+	}
+	return liveInto(ctx, informers.NewFilteredPodInformer(k.kube, "", 0, cache.Indexers{}, tweak), bell, func(_, _ any) bool { return true })
+}
+
+// pods are the pods of the picture that are on a node, by namespace and name.
+func (w *watched) pods(node string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, o := range w.store.List() {
+		if p := o.(*corev1.Pod); p.Spec.NodeName == node {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *corev1.Pod) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out
+}

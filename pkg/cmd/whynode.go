@@ -1,0 +1,364 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// nodeQuestion is all that decides who gets a node. Of rollouts it knows what their
+// journals say: of each that has no node at work, the next one counts as wanted.
+type nodeQuestion struct {
+	node     string
+	world    nodes.World // of all nodes, with their gates
+	rollings []rolling   // of all nodes
+	agent    agentState
+	unread   error // why the limits are not known; nil: they are
+}
+
+// nodeAnswer is how a node stands, and what is in the way of whom.
+type nodeAnswer struct {
+	standing  []string
+	obstacles []obstacle
+}
+
+// answer asks the ranker that the agent asks.
+func (q nodeQuestion) answer(v view) nodeAnswer {
+	var out nodeAnswer
+	i := slices.IndexFunc(q.world.Nodes, func(n nodes.Node) bool { return n.Name == q.node })
+	if i < 0 {
+		return out
+	}
+	n := q.world.Nodes[i]
+	q.claims()
+	ranking := nodes.Rank(q.world)
+	if q.agent.missing != "" {
+		out.add("nobody acts: "+q.agent.missing, "install or mend the agent")
+	}
+	for _, a := range n.Asked {
+		q.request(&out, v, n, a, ranking)
+	}
+	for _, r := range q.rollings {
+		if r.node == q.node {
+			q.rollout(&out, v, n, r, ranking)
+		}
+	}
+	return out
+}
+
+func (a *nodeAnswer) add(what, remedy string) {
+	a.obstacles = append(a.obstacles, obstacle{what, remedy})
+}
+
+func (a *nodeAnswer) stands(format string, args ...any) {
+	a.standing = append(a.standing, fmt.Sprintf(format, args...))
+}
+
+// claims puts into the world what rollouts have and want.
+func (q *nodeQuestion) claims() {
+	gates := map[string]nodes.Gate{}
+	for _, n := range q.world.Nodes {
+		gates[n.Name] = n.Gate
+	}
+	asked := map[string]bool{} // rollouts that want the very node; the others of theirs are not asked about
+	for _, r := range q.rollings {
+		if r.node == q.node && r.phase == "" {
+			asked[r.run.run.Name+"/"+r.path] = true
+		}
+	}
+	for _, r := range q.rollings {
+		switch {
+		case r.phase != "":
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Failed: r.phase == plan.StepFailed})
+		case r.node == q.node || r.first && !asked[r.run.run.Name+"/"+r.path]:
+			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.node, Claimant: r.claimant(), Permitted: gates[r.node].Permitted, Reason: gates[r.node].Reason})
+		}
+	}
+}
+
+// request is one request on the node: how far it is, or what it waits for.
+func (q nodeQuestion) request(out *nodeAnswer, v view, n nodes.Node, a nodes.Asked, ranking nodes.Ranking) {
+	requestor := a.Request.Requestor
+	wait, waits := waitOf(ranking, n.Name, requestor)
+	switch {
+	case a.Gone:
+		out.stands("%s: %s", requestor, askedWords(&a))
+	case waits:
+		q.waiting(out, v, n, a, wait)
+	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
+		out.stands("%s: its turn has come: the agent takes it up as soon as it can", requestor)
+	case a.Status == nil:
+		out.stands("%s: %s", requestor, askedWords(&a))
+	default:
+		out.stands("%s: %s", requestor, v.asked(&a))
+		q.holding(out, v, n, a)
+	}
+}
+
+func waitOf(r nodes.Ranking, node, claimant string) (nodes.Wait, bool) {
+	i := slices.IndexFunc(r.Waits, func(w nodes.Wait) bool { return w.Node == node && w.Claimant == claimant })
+	if i < 0 {
+		return nodes.Wait{}, false
+	}
+	return r.Waits[i], true
+}
+
+// waiting is what a request waits for. Where the limits may not be read, what the
+// agent said of it is newer than what they would give.
+func (q nodeQuestion) waiting(out *nodeAnswer, v view, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
+	what := a.Request.Requestor + ": " + wait.Message
+	if q.unread != nil && limited(wait.Reason) {
+		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, askedWords(&a), q.unread)
+	}
+	out.add(what, q.remedy(v, n, a.Request.Requestor, wait))
+}
+
+// limited says whether a wait comes of the limits over all maintenance.
+func limited(r nodes.WaitReason) bool {
+	return slices.Contains([]nodes.WaitReason{nodes.WaitTurn, nodes.WaitNone, nodes.WaitBudget, nodes.WaitZone}, r)
+}
+
+// holding is what is in the way of a request that has the node.
+func (q nodeQuestion) holding(out *nodeAnswer, v view, n nodes.Node, a nodes.Asked) {
+	requestor := a.Request.Requestor
+	text, blocked := blockedForGood(*a.Status)
+	switch {
+	case a.Fault != "":
+		out.add(requestor+": "+a.Status.Reason, mendRequest(n.Name, requestor))
+	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
+		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.releases(n.Name, requestor)))
+	case blocked:
+		out.add(requestor+" is blocked for good: "+text, fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way", v.name, n.Name))
+	case a.Status.Phase == nodes.RequestorFailed:
+		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has mended its request; %s gives the node back", requestor, v.releases(n.Name, requestor)))
+	}
+}
+
+// rollout is the node in a rollout of a plan.
+func (q nodeQuestion) rollout(out *nodeAnswer, v view, n nodes.Node, r rolling, ranking nodes.Ranking) {
+	who := claimantWords(r.claimant())
+	at := fmt.Sprintf(" (run %s, step %s)", r.run.run.Name, r.path)
+	wait, waits := waitOf(ranking, n.Name, r.claimant())
+	switch {
+	case r.phase == plan.StepRunning:
+		out.stands("%s: at work%s", who, at)
+	case r.phase == plan.StepFailed:
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, colon(r.message), at), fmt.Sprintf("mend it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
+	case waits && (q.unread == nil || !limited(wait.Reason)):
+		out.add(who+": "+wait.Message+at, q.remedy(v, n, r.claimant(), wait))
+	default:
+		out.add(who+" has not begun it"+colon(r.message)+at, "it comes when its rollout gets to it")
+	}
+}
+
+// remedy is what ends a wait.
+func (q nodeQuestion) remedy(v view, n nodes.Node, claimant string, wait nodes.Wait) string {
+	switch wait.Reason {
+	case nodes.WaitClosed:
+		return q.opens(v, n, wait)
+	case nodes.WaitBlocked:
+		return fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; or ask with --on-timeout skip or force", v.name, n.Name)
+	case nodes.WaitEnded:
+		return fmt.Sprintf("%s, then ask again; or ask for something else", v.releases(n.Name, claimant))
+	case nodes.WaitInvalid:
+		return mendRequest(n.Name, claimant)
+	case nodes.WaitHeld:
+		return q.whenReleased(v, n)
+	case nodes.WaitDeleting:
+		return "nothing: there will be no such node"
+	case nodes.WaitUncordoned:
+		return fmt.Sprintf("'kubectl cordon %s' lets the one that has it go on; %s", n.Name, q.whenReleased(v, n))
+	case nodes.WaitTurn:
+		return "its turn comes when one of them is released; or raise " + q.limit("maxParallelOperations")
+	case nodes.WaitNone:
+		return "set " + q.limit("maxParallelOperations") + " to at least 1"
+	case nodes.WaitBudget:
+		return "it goes on when enough nodes take pods again; or raise " + q.limit("maxUnavailable")
+	case nodes.WaitZone:
+		return "it goes on when one of them is released; or raise " + q.limit("zoneLimit")
+	}
+	return "it goes on by itself then"
+}
+
+func (q nodeQuestion) limit(name string) string {
+	return fmt.Sprintf("spec.nodes.%s in the agent's configuration (ConfigMap %s/%s)", name, q.agent.Namespace, annotations.AgentConfigName)
+}
+
+func (q nodeQuestion) opens(v view, n nodes.Node, wait nodes.Wait) string {
+	text := "it stays so until somebody changes it"
+	if wait.Next != nil {
+		text = "permitted from " + v.both(*wait.Next) + ", in " + roughly(wait.Next.Sub(v.now))
+	}
+	switch wait.Message {
+	case clusterPaused:
+		return text + fmt.Sprintf("; or '%s resume --all -A'", v.name)
+	case nodePaused:
+		return text + fmt.Sprintf("; or '%s resume node/%s'", v.name, n.Name)
+	}
+	return text + fmt.Sprintf("; or '%s allow node/%s --for 2h --reason …'", v.name, n.Name)
+}
+
+// whenReleased says how a node is given back by whoever has it.
+func (q nodeQuestion) whenReleased(v view, n nodes.Node) string {
+	for _, a := range n.Asked {
+		if !a.Gone && a.Status != nil && a.Status.Ended == nil && a.Status.Phase.Holds() {
+			return v.releases(n.Name, a.Request.Requestor) + " gives it back"
+		}
+	}
+	return "it goes on by itself when that is through with the node"
+}
+
+// releases is the command that takes a request off a node.
+func (v view) releases(node, requestor string) string {
+	return fmt.Sprintf("'%s release %s --requestor %s'", v.name, node, requestor)
+}
+
+func mendRequest(node, requestor string) string {
+	return fmt.Sprintf("mend the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
+}
+
+// Why a node's gate is closed, where no window is the reason.
+const (
+	clusterPaused = "the whole cluster is paused"
+	nodePaused    = "the node is paused"
+)
+
+// nodeGate says whether change of a node may start now, as the agent says it.
+func nodeGate(b *plan.Book, everywhere []plan.Switch, in plan.Intent, now time.Time) nodes.Gate {
+	for _, p := range everywhere {
+		if p.Holds(now) {
+			return nodes.Gate{Reason: clusterPaused, Next: p.Until}
+		}
+	}
+	if in.Pause.Holds(now) {
+		return nodes.Gate{Reason: nodePaused, Next: in.Pause.Until}
+	}
+	return nodes.GateOf(b.Gate(plan.Asked("", in, nil)).Verdict(now))
+}
+
+// questionOf reads what decides over a node.
+func (c *cli) questionOf(ctx context.Context, k *cluster, agent agentState, name string) (nodeQuestion, error) {
+	q := nodeQuestion{node: name, agent: agent, world: nodes.World{Now: c.Now()}}
+	list, err := k.nodeList(ctx, "")
+	if err != nil {
+		return q, err
+	}
+	runs, err := k.liveRuns(ctx)
+	if err != nil {
+		return q, err
+	}
+	q.rollings = rollingOf(runs)
+	if q.world.Limits, q.unread = k.nodeLimits(ctx, agent.Namespace); q.unread != nil {
+		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
+	}
+	everywhere := k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace]
+	book := c.bookOfNodes(ctx, k, agent, list)
+	for _, n := range list {
+		facts := nodeFacts(n)
+		facts.Gate = nodeGate(book, everywhere, annotations.Intent(n.Annotations), q.world.Now)
+		for i := range facts.Asked {
+			facts.Asked[i].Preview = previewOf(facts.Asked[i])
+		}
+		q.world.Nodes = append(q.world.Nodes, facts)
+	}
+	return q, nil
+}
+
+// bookOfNodes reads the policies that the stanzas of nodes name.
+func (c *cli) bookOfNodes(ctx context.Context, k *cluster, agent agentState, list []*corev1.Node) *plan.Book {
+	var namespaces []string
+	for _, n := range list {
+		namespaces = append(namespaces, policyNamespaces(annotations.Intent(n.Annotations))...)
+	}
+	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
+	return b
+}
+
+// previewOf is what the agent found in the way before any cordon: it stands nowhere
+// but in the reason of the one that waits.
+func previewOf(a nodes.Asked) nodes.Block {
+	if a.Status == nil || a.Status.Phase != nodes.Pending {
+		return nodes.Block{}
+	}
+	text, blocked := blockedForGood(*a.Status)
+	text, _, _ = strings.Cut(text, "; the node is not cordoned")
+	return nodes.Block{Permanent: blocked, Text: text}
+}
+
+// nodeLimits reads the limits over all maintenance of nodes. Without a
+// configuration the defaults hold.
+func (k *cluster) nodeLimits(ctx context.Context, agentNamespace string) (nodes.Limits, error) {
+	usual, _ := nodes.LimitsOf(plan.NodeLimits{}) // they can be read
+	cm, err := k.maps(agentNamespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return usual, nil
+	}
+	if err != nil {
+		return usual, plain("read the agent's configuration", err)
+	}
+	text, fault := annotations.DocumentText(cm)
+	if fault != nil {
+		return usual, errBrokenConfig(fault.String())
+	}
+	spec, faults := plan.ParseAgentConfig([]byte(text))
+	if len(faults) > 0 {
+		return usual, errBrokenConfig(faults[0].String())
+	}
+	limits, err := nodes.LimitsOf(spec.Nodes)
+	if err != nil {
+		return usual, errBrokenConfig(err.Error())
+	}
+	return limits, nil
+}
+
+func errBrokenConfig(why string) error {
+	return errors.New("the agent's configuration is broken, and what was in force before stays so: " + why)
+}
+
+// whyNode tells why a node is not given to whoever asks for it.
+func (o *whyOptions) whyNode(ctx context.Context, k *cluster, s subject) error {
+	agent, err := o.agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	q, err := o.questionOf(ctx, k, agent, s.name)
+	if err != nil { // the node's own verdict is known all the same
+		fmt.Fprintf(o.ErrOut, "warning: %v; who asks for the node is not known\n", err)
+		return o.permission(s)
+	}
+	answer := q.answer(o.view(o.Zone))
+	verdict := s.verdict(o.Now())
+	for _, l := range verdictLines(s, verdict, o.Now()) {
+		fmt.Fprintln(o.Out, l)
+	}
+	for _, l := range answer.standing {
+		fmt.Fprintln(o.Out, l)
+	}
+	for i, found := range answer.obstacles {
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+	}
+	switch {
+	case !verdict.Permitted:
+		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+	case len(answer.obstacles) > 0:
+	case len(answer.standing) > 0:
+		fmt.Fprintln(o.Out, "nothing is in the way")
+	default:
+		fmt.Fprintf(o.Out, "nobody asks for it: '%s drain %s' does\n", o.Name, s.name)
+	}
+	if !verdict.Permitted || len(answer.obstacles) > 0 {
+		return exit(CodeNotNow, "")
+	}
+	return nil
+}

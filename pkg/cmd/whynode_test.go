@@ -1,0 +1,244 @@
+package cmd
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// asking about node a among others, each of which may be changed.
+func question(limits plan.NodeLimits, list ...*corev1.Node) nodeQuestion {
+	l, err := nodes.LimitsOf(limits)
+	if err != nil {
+		panic(err)
+	}
+	q := nodeQuestion{node: "a", agent: agentState{Namespace: "maint-system"}, world: nodes.World{Now: saturday(), Limits: l}}
+	for _, n := range list {
+		facts := nodeFacts(n)
+		facts.Gate = nodes.Gate{Permitted: true}
+		for i := range facts.Asked {
+			facts.Asked[i].Preview = previewOf(facts.Asked[i])
+		}
+		q.world.Nodes = append(q.world.Nodes, facts)
+	}
+	return q
+}
+
+func (q nodeQuestion) with(edit func(*nodeQuestion)) nodeQuestion {
+	edit(&q)
+	return q
+}
+
+func closedBy(reason string, next *time.Time) func(*nodeQuestion) {
+	return func(q *nodeQuestion) {
+		q.world.Nodes[0].Gate = nodes.Gate{Reason: reason, Next: next}
+	}
+}
+
+func rolls(items ...plan.Item) func(*nodeQuestion) {
+	return func(q *nodeQuestion) {
+		rec := record("roll", plan.TypeForEachNode, plan.StepRunning)
+		rec.Items, rec.Listed, rec.Message = items, true, "1 of 3 are done, 1 left; soaks until noon"
+		r := aRunOf(rec)
+		q.rollings = append(q.rollings, rollingOf([]aRun{r})...)
+	}
+}
+
+func held(requestor string, phase nodes.Phase, reason string) []func(*corev1.Node) {
+	return []func(*corev1.Node){asked(requestor, "{}"), stood(requestor, phase, reason), cordonedFor(nodes.Cordon{By: []string{requestor}})}
+}
+
+func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
+	identity := func(value string) string {
+		r, err := nodes.Parse("gpu", value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Identity
+	}
+	const config = "in the agent's configuration (ConfigMap maint-system/maint-agent)"
+	release := func(node, requestor string) string {
+		return "'kubectl maint release " + node + " --requestor " + requestor + "'"
+	}
+	for _, c := range []struct {
+		name string
+		q    nodeQuestion
+		want string
+	}{
+		{"nobody asks", question(plan.NodeLimits{}, worker("a")), ""},
+		{"its turn has come", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
+		{
+			"no agent", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.missing = "no agent runs" }),
+			"gpu: its turn has come: the agent takes it up as soon as it can\n1. nobody acts: no agent runs → install or mend the agent",
+		},
+		{
+			"all places are taken", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", held("other", nodes.Ready, "")...)),
+			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a higher priority comes first", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", asked("disk", `{"priority":5}`))),
+			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a higher priority that is blocked does not", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", asked("disk", `{"priority":5}`), stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn"))),
+			"gpu: its turn has come: the agent takes it up as soon as it can",
+		},
+		{
+			"nothing at all begins", question(plan.NodeLimits{MaxParallelOperations: 0}, worker("a", asked("gpu", ""))),
+			"1. gpu: maxParallelOperations is 0: no maintenance of nodes begins → set spec.nodes.maxParallelOperations " + config + " to at least 1",
+		},
+		{
+			"enough nodes are away", question(plan.NodeLimits{MaxUnavailable: "50%"}, worker("a", asked("gpu", "")), worker("b", func(n *corev1.Node) { n.Spec.Unschedulable = true })),
+			"1. gpu: maxUnavailable 50% of 2 nodes is 1, and 1 are unavailable or about to be → it goes on when enough nodes take pods again; or raise spec.nodes.maxUnavailable " + config,
+		},
+		{
+			"the zone is full", question(plan.NodeLimits{MaxParallelOperations: 5, ZoneLimit: 1}, worker("a", asked("gpu", ""), zoned("west")), worker("b", append(held("other", nodes.Ready, ""), zoned("west"))...)),
+			"1. gpu: zone west already has 1 of 1: b → it goes on when one of them is released; or raise spec.nodes.zoneLimit " + config,
+		},
+		{
+			"the window is closed", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))).with(closedBy("policy night: outside of the windows", after(2*time.Hour))),
+			"1. gpu: policy night: outside of the windows → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
+		},
+		{
+			"the node is paused", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))).with(closedBy(nodePaused, nil)),
+			"1. gpu: the node is paused → it stays so until somebody changes it; or 'kubectl maint resume node/a'",
+		},
+		{
+			"the cluster is paused", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))).with(closedBy(clusterPaused, nil)),
+			"1. gpu: the whole cluster is paused → it stays so until somebody changes it; or 'kubectl maint resume --all -A'",
+		},
+		{
+			"its drain could not end", question(plan.NodeLimits{}, worker("a", asked("gpu", ""), stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn"))),
+			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip or force",
+		},
+		{
+			"its drain does not end", question(plan.NodeLimits{}, worker("a", held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave")...)),
+			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' tells all that stands in the way",
+		},
+		{
+			"it waits behind another one on the node", question(plan.NodeLimits{}, worker("a", append(held("disk", nodes.Ready, "the node is its requestor's"), asked("gpu", ""))...)),
+			"disk: Ready for 10m0s: the node is its requestor's\n1. gpu: the node is disk's; waits until it is released → " + release("a", "disk") + " gives it back",
+		},
+		{
+			"its requestor failed", question(plan.NodeLimits{}, worker("a", append(held("gpu", nodes.RequestorFailed, "no disk"), asked("gpu", `{"failed":true}`))...)),
+			"gpu: RequestorFailed for 10m0s: no disk\n1. gpu failed, and keeps the node out → it goes on when gpu has mended its request; " + release("a", "gpu") + " gives the node back",
+		},
+		{
+			"it was given up", question(plan.NodeLimits{}, worker("a", asked("gpu", "{}"), stood("gpu", nodes.Pending, "the drain was aborted after 5m0s", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: identity("{}")} }))),
+			"1. gpu: the drain was aborted after 5m0s → " + release("a", "gpu") + ", then ask again; or ask for something else",
+		},
+		{
+			"it cannot be read", question(plan.NodeLimits{}, worker("a", asked("gpu", "["))),
+			"1. gpu: the request cannot be read: this is no JSON: unexpected EOF → mend the annotation request.maint.dev/gpu on node a",
+		},
+		{
+			"somebody uncordoned it", question(plan.NodeLimits{}, worker("a", append(held("gpu", nodes.Draining, "somebody uncordoned the node"), cordonedFor(nodes.Cordon{By: []string{"gpu"}, Undone: true}), func(n *corev1.Node) { n.Spec.Unschedulable = false })...)),
+			"gpu: Draining for 10m0s: somebody uncordoned the node\n1. somebody uncordoned the node while gpu had it: nothing more is drained → 'kubectl cordon a' lets it go on; " + release("a", "gpu") + " gives it back",
+		},
+		{
+			"the node goes away", question(plan.NodeLimits{}, worker("a", asked("gpu", ""), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: saturday()} })),
+			"1. gpu: the node is being deleted → nothing: there will be no such node",
+		},
+		{
+			"a request that was taken back", question(plan.NodeLimits{}, worker("a", stood("gpu", nodes.Ready, ""))),
+			"gpu: being released, was Ready",
+		},
+		{
+			"the limits may not be read", question(plan.NodeLimits{}, worker("a", asked("gpu", ""), stood("gpu", nodes.Pending, "zone west is full")), worker("b", held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.unread = errors.New("not for you") }),
+			"1. gpu: Pending: zone west is full (the limits are not known here: not for you) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a rollout has it", question(plan.NodeLimits{}, worker("a", asked("gpu", ""))).with(rolls(plan.Item{Name: "a", Phase: plan.StepRunning})),
+			"plan shop/p: at work (run maint-run-p-x, step roll)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
+		},
+		{
+			"a rollout failed on it", question(plan.NodeLimits{}, worker("a")).with(rolls(plan.Item{Name: "a", Phase: plan.StepFailed, Message: "no disk"})),
+			"1. plan shop/p failed here, and left the node as it is: no disk (run maint-run-p-x, step roll) → mend it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
+		},
+		{
+			"a rollout is still to take it", question(plan.NodeLimits{}, worker("a"), worker("b")).with(rolls(plan.Item{Name: "b", Phase: plan.StepSucceeded}, plan.Item{Name: "a"})),
+			"1. plan shop/p has not begun it: 1 of 3 are done, 1 left; soaks until noon (run maint-run-p-x, step roll) → it comes when its rollout gets to it",
+		},
+		{
+			"a rollout waits for a place", question(plan.NodeLimits{}, worker("a"), worker("b", held("gpu", nodes.Ready, "")...)).with(rolls(plan.Item{Name: "a"})),
+			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a rollout of other nodes takes the place", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b")).with(rolls(plan.Item{Name: "b", Phase: plan.StepRunning})),
+			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answer := c.q.answer(offlineView())
+			got := append([]string{}, answer.standing...)
+			for i, found := range answer.obstacles {
+				got = append(got, string(rune('1'+i))+". "+found.what+" → "+found.remedy)
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The agent says in the reason alone that a drain is blocked. These are its words,
+// from the core that writes them.
+func TestHowTheAgentSaysThatADrainIsBlocked(t *testing.T) {
+	q := question(plan.NodeLimits{}, worker("a", asked("gpu", "")))
+	n := q.world.Nodes[0]
+	n.Asked[0].Preview = nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}
+	q.world.Nodes[0] = n
+	status := nodes.Advance(n, nodes.Rank(q.world).Turns("a"), q.world.Limits, saturday()).Statuses["gpu"]
+	n.Asked[0].Status = &status
+	if got := previewOf(n.Asked[0]); got != n.Asked[0].Preview {
+		t.Errorf("%+v, from %q", got, status.Reason)
+	}
+
+	facts := nodeFacts(worker("a", held("gpu", nodes.Draining, "")...))
+	order := nodes.Advance(facts, nil, q.world.Limits, saturday()).Drain
+	if order == nil {
+		t.Fatal("no drain is ordered")
+	}
+	facts.Drain = nodes.Session{State: nodes.SessionRunning, Key: order.Key, Left: 1, Total: 2, Block: nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}}
+	status = nodes.Advance(facts, nil, q.world.Limits, saturday()).Statuses["gpu"]
+	if text, blocked := blockedForGood(status); !blocked || text != "shop/db-0 cannot leave" {
+		t.Errorf("%q, from %q", text, status.Reason)
+	}
+}
+
+func TestWhyOfANode(t *testing.T) {
+	night := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: "night", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
+		Data:       map[string]string{annotations.DataPolicy: "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '02:00', end: '04:00'}]}}}"},
+	}
+	o := newOnline(
+		t, anAgent(), configured("{maxParallelOperations: 2}"), night, worker("free"), worker("ready", held(jane, nodes.Ready, "")...),
+		worker("closed", asked("gpu", ""), noted(annotations.ChangePolicy, "maint-system/night")), worker("new", asked("gpu", "")),
+		worker("late", asked("gpu", "")), worker("paused", asked("gpu", ""), noted(annotations.Pause, "true")),
+	)
+	o.maint("why", "free").is(t, printed{0, "node/free: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\nnobody asks for it: 'kubectl maint drain free' does\n", ""})
+	o.maint("why", "ready").is(t, printed{0, "node/ready: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" + jane + ": Ready for 10m0s\nnothing is in the way\n", ""})
+	o.maint("why", "late").is(t, printed{0, "node/late: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", ""})
+	o.maint("why", "node/new").is(t, printed{3, "node/new: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" +
+		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", ""})
+	o.maint("why", "closed").is(t, printed{3, `node/closed: not permitted (policy night: outside of the windows)
+since Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z)
+until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
+then permitted until Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)
+1. gpu: policy night: outside of the windows
+   permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/closed --for 2h --reason …'
+to permit it for a while: 'kubectl maint allow node/closed --for 2h --reason …'
+`, ""})
+	if got := o.maint("why", "paused"); got.code != 3 || !strings.Contains(got.out, "1. gpu: the node is paused\n   it stays so until somebody changes it; or 'kubectl maint resume node/paused'\n") {
+		t.Errorf("%+v", got)
+	}
+}

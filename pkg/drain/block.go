@@ -1,0 +1,138 @@
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// unreadyFor is how long a running pod is not Ready until that is no longer a
+// start, but a fault that waiting does not mend. A guess: most pods are Ready
+// sooner, and what is called permanent too early only says so too early.
+const unreadyFor = 2 * time.Minute
+
+// terminatingFor is how long after its grace a pod may be there until somebody
+// has to look. A guess: a kubelet that works needs seconds.
+const terminatingFor = time.Minute
+
+// cause is what a block is keyed by: pods of one cause are one block.
+type cause struct {
+	budgets   string
+	permanent bool
+	why       string
+	remedy    string
+}
+
+// Blocks are what keeps pods on their node: of those that must leave, the ones
+// that are refused, that no budget will let go, or that do not end.
+func Blocks(judged []Judged, budgets []Budget, now time.Time) []Block {
+	pods := map[cause][]string{}
+	for _, j := range judged {
+		if c, ok := causeOf(j, budgets, now); ok {
+			pods[c] = append(pods[c], j.Pod.String())
+		}
+	}
+	var out []Block
+	for c, names := range pods {
+		b := Block{Pods: named(names), Count: len(names), Permanent: c.permanent, Why: c.why, Remedy: c.remedy}
+		if c.budgets != "" {
+			b.Budgets = strings.Split(c.budgets, ",")
+		}
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b Block) int {
+		return cmp.Or(strings.Compare(permanence(b), permanence(a)), strings.Compare(a.Pods[0], b.Pods[0]), strings.Compare(a.Why, b.Why))
+	})
+	return out
+}
+
+func permanence(b Block) string { return fmt.Sprint(b.Permanent) }
+
+func causeOf(j Judged, budgets []Budget, now time.Time) (cause, bool) {
+	switch {
+	case j.Do == Skip:
+		return cause{}, false
+	case j.Deleting && now.After(j.DeleteBy.Add(terminatingFor)):
+		return cause{permanent: true, why: "it should have ended at " + j.DeleteBy.UTC().Format(time.RFC3339), remedy: "look whether its node answers, and what finalizers it has"}, true
+	case j.Deleting, j.Do == Await:
+		return cause{}, false
+	case j.Do == Refuse:
+		return cause{permanent: true, why: j.Reason(), remedy: j.Remedy}, true
+	}
+	over := Of(j.Pod, budgets)
+	if len(over) == 0 || j.Finished() || j.Phase == "Pending" {
+		return cause{}, false
+	}
+	if len(over) > 1 {
+		keys := make([]string, len(over))
+		for i, b := range over {
+			keys[i] = b.Key()
+		}
+		return cause{
+			budgets: strings.Join(keys, ","), permanent: true,
+			why:    "more than one PodDisruptionBudget covers it, and the API server evicts no such pod",
+			remedy: "change a selector so that one budget covers it: " + strings.Join(keys, ", "),
+		}, true
+	}
+	if j.Surge && over[0].Current && over[0].oneMoreHelps() {
+		return cause{}, false
+	}
+	return budgetCause(j.Pod, over[0], now)
+}
+
+// budgetCause is why a budget lets a pod go neither now nor, where it is
+// permanent, later.
+func budgetCause(p Pod, b Budget, now time.Time) (cause, bool) {
+	if NeedOf(p, b) == NeedNothing || b.Current && b.Allowed > 0 {
+		return cause{}, false
+	}
+	c := cause{budgets: b.Key()}
+	switch {
+	case !b.Current:
+		c.why, c.remedy = "the budget was changed and not computed again yet", "wait; if it lasts, look whether the controller manager runs"
+	case b.SyncFailed != "":
+		c.why, c.remedy = "the budget cannot be computed: "+b.SyncFailed, "mend what the budget selects"
+	case b.MaxUnavailable == "0" || b.MaxUnavailable == "0%":
+		c.permanent, c.why, c.remedy = true, "maxUnavailable is "+b.MaxUnavailable, "raise maxUnavailable to at least 1"
+	case b.ExpectedPods > 0 && b.DesiredHealthy >= b.ExpectedPods:
+		c.permanent = true
+		c.why = fmt.Sprintf("%s, and there are %d pods", b.written(), b.ExpectedPods)
+		c.remedy = "lower it, write maxUnavailable: 1 instead, or run one more replica"
+	case !p.Ready && (p.Trouble != "" || !p.NotReady.IsZero() && now.Sub(p.NotReady) >= unreadyFor):
+		c.permanent = true
+		c.why = strings.TrimSpace(fmt.Sprintf("the pod is not Ready %s", trouble(p))) + fmt.Sprintf(", and %d of %d pods are healthy where %d must be: the policy IfHealthyBudget keeps it", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy)
+		c.remedy = "mend the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow"
+	default:
+		c.why = fmt.Sprintf("%d of %d pods are healthy, and %d must be: a rollout is in progress, or a replica is not Ready", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy)
+		c.remedy = "wait; if it lasts, look why pods are not Ready"
+	}
+	return c, true
+}
+
+// oneMoreHelps says that the budget is met as it stands, and would let a pod go
+// if there were one more: a number of pods, not a share of them.
+func (b Budget) oneMoreHelps() bool {
+	return b.MinAvailable != "" && !strings.HasSuffix(b.MinAvailable, "%") && b.CurrentHealthy >= b.DesiredHealthy
+}
+
+func trouble(p Pod) string {
+	if p.Trouble == "" {
+		return ""
+	}
+	return "(" + p.Trouble + ")"
+}
+
+// written is what the budget demands, in its own words.
+func (b Budget) written() string {
+	if b.MinAvailable != "" {
+		return "minAvailable is " + b.MinAvailable
+	}
+	return "maxUnavailable is " + b.MaxUnavailable
+}
+
+// stuck are pods that cannot leave by waiting, of those that should.
+func stuck(blocks []Block) bool {
+	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Permanent })
+}

@@ -1,0 +1,97 @@
+package drain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Budget is what a drain has to know of a PodDisruptionBudget.
+type Budget struct {
+	Namespace, Name string
+	Version         uint64              // resourceVersion
+	Selector        *plan.LabelSelector // nil picks no pod, an empty one all of the namespace
+	MinAvailable    string              // as written: 2, 50%; empty where it is not
+	MaxUnavailable  string
+	AlwaysAllow     bool // unhealthyPodEvictionPolicy; false is IfHealthyBudget, the default
+	Current         bool // the status speaks of the specification as it is
+	SyncFailed      string
+	Allowed         int // status.disruptionsAllowed
+	CurrentHealthy  int
+	DesiredHealthy  int
+	ExpectedPods    int
+	Disrupted       []string // names of pods that were evicted and whose deletion the controller has not seen
+}
+
+// Key is namespace/name.
+func (b Budget) Key() string { return b.Namespace + "/" + b.Name }
+
+// Covers says whether a pod counts for the budget.
+func (b Budget) Covers(p Pod) bool {
+	return b.Selector != nil && b.Namespace == p.Namespace && b.Selector.Matches(p.Labels)
+}
+
+// Of are the budgets that cover a pod, by key.
+func Of(p Pod, budgets []Budget) []Budget {
+	var out []Budget
+	for _, b := range budgets {
+		if b.Covers(p) {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b Budget) int { return cmp.Compare(a.Key(), b.Key()) })
+	return out
+}
+
+// Need is what the eviction of a pod needs of its budget.
+type Need int
+
+// The needs, as the API server sees them (pkg/registry/core/pod/storage/eviction.go).
+const (
+	NeedNothing Need = iota // it does not count, or no longer
+	NeedRoom                // one of the disruptions that are allowed
+	NeedSync                // that the controller looks at the budget again
+)
+
+// NeedOf is what evicting p needs of b. Pods that wait, have finished or are
+// being deleted pass every budget; one that is not Ready passes a budget that
+// always allows it, or whose others are enough.
+func NeedOf(p Pod, b Budget) Need {
+	switch {
+	case p.Finished() || p.Deleting || p.Phase == "Pending":
+		return NeedNothing
+	case !p.Ready && b.AlwaysAllow:
+		return NeedNothing
+	case !p.Ready && b.CurrentHealthy >= b.DesiredHealthy && b.DesiredHealthy > 0:
+		return NeedNothing
+	case !b.Current || b.Allowed < 0:
+		return NeedSync
+	}
+	return NeedRoom
+}
+
+// Claim is an eviction that was asked for and may still take of a budget.
+type Claim struct {
+	Pod      string // name
+	Accepted bool
+	Deleted  uint64 // version of the pod as it was first seen being deleted, or gone; 0: not seen
+}
+
+// Shows says whether the budget's status already counts a claim. It does when it
+// names the pod, or was written after the pod was marked as deleted: by then the
+// controller had taken the pod off that list.
+func (b Budget) Shows(c Claim) bool {
+	return slices.Contains(b.Disrupted, c.Pod) || c.Deleted > 0 && b.Version > c.Deleted
+}
+
+// Room is how many more pods may be asked for, beside what is claimed.
+func Room(b Budget, claims []Claim) int {
+	room := b.Allowed
+	for _, c := range claims {
+		if !b.Shows(c) {
+			room--
+		}
+	}
+	return max(room, 0)
+}

@@ -1,0 +1,336 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Guesses, each long beside what it waits for and short beside a drain.
+const (
+	// recheck is how long a budget that said no is believed without a word from
+	// its controller. Its status moves whenever it lets somebody go.
+	recheck = time.Minute
+	// acceptedFor is how long after an accepted eviction the pod must be seen being
+	// deleted, before it is asked for again.
+	acceptedFor = 30 * time.Second
+	// maxReturns is how often the pods of one owner may come back to the node.
+	maxReturns = 2
+)
+
+// Answer is what became of the last request for a pod.
+type Answer int
+
+// The answers.
+const (
+	NotAsked Answer = iota
+	InFlight
+	Accepted
+	OverBudget // 429 with the cause DisruptionBudget
+	Failed     // anything else, also no answer at all
+)
+
+// Asked is what a drain remembers of a pod.
+type Asked struct {
+	Answer    Answer
+	At        time.Time // of the answer, or of the request while none is there
+	Version   uint64    // OverBudget: of the budget as we knew it
+	NotBefore time.Time // OverBudget, Failed: no other request before it
+	Why       string    // Failed: what was said
+	Unclear   bool      // Failed: it may have been accepted nevertheless
+	Deleted   bool      // it was a deletion, past the budget
+	Held      time.Time // since when a budget holds it; zero: none did
+}
+
+// Replacement is how far a surge for a pod has come.
+type Replacement struct {
+	Ready      bool // or not needed: the pod may be evicted
+	Impossible bool
+	Why        string
+	Remedy     string
+}
+
+// View is all that a drain decides on.
+type View struct {
+	Now, Since   time.Time
+	Options      plan.DrainOptions
+	Judged       []Judged // pods on the node as they are
+	Budgets      []Budget
+	Room         map[string]int         // by budget: how many this drain may ask for now
+	Asked        map[string]Asked       // by uid
+	Returned     map[string]int         // by uid: how often its like came back before
+	Replacements map[string]Replacement // by uid, of those that a surge was asked for
+	Slots        int                    // requests that may be sent now
+	Unanswered   int                    // requests for pods that are gone, and surges to be undone
+	Settle       time.Time              // pods that tolerate the cordon have left: not done before it is seen whether they come back
+}
+
+// Decision is what to do next, and how every pod stands.
+type Decision struct {
+	Evict  []Pod
+	Delete []Pod // past budgets, since time is over
+	Surge  []Pod // a replacement has to be made first
+	Held   []string
+	Waits  map[string]int // by budget: pods that wait for room
+
+	Pods    []Progress // that must leave and are there, the stuck first
+	Skipped []Stay
+	Left    []Stay // that must leave and are there, where Done or Aborted
+	Blocks  []Block
+	Leaving int // that must leave and are there
+
+	Done    bool
+	Aborted bool
+	Late    bool
+	Moving  bool      // something is on its way
+	Wake    time.Time // when to decide again though nothing changed; zero: never
+}
+
+// Deadline is when a drain's time is over; without a limit ok is false.
+func Deadline(o plan.DrainOptions, since time.Time) (at time.Time, ok bool) {
+	limit := o.Timeout.Or(plan.DefaultDrainTimeout)
+	return since.Add(limit), limit > 0
+}
+
+// Decide says what a drain does next.
+func Decide(v View) Decision {
+	d := decider{View: v, Decision: Decision{Waits: map[string]int{}}}
+	deadline, limited := Deadline(v.Options, v.Since)
+	d.over = limited && !v.Now.Before(deadline)
+	if limited && !d.over {
+		d.wake(deadline)
+	}
+	d.sort()
+	d.limit()
+	if !d.Done && !d.Aborted {
+		for _, j := range d.leaving {
+			d.step(j)
+		}
+	}
+	d.finish()
+	return d.Decision
+}
+
+type decider struct {
+	View
+	Decision
+	over    bool
+	leaving []Judged
+	group   int  // order of those whose turn it is
+	hold    bool // nothing leaves while a pod is refused
+	stay    []Stay
+}
+
+func (d *decider) wake(at time.Time) {
+	if at.After(d.Now) && (d.Wake.IsZero() || at.Before(d.Wake)) {
+		d.Wake = at
+	}
+}
+
+func (d *decider) onTimeout() plan.OnTimeout {
+	if d.Options.OnTimeout == "" {
+		return plan.TimeoutRetry
+	}
+	return d.Options.OnTimeout
+}
+
+// late says that a pod was held longer than it may be.
+func (d *decider) late(j Judged) bool {
+	limit := d.Options.PodTimeout.Or(0)
+	held := d.Asked[j.UID].Held
+	if limit <= 0 || held.IsZero() {
+		return false
+	}
+	d.wake(held.Add(limit))
+	return !d.Now.Before(held.Add(limit))
+}
+
+// sort tells those that must leave from those that stay.
+func (d *decider) sort() {
+	for _, j := range d.Judged {
+		returned := d.Returned[j.UID]
+		switch {
+		case j.Do == Skip:
+			d.Skipped = append(d.Skipped, Stay{j.Pod.String(), j.Reason()})
+		case returned >= maxReturns:
+			d.stay = append(d.stay, Stay{j.Pod.String(), fmt.Sprintf("pods of its kind came back to this node %d times: they tolerate the cordon", returned)})
+		case d.late(j) && d.onTimeout() == plan.TimeoutSkip:
+			d.stay = append(d.stay, Stay{j.Pod.String(), "its budget held it longer than podTimeout"})
+		default:
+			d.leaving = append(d.leaving, j)
+		}
+	}
+	d.Leaving = len(d.leaving) + len(d.stay)
+	d.Blocks = Blocks(d.leaving, d.Budgets, d.Now)
+	refused, first := false, true
+	for _, j := range d.leaving {
+		refused = refused || j.Do == Refuse && !j.Deleting
+		if j.Do != Refuse && (first || j.Verdict.Order < d.group) {
+			d.group, first = j.Verdict.Order, false
+		}
+	}
+	d.hold = refused && (d.onTimeout() == plan.TimeoutRetry || d.onTimeout() == plan.TimeoutAbort)
+}
+
+// limit ends the drain where its time, or a pod's, says so.
+func (d *decider) limit() {
+	late := slices.ContainsFunc(d.leaving, d.late)
+	switch d.onTimeout() {
+	case plan.TimeoutRetry:
+		d.Late = d.over && len(d.leaving) > 0
+	case plan.TimeoutAbort:
+		d.Aborted = len(d.leaving) > 0 && (d.over || late)
+	case plan.TimeoutSkip:
+		d.Done = d.over
+	case plan.TimeoutForce: // each pod by itself
+	}
+}
+
+// finish says whether that was all, and what is left.
+func (d *decider) finish() {
+	waits := slices.ContainsFunc(d.leaving, func(j Judged) bool { return j.Do != Refuse || d.hold || j.Deleting })
+	if d.Now.Before(d.Settle) {
+		d.wake(d.Settle)
+		waits, d.Moving = true, true
+	}
+	d.Done = d.Done || !d.Aborted && !waits && d.Unanswered == 0
+	if d.Done || d.Aborted {
+		d.Left = d.stay
+		for _, j := range d.leaving {
+			d.Left = append(d.Left, Stay{j.Pod.String(), d.whyLeft(j)})
+		}
+		d.Wake = time.Time{}
+	}
+	for _, s := range d.stay {
+		d.Pods = append(d.Pods, Progress{s.Pod, Staying, s.Why})
+	}
+	rank := []State{Refused, Waiting, Staying, Surging, Queued, Evicting, Terminating}
+	slices.SortStableFunc(d.Pods, func(a, b Progress) int { return slices.Index(rank, a.State) - slices.Index(rank, b.State) })
+	d.Skipped, d.Left = stays(d.Skipped), stays(d.Left)
+}
+
+func (d *decider) whyLeft(j Judged) string {
+	for _, b := range d.Blocks {
+		if slices.Contains(b.Pods, j.Pod.String()) {
+			return b.Why
+		}
+	}
+	switch {
+	case j.Do == Refuse || j.Do == Await:
+		return j.Reason()
+	case j.Deleting:
+		return "was still shutting down when time was over"
+	case d.Asked[j.UID].Why != "":
+		return d.Asked[j.UID].Why
+	}
+	return "was still there when time was over"
+}
+
+func (d *decider) say(j Judged, s State, format string, args ...any) {
+	d.Pods = append(d.Pods, Progress{j.Pod.String(), s, plan.Cut(fmt.Sprintf(format, args...), 300)})
+	d.Moving = d.Moving || s == Queued || s == Surging || s == Evicting || s == Terminating
+}
+
+// step is one pod's turn.
+func (d *decider) step(j Judged) {
+	asked := d.Asked[j.UID]
+	force := d.onTimeout() == plan.TimeoutForce && (d.over || d.late(j))
+	switch {
+	case j.Deleting:
+		d.wake(j.DeleteBy.Add(terminatingFor + time.Second))
+		d.say(j, Terminating, "")
+	case j.Do == Refuse:
+		d.say(j, Refused, "%s", j.Reason())
+	case d.hold:
+		d.say(j, Waiting, "nothing is evicted while other pods are refused")
+	case asked.Answer == InFlight:
+		d.say(j, Evicting, "")
+	case asked.Answer == Accepted && d.Now.Before(asked.At.Add(acceptedFor)):
+		d.wake(asked.At.Add(acceptedFor))
+		d.say(j, Evicting, "")
+	case d.Now.Before(asked.NotBefore) && (asked.Answer == Failed || force && asked.Deleted):
+		d.wake(asked.NotBefore)
+		d.say(j, Waiting, "%s", asked.Why)
+	case force:
+		d.take(j, &d.Decision.Delete)
+	case j.Verdict.Order > d.group:
+		d.say(j, Waiting, "for the pods of order %d", d.group)
+	case j.Do == Await:
+		d.say(j, Waiting, "until it has completed (%s)", j.Why)
+	case j.Surge && !d.Replacements[j.UID].Ready:
+		d.surge(j)
+	default:
+		d.ask(j, asked)
+	}
+}
+
+// surge waits for a replacement, or asks for one.
+func (d *decider) surge(j Judged) {
+	r, begun := d.Replacements[j.UID]
+	switch {
+	case !begun:
+		d.Decision.Surge = append(d.Decision.Surge, j.Pod)
+		d.say(j, Surging, "")
+	case r.Impossible:
+		d.Blocks = append(d.Blocks, Block{Pods: []string{j.Pod.String()}, Count: 1, Permanent: true, Why: r.Why, Remedy: r.Remedy})
+		d.say(j, Waiting, "%s", r.Why)
+	default:
+		d.say(j, Surging, "%s", r.Why)
+	}
+}
+
+// ask has a pod evicted, once its budget has room.
+func (d *decider) ask(j Judged, asked Asked) {
+	over := Of(j.Pod, d.Budgets)
+	if len(over) > 1 {
+		d.held(j, "%d budgets cover it", len(over))
+		return
+	}
+	if len(over) == 0 || NeedOf(j.Pod, over[0]) == NeedNothing {
+		if asked.Answer == OverBudget && d.Now.Before(asked.NotBefore) {
+			d.wake(asked.NotBefore)
+			d.held(j, "its budget was just changing")
+			return
+		}
+		d.take(j, &d.Decision.Evict)
+		return
+	}
+	b := over[0]
+	refused := asked.Answer == OverBudget && asked.Version == b.Version && d.Now.Before(asked.At.Add(recheck))
+	if refused {
+		d.wake(asked.At.Add(recheck))
+	}
+	switch {
+	case NeedOf(j.Pod, b) == NeedSync:
+		d.held(j, "for its budget %s to be computed", b.Key())
+	case asked.Answer == Failed && asked.Unclear: // what it may have taken is still counted as taken
+		d.take(j, &d.Decision.Evict)
+	case refused || d.Room[b.Key()] <= 0:
+		d.Waits[b.Key()]++
+		d.held(j, "for its budget %s", b.Key())
+	case d.take(j, &d.Decision.Evict):
+		d.Room[b.Key()]--
+	}
+}
+
+func (d *decider) held(j Judged, format string, args ...any) {
+	d.Decision.Held = append(d.Decision.Held, j.UID)
+	if limit := d.Options.PodTimeout.Or(0); limit > 0 && d.Asked[j.UID].Held.IsZero() {
+		d.wake(d.Now.Add(limit))
+	}
+	d.say(j, Waiting, format, args...)
+}
+
+// take gives a pod one of the free requests, if there is one.
+func (d *decider) take(j Judged, list *[]Pod) bool {
+	if d.Slots <= 0 {
+		d.say(j, Queued, "")
+		return false
+	}
+	d.Slots--
+	*list = append(*list, j.Pod)
+	d.say(j, Evicting, "")
+	return true
+}

@@ -1,0 +1,333 @@
+package drain_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func same(t *testing.T, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// situation is a drain that began a minute ago, with slots for all.
+type situation struct {
+	drain.View
+	pods []drain.Pod
+}
+
+func during(o plan.DrainOptions, pods ...drain.Pod) *situation {
+	return &situation{
+		View: drain.View{
+			Now: now(), Since: now().Add(-time.Minute), Options: o, Slots: 10, Room: map[string]int{},
+			Asked: map[string]drain.Asked{}, Replacements: map[string]drain.Replacement{}, Returned: map[string]int{},
+		},
+		pods: pods,
+	}
+}
+
+func (s *situation) with(f func(*situation)) *situation { f(s); return s }
+
+func (s *situation) decide() drain.Decision {
+	s.Judged = drain.NewJudge(s.Options, daemonSets).All(s.pods)
+	return drain.Decide(s.View)
+}
+
+func names(pods []drain.Pod) string {
+	var out []string
+	for _, p := range pods {
+		out = append(out, p.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func states(d drain.Decision) map[string]drain.State {
+	out := map[string]drain.State{}
+	for _, p := range d.Pods {
+		out[strings.TrimPrefix(p.Pod, "shop/")] = p.State
+	}
+	return out
+}
+
+func pod(name string, changes ...func(*drain.Pod)) drain.Pod {
+	return web(append([]func(*drain.Pod){named(name)}, changes...)...)
+}
+
+func order(n int) func(*drain.Pod) { return func(p *drain.Pod) { p.Order = n } }
+func leaving(p *drain.Pod)         { p.Deleting, p.DeleteBy = true, now().Add(time.Second) }
+
+func d(span time.Duration) *plan.Duration { return &plan.Duration{Duration: span} }
+
+func asked(uid string, a drain.Asked) func(*situation) {
+	return func(s *situation) { s.Asked["uid-"+uid] = a }
+}
+
+func TestDecide(t *testing.T) {
+	var none plan.DrainOptions
+	over := func(o plan.OnTimeout) plan.DrainOptions {
+		return plan.DrainOptions{Timeout: d(30 * time.Second), OnTimeout: o}
+	}
+	room := func(n int) func(*situation) {
+		return func(s *situation) { s.Budgets, s.Room = []drain.Budget{budget()}, map[string]int{"shop/web": n} }
+	}
+	for name, c := range map[string]struct {
+		s        *situation
+		evict    string
+		deletes  string
+		surge    string
+		states   map[string]drain.State
+		done     bool
+		aborted  bool
+		late     bool
+		wake     time.Duration // from now; zero: the deadline, or never
+		left     int
+		wantHeld int
+	}{
+		"an empty node is drained": {s: during(none), done: true},
+		"what stays is no hindrance": {
+			s: during(none, pod("d", daemon("there")), pod("s", how("skip"))), done: true,
+		},
+		"pods of no budget go at once": {
+			s: during(none, pod("a"), pod("b")), evict: "a b",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Evicting},
+		},
+		"as many as there are requests free": {
+			s: during(none, pod("a"), pod("b"), pod("c")).with(func(s *situation) { s.Slots = 2 }), evict: "a b",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Evicting, "c": drain.Queued},
+		},
+		"as many as the budget has room": {
+			s: during(none, pod("a"), pod("b"), pod("c")).with(room(2)), evict: "a b", wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Evicting, "c": drain.Waiting},
+		},
+		"a pod that has no need of room passes": {
+			s: during(none, pod("a"), pod("b", unready)).with(room(0)), evict: "b", wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Evicting},
+		},
+		"of the lowest order first": {
+			s: during(none, pod("a", order(2)), pod("b", order(-1)), pod("c")), evict: "b",
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Evicting, "c": drain.Waiting},
+		},
+		"the next order waits until the last has gone": {
+			s:      during(none, pod("a", leaving), pod("b", order(1))),
+			states: map[string]drain.State{"a": drain.Terminating, "b": drain.Waiting}, wake: time.Minute + 2*time.Second,
+		},
+		"the next order waits for what has to complete": {
+			s:      during(none, pod("a", how("wait-completed")), pod("b", order(1))),
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Waiting},
+		},
+		"what is asked for is not asked for again": {
+			s:      during(none, pod("a")).with(asked("a", drain.Asked{Answer: drain.InFlight})),
+			states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"what was accepted is waited for": {
+			s:      during(none, pod("a")).with(asked("a", drain.Asked{Answer: drain.Accepted, At: now().Add(-time.Second)})),
+			states: map[string]drain.State{"a": drain.Evicting}, wake: 29 * time.Second,
+		},
+		"what was accepted and never went is asked for again": {
+			s:     during(none, pod("a")).with(asked("a", drain.Asked{Answer: drain.Accepted, At: now().Add(-time.Minute)})),
+			evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"what failed waits": {
+			s:      during(none, pod("a")).with(asked("a", drain.Asked{Answer: drain.Failed, NotBefore: now().Add(time.Second)})),
+			states: map[string]drain.State{"a": drain.Waiting}, wake: time.Second,
+		},
+		"what failed is tried again": {
+			s:     during(none, pod("a")).with(asked("a", drain.Asked{Answer: drain.Failed, NotBefore: now()})),
+			evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"what may have been accepted holds its own place": {
+			s:     during(none, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Answer: drain.Failed, Unclear: true})),
+			evict: "a", states: map[string]drain.State{"a": drain.Evicting, "b": drain.Waiting}, wantHeld: 1,
+		},
+		"a budget that said no is not asked again as it is": {
+			s:      during(none, pod("a")).with(room(1)).with(asked("a", drain.Asked{Answer: drain.OverBudget, Version: 10, At: now()})),
+			states: map[string]drain.State{"a": drain.Waiting}, wantHeld: 1, wake: time.Minute,
+		},
+		"a budget that moved is asked again": {
+			s:     during(none, pod("a")).with(room(1)).with(asked("a", drain.Asked{Answer: drain.OverBudget, Version: 9, At: now()})),
+			evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"two budgets let nobody go": {
+			s: during(none, pod("a")).with(func(s *situation) {
+				s.Budgets = []drain.Budget{budget(), budget(func(b *drain.Budget) { b.Name = "x" })}
+			}),
+			states: map[string]drain.State{"a": drain.Waiting}, wantHeld: 1,
+		},
+		"a pod that is refused holds all": {
+			s: during(none, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
+		},
+		"a pod that is refused and goes by itself holds nobody": {
+			s: during(none, pod("a"), pod("b", bare, leaving)), evict: "a",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating}, wake: time.Minute + 2*time.Second,
+		},
+		"a pod that is refused is left where some may be": {
+			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutSkip}, pod("a"), pod("b", bare)), evict: "a",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Refused},
+		},
+		"and the drain ends when it alone is left": {
+			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutSkip}, pod("b", bare)), done: true, left: 1,
+			states: map[string]drain.State{"b": drain.Refused},
+		},
+		"time is over: retry":                       {s: during(over(""), pod("a")), evict: "a", late: true, states: map[string]drain.State{"a": drain.Evicting}},
+		"time is over: skip":                        {s: during(over(plan.TimeoutSkip), pod("a"), pod("b", leaving)), done: true, left: 2},
+		"time is over: abort":                       {s: during(over(plan.TimeoutAbort), pod("a")), aborted: true, left: 1},
+		"time is over: abort, but nothing is there": {s: during(over(plan.TimeoutAbort)), done: true},
+		"time is over: force": {
+			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("c", bare), pod("j", how("wait-completed"), order(3))).with(room(0)), deletes: "a j",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating, "c": drain.Refused, "j": drain.Evicting}, wake: time.Minute + 2*time.Second,
+		},
+		"time is over: force, what is refused is left": {
+			s: during(over(plan.TimeoutForce), pod("c", bare)), done: true, left: 1, states: map[string]drain.State{"c": drain.Refused},
+		},
+		"no limit is no deadline": {s: during(plan.DrainOptions{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"a pod is late: skip": {
+			s:      during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutSkip}, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			states: map[string]drain.State{"a": drain.Staying, "b": drain.Waiting}, wantHeld: 1, wake: time.Second,
+		},
+		"a pod is late: force": {
+			s:       during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutForce}, pod("a")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			deletes: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"a pod is late: abort": {
+			s:       during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutAbort}, pod("a")).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			aborted: true, left: 1,
+		},
+		"a pod that came back twice stays": {
+			s: during(none, pod("a")).with(func(s *situation) { s.Returned["uid-a"] = 2 }), done: true, left: 1,
+			states: map[string]drain.State{"a": drain.Staying},
+		},
+		"a pod that came back once goes": {
+			s: during(none, pod("a")).with(func(s *situation) { s.Returned["uid-a"] = 1 }), evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"it is waited for pods that may come back": {
+			s: during(none).with(func(s *situation) { s.Settle = now().Add(time.Second) }), wake: time.Second,
+		},
+		"it is waited for the answer about a pod that is gone": {s: during(none).with(func(s *situation) { s.Unanswered = 1 })},
+		"a surge begins":                      {s: during(none, pod("a", how("surge"))), surge: "a", states: map[string]drain.State{"a": drain.Surging}},
+		"a surge is waited for":               {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{})), states: map[string]drain.State{"a": drain.Surging}},
+		"a surge that is Ready lets it go":    {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"a surge that cannot be is a block":   {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Impossible: true, Why: "an autoscaler"})), states: map[string]drain.State{"a": drain.Waiting}},
+		"a surge that is late is forced away": {s: during(over(plan.TimeoutForce), pod("a", how("surge"))), deletes: "a", states: map[string]drain.State{"a": drain.Evicting}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.s.decide()
+			same(t, c.evict, names(got.Evict))
+			same(t, c.deletes, names(got.Delete))
+			same(t, c.surge, names(got.Surge))
+			same(t, c.states, states(got))
+			if got.Done != c.done || got.Aborted != c.aborted || got.Late != c.late || len(got.Left) != c.left || len(got.Held) != c.wantHeld {
+				t.Errorf("%+v", got)
+			}
+			checkWake(t, c.s, got, c.wake)
+		})
+	}
+}
+
+func replaced(r drain.Replacement) func(*situation) {
+	return func(s *situation) { s.Replacements["uid-a"] = r }
+}
+
+func checkWake(t *testing.T, s *situation, got drain.Decision, want time.Duration) {
+	t.Helper()
+	expected := time.Time{}
+	deadline, limited := drain.Deadline(s.Options, s.Since)
+	if limited && deadline.After(now()) && !got.Done && !got.Aborted {
+		expected = deadline
+	}
+	if want > 0 {
+		expected = now().Add(want)
+	}
+	if !got.Wake.Equal(expected) {
+		t.Errorf("wakes at %s, not %s", got.Wake, expected)
+	}
+}
+
+// Whatever the pods: a drain never asks for more than it may, and either ends,
+// has something on its way, or says what it waits for.
+func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
+	kinds := []drain.Pod{pod("a"), pod("b", unready), pod("c", finished), pod("d", leaving), pod("e", how("surge")), pod("f", how("wait-completed")), pod("g", order(1)), pod("h", order(-1))}
+	for bits := range 1 << len(kinds) {
+		var pods []drain.Pod
+		for i, p := range kinds {
+			if bits>>i&1 == 1 {
+				pods = append(pods, p)
+			}
+		}
+		for room := range 3 {
+			s := during(plan.DrainOptions{}, pods...)
+			s.Budgets, s.Room, s.Slots = []drain.Budget{budget(func(b *drain.Budget) { b.Allowed = room; b.CurrentHealthy = 3 })}, map[string]int{"shop/web": room}, 3
+			got := s.decide()
+			needy := slices.DeleteFunc(slices.Clone(got.Evict), func(p drain.Pod) bool { return drain.NeedOf(p, s.Budgets[0]) != drain.NeedRoom })
+			if len(needy) > room || len(got.Evict)+len(got.Delete) > 3 || got.Done != (len(pods) == 0) || len(got.Pods) != got.Leaving {
+				t.Fatalf("%s with room for %d: %+v", names(pods), room, got)
+			}
+		}
+	}
+}
+
+func TestReturns(t *testing.T) {
+	var r drain.Returns
+	a, b, c := pod("a"), pod("b"), pod("c")
+	steps := []int{r.Came(a)}
+	r.Went(a)
+	steps = append(steps, r.Came(b))
+	r.Went(b)
+	steps = append(steps, r.Came(c), r.Came(pod("another")), r.Came(pod("x", func(p *drain.Pod) { p.Controller.UID = "other" })))
+	same(t, []int{0, 1, 2, 0, 0}, steps)
+	same(t, map[string]int{"uid-c": 2}, r.Counts())
+}
+
+func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {
+	o := drain.Outcome{Evicted: 12, Forced: 1, Left: 2, LeftPods: []drain.Stay{{Pod: "shop/web-1", Why: "maxUnavailable is 0"}}}
+	same(t, "12 evicted, 1 forced, 2 left: shop/web-1 (maxUnavailable is 0)", o.String())
+	b, err := json.Marshal(o)
+	if err != nil || string(b) != `{"evicted":12,"forced":1,"left":2,"leftPods":[{"pod":"shop/web-1","why":"maxUnavailable is 0"}]}` {
+		t.Errorf("%s %v", b, err)
+	}
+	var many []drain.Pod
+	for i := range 200 {
+		many = append(many, pod(strings.Repeat("x", 200)+string(rune('a'+i%26))+string(rune('a'+i/26)), how("skip")))
+	}
+	got := during(plan.DrainOptions{}, many...).decide()
+	if len(got.Skipped) != 50 {
+		t.Error(len(got.Skipped))
+	}
+}
+
+func TestACordonRemembersForWhomAndHowItWas(t *testing.T) {
+	at := now()
+	one := drain.Cordon{}.Claim("plan:a/b", false, at)
+	same(t, drain.Cordon{By: []string{"plan:a/b"}, At: at}, one)
+	same(t, one, one.Claim("plan:a/b", true, at.Add(time.Hour)))
+	two := one.Claim("gpu", true, at.Add(time.Hour))
+	same(t, drain.Cordon{By: []string{"gpu", "plan:a/b"}, At: at}, two)
+	for name, c := range map[string]struct {
+		record   drain.Cordon
+		by       string
+		left     int
+		uncordon bool
+	}{
+		"the last one goes":                 {one, "plan:a/b", 0, true},
+		"another stays":                     {two, "gpu", 1, false},
+		"somebody who never came":           {one, "gpu", 1, false},
+		"it was cordoned before":            {drain.Cordon{}.Claim("gpu", true, at), "gpu", 0, false},
+		"somebody else undid ours":          {drain.Cordon{By: []string{"gpu"}, Undone: true}, "gpu", 0, false},
+		"claimed again after it was undone": {drain.Cordon{By: []string{"gpu"}, Undone: true, Before: true}.Claim("gpu", false, at), "gpu", 0, true},
+	} {
+		left, uncordon := c.record.Release(c.by)
+		if len(left.By) != c.left || uncordon != c.uncordon {
+			t.Errorf("%s: %+v %t", name, left, uncordon)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// Package drain decides how pods leave a node: which of them may be evicted and
+// when, which are left, which hold the drain up and what would help. It takes
+// pods, budgets and an instant, and returns verdicts; who evicts is elsewhere.
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// maxNamed is how many pods an outcome, a block or a status names; of the others
+// it says the number. A journal keeps 64 KiB of a step, a node has some hundred
+// pods.
+const maxNamed = 50
+
+// Outcome is what became of a node's pods. It names at most fifty of each kind;
+// the numbers are of all.
+type Outcome struct {
+	Evicted int `json:"evicted"`           // left after an eviction of ours
+	Forced  int `json:"forced,omitempty"`  // deleted past their budgets
+	Gone    int `json:"gone,omitempty"`    // left without us: finished, moved, deleted by others
+	Skipped int `json:"skipped,omitempty"` // stay on purpose: DaemonSets, static pods, what was not picked
+	Left    int `json:"left,omitempty"`    // should have left, and did not
+
+	EvictedPods []string `json:"evictedPods,omitempty"`
+	ForcedPods  []string `json:"forcedPods,omitempty"`
+	SkippedPods []Stay   `json:"skippedPods,omitempty"`
+	LeftPods    []Stay   `json:"leftPods,omitempty"`
+}
+
+// Stay is a pod that stays on its node, and why.
+type Stay struct {
+	Pod string `json:"pod"` // namespace/name
+	Why string `json:"why"`
+}
+
+// String is the outcome in one line.
+func (o Outcome) String() string {
+	text := fmt.Sprintf("%d evicted", o.Evicted)
+	for _, n := range []struct {
+		count int
+		word  string
+	}{{o.Forced, "forced"}, {o.Gone, "gone by themselves"}, {o.Skipped, "skipped"}, {o.Left, "left"}} {
+		if n.count > 0 {
+			text += fmt.Sprintf(", %d %s", n.count, n.word)
+		}
+	}
+	if len(o.LeftPods) > 0 {
+		text += ": " + o.LeftPods[0].Pod + " (" + o.LeftPods[0].Why + ")"
+	}
+	return text
+}
+
+func named(pods []string) []string {
+	pods = slices.Sorted(slices.Values(pods))
+	return pods[:min(len(pods), maxNamed)]
+}
+
+func stays(list []Stay) []Stay {
+	slices.SortFunc(list, func(a, b Stay) int { return cmp.Compare(a.Pod, b.Pod) })
+	list = list[:min(len(list), maxNamed)]
+	for i := range list {
+		list[i].Why = plan.Cut(list[i].Why, 300)
+	}
+	return list
+}
+
+// Block is something that keeps pods on their node.
+type Block struct {
+	Budgets   []string `json:"budgets,omitempty"` // namespace/name; none where no budget is the cause
+	Pods      []string `json:"pods"`              // namespace/name, at most fifty
+	Count     int      `json:"count"`             // of all pods that it keeps
+	Permanent bool     `json:"permanent"`         // waiting alone does not end it
+	Why       string   `json:"why"`
+	Remedy    string   `json:"remedy"` // what a person can do, one sentence
+}
+
+// String is a block as a person reads it.
+func (b Block) String() string {
+	kind := "for now"
+	if b.Permanent {
+		kind = "until somebody changes something"
+	}
+	what := ""
+	if len(b.Pods) > 0 {
+		what = b.Pods[0]
+		if b.Count > 1 {
+			what += fmt.Sprintf(" and %d more", b.Count-1)
+		}
+	}
+	if len(b.Budgets) == 1 {
+		kind += ": budget " + b.Budgets[0]
+	}
+	return fmt.Sprintf("%s cannot leave %s: %s; %s", what, kind, b.Why, b.Remedy)
+}
+
+// State is where a pod stands in a drain.
+type State string
+
+// The states of a pod.
+const (
+	Queued      State = "Queued"      // its turn comes, as soon as a request is free
+	Waiting     State = "Waiting"     // for its budget, its group, its completion, or after a failure
+	Surging     State = "Surging"     // a replacement is on its way
+	Evicting    State = "Evicting"    // asked for
+	Terminating State = "Terminating" // accepted; it shuts down
+	Refused     State = "Refused"     // the drain's options do not let it be evicted
+	Staying     State = "Staying"     // on purpose, or because time is over
+)
+
+// Progress is how one pod stands.
+type Progress struct {
+	Pod   string `json:"pod"` // namespace/name
+	State State  `json:"state"`
+	Why   string `json:"why,omitempty"`
+}

@@ -1,0 +1,67 @@
+package executors
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// DrainOrder asks for one node to be drained. The node is cordoned already: the
+// drainer never touches a node.
+type DrainOrder struct {
+	Node    string
+	NodeUID string // another one under the name is another drain
+	By      string // claimant: "plan:<namespace>/<name>", or a requestor
+	Options plan.DrainOptions
+	Since   time.Time // the drain's beginning; its timeouts count from here, also after a restart
+	Clients Clients   // evictions, and everything that is read of pods
+	Manager string    // field manager for what a surge writes
+	DryRun  bool      // judge, and evict nothing
+}
+
+// The reasons of a DrainStatus.
+const (
+	DrainListing     = "Listing"     // the node's pods or the budgets are not known yet
+	DrainWorking     = "Draining"    // pods are leaving
+	DrainBlocked     = "Blocked"     // nothing moves; Blocks say why
+	DrainUnavailable = "Unavailable" // the API server does not answer, or refuses what is read
+	DrainForbidden   = "Forbidden"   // a right is missing; Message names it
+	DrainDone        = "Drained"     // Done
+	DrainTimedOut    = "TimedOut"    // Done with pods left, or Aborted
+)
+
+// DrainStatus is how a drain stands. It is a snapshot; nobody else holds it.
+type DrainStatus struct {
+	Done    bool // nothing more will happen: all left, or time is over and the rest stays (onTimeout skip, force)
+	Aborted bool // onTimeout abort: time is over; our cordon is to be undone
+	Reason  string
+	Message string // one sentence for a person
+
+	Outcome  drain.Outcome
+	Total    int // pods that have to leave, those that left included
+	Left     int // of them, still there
+	Evicted  int // of them, left after an eviction or deletion of ours
+	Blocks   []drain.Block
+	Pods     []drain.Progress // those still there, at most fifty, the stuck first
+	Deadline time.Time        // when onTimeout says how it goes on; zero: never
+	Late     bool             // the deadline is over, and it goes on (onTimeout retry)
+}
+
+// Drainer drains nodes in the background. Its sessions, one for each node and
+// claimant, live in memory only: after a restart Ensure begins again and takes
+// everything from the pods and budgets as they are.
+//
+// Whoever constructs one hands in a function that is called with node and
+// claimant whenever a status has changed in a way that a person would notice: a
+// tenth of a second after an end or a block, a second after pods left.
+type Drainer interface {
+	// Ensure starts a session, or goes on with it, and says how it stands. It
+	// waits for nothing. An order whose options, Since or NodeUID differ from the
+	// session's replaces it; Clients are always taken anew.
+	Ensure(ctx context.Context, order DrainOrder) DrainStatus
+	// Stop ends a session: requests in flight are cancelled, what was accepted
+	// goes on in the cluster. Ending one that is not there does nothing.
+	Stop(node, by string)
+}

@@ -1,0 +1,152 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Claimant is how a plan stands in the record of a cordon.
+func Claimant(namespace, name string) string { return "plan:" + namespace + "/" + name }
+
+// cordoned is a node and the record of our cordon on it.
+type cordoned struct {
+	*corev1.Node
+	record drain.Cordon
+	noted  bool // there is a record
+}
+
+func action(verb, name string) api.Action {
+	return api.Action{Verb: verb, Resource: corev1.SchemeGroupVersion.WithResource("nodes"), Name: name}
+}
+
+func readNode(ctx context.Context, clients executors.Clients, name string) (cordoned, error) {
+	n, err := clients.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return cordoned{}, api.Failed(action("get", name), err)
+	}
+	return cordonOf(n)
+}
+
+func cordonOf(n *corev1.Node) (cordoned, error) {
+	record, noted, err := annotations.ReadCordon(n.Annotations)
+	if err != nil {
+		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s: remove the annotation once you know whether the node shall be schedulable", n.Name, err)
+	}
+	return cordoned{n, record, noted}, nil
+}
+
+// write patches the cordon and its record together, under the version that was
+// read: what somebody wrote meanwhile is a conflict, and is looked at again.
+func write(ctx context.Context, call executors.Call, n cordoned, unschedulable bool, record drain.Cordon) error {
+	var text any // null removes it
+	if len(record.By) > 0 {
+		text = annotations.CordonText(record)
+	}
+	body := map[string]any{"metadata": map[string]any{
+		"uid": string(n.UID), "resourceVersion": n.ResourceVersion,
+		"annotations": map[string]any{annotations.StatusCordoned: text},
+	}}
+	if unschedulable != n.Spec.Unschedulable {
+		body["spec"] = map[string]any{"unschedulable": unschedulable}
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("patch of Node/%s: %w", n.Name, err)
+	}
+	options := metav1.PatchOptions{FieldManager: call.Manager}
+	if call.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	_, err = call.Clients.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, b, options)
+	return api.Failed(action("patch", n.Name), err)
+}
+
+// claim cordons a node for a claimant, if it is not so already.
+func claim(ctx context.Context, call executors.Call, n cordoned, by string, now time.Time) (changed bool, err error) {
+	if n.Spec.Unschedulable && n.record.Claimed(by) {
+		return false, nil
+	}
+	return true, write(ctx, call, n, true, n.record.Claim(by, n.Spec.Unschedulable, now))
+}
+
+// release takes a claimant off the record, and uncordons the node where nobody
+// else wants it cordoned. It says how the node is then.
+func release(ctx context.Context, call executors.Call, n cordoned, by string) (said string, changed bool, err error) {
+	record, uncordon := n.record.Release(by)
+	uncordon = uncordon && n.Spec.Unschedulable
+	switch {
+	case !n.record.Claimed(by) && n.Spec.Unschedulable:
+		return "stays cordoned: it was not this plan that cordoned it", false, nil
+	case !n.record.Claimed(by):
+		return "is schedulable", false, nil
+	}
+	if err := write(ctx, call, n, n.Spec.Unschedulable && !uncordon, record); err != nil {
+		return "", false, err
+	}
+	switch {
+	case uncordon:
+		return "is schedulable again", true, nil
+	case !n.Spec.Unschedulable:
+		return "is schedulable", true, nil
+	case len(record.By) > 0:
+		return fmt.Sprintf("stays cordoned: %s wants it so", record.By[0]), true, nil
+	case record.Undone:
+		return "stays cordoned: somebody else cordoned it after ours was undone", true, nil
+	}
+	return "stays cordoned: it was before", true, nil
+}
+
+// undone notes that somebody else uncordoned a node that we claim.
+func undone(ctx context.Context, call executors.Call, n cordoned) error {
+	if n.record.Undone {
+		return nil
+	}
+	record := n.record
+	record.Undone = true
+	return write(ctx, call, n, false, record)
+}
+
+// nodesOf are the nodes that a step means, in the order of their names.
+func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([]cordoned, error) {
+	switch {
+	case p.Node != "":
+		n, err := readNode(ctx, call.Clients, p.Node)
+		return []cordoned{n}, err
+	case p.Selector == nil:
+		return nil, api.Refuse(executors.ReasonInvalid, "step %s names no node: write node or selector", call.Path)
+	}
+	selector, err := api.Selector(*p.Selector)
+	if err != nil {
+		return nil, err
+	}
+	list, err := call.Clients.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, api.Failed(action("list", ""), err)
+	}
+	if len(list.Items) == 0 {
+		return nil, api.Refuse(executors.ReasonNotFound, "the selector %q picks no node", selector)
+	}
+	out := make([]cordoned, len(list.Items))
+	for i := range list.Items {
+		if out[i], err = cordonOf(&list.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func changeOf(node, what string) plan.Change {
+	return plan.Change{APIVersion: "v1", Kind: "Node", Name: node, What: what}
+}

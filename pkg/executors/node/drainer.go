@@ -1,0 +1,206 @@
+// Package node holds the executors that cordon, drain and uncordon nodes, and
+// the engine that drains: what every drain of the agent goes through, plans' and
+// requests' alike.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// Guesses about the engine.
+const (
+	budgetsIdle = time.Minute            // how long the budgets are watched after the last drain
+	debounce    = 100 * time.Millisecond // until OnChange is called for an end or a block
+	progress    = time.Second            // until it is for pods that left
+	surgeFor    = 5 * time.Minute        // how long a replacement may take to be Ready
+	lookAgain   = 5 * time.Second        // after a read that failed
+	stillFor    = 2 * time.Second        // until it is a block that nothing moves
+	settleFor   = 3 * time.Second        // for a controller and the scheduler to bring a pod back
+)
+
+// Config is what a Drainer is made of.
+type Config struct {
+	// Reads is the agent's own client. It needs list and watch on
+	// poddisruptionbudgets.policy, and on volumeattachments.storage.k8s.io where a
+	// drain waits for volumes.
+	Reads kubernetes.Interface
+	// OnChange is called when a status has changed as a person would notice.
+	OnChange func(node, by string)
+	Now      func() time.Time // default time.Now
+	// SurgeFor is how long a replacement may take; default five minutes.
+	SurgeFor time.Duration
+}
+
+// Drainer drains nodes: executors.Drainer, in memory.
+type Drainer struct {
+	config Config
+	ctx    context.Context // of all sessions: it is the drainer's life
+
+	mu       sync.Mutex // guards all that follows, and the fields of sessions that say so
+	sessions map[place]*session
+	ledger   ledger
+	busy     int // requests in flight
+	readErr  error
+	unwatch  context.CancelFunc // of the budgets; nil: they are not watched
+	idle     *time.Timer
+	volumes  *attachments // nil: not watched
+}
+
+// place is the key of a session.
+type place struct{ node, by string }
+
+var _ executors.Drainer = (*Drainer)(nil)
+
+// New is a drainer without sessions. What it does ends with ctx.
+func New(ctx context.Context, c Config) *Drainer {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.OnChange == nil {
+		c.OnChange = func(string, string) {}
+	}
+	if c.SurgeFor == 0 {
+		c.SurgeFor = surgeFor
+	}
+	return &Drainer{config: c, ctx: ctx, sessions: map[place]*session{}, ledger: newLedger()}
+}
+
+// Ensure starts a session, or goes on with it.
+func (d *Drainer) Ensure(_ context.Context, order executors.DrainOrder) executors.DrainStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := place{order.Node, order.By}
+	if s := d.sessions[key]; s != nil {
+		if same(s.order, order) {
+			s.order.Clients = order.Clients
+			return s.status
+		}
+		d.end(s)
+	}
+	s := newSession(d, order)
+	d.sessions[key] = s
+	d.watchBudgets()
+	if order.Options.WaitForVolumes {
+		d.watchVolumes()
+	}
+	s.start()
+	return s.status
+}
+
+// same says that two orders ask for one drain.
+func same(a, b executors.DrainOrder) bool {
+	x, errX := json.Marshal(a.Options)
+	y, errY := json.Marshal(b.Options)
+	return errX == nil && errY == nil && string(x) == string(y) && a.NodeUID == b.NodeUID && a.Since.Equal(b.Since) && a.DryRun == b.DryRun
+}
+
+// Stop ends a session.
+func (d *Drainer) Stop(node, by string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.sessions[place{node, by}]; s != nil {
+		d.end(s)
+	}
+}
+
+// end forgets a session, and watches the budgets a while longer: one drain
+// seldom comes alone.
+func (d *Drainer) end(s *session) {
+	s.cancel()
+	delete(d.sessions, place{s.order.Node, s.order.By})
+	d.wakeAll(d.ledger.wait(s, nil))
+	if len(d.sessions) > 0 {
+		return
+	}
+	if d.idle != nil {
+		d.idle.Stop()
+	}
+	d.idle = time.AfterFunc(budgetsIdle, d.rest)
+}
+
+// rest ends the watches that nobody needs.
+func (d *Drainer) rest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.sessions) > 0 || d.unwatch == nil {
+		return
+	}
+	d.unwatch()
+	d.unwatch, d.ledger = nil, newLedger()
+	if d.volumes != nil {
+		d.volumes.stop()
+		d.volumes = nil
+	}
+}
+
+// watchBudgets opens the one watch on all budgets of the cluster.
+func (d *Drainer) watchBudgets() {
+	if d.unwatch != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	d.unwatch = cancel
+	alive := func(f func()) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if ctx.Err() == nil {
+			f()
+		}
+	}
+	heard := func(err error) {
+		alive(func() {
+			if (err == nil) != (d.readErr == nil) {
+				d.readErr = err
+				d.wakeEverybody()
+			}
+		})
+	}
+	go reflect(ctx, "budgets of drains", allBudgets(d.config.Reads, heard), mirror[*policyv1.PodDisruptionBudget]{
+		set: func(b *policyv1.PodDisruptionBudget) {
+			alive(func() { d.ledger.set(annotations.DrainBudget(b)); d.wakeIn(b.Namespace) })
+		},
+		gone: func(b *policyv1.PodDisruptionBudget) {
+			alive(func() { d.ledger.remove(b.Namespace, b.Namespace+"/"+b.Name); d.wakeIn(b.Namespace) })
+		},
+		replace: func(all []*policyv1.PodDisruptionBudget, _ string) {
+			alive(func() {
+				d.ledger.budgets = map[string]map[string]drain.Budget{}
+				for _, b := range all {
+					d.ledger.set(annotations.DrainBudget(b))
+				}
+				d.ledger.synced = true
+				d.wakeEverybody()
+			})
+		},
+	}, &policyv1.PodDisruptionBudget{})
+}
+
+func (d *Drainer) wakeIn(namespace string) {
+	for _, s := range d.sessions {
+		if s.namespaces[namespace] {
+			s.wake()
+		}
+	}
+}
+
+func (d *Drainer) wakeEverybody() {
+	for _, s := range d.sessions {
+		s.wake()
+	}
+}
+
+func (d *Drainer) wakeAll(sessions []*session) {
+	for _, s := range sessions {
+		s.wake()
+	}
+}

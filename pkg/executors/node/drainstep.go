@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// relook is how often a step looks at its nodes when nobody rings: whether a
+// human uncordoned one, or it is gone.
+const relook = 15 * time.Second
+
+// Drains executes the step type drain. As the plan's account it needs get and
+// patch on nodes (list for a selector), list and watch on pods in all
+// namespaces, create on pods/eviction, get on daemonsets.apps, and delete on
+// pods for onTimeout: force.
+//
+// The drainer that does the work rings the agent when a drain has moved.
+type Drains struct{}
+
+// remembered is what the passes of an attempt share: when it began, and the
+// nodes, so that one which joins later is not drained too.
+type remembered struct {
+	Attempt int       `json:"attempt"`
+	Since   time.Time `json:"since"`
+	Nodes   []target  `json:"nodes"`
+}
+
+type target struct {
+	Name     string `json:"name"`
+	UID      string `json:"uid"`
+	Cordoned bool   `json:"cordoned,omitempty"` // seen so, with our record, by this step
+	// Since is when its own turn came: what it waited for that is not of its time.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// Pass writes down which nodes and since when, cordons them, and looks after
+// their drains.
+func (e Drains) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	out, err := e.pass(ctx, call)
+	return api.Finish(ctx, call, out, err)
+}
+
+func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
+	p, err := api.PropertiesAs[plan.DrainProperties](call)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	var m remembered
+	if json.Unmarshal(call.Memory, &m) != nil || m.Attempt != call.Attempt {
+		return e.begin(ctx, call, p, m)
+	}
+	all := summary{}
+	for i := range m.Nodes {
+		st, failed, err := e.node(ctx, call, p, &m, &m.Nodes[i])
+		if err != nil {
+			return executors.Outcome{}, err
+		}
+		if failed != nil {
+			return *failed, nil
+		}
+		all.add(m.Nodes[i].Name, st)
+	}
+	return e.conclude(ctx, call, p, m, all)
+}
+
+// begin writes down what the attempt is about. What an earlier attempt had
+// cordoned is remembered: an uncordon since was somebody else's.
+func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before remembered) (executors.Outcome, error) {
+	nodes, err := nodesOf(ctx, call, p.NodeProperties)
+	if err != nil {
+		return executors.Outcome{}, err
+	}
+	m := remembered{Attempt: call.Attempt, Since: call.Now.UTC()}
+	for _, n := range nodes {
+		ours := slices.ContainsFunc(before.Nodes, func(t target) bool { return t.UID == string(n.UID) && t.Cordoned })
+		m.Nodes = append(m.Nodes, target{Name: n.Name, UID: string(n.UID), Cordoned: ours})
+	}
+	return executors.Outcome{State: executors.Record, Memory: memory(m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
+}
+
+func memory(m remembered) json.RawMessage {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // strings, numbers and instants
+	}
+	return b
+}
+
+// node cordons one node, if it has to be, and has it drained.
+func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *remembered, t *target) (executors.DrainStatus, *executors.Outcome, error) {
+	by := Claimant(call.Namespace, call.Plan)
+	n, err := readNode(ctx, call.Clients, t.Name)
+	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
+		call.Drainer.Stop(t.Name, by)
+		failed := executors.Refuse(executors.ReasonGone, "Node/%s was deleted while it was drained", t.Name)
+		return executors.DrainStatus{}, &failed, nil
+	}
+	if err != nil {
+		return executors.DrainStatus{}, nil, err
+	}
+	ours := n.record.Claimed(by)
+	if !n.Spec.Unschedulable && ours && (t.Cordoned || !n.record.At.Before(m.Since.Truncate(time.Second))) {
+		call.Drainer.Stop(t.Name, by)
+		if err := undone(ctx, call, n); err != nil {
+			return executors.DrainStatus{}, nil, err
+		}
+		failed := executors.Fail("Uncordoned", "Node/%s was uncordoned by somebody else during the drain: it is left so; %s", t.Name, "cordon it again for another attempt")
+		failed.Memory = memory(*m)
+		return executors.DrainStatus{}, &failed, nil
+	}
+	if granted, why := call.Turn(t.Name); !granted {
+		return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}, nil, nil
+	}
+	if _, err := claim(ctx, call, n, by, call.Now); err != nil {
+		return executors.DrainStatus{}, nil, err
+	}
+	t.Cordoned = !call.DryRun
+	if t.Since == nil {
+		since := call.Now.UTC()
+		t.Since = &since
+	}
+	return call.Drainer.Ensure(ctx, executors.DrainOrder{
+		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: *t.Since,
+		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
+	}), nil, nil
+}
+
+// summary is how the drains of a step stand together.
+type summary struct {
+	statuses []executors.DrainStatus
+	said     []string
+	outputs  map[string]any
+	done     int
+	aborted  bool
+	denied   string
+}
+
+func (s *summary) add(node string, st executors.DrainStatus) {
+	s.statuses = append(s.statuses, st)
+	text := "Node/" + node + ": " + st.Message
+	switch {
+	case st.Aborted:
+		s.aborted = true
+		s.said = slices.Insert(s.said, 0, text)
+	case st.Done:
+		s.done++
+		s.said = append(s.said, text)
+	default:
+		s.said = slices.Insert(s.said, 0, text)
+	}
+	if st.Reason == executors.DrainForbidden && s.denied == "" {
+		s.denied = text
+	}
+	if s.outputs == nil {
+		s.outputs = map[string]any{}
+	}
+	s.outputs[node] = st.Outcome
+}
+
+// conclude ends the step once every drain has ended.
+func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m remembered, all summary) (executors.Outcome, error) {
+	switch {
+	case all.denied != "":
+		e.stop(call, m)
+		return executors.Refuse(executors.ReasonForbidden, "%s", all.denied), nil
+	case all.aborted:
+		return e.abort(ctx, call, m, all)
+	case all.done < len(all.statuses):
+		return executors.Outcome{
+			State: executors.NotYet, Reason: "Draining", Memory: memory(m), WakeAt: call.Now.Add(relook),
+			Message: plan.Cut(joined(all.said), plan.MaxMessage),
+		}, nil
+	}
+	e.stop(call, m)
+	out := api.Done("%s", joined(all.said))
+	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
+	for i, st := range all.statuses {
+		if !call.DryRun {
+			out.Changed = append(out.Changed, changeOf(m.Nodes[i].Name, plan.Cut("drained: "+st.Outcome.String(), 250)))
+		}
+		if left := st.Outcome.Left; left > 0 && p.OnTimeout != plan.TimeoutSkip {
+			failed := executors.Fail(executors.DrainTimedOut, "%s", joined(all.said))
+			failed.Outputs = out.Outputs
+			return failed, nil
+		}
+	}
+	return out, nil
+}
+
+// bounded keeps what a step's outputs may hold: past fifty nodes, the numbers.
+func bounded(outputs map[string]any) any {
+	const most = 50
+	if len(outputs) > most {
+		return len(outputs)
+	}
+	return outputs
+}
+
+// abort ends every drain of the step, and undoes our cordons.
+func (e Drains) abort(ctx context.Context, call executors.Call, m remembered, all summary) (executors.Outcome, error) {
+	e.stop(call, m)
+	for _, t := range m.Nodes {
+		n, err := readNode(ctx, call.Clients, t.Name)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil {
+			_, _, err = release(ctx, call, n, Claimant(call.Namespace, call.Plan))
+		}
+		if err != nil {
+			return executors.Outcome{}, err
+		}
+	}
+	out := executors.Refuse(executors.DrainTimedOut, "%s; our cordon is undone", joined(all.said))
+	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
+	return out, nil
+}
+
+// Stop ends the drains of a step. The nodes stay cordoned.
+func (e Drains) Stop(_ context.Context, call executors.Call) error {
+	var m remembered
+	if json.Unmarshal(call.Memory, &m) == nil {
+		e.stop(call, m)
+	}
+	return nil
+}
+
+func (e Drains) stop(call executors.Call, m remembered) {
+	for _, t := range m.Nodes {
+		call.Drainer.Stop(t.Name, Claimant(call.Namespace, call.Plan))
+	}
+}

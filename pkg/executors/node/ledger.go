@@ -1,0 +1,176 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+)
+
+// claimLife is how long an eviction may take of a budget that never shows it: the
+// disruption controller forgets one after as long (DeletionTimeout).
+const claimLife = 2 * time.Minute
+
+// ledger is what all drains together take of the budgets: what is asked for and
+// not yet in a budget's status, and who waits for room, first come first. Its
+// owner guards it.
+type ledger struct {
+	synced  bool
+	budgets map[string]map[string]drain.Budget // by namespace, by key
+	claims  map[string]map[string]*entry       // by budget's key, by pod's uid
+	queues  map[string][]waiting               // by budget's key
+	asked   map[string]*session                // pods with a request in flight, by uid
+}
+
+type entry struct {
+	drain.Claim
+	at time.Time
+}
+
+type waiting struct {
+	by   *session
+	pods int
+}
+
+func newLedger() ledger {
+	return ledger{
+		budgets: map[string]map[string]drain.Budget{}, claims: map[string]map[string]*entry{},
+		queues: map[string][]waiting{}, asked: map[string]*session{},
+	}
+}
+
+// in are the budgets of some namespaces.
+func (l *ledger) in(namespaces map[string]bool) []drain.Budget {
+	var out []drain.Budget
+	for ns := range namespaces {
+		for _, b := range l.budgets[ns] {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// set takes a budget as it is now, and forgets the claims that it shows.
+func (l *ledger) set(b drain.Budget) {
+	if l.budgets[b.Namespace] == nil {
+		l.budgets[b.Namespace] = map[string]drain.Budget{}
+	}
+	l.budgets[b.Namespace][b.Key()] = b
+	for uid, c := range l.claims[b.Key()] {
+		if b.Shows(c.Claim) {
+			l.drop(b.Key(), uid)
+		}
+	}
+}
+
+func (l *ledger) remove(namespace, key string) {
+	delete(l.budgets[namespace], key)
+	delete(l.claims, key)
+}
+
+func (l *ledger) drop(key, uid string) {
+	delete(l.claims[key], uid)
+	if len(l.claims[key]) == 0 {
+		delete(l.claims, key)
+	}
+}
+
+// room is how much of each budget a session may take now: what is free, less
+// what those that came before it wait for.
+func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[string]int {
+	out := map[string]int{}
+	for _, b := range budgets {
+		var claims []drain.Claim
+		for uid, c := range l.claims[b.Key()] {
+			if now.Sub(c.at) > claimLife {
+				l.drop(b.Key(), uid)
+				continue
+			}
+			claims = append(claims, c.Claim)
+		}
+		room := drain.Room(b, claims)
+		for _, w := range l.queues[b.Key()] {
+			if w.by == s {
+				break
+			}
+			room -= w.pods
+		}
+		out[b.Key()] = max(room, 0)
+	}
+	return out
+}
+
+// claim notes that an eviction is about to be asked for that takes of a budget.
+func (l *ledger) claim(key string, p drain.Pod, now time.Time) {
+	if l.claims[key] == nil {
+		l.claims[key] = map[string]*entry{}
+	}
+	l.claims[key][p.UID] = &entry{Claim: drain.Claim{Pod: p.Name}, at: now}
+}
+
+// deleted notes that a pod is seen being deleted.
+func (l *ledger) deleted(uid string, version uint64) {
+	for key, claims := range l.claims {
+		if c := claims[uid]; c != nil && c.Deleted == 0 {
+			c.Deleted = version
+			if b, ok := l.find(key); ok && b.Shows(c.Claim) {
+				l.drop(key, uid)
+			}
+		}
+	}
+}
+
+func (l *ledger) find(key string) (drain.Budget, bool) {
+	namespace, _, _ := strings.Cut(key, "/")
+	b, ok := l.budgets[namespace][key]
+	return b, ok
+}
+
+// unclaim gives back what a refused request did not take.
+func (l *ledger) unclaim(uid string) {
+	for key, claims := range l.claims {
+		if _, has := claims[uid]; has {
+			l.drop(key, uid)
+		}
+	}
+}
+
+// wait says for how many pods a session waits, by budget; it keeps its place.
+// It returns the sessions that may go on since this one waits for less.
+func (l *ledger) wait(s *session, pods map[string]int) []*session {
+	var freed []*session
+	for key, queue := range l.queues {
+		i := slices.IndexFunc(queue, func(w waiting) bool { return w.by == s })
+		if i < 0 {
+			continue
+		}
+		if n := pods[key]; n > 0 {
+			if n < queue[i].pods {
+				freed = append(freed, sessionsOf(queue[i+1:])...)
+			}
+			queue[i].pods = n
+			continue
+		}
+		freed = append(freed, sessionsOf(queue[i+1:])...)
+		l.queues[key] = slices.Delete(slices.Clone(queue), i, i+1)
+		if len(l.queues[key]) == 0 {
+			delete(l.queues, key)
+		}
+	}
+	for key, n := range pods {
+		waits := slices.ContainsFunc(l.queues[key], func(w waiting) bool { return w.by == s })
+		if n > 0 && !waits {
+			l.queues[key] = append(l.queues[key], waiting{s, n})
+		}
+	}
+	return freed
+}
+
+func sessionsOf(queue []waiting) []*session {
+	out := make([]*session, len(queue))
+	for i, w := range queue {
+		out[i] = w.by
+	}
+	return out
+}

@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+)
+
+// request is one to be sent.
+type request struct {
+	pod      drain.Pod
+	deletion bool
+	surge    bool
+	going    <-chan struct{} // surge: closed when the pod begins to go
+	version  uint64          // of the budget
+}
+
+// take notes what will be asked for, before it is.
+func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []request {
+	for _, uid := range dec.Held {
+		a := s.asked[uid]
+		if a.Held.IsZero() {
+			a.Held = now
+			s.asked[uid] = a
+		}
+	}
+	var out []request
+	for _, p := range dec.Evict {
+		r := request{pod: p}
+		if over := drain.Of(p, view.Budgets); len(over) == 1 {
+			r.version = over[0].Version
+			if drain.NeedOf(p, over[0]) == drain.NeedRoom {
+				s.d.ledger.claim(over[0].Key(), p, now)
+			}
+		}
+		out = s.note(out, r, now)
+	}
+	for _, p := range dec.Delete {
+		out = s.note(out, request{pod: p, deletion: true}, now)
+	}
+	for _, p := range dec.Surge {
+		s.surges[p.UID] = drain.Replacement{Why: "a replacement is asked for"}
+		s.going[p.UID] = make(chan struct{})
+		s.surging++
+		out = append(out, request{pod: p, surge: true, going: s.going[p.UID]})
+	}
+	return out
+}
+
+// note marks a pod as asked for, unless another drain is just asking for it.
+func (s *session) note(out []request, r request, now time.Time) []request {
+	if other := s.d.ledger.asked[r.pod.UID]; other != nil {
+		return out
+	}
+	s.d.ledger.asked[r.pod.UID] = s
+	a := s.asked[r.pod.UID]
+	a.Answer, a.At, a.Deleted = drain.InFlight, now, r.deletion
+	s.asked[r.pod.UID] = a
+	s.busy++
+	s.d.busy++
+	return append(out, r)
+}
+
+// send makes one request. The deadline cuts it off: what is decided then must
+// not cross with what was asked before.
+func (s *session) send(r request) {
+	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	defer cancel()
+	s.d.mu.Lock()
+	kube, options, deadline := s.order.Clients.Kube, s.order.Options, s.status.Deadline
+	s.d.mu.Unlock()
+	if now := s.d.config.Now(); deadline.After(now) {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, deadline.Sub(now))
+		defer stop()
+	}
+	verb := "create pods/eviction"
+	var err error
+	if r.deletion {
+		verb, err = "delete pods", deletePod(ctx, kube, r.pod, options.GracePeriod)
+	} else {
+		if options.WaitForVolumes {
+			err = s.noteVolumes(ctx, kube, r.pod)
+		}
+		if err == nil {
+			err = evict(ctx, kube, r.pod, options.GracePeriod)
+		}
+	}
+	s.answered(r, verb, err)
+}
+
+// answered takes an answer in, also of a pod that is gone meanwhile.
+func (s *session) answered(r request, verb string, err error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	uid := r.pod.UID
+	delete(s.d.ledger.asked, uid)
+	full := s.d.busy >= overall
+	s.busy--
+	s.d.busy--
+	for _, other := range s.d.sessions {
+		if full || other.order.Node == s.order.Node {
+			other.wake()
+		}
+	}
+	a := answerOf(err, r.pod, verb, s.tries[uid])
+	if a.Answer != drain.Accepted && !a.unclear {
+		s.d.ledger.unclaim(uid)
+	}
+	asked := s.asked[uid]
+	if pod, gone := s.limbo[uid]; gone {
+		delete(s.limbo, uid)
+		s.account(pod, asked, a.Answer == drain.Accepted || a.unclear)
+		return
+	}
+	if _, there := s.pods[uid]; !there {
+		return
+	}
+	now := s.d.config.Now()
+	asked.Answer, asked.At, asked.NotBefore, asked.Why, asked.Unclear = a.Answer, now, time.Time{}, a.why, a.unclear
+	switch a.Answer {
+	case drain.Accepted:
+		s.tries[uid], asked.Why, s.forbidden = 0, "", ""
+	case drain.OverBudget:
+		asked.Version, asked.NotBefore = r.version, now.Add(a.after)
+		if asked.Held.IsZero() {
+			asked.Held = now
+		}
+	default:
+		asked.NotBefore = now.Add(a.after)
+		s.tries[uid]++
+		if a.forbidden {
+			s.forbidden = a.why
+		}
+	}
+	s.asked[uid] = asked
+}

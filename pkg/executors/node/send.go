@@ -1,0 +1,107 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Guesses about requests.
+const (
+	perNode        = 10               // requests in flight for one node
+	overall        = 50               // requests in flight for all nodes
+	requestTimeout = 30 * time.Second // longer than the API server's own tries on conflicts
+	firstRetry     = 500 * time.Millisecond
+	lastRetry      = 30 * time.Second
+	mostRetryAfter = time.Minute // of what a server asks for
+)
+
+// options are the delete options of one pod: that pod and no other of its name.
+func deleteOptions(p drain.Pod, grace *plan.Duration) *metav1.DeleteOptions {
+	uid := types.UID(p.UID)
+	o := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	if grace != nil {
+		seconds := int64(grace.Duration / time.Second)
+		o.GracePeriodSeconds = &seconds
+	}
+	return o
+}
+
+// evict asks once: the client's own tries, which follow Retry-After in the dark,
+// are switched off.
+func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *plan.Duration) error {
+	body := &policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
+		DeleteOptions: deleteOptions(p, grace),
+	}
+	return kube.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Name).SubResource("eviction").
+		Body(body).MaxRetries(0).Do(ctx).Error()
+}
+
+// deletePod deletes past all budgets.
+func deletePod(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *plan.Duration) error {
+	return kube.CoreV1().RESTClient().Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).
+		Body(deleteOptions(p, grace)).MaxRetries(0).Do(ctx).Error()
+}
+
+// answer is what an error of a request means for its pod.
+type answer struct {
+	drain.Answer
+	why       string
+	forbidden bool
+	unclear   bool // it may have been accepted
+	after     time.Duration
+}
+
+// answerOf reads an answer. What carries no status may have been accepted: the
+// request, or only its answer, was lost.
+func answerOf(err error, p drain.Pod, verb string, tries int) answer {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return answer{Answer: drain.Accepted}
+	case !errors.As(err, &status):
+		return failed(err, tries, answer{unclear: true, why: "the API server does not answer: " + plan.Cut(err.Error(), 200)})
+	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
+		a := failed(err, tries, answer{why: plan.Cut(err.Error(), 200)})
+		a.Answer = drain.OverBudget
+		return a
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return failed(err, tries, answer{why: "the namespace " + p.Namespace + " is being deleted"})
+	case apierrors.IsForbidden(err):
+		return failed(err, tries+4, answer{
+			forbidden: true,
+			why:       fmt.Sprintf("not allowed to %s in namespace %s: %s", verb, p.Namespace, plan.Cut(err.Error(), 200)),
+		})
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return failed(err, tries, answer{why: "it is gone, or another pod has its name"})
+	}
+	code := status.Status().Code
+	return failed(err, tries, answer{unclear: code >= http.StatusInternalServerError, why: fmt.Sprintf("the API server said %d: %s", code, plan.Cut(err.Error(), 200))})
+}
+
+// failed says when to ask again: later and later, each time at another moment,
+// and not before the server wants it.
+func failed(err error, tries int, a answer) answer {
+	a.Answer = drain.Failed
+	wait := min(firstRetry<<min(tries, 10), lastRetry)
+	a.after = wait/2 + rand.N(wait)
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		a.after = max(a.after, min(time.Duration(seconds)*time.Second, mostRetryAfter))
+	}
+	return a
+}

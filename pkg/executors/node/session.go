@@ -1,0 +1,315 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// session is one drain. A goroutine of its own decides whenever it is rung;
+// everything below ring is guarded by the drainer's mutex.
+type session struct {
+	d      *Drainer
+	ctx    context.Context // its life: requests and watches end with it
+	cancel context.CancelFunc
+	ring   chan struct{}
+
+	order      executors.DrainOrder
+	status     executors.DrainStatus
+	synced     bool
+	readErr    error
+	ended      bool // Done or Aborted: nothing is sent any more
+	pods       map[string]drain.Pod
+	namespaces map[string]bool
+	mustLeave  map[string]bool // as the last decision saw it
+	asked      map[string]drain.Asked
+	tries      map[string]int
+	limbo      map[string]drain.Pod // gone while their request was in flight
+	forbidden  string
+	busy       int
+	went       went
+	returns    drain.Returns
+	settle     time.Time
+	still      time.Time // since when nothing moves; zero: something does
+	stuck      bool      // and that for long enough
+	daemonSets map[string]known
+	surges     map[string]drain.Replacement
+	surging    int                      // surges that are not undone yet
+	going      map[string]chan struct{} // closed when the pod of a surge begins to go
+	looked     bool                     // for surges that an earlier drain of the node left
+	pending    map[string]string        // volumes that must be detached → pod
+	notice     *time.Timer              // until OnChange is called
+	noticeAt   time.Time
+	told       string // what it was last called for
+	toldReason string
+}
+
+// went are the pods that left, and how.
+type went struct{ evicted, forced, gone []string }
+
+// known is whether a DaemonSet is there.
+type known struct {
+	asking bool
+	there  bool
+	err    error
+	again  time.Time
+}
+
+func newSession(d *Drainer, order executors.DrainOrder) *session {
+	ctx, cancel := context.WithCancel(d.ctx)
+	s := &session{
+		d: d, ctx: ctx, cancel: cancel, ring: make(chan struct{}, 1), order: order,
+		pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{},
+		asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{},
+		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, pending: map[string]string{},
+		status: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking at the pods of node " + order.Node},
+	}
+	if at, ok := drain.Deadline(order.Options, order.Since); ok {
+		s.status.Deadline = at
+	}
+	return s
+}
+
+// start watches the node's pods and begins to decide.
+func (s *session) start() {
+	go reflect(s.ctx, "pods of node "+s.order.Node, podsOn(s.order.Clients.Kube, s.order.Node, s.heard), mirror[*corev1.Pod]{
+		set:  func(p *corev1.Pod) { s.alive(func() { s.came(annotations.DrainPod(p)) }) },
+		gone: func(p *corev1.Pod) { s.alive(func() { s.left(annotations.DrainPod(p)) }) },
+		replace: func(all []*corev1.Pod, version string) {
+			s.alive(func() { s.replaced(all, version) })
+		},
+	}, &corev1.Pod{})
+	go s.run()
+}
+
+func (s *session) alive(f func()) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.ctx.Err() == nil {
+		f()
+		s.wake()
+	}
+}
+
+// wake has the session decide again; ringing twice is ringing once.
+func (s *session) wake() {
+	select {
+	case s.ring <- struct{}{}:
+	default:
+	}
+}
+
+// kube are the clients of the last order.
+func (s *session) kube() kubernetes.Interface {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	return s.order.Clients.Kube
+}
+
+// heard notes whether the pods can be read.
+func (s *session) heard(err error) {
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.alive(func() { s.readErr = err })
+}
+
+func (s *session) came(p drain.Pod) {
+	old, known := s.pods[p.UID]
+	if !known && s.synced {
+		s.returns.Came(p)
+	}
+	if p.Deleting && !old.Deleting {
+		s.d.ledger.deleted(p.UID, p.Version)
+		s.begins(p.UID)
+		if s.mustLeave[p.UID] { // its replacement may come before it is gone
+			s.goes(p)
+		}
+	}
+	s.pods[p.UID] = p
+}
+
+// goes notes a pod that had to leave and begins to.
+func (s *session) goes(p drain.Pod) {
+	s.returns.Went(p)
+	s.linger(p)
+}
+
+// linger waits for what comes instead of a pod that tolerates the cordon.
+func (s *session) linger(p drain.Pod) {
+	if p.Tolerates && s.mustLeave[p.UID] && p.Controller != nil {
+		s.settle = s.d.config.Now().Add(settleFor)
+	}
+}
+
+// left notes a pod that is gone, and whether that was us.
+func (s *session) left(p drain.Pod) {
+	old, known := s.pods[p.UID]
+	if !known {
+		return
+	}
+	delete(s.pods, p.UID)
+	s.d.ledger.deleted(p.UID, p.Version)
+	s.begins(p.UID)
+	if s.mustLeave[p.UID] && !old.Deleting {
+		s.goes(p)
+	}
+	s.linger(old)
+	asked := s.asked[p.UID]
+	if asked.Answer == drain.InFlight { // its answer will tell
+		s.limbo[p.UID] = old
+		return
+	}
+	s.account(old, asked, asked.Answer == drain.Accepted || asked.Answer == drain.Failed && asked.Unclear)
+}
+
+// account counts a pod that is gone.
+func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
+	delete(s.asked, p.UID)
+	delete(s.tries, p.UID)
+	delete(s.surges, p.UID)
+	must := s.mustLeave[p.UID]
+	delete(s.mustLeave, p.UID)
+	switch {
+	case ours && asked.Deleted:
+		s.went.forced = append(s.went.forced, p.String())
+	case ours:
+		s.went.evicted = append(s.went.evicted, p.String())
+	case must:
+		s.went.gone = append(s.went.gone, p.String())
+	}
+}
+
+func (s *session) replaced(all []*corev1.Pod, version string) {
+	there := map[string]bool{}
+	for _, p := range all {
+		there[string(p.UID)] = true
+		s.came(annotations.DrainPod(p))
+	}
+	at, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		at = 0
+	}
+	for uid, p := range s.pods {
+		if !there[uid] {
+			p.Version = at
+			s.left(p)
+		}
+	}
+	s.synced = true
+}
+
+// run decides until the session ends.
+func (s *session) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.ring:
+		case <-timer.C:
+		}
+		wake := s.pass()
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(0, wake.Sub(s.d.config.Now())))
+		}
+	}
+}
+
+// pass looks, decides, notes what it is about to do, and does it.
+func (s *session) pass() time.Time {
+	s.d.mu.Lock()
+	requests, wake := s.decide()
+	s.d.mu.Unlock()
+	for _, r := range requests {
+		if r.surge {
+			go s.surge(r.pod, r.going)
+		} else {
+			go s.send(r)
+		}
+	}
+	return wake
+}
+
+func (s *session) decide() ([]request, time.Time) {
+	if s.ended || s.ctx.Err() != nil {
+		return nil, time.Time{}
+	}
+	now := s.d.config.Now()
+	if err := errors.Join(s.readErr, s.d.readErr); err != nil && (!s.synced || !s.d.ledger.synced) {
+		s.unreadable(err)
+		return nil, now.Add(lookAgain)
+	}
+	if !s.synced || !s.d.ledger.synced {
+		return nil, time.Time{}
+	}
+	again, ready := s.findDaemonSets(now)
+	if !ready {
+		return nil, again
+	}
+	view := s.view(now)
+	if s.order.DryRun {
+		s.rehearse(view)
+		return nil, time.Time{}
+	}
+	if !s.looked {
+		s.looked = true
+		s.surging++
+		go s.undoSurges()
+	}
+	dec := drain.Decide(view)
+	if dec.Done {
+		s.awaitVolumes(&dec, now)
+	}
+	requests := s.take(view, dec, now)
+	s.d.wakeAll(s.d.ledger.wait(s, dec.Waits))
+	settled := s.standstill(dec, now)
+	s.report(view, dec)
+	return requests, earliest(earliest(dec.Wake, again), settled)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// view is all that the decision is made on.
+func (s *session) view(now time.Time) drain.View {
+	s.namespaces = map[string]bool{}
+	pods := make([]drain.Pod, 0, len(s.pods))
+	for _, p := range s.pods {
+		s.namespaces[p.Namespace] = true
+		pods = append(pods, p)
+	}
+	budgets := s.d.ledger.in(s.namespaces)
+	judge := drain.NewJudge(s.order.Options, func(namespace, name string) (bool, error) {
+		k := s.daemonSets[namespace+"/"+name]
+		return k.there, k.err
+	})
+	v := drain.View{
+		Now: now, Since: s.order.Since, Options: s.order.Options, Judged: judge.All(pods),
+		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now),
+		Asked: s.asked, Returned: s.returns.Counts(), Replacements: s.surges,
+		Slots: min(perNode-s.busy, overall-s.d.busy), Unanswered: len(s.limbo) + s.surging, Settle: s.settle,
+	}
+	for _, j := range v.Judged {
+		if j.Do == drain.Skip {
+			delete(s.mustLeave, j.UID)
+		} else {
+			s.mustLeave[j.UID] = true
+		}
+	}
+	return v
+}

@@ -1,0 +1,179 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// unreadable says that nothing can be decided.
+func (s *session) unreadable(err error) {
+	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+plan.Cut(err.Error(), 300)
+	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.readErr) || apierrors.IsForbidden(s.d.readErr) {
+		s.status.Reason = executors.DrainForbidden
+	}
+	s.changed()
+}
+
+// rehearse says what the drain would do.
+func (s *session) rehearse(v drain.View) {
+	pods := make([]drain.Pod, len(v.Judged))
+	for i, j := range v.Judged {
+		pods[i] = j.Pod
+	}
+	f := drain.Foresee(pods, v.Budgets, v.Options, func(namespace, name string) (bool, error) {
+		k := s.daemonSets[namespace+"/"+name]
+		return k.there, k.err
+	}, v.Now)
+	s.status.Total, s.status.Left, s.status.Blocks = f.Total, f.Total, f.Blocks
+	s.status.Outcome.Skipped, s.status.Outcome.SkippedPods = len(f.Skipped), f.Skipped
+	s.finish()
+	s.status.Done, s.status.Reason = true, executors.DrainDone
+	s.status.Message = fmt.Sprintf("dry run: %d pods would have to leave", f.Total)
+	if len(f.Blocks) > 0 {
+		s.status.Message += "; " + f.Blocks[0].String()
+	}
+	s.changed()
+}
+
+// standstill notes since when nothing moves. For a moment nothing may, while
+// controllers catch up; it is a block when that lasts.
+func (s *session) standstill(dec drain.Decision, now time.Time) (wake time.Time) {
+	if dec.Moving || len(dec.Blocks) == 0 {
+		s.still = time.Time{}
+		return time.Time{}
+	}
+	if s.still.IsZero() {
+		s.still = now
+	}
+	s.stuck = !now.Before(s.still.Add(stillFor))
+	if !s.stuck {
+		wake = s.still.Add(stillFor)
+	}
+	return wake
+}
+
+// report turns a decision into the status.
+func (s *session) report(v drain.View, dec drain.Decision) {
+	skipped := 0
+	for _, j := range v.Judged {
+		if j.Do == drain.Skip {
+			skipped++
+		}
+	}
+	o := drain.Outcome{
+		Evicted: len(s.went.evicted), Forced: len(s.went.forced), Gone: len(s.went.gone), Skipped: skipped,
+		SkippedPods: dec.Skipped, EvictedPods: firstOf(s.went.evicted), ForcedPods: firstOf(s.went.forced),
+	}
+	if dec.Done || dec.Aborted {
+		o.Left, o.LeftPods = dec.Leaving, dec.Left
+	}
+	left := s.status
+	s.status = executors.DrainStatus{
+		Done: dec.Done, Aborted: dec.Aborted, Outcome: o, Left: dec.Leaving,
+		Total: dec.Leaving + o.Evicted + o.Forced + o.Gone, Evicted: o.Evicted + o.Forced,
+		Blocks: dec.Blocks[:min(len(dec.Blocks), mostBlocks)], Pods: dec.Pods[:min(len(dec.Pods), mostPods)],
+		Deadline: left.Deadline, Late: dec.Late,
+	}
+	s.status.Reason, s.status.Message = s.summary(dec)
+	if dec.Done || dec.Aborted {
+		s.finish()
+	}
+	s.changed()
+}
+
+// What a status names at most.
+const (
+	mostBlocks = 20
+	mostPods   = 50
+)
+
+func firstOf(pods []string) []string {
+	pods = slices.Sorted(slices.Values(pods))
+	return pods[:min(len(pods), mostPods)]
+}
+
+// summary is the reason and the sentence of a decision.
+func (s *session) summary(dec drain.Decision) (reason, message string) {
+	st := s.status
+	counted := fmt.Sprintf("%d of %d pods have left", st.Total-st.Left, st.Total)
+	switch {
+	case dec.Aborted:
+		return executors.DrainTimedOut, plan.Cut("time is over, and the drain is given up: "+st.Outcome.String(), plan.MaxMessage)
+	case dec.Done && st.Left > 0:
+		return executors.DrainTimedOut, plan.Cut(st.Outcome.String(), plan.MaxMessage)
+	case dec.Done:
+		return executors.DrainDone, plan.Cut(st.Outcome.String(), plan.MaxMessage)
+	}
+	if dec.Late {
+		counted += "; its time is over, and it goes on"
+	}
+	switch {
+	case s.forbidden != "" && !dec.Moving:
+		return executors.DrainForbidden, plan.Cut(counted+"; "+s.forbidden, plan.MaxMessage)
+	case len(dec.Blocks) > 0 && !dec.Moving && s.stuck:
+		return executors.DrainBlocked, plan.Cut(counted+"; "+dec.Blocks[0].String(), plan.MaxMessage)
+	case len(dec.Blocks) > 0:
+		return executors.DrainWorking, plan.Cut(counted+"; "+dec.Blocks[0].String(), plan.MaxMessage)
+	case len(dec.Pods) > 0 && dec.Pods[0].Why != "":
+		return executors.DrainWorking, plan.Cut(counted+"; "+dec.Pods[0].Pod+" waits: "+dec.Pods[0].Why, plan.MaxMessage)
+	}
+	return executors.DrainWorking, counted
+}
+
+// finish ends everything of the session but its status: what is in flight is
+// cancelled.
+func (s *session) finish() {
+	s.ended = true
+	s.d.wakeAll(s.d.ledger.wait(s, nil))
+	s.cancel()
+}
+
+// changed has OnChange called, soon and once for all that happens until then:
+// for an end or a block at once, for one pod more not every time.
+func (s *session) changed() {
+	wait := debounce
+	switch says := s.says(); {
+	case says == s.told:
+		return
+	case !s.ended && s.status.Reason == s.toldReason:
+		wait = progress
+	}
+	at := s.d.config.Now().Add(wait)
+	if s.notice != nil && !at.Before(s.noticeAt) {
+		return
+	}
+	if s.notice != nil {
+		s.notice.Stop()
+	}
+	s.noticeAt = at
+	s.notice = time.AfterFunc(wait, s.tell)
+}
+
+// says is what a person would notice of the status.
+func (s *session) says() string {
+	st := s.status
+	permanent := 0
+	for _, b := range st.Blocks {
+		if b.Permanent {
+			permanent++
+		}
+	}
+	return fmt.Sprint(st.Done, st.Aborted, st.Late, st.Reason, st.Left, st.Evicted, permanent)
+}
+
+func (s *session) tell() {
+	s.d.mu.Lock()
+	s.told, s.toldReason, s.notice = s.says(), s.status.Reason, nil
+	current := s.d.sessions[place{s.order.Node, s.order.By}] == s
+	s.d.mu.Unlock()
+	if current && s.d.ctx.Err() == nil {
+		s.d.config.OnChange(s.order.Node, s.order.By)
+	}
+}

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Cordoner executes the step type cordon. It needs get and patch on nodes, and
+// list for a selector.
+type Cordoner struct{}
+
+// Pass cordons each node that is not yet, and writes down for whom.
+func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.CordonProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
+		changed, err := claim(ctx, call, n, Claimant(call.Namespace, call.Plan), call.Now)
+		return "is cordoned", changed, err
+	})
+}
+
+// Uncordoner executes the step type uncordon. It needs what a Cordoner needs.
+type Uncordoner struct{}
+
+// Pass takes the plan off each node's record. A node that was cordoned before,
+// or that somebody else wants cordoned, stays so, and that is said.
+func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	p, err := api.PropertiesAs[plan.CordonProperties](call)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
+		return release(ctx, call, n, Claimant(call.Namespace, call.Plan))
+	})
+}
+
+// eachNode does one write on each node. What was written before a pass broke off
+// is found done by the next.
+func eachNode(ctx context.Context, call executors.Call, p plan.NodeProperties, do func(cordoned) (said string, changed bool, err error)) executors.Outcome {
+	nodes, err := nodesOf(ctx, call, p)
+	if err != nil {
+		return api.Outcome(ctx, call, err)
+	}
+	var said []string
+	var changes []plan.Change
+	for _, n := range nodes {
+		text, changed, err := do(n)
+		if err != nil {
+			out := api.Outcome(ctx, call, err)
+			out.Changed = changes
+			return out
+		}
+		if changed && !call.DryRun {
+			changes = append(changes, changeOf(n.Name, text))
+		}
+		said = append(said, "Node/"+n.Name+" "+text)
+	}
+	out := api.Done("%s", joined(said))
+	if call.DryRun {
+		out = api.Done("dry run: %s", joined(said))
+	}
+	out.Changed = changes
+	return out
+}
+
+// joined is the first few of a list.
+func joined(items []string) string {
+	const few = 5
+	if n := len(items) - few; n > 0 {
+		return strings.Join(items[:few], "; ") + fmt.Sprintf("; and %d more", n)
+	}
+	return strings.Join(items, "; ")
+}

@@ -1,0 +1,422 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Guesses about surges.
+const (
+	surgeRetry = 2 * time.Second  // after a conflict, or an API server that does not answer
+	surgeAgain = 5 * time.Minute  // after one that could not be: somebody may have made room
+	undoFor    = 10 * time.Second // for one request that gives a replica back
+)
+
+// cannot is why there is no surge, and what would help.
+type cannot struct{ why, remedy string }
+
+func (c *cannot) Error() string { return c.why }
+
+// surge brings a pod of a Deployment a replacement: one replica more, until a
+// pod elsewhere is Ready and this one goes, then one replica less. It needs get
+// on replicasets and deployments, list on horizontalpodautoscalers, list and
+// watch on pods, and patch on deployments, since what the Deployment had is
+// written on it in the same patch.
+func (s *session) surge(p drain.Pod, going <-chan struct{}) {
+	defer s.detached(func() { s.surging-- })
+	name, record, err := s.begin(p)
+	var no *cannot
+	switch {
+	case errors.As(err, &no):
+		s.replacement(p, drain.Replacement{Impossible: true, Why: no.why, Remedy: no.remedy})
+		return
+	case err != nil || record == nil:
+		s.replacement(p, drain.Replacement{Ready: err == nil})
+		return
+	}
+	s.replacement(p, drain.Replacement{Why: "Deployment/" + name + " makes a replacement"})
+	why := s.awaitReplacement(p, name, *record, going)
+	if why != "" {
+		s.giveBack(p.Namespace, name, *record)
+		s.replacement(p, drain.Replacement{
+			Impossible: true, Why: "no replacement became Ready: " + why + "; Deployment/" + name + " is as it was",
+			Remedy: "make room for one more pod, or take the annotation maint.dev/drain=surge away",
+		})
+		return
+	}
+	s.replacement(p, drain.Replacement{Ready: true})
+	select {
+	case <-going:
+	case <-s.ctx.Done():
+	}
+	s.giveBack(p.Namespace, name, *record)
+}
+
+// detached changes the session's state also when it has ended.
+func (s *session) detached(f func()) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	f()
+	s.wake()
+}
+
+func (s *session) replacement(p drain.Pod, r drain.Replacement) {
+	s.alive(func() {
+		if _, there := s.pods[p.UID]; there {
+			s.surges[p.UID] = r
+		}
+	})
+	if r.Impossible {
+		time.AfterFunc(surgeAgain, func() { s.alive(func() { delete(s.surges, p.UID) }) })
+	}
+}
+
+// begins tells a surge that its pod goes.
+func (s *session) begins(uid string) {
+	if going, waits := s.going[uid]; waits {
+		close(going)
+		delete(s.going, uid)
+	}
+}
+
+// begin adds a replica, trying again where it may help. No record and no error:
+// the pod needs no surge.
+func (s *session) begin(p drain.Pod) (deployment string, record *annotations.Surge, err error) {
+	for {
+		deployment, record, err = s.tryBegin(p)
+		var no *cannot
+		if err == nil || errors.As(err, &no) {
+			return deployment, record, err
+		}
+		s.replacement(p, drain.Replacement{Why: plan.Cut(err.Error(), 200)})
+		select {
+		case <-s.ctx.Done():
+			return "", nil, s.ctx.Err()
+		case <-time.After(surgeRetry):
+		}
+	}
+}
+
+func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
+	dep, err := s.deploymentOf(p)
+	if err != nil {
+		return "", nil, denied(err, "get on replicasets and deployments")
+	}
+	record, has, err := annotations.ReadSurge(dep.Annotations)
+	switch {
+	case err != nil:
+		return "", nil, &cannot{err.Error(), "remove the annotation once its replicas are as they should be"}
+	case has && record.Pod == p.UID:
+		return dep.Name, &record, nil
+	case has:
+		return "", nil, errors.New("another pod of its Deployment is being replaced")
+	}
+	needed, err := s.needsSurge(p, dep)
+	if err != nil || !needed {
+		return "", nil, err
+	}
+	if err := s.mayScale(dep); err != nil {
+		return "", nil, err
+	}
+	record = annotations.Surge{Replicas: replicas(dep), Node: s.order.Node, Pod: p.UID, At: s.d.config.Now().UTC()}
+	text, err := json.Marshal(record)
+	if err != nil {
+		return "", nil, fmt.Errorf("record of a surge: %w", err)
+	}
+	if err := s.scale(s.ctx, dep, record.Replicas+1, string(text), "true"); err != nil {
+		return "", nil, denied(err, "patch on deployments")
+	}
+	return dep.Name, &record, nil
+}
+
+// denied turns a missing right into something that waiting does not mend.
+func denied(err error, right string) error {
+	if apierrors.IsForbidden(err) {
+		return &cannot{"not allowed: " + plan.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
+	}
+	return err
+}
+
+func replicas(dep *appsv1.Deployment) int32 {
+	if dep.Spec.Replicas == nil {
+		return 1
+	}
+	return *dep.Spec.Replicas
+}
+
+func (s *session) deploymentOf(p drain.Pod) (*appsv1.Deployment, error) {
+	apps := s.kube().AppsV1()
+	rs, err := apps.ReplicaSets(p.Namespace).Get(s.ctx, p.Controller.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
+	}
+	owner := metav1.GetControllerOfNoCopy(rs)
+	if owner == nil || owner.Kind != "Deployment" {
+		return nil, &cannot{"its ReplicaSet belongs to no Deployment", "take the annotation maint.dev/drain=surge away"}
+	}
+	dep, err := apps.Deployments(p.Namespace).Get(s.ctx, owner.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("find the Deployment of pod %s: %w", p, err)
+	}
+	return dep, nil
+}
+
+// needsSurge says whether the pod cannot simply be evicted: it is alone, or its
+// budget lets nobody go. A budget that counts the new replica in would not let
+// go either.
+func (s *session) needsSurge(p drain.Pod, dep *appsv1.Deployment) (bool, error) {
+	s.d.mu.Lock()
+	over := drain.Of(p, s.d.ledger.in(map[string]bool{p.Namespace: true}))
+	s.d.mu.Unlock()
+	tight := false
+	for _, b := range over {
+		tight = tight || drain.NeedOf(p, b) != drain.NeedNothing && b.Allowed <= 0
+		if b.MaxUnavailable == "0" || b.MaxUnavailable == "0%" || b.MinAvailable == "100%" {
+			return false, &cannot{"its budget " + b.Key() + " lets nobody go, however many replicas there are", "write maxUnavailable: 1 there"}
+		}
+	}
+	return replicas(dep) == 1 || tight, nil
+}
+
+// mayScale refuses a Deployment whose replicas belong to somebody who would
+// change them back.
+func (s *session) mayScale(dep *appsv1.Deployment) error {
+	list, err := s.kube().AutoscalingV2().HorizontalPodAutoscalers(dep.Namespace).List(s.ctx, metav1.ListOptions{})
+	if err != nil {
+		return denied(err, "list on horizontalpodautoscalers.autoscaling")
+	}
+	for _, h := range list.Items {
+		if ref := h.Spec.ScaleTargetRef; ref.Kind == "Deployment" && ref.Name == dep.Name {
+			return &cannot{
+				fmt.Sprintf("HorizontalPodAutoscaler/%s owns the replicas of Deployment/%s", h.Name, dep.Name),
+				"raise its minReplicas for the drain, or take the annotation maint.dev/drain=surge away",
+			}
+		}
+	}
+	for _, f := range dep.ManagedFields {
+		applied := f.Operation == metav1.ManagedFieldsOperationApply || strings.HasPrefix(f.Manager, "argocd")
+		if applied && f.Manager != s.order.Manager && f.FieldsV1 != nil && setsReplicas(f.FieldsV1.GetRawBytes()) {
+			return &cannot{
+				fmt.Sprintf("%s owns the replicas of Deployment/%s", f.Manager, dep.Name),
+				"add a replica where it is written, or leave replicas out there, or take the annotation maint.dev/drain=surge away",
+			}
+		}
+	}
+	return nil
+}
+
+func setsReplicas(fields []byte) bool {
+	var f struct {
+		Spec map[string]json.RawMessage `json:"f:spec"`
+	}
+	if json.Unmarshal(fields, &f) != nil {
+		return true
+	}
+	_, sets := f.Spec["f:replicas"]
+	return sets
+}
+
+// scale writes replicas and record together, under the version that was read.
+// Empty text removes the record.
+func (s *session) scale(ctx context.Context, dep *appsv1.Deployment, to int32, record, label string) error {
+	value := func(text string) any {
+		if text == "" {
+			return nil
+		}
+		return text
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"uid": string(dep.UID), "resourceVersion": dep.ResourceVersion,
+			"annotations": map[string]any{annotations.StatusSurge: value(record)},
+			"labels":      map[string]any{annotations.LabelSurging: value(label)},
+		},
+		"spec": map[string]any{"replicas": to},
+	})
+	if err != nil {
+		return fmt.Errorf("patch of Deployment/%s: %w", dep.Name, err)
+	}
+	_, err = s.kube().AppsV1().Deployments(dep.Namespace).Patch(ctx, dep.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: s.order.Manager})
+	return err
+}
+
+// giveBack scales to what was before, unless somebody changed it since: then only
+// the record goes. An agent that is ending leaves it to the next, which finds the
+// record.
+func (s *session) giveBack(namespace, name string, record annotations.Surge) {
+	for s.d.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(s.d.ctx, undoFor)
+		err := s.tryGiveBack(ctx, namespace, name, record)
+		cancel()
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return
+		}
+		select {
+		case <-s.d.ctx.Done():
+		case <-time.After(surgeRetry):
+		}
+	}
+}
+
+func (s *session) tryGiveBack(ctx context.Context, namespace, name string, record annotations.Surge) error {
+	dep, err := s.kube().AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	live, has, err := annotations.ReadSurge(dep.Annotations)
+	if err != nil || !has || live.Pod != record.Pod {
+		return nil //nolint:nilerr // not ours any more
+	}
+	to := replicas(dep)
+	if to == record.Replicas+1 {
+		to = record.Replicas
+	}
+	return s.scale(ctx, dep, to, "", "")
+}
+
+// undoSurges gives back what an earlier drain of the node could not: its pod is
+// gone, and the record still stands.
+func (s *session) undoSurges() {
+	defer s.detached(func() { s.surging-- })
+	list, err := s.kube().AppsV1().Deployments("").List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
+	if err != nil {
+		return // whoever may not list them never made one
+	}
+	for i := range list.Items {
+		dep := &list.Items[i]
+		record, has, err := annotations.ReadSurge(dep.Annotations)
+		if err != nil || !has || record.Node != s.order.Node {
+			continue
+		}
+		s.d.mu.Lock()
+		_, there := s.pods[record.Pod]
+		s.d.mu.Unlock()
+		if !there {
+			s.giveBack(dep.Namespace, dep.Name, record)
+		}
+	}
+}
+
+// sibling is a pod of the same Deployment.
+type sibling struct {
+	node  string
+	ready bool
+	why   string
+}
+
+// awaitReplacement waits until enough pods are Ready without the one that is to
+// go, at least one of them elsewhere. It returns why that did not come about.
+func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.Surge, going <-chan struct{}) string {
+	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "Deployment/" + name + " cannot be read: " + plan.Cut(err.Error(), 200)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	changed := make(chan map[string]sibling, 1)
+	go s.watchSiblings(ctx, dep, changed)
+	timer := time.NewTimer(time.Until(record.At.Add(s.d.config.SurgeFor)))
+	defer timer.Stop()
+	last := "it was not made"
+	for {
+		select {
+		case pods := <-changed:
+			enough, why := replacedBy(pods, p, s.order.Node, int(record.Replicas))
+			if enough {
+				return ""
+			}
+			if why != "" {
+				last = why
+			}
+		case <-going:
+			return ""
+		case <-timer.C:
+			return last
+		case <-s.ctx.Done():
+			return "the drain has ended"
+		}
+	}
+}
+
+// replacedBy says whether pods are enough without p; if not, why the newest is
+// not Ready.
+func replacedBy(pods map[string]sibling, p drain.Pod, node string, wanted int) (enough bool, why string) {
+	ready, elsewhere := 0, 0
+	for uid, other := range pods {
+		if uid == p.UID {
+			continue
+		}
+		if other.ready {
+			ready++
+			if other.node != node {
+				elsewhere++
+			}
+		} else if other.why != "" {
+			why = other.why
+		}
+	}
+	return elsewhere > 0 && ready >= wanted, why
+}
+
+// watchSiblings hands on the pods of a Deployment whenever they change.
+func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, changed chan map[string]sibling) {
+	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
+	pods := map[string]sibling{}
+	tell := func() {
+		copied := map[string]sibling{}
+		for uid, p := range pods {
+			copied[uid] = p
+		}
+		select {
+		case <-changed: // what nobody took is old
+		default:
+		}
+		changed <- copied
+	}
+	set := func(p *corev1.Pod) { pods[string(p.UID)] = siblingOf(p) }
+	in := s.kube().CoreV1().Pods(dep.Namespace)
+	reflect(ctx, "pods of Deployment "+dep.Name, source[*corev1.PodList]{
+		list: in.List, watch: in.Watch, heard: func(error) {}, trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
+	}, mirror[*corev1.Pod]{
+		set:  func(p *corev1.Pod) { set(p); tell() },
+		gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); tell() },
+		replace: func(all []*corev1.Pod, _ string) {
+			clear(pods)
+			for _, p := range all {
+				set(p)
+			}
+			tell()
+		},
+	}, &corev1.Pod{})
+}
+
+func siblingOf(p *corev1.Pod) sibling {
+	out := sibling{node: p.Spec.NodeName}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodReady:
+			out.ready = c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+			out.why = c.Reason + ": " + plan.Cut(c.Message, 200)
+		}
+	}
+	if i := slices.IndexFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Waiting != nil }); i >= 0 && out.why == "" {
+		out.why = p.Status.ContainerStatuses[i].State.Waiting.Reason
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// attachments are the volumes that are attached to nodes. They cannot be picked
+// by node, so all are watched, once for all drains, and only while one waits.
+type attachments struct {
+	stop   context.CancelFunc
+	synced bool
+	err    error
+	on     map[string]attached // by name of the VolumeAttachment
+}
+
+type attached struct{ node, volume string }
+
+func attachedBy(a *storagev1.VolumeAttachment) attached {
+	at := attached{node: a.Spec.NodeName}
+	if a.Spec.Source.PersistentVolumeName != nil {
+		at.volume = *a.Spec.Source.PersistentVolumeName
+	}
+	return at
+}
+
+func (d *Drainer) watchVolumes() {
+	if d.volumes != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	v := &attachments{stop: cancel, on: map[string]attached{}}
+	d.volumes = v
+	change := func(f func()) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		f()
+		for _, s := range d.sessions {
+			if s.order.Options.WaitForVolumes {
+				s.wake()
+			}
+		}
+	}
+	heard := func(err error) { change(func() { v.err = err }) }
+	go reflect(ctx, "volumes of drains", allAttachments(d.config.Reads, heard), mirror[*storagev1.VolumeAttachment]{
+		set:  func(a *storagev1.VolumeAttachment) { change(func() { v.on[a.Name] = attachedBy(a) }) },
+		gone: func(a *storagev1.VolumeAttachment) { change(func() { delete(v.on, a.Name) }) },
+		replace: func(all []*storagev1.VolumeAttachment, _ string) {
+			change(func() {
+				v.on = map[string]attached{}
+				for _, a := range all {
+					v.on[a.Name] = attachedBy(a)
+				}
+				v.synced = true
+			})
+		},
+	}, &storagev1.VolumeAttachment{})
+}
+
+// noteVolumes remembers which volumes a pod that is about to go has.
+func (s *session) noteVolumes(ctx context.Context, kube kubernetes.Interface, p drain.Pod) error {
+	for _, name := range p.Claims {
+		claim, err := kube.CoreV1().PersistentVolumeClaims(p.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look up the volume of claim %s: %w", name, err)
+		}
+		if volume := claim.Spec.VolumeName; volume != "" {
+			s.alive(func() { s.pending[volume] = p.String() })
+		}
+	}
+	return nil
+}
+
+// awaitVolumes holds a drain that is otherwise done while volumes of evicted pods
+// are attached, until its time is over.
+func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
+	if !s.order.Options.WaitForVolumes || len(s.pending) == 0 {
+		return
+	}
+	why := ""
+	switch v := s.d.volumes; {
+	case v == nil || !v.synced && v.err == nil:
+		why = "the attached volumes are not known yet"
+	case !v.synced:
+		why = "the attached volumes cannot be read: " + plan.Cut(v.err.Error(), 200)
+	default:
+		for _, a := range v.on {
+			if pod, ours := s.pending[a.volume]; ours && a.node == s.order.Node {
+				why = fmt.Sprintf("volume %s of pod %s is still attached", a.volume, pod)
+			}
+		}
+	}
+	deadline, limited := drain.Deadline(s.order.Options, s.order.Since)
+	over := limited && !now.Before(deadline)
+	onTimeout := s.order.Options.OnTimeout
+	switch {
+	case why == "":
+		return
+	case over && (onTimeout == plan.TimeoutSkip || onTimeout == plan.TimeoutForce):
+		dec.Left = append(dec.Left, drain.Stay{Pod: "volumes", Why: why})
+		return
+	case over && onTimeout == plan.TimeoutAbort:
+		dec.Done, dec.Aborted = false, true
+		return
+	}
+	dec.Done, dec.Moving, dec.Late = false, true, over
+	dec.Pods = append(dec.Pods, drain.Progress{Pod: "volumes", State: drain.Waiting, Why: why})
+	if limited && !over {
+		dec.Wake = deadline
+	}
+}

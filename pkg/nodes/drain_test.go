@@ -1,0 +1,73 @@
+package nodes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// combinations are options that differ in all that decides who is drained with whom.
+func combinations() []plan.DrainOptions {
+	var out []plan.DrainOptions
+	filters := func(names ...string) (f []plan.EvictionFilter) {
+		for _, n := range names {
+			f = append(f, plan.EvictionFilter{ByResourceNameRegex: n})
+		}
+		return f
+	}
+	for _, selector := range []string{"", "app=a", "app=b"} {
+		for _, f := range [][]plan.EvictionFilter{nil, filters("gpu"), filters("net"), filters("net", "gpu")} {
+			for bits := range 16 {
+				o := plan.DrainOptions{
+					PodSelector: selector, EvictionFilters: f, Force: bits&1 > 0, DeleteEmptyDir: bits&2 > 0,
+					WaitForVolumes: bits&4 > 0, Timeout: &plan.Duration{Duration: time.Minute}, OnTimeout: plan.TimeoutRetry,
+				}
+				if bits&8 > 0 {
+					o.OnTimeout = plan.TimeoutForce
+				}
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+func TestOneDrainForTwoDoesNothingThatNobodyAsked(t *testing.T) {
+	all, merged := combinations(), 0
+	for _, a := range all {
+		for _, b := range all {
+			m, ok := merge(a, b)
+			if !ok {
+				continue
+			}
+			merged++
+			switch {
+			case !wider(m, a) || !wider(m, b):
+				t.Fatalf("%s is not all of %s and %s", compact(m), compact(a), compact(b))
+			case m.OnTimeout != a.OnTimeout:
+				t.Fatalf("%s does not go by the rules of %s", compact(m), compact(a))
+			case m.Force && !a.Force && !b.Force, m.DeleteEmptyDir && !a.DeleteEmptyDir && !b.DeleteEmptyDir:
+				t.Fatalf("%s is more than %s and %s", compact(m), compact(a), compact(b))
+			case !wider(a, m) && !wider(b, m) && (a.Force != b.Force || a.PodSelector != b.PodSelector):
+				t.Fatalf("%s does to pods of one what the other asked: %s and %s", compact(m), compact(a), compact(b))
+			}
+		}
+	}
+	if merged < len(all) {
+		t.Errorf("only %d pairs of %d options go together", merged, len(all))
+	}
+}
+
+func TestWhatWasDrainedCoversNoMore(t *testing.T) {
+	for _, a := range combinations() {
+		for _, b := range combinations() {
+			if passOf(a, false).covers(b) != wider(a, b) {
+				t.Fatalf("%s covers %s", compact(a), compact(b))
+			}
+			if passOf(a, true).covers(b) {
+				t.Fatalf("%s left some, and covers %s, which would not", compact(a), compact(b))
+			}
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package nodes
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Node is all that is known of a node at an instant.
+type Node struct {
+	Name, UID     string
+	Zone          string // empty: not known, and no zone limit applies
+	Unschedulable bool   // spec.unschedulable
+	NotReady      bool   // its Ready condition is not True
+	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the World
+	Asked         []Asked
+	Cordon        *Cordon // status.maint.dev/cordoned
+	Gate          Gate    // whether its stanza permits change; also closed while paused
+	Drain         Session // what the drain of this node says; not remembered anywhere
+}
+
+// Asked is one request on a node, or what is left of one.
+type Asked struct {
+	Request Request // its Requestor is always set
+	Fault   string  // what is wrong with the value; empty: nothing
+	Gone    bool    // the request was removed, its status still stands
+	Status  *Status // as recorded; nil: none, or not readable
+	Pods    Pods    // of waitFor; asked for by Step.Watch
+	Preview Block   // what a look at the pods before any cordon found
+}
+
+// Gate says whether change may start on a node.
+type Gate struct {
+	Permitted bool
+	Reason    string     // why not, until when: one sentence without a countdown
+	Next      *time.Time // when to look again; nil: nothing changes by itself
+}
+
+// GateOf is the gate as a stanza's verdict says it.
+func GateOf(v schedule.Verdict) Gate {
+	return Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until}
+}
+
+// Pods are the pods that a waitFor counts: unfinished ones that no DaemonSet owns.
+type Pods struct {
+	Known bool     // they have been counted; what is not known is not zero
+	Left  int      //
+	Some  []string // names of a few, namespace/name
+}
+
+// Block is what stands in a drain's way.
+type Block struct {
+	Permanent bool   // no waiting helps: somebody must change something
+	Text      string // which budget, which pods, what to change; empty: nothing is in the way
+}
+
+// SessionState is how far a drain has come.
+type SessionState string
+
+// The states of a drain.
+const (
+	SessionNone    SessionState = ""        // there is none, or not yet
+	SessionRunning SessionState = "Running" // pods are leaving, or wait to
+	SessionDone    SessionState = "Done"    // with skip and force also: out of time, and gone on
+	SessionAborted SessionState = "Aborted" // out of time, and onTimeout is abort
+)
+
+// Session is what the drain of a node says of itself. It lives in the agent's
+// memory; one that is lost in a crash is begun again, with the same Key.
+type Session struct {
+	State SessionState
+	Key   string // Drain.Key of the order that it carries out; a word about another order is not heard
+	Left  int    // pods still there; of a done one: left because of onTimeout skip
+	Total int    // pods that were to leave
+	Block Block  // what is in its way now
+	Text  string // outcome, one sentence
+}
+
+// Read puts together what stands on a node: the values of request.maint.dev/…,
+// those of status.request.maint.dev/…, and that of status.maint.dev/cordoned. The
+// result is in the order of the requestors' names, and misses what annotations do
+// not hold: Pods and Preview.
+func Read(requests, statuses map[string]string, cordoned string) ([]Asked, *Cordon) {
+	var asked []Asked
+	for requestor, value := range requests {
+		a := Asked{Request: Request{Requestor: requestor, Identity: identityOf(value)}}
+		if r, err := Parse(requestor, value); err != nil {
+			a.Fault = err.Error()
+		} else {
+			a.Request = r
+		}
+		asked = append(asked, a)
+	}
+	for requestor := range statuses {
+		if _, stands := requests[requestor]; !stands {
+			asked = append(asked, Asked{Request: Request{Requestor: requestor}, Gone: true})
+		}
+	}
+	slices.SortFunc(asked, func(a, b Asked) int { return compare(a.Request.Requestor, b.Request.Requestor) })
+	for i := range asked {
+		if s, ok := ParseStatus(statuses[asked[i].Request.Requestor]); ok {
+			asked[i].Status = &s
+		}
+	}
+	c, _ := ParseCordon(cordoned)
+	return asked, c
+}
+
+// phase is the recorded phase of a request. One whose status was lost while the
+// node is cordoned for it goes on where the cordon is, and does not lose it.
+func (n *Node) phase(a *Asked) Phase {
+	switch {
+	case a.Status != nil && a.Status.Ended != nil:
+		return Pending
+	case a.Status != nil:
+		return a.Status.Phase
+	case n.cordonedBy(a.Request.Requestor):
+		return Cordoning
+	}
+	return Pending
+}
+
+func (n *Node) cordonedBy(claimant string) bool {
+	return n.Cordon != nil && slices.Contains(n.Cordon.By, claimant)
+}
+
+// inForce says whether the cordon that a request wants is there.
+func (n *Node) inForce(a *Asked) bool {
+	return !a.Request.Cordon || n.Unschedulable && n.cordonedBy(a.Request.Requestor)
+}
+
+// holders are the requests that stand and have the node; leaving says that one
+// has it whose request is gone, and which is about to be released.
+func (n *Node) holders() (standing []*Asked, leaving bool) {
+	for i := range n.Asked {
+		a := &n.Asked[i]
+		switch {
+		case !n.phase(a).Holds():
+		case a.Gone:
+			leaving = true
+		default:
+			standing = append(standing, a)
+		}
+	}
+	return standing, leaving
+}
+
+// undone says that somebody else uncordoned the node while requests hold it.
+func (n *Node) undone() bool {
+	if n.Cordon == nil || n.Unschedulable {
+		return false
+	}
+	return slices.ContainsFunc(n.Cordon.By, isRequestor)
+}
+
+// waits says whether a request stands and waits for a node: it can be read and
+// was not given up.
+func (n *Node) waits(a *Asked) bool {
+	return !a.Gone && a.Fault == "" && !n.phase(a).Holds() && !a.ended()
+}
+
+// ended says whether a request was given up and its value is still the same.
+func (a *Asked) ended() bool {
+	return a.Status != nil && a.Status.Ended != nil && a.Status.Ended.Value == a.Request.Identity
+}
+
+// blocked says whether a request does not begin, since its drain could not end:
+// the pods in its way stay, and it would neither leave nor delete them.
+func (n *Node) blocked(a *Asked) bool {
+	if !a.Preview.Permanent || n.fulfilled(a) {
+		return false
+	}
+	switch a.Request.Drain.OnTimeout {
+	case plan.TimeoutSkip, plan.TimeoutForce:
+		return false
+	}
+	return true
+}
+
+// since is the age of a request: the instant at which it was first seen.
+func (a *Asked) since(now time.Time) time.Time {
+	if a.Status == nil || a.Status.Asked.IsZero() || a.Status.Ended != nil {
+		return stamp(now)
+	}
+	return a.Status.Asked
+}

@@ -1,0 +1,375 @@
+package nodes
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Rank says who gets which node now.
+//
+// A claimant's rank is its priority and one more for each whole AgeRank since it
+// was first seen, so that none waits for ever behind fresh ones. Within a rank
+// come first those who have something in progress elsewhere, then those with
+// fewer nodes pending, then the older; the node's and the claimant's name make the
+// order total.
+//
+// A node that nobody has costs a slot, a place in its zone and, where it is
+// available, budget; one that does not fit is passed over. A node that its last
+// requestor leaves goes to the next one on it at no cost, unless more nodes are in
+// maintenance than the limits allow, and shared requests join at no cost those
+// that are shared too, while nobody who ranks before them waits for the node
+// alone. With maxParallelOperations 0 nothing begins at all.
+func Rank(w World) Ranking {
+	r := survey(w)
+	for _, e := range r.entries() {
+		r.judge(e)
+	}
+	r.out.Waits = append(r.out.Waits, r.fixed...)
+	return r.out
+}
+
+// site is a node as the ranker sees it.
+type site struct {
+	*Node
+	standing []*Asked // requests that have it
+	leaving  bool     // one has it that is about to be released
+	holds    []Hold   // at work
+	failed   bool     // a rollout failed here and left it cordoned
+	winner   *entry   // who gets it in this ranking
+	barred   string   // who waits for it and cannot share it
+	queued   bool     // is counted among those that wait for a slot
+}
+
+func (s *site) maintained() bool { return len(s.standing) > 0 || s.leaving || len(s.holds) > 0 }
+
+func (s *site) unavailable() bool {
+	return s.Unschedulable || s.NotReady || s.maintained() || s.failed
+}
+
+func (s *site) held(claimant string) bool {
+	return slices.ContainsFunc(s.holds, func(h Hold) bool { return h.Claimant == claimant })
+}
+
+// entry is a claimant that may get a node now, as far as the node is concerned.
+type entry struct {
+	*site
+	claimant string
+	asked    *Asked // nil: a rollout
+	rank     int
+	busy     bool // the claimant has something in progress
+	pending  int  // nodes that it waits for
+	since    time.Time
+}
+
+func (e *entry) shared() bool { return e.asked != nil && e.asked.Request.Shared }
+
+// before is the order of rule 4.
+func before(a, b *entry) int {
+	return cmp.Or(
+		cmp.Compare(b.rank, a.rank), first(a.busy, b.busy), cmp.Compare(a.pending, b.pending),
+		a.since.Compare(b.since), compare(a.Name, b.Name), compare(a.claimant, b.claimant),
+	)
+}
+
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+type ranker struct {
+	World
+	out      Ranking
+	sites    []*site
+	byName   map[string]*site
+	zones    map[string][]string // nodes in maintenance, or left cordoned, by zone
+	parallel int                 // nodes at once
+	limit    int                 // unavailable nodes at once
+	budget   int                 // what is left of it
+	slots    int
+	queue    int // nodes that wait for a slot, so far
+	busy     map[string]bool
+	pending  map[string]int
+	fixed    []Wait // of those that do not depend on others
+}
+
+func survey(w World) *ranker {
+	r := &ranker{
+		World: w, byName: make(map[string]*site, len(w.Nodes)), zones: map[string][]string{},
+		busy: map[string]bool{}, pending: map[string]int{}, parallel: w.Limits.Parallel.Up(len(w.Nodes)),
+	}
+	r.out.turns = map[string]Turns{}
+	for i := range w.Nodes {
+		s := &site{Node: &w.Nodes[i]}
+		s.standing, s.leaving = s.holders()
+		for _, a := range s.standing {
+			r.busy[a.Request.Requestor] = true
+		}
+		r.sites = append(r.sites, s)
+		r.byName[s.Name] = s
+	}
+	for _, h := range w.Holds {
+		if s := r.byName[h.Node]; s != nil {
+			s.take(h)
+			r.busy[h.Claimant] = r.busy[h.Claimant] || !h.Failed
+		}
+	}
+	r.count()
+	return r
+}
+
+func (s *site) take(h Hold) {
+	switch {
+	case h.Failed:
+		s.failed = true
+	case !slices.ContainsFunc(s.standing, func(a *Asked) bool { return a.Request.Requestor == h.Claimant }):
+		s.holds = append(s.holds, h)
+	}
+}
+
+// count computes rules 1 and 2, and what of the configuration holds back all.
+func (r *ranker) count() {
+	unavailable := 0
+	for _, s := range r.sites {
+		if s.maintained() {
+			r.out.Maintenance = append(r.out.Maintenance, s.Name)
+		}
+		if s.unavailable() {
+			unavailable++
+		}
+		if s.Zone != "" && (s.maintained() || s.failed) {
+			r.zones[s.Zone] = append(r.zones[s.Zone], s.Name)
+		}
+	}
+	slices.Sort(r.out.Maintenance)
+	r.slots = r.parallel - len(r.out.Maintenance)
+	r.out.Slots = r.slots
+	if r.Limits.Unavailable != nil {
+		r.limit = r.Limits.Unavailable.Down(len(r.Nodes))
+		r.budget = r.limit - unavailable
+		left := r.budget
+		r.out.Budget = &left
+	}
+	r.configuration()
+}
+
+// entries are all that may get a node now, in their order.
+func (r *ranker) entries() []*entry {
+	var out []*entry
+	for _, s := range r.sites {
+		for i := range s.Asked {
+			if e := r.request(s, &s.Asked[i]); e != nil {
+				out = append(out, e)
+			}
+		}
+	}
+	for i := range r.Wants {
+		if e := r.want(&r.Wants[i]); e != nil {
+			out = append(out, e)
+		}
+	}
+	for _, e := range out {
+		e.busy, e.pending = r.busy[e.claimant], r.pending[e.claimant]
+	}
+	slices.SortFunc(out, before)
+	return out
+}
+
+func (r *ranker) request(s *site, a *Asked) *entry {
+	claimant := a.Request.Requestor
+	if a.Gone || s.phase(a).Holds() || s.held(claimant) {
+		return nil
+	}
+	if s.waits(a) {
+		r.pending[claimant]++
+	}
+	if wait, stuck := r.stuck(s, a); stuck {
+		r.fix(s.Name, claimant, wait)
+		return nil
+	}
+	since := a.since(r.Now)
+	return &entry{site: s, claimant: claimant, asked: a, since: since, rank: a.Request.Priority + aged(since, r.Now)}
+}
+
+func (r *ranker) want(w *Want) *entry {
+	s := r.byName[w.Node]
+	if s != nil && s.held(w.Claimant) {
+		return nil
+	}
+	r.pending[w.Claimant]++
+	switch {
+	case s == nil:
+		r.fix(w.Node, w.Claimant, said(WaitUnknown, "there is no node "+w.Node))
+		return nil
+	case s.Deleting:
+		r.fix(w.Node, w.Claimant, said(WaitDeleting, "the node is being deleted"))
+		return nil
+	case !w.Permitted:
+		r.fix(w.Node, w.Claimant, said(WaitClosed, or(w.Reason, "no change is permitted now")))
+		return nil
+	}
+	since := w.Since
+	if since.IsZero() {
+		since = r.Now
+	}
+	return &entry{site: s, claimant: w.Claimant, since: since, rank: w.Priority + aged(since, r.Now)}
+}
+
+func aged(since, now time.Time) int { return int(max(now.Sub(since), 0) / AgeRank) }
+
+// judge gives the node to a claimant, or says why not.
+func (r *ranker) judge(e *entry) {
+	wait, held := r.holder(e)
+	switch {
+	case held:
+	case e.winner != nil || len(e.standing) > 0: // it joins
+		wait, held = r.none()
+	case e.leaving:
+		wait, held = r.handover()
+	default:
+		if wait, held = r.afford(e); !held {
+			r.pay(e)
+		}
+	}
+	if !held {
+		r.grant(e)
+		return
+	}
+	if !e.shared() && e.barred == "" {
+		e.barred = e.claimant
+	}
+	r.wait(e, wait)
+}
+
+// holder says who else has the node, or gets it first, and cannot share it with e.
+func (r *ranker) holder(e *entry) (Wait, bool) {
+	occupied := len(e.standing) > 0 || e.leaving
+	switch {
+	case len(e.holds) > 0:
+		return held(e.holds[0].Claimant), true
+	case occupied && e.undone():
+		return said(WaitUncordoned, "somebody uncordoned the node while it was held; it is free again when the present request is removed"), true
+	case occupied && e.asked == nil:
+		return held(e.present()), true
+	case len(e.standing) > 0 && !e.joins(e.asked, e.standing, e.phase):
+		return held(e.present()), true
+	case e.winner != nil && (!e.winner.shared() || !e.shared()):
+		return held(e.winner.claimant), true
+	case e.barred != "" && (e.winner != nil || occupied):
+		return behind(e.barred), true
+	}
+	return Wait{}, false
+}
+
+// present names one of those who have the node.
+func (s *site) present() string {
+	if len(s.standing) > 0 {
+		return s.standing[0].Request.Requestor
+	}
+	return ""
+}
+
+func (r *ranker) afford(e *entry) (Wait, bool) {
+	costs := r.Limits.Unavailable != nil && !e.unavailable()
+	if wait, none := r.none(); none {
+		return wait, true
+	}
+	zone := r.others(e.site)
+	switch {
+	case costs && r.limit == 0:
+		return r.overBudget(), true
+	case r.slots <= 0:
+		return r.turn(e), true
+	case e.Zone != "" && r.Limits.Zone > 0 && len(zone) >= r.Limits.Zone:
+		return r.zoneFull(e.Zone, zone), true
+	case costs && r.budget <= 0:
+		return r.overBudget(), true
+	}
+	return Wait{}, false
+}
+
+// others are the nodes of the same zone that count against its limit.
+func (r *ranker) others(s *site) []string {
+	if s.Zone == "" || r.Limits.Zone == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.zones[s.Zone]), func(name string) bool { return name == s.Name })
+}
+
+func (r *ranker) pay(e *entry) {
+	r.slots--
+	if !e.unavailable() {
+		r.budget--
+	}
+	if e.Zone != "" {
+		r.zones[e.Zone] = append(r.zones[e.Zone], e.Name)
+	}
+}
+
+func (r *ranker) grant(e *entry) {
+	if e.winner == nil {
+		e.winner = e
+	}
+	r.out.Grants = append(r.out.Grants, Grant{Node: e.Name, Claimant: e.claimant})
+	r.turns(e.Name)[e.claimant] = Turn{Granted: true}
+}
+
+func (r *ranker) turns(node string) Turns {
+	if r.out.turns[node] == nil {
+		r.out.turns[node] = Turns{}
+	}
+	return r.out.turns[node]
+}
+
+// joins says whether a shared request may come to those that have the node: all
+// of them are shared, and none of them is kept from being Ready for longer.
+func (n *Node) joins(a *Asked, standing []*Asked, phase func(*Asked) Phase) bool {
+	if !a.Request.Shared {
+		return false
+	}
+	begun := Phase("")
+	for _, s := range standing {
+		if !s.Request.Shared || s.Fault != "" {
+			return false
+		}
+		if p := phase(s); p == WaitingForPods && begun == "" || p == Draining {
+			begun = p
+		}
+	}
+	switch {
+	case begun == "":
+		return true
+	case a.Request.WaitFor != nil:
+		return false
+	case begun == WaitingForPods || a.Request.Drain == nil || n.Cordon.covers(*a.Request.Drain):
+		return true
+	}
+	var members []member
+	for _, s := range standing {
+		if phase(s) == Draining && s.Status != nil && !n.fulfilled(s) {
+			members = append(members, member{Asked: s, since: s.Status.Since})
+		}
+	}
+	p, ok := passing(members)
+	return ok && wider(p.options, *a.Request.Drain)
+}
+
+// fulfilled says whether what a request asks to leave has left.
+func (n *Node) fulfilled(a *Asked) bool {
+	o := a.Request.Drain
+	return o == nil || a.Status != nil && a.Status.Drained != "" && a.Status.Drained == drainIdentity(o) || n.Cordon.covers(*o)
+}
+
+func compare(a, b string) int { return cmp.Compare(a, b) }
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}

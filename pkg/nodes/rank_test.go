@@ -1,0 +1,271 @@
+package nodes_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// one makes a node that is open and fine; its requests are "name", or
+// "name phase", or "name phase {value}".
+func one(name string, requests ...string) nodes.Node {
+	n := nodes.Node{Name: name, UID: "u-" + name, Gate: nodes.Gate{Permitted: true}}
+	values, statuses := map[string]string{}, map[string]string{}
+	for _, r := range requests {
+		parts := append(strings.SplitN(r, " ", 3), "", "")
+		values[parts[0]] = parts[2]
+		if parts[1] != "" {
+			s := nodes.Status{Phase: nodes.Phase(parts[1]), Since: noon, Asked: noon, Started: &noon}
+			if s.Phase == nodes.Pending {
+				s.Started = nil
+			}
+			statuses[parts[0]] = s.String()
+		}
+	}
+	n.Asked, n.Cordon = nodes.Read(values, statuses, "")
+	return n
+}
+
+func with(n nodes.Node, change func(*nodes.Node)) nodes.Node {
+	change(&n)
+	return n
+}
+
+func cordoned(n nodes.Node) nodes.Node { n.Unschedulable = true; return n }
+func unready(n nodes.Node) nodes.Node  { n.NotReady = true; return n }
+func shut(n nodes.Node) nodes.Node {
+	n.Gate = nodes.Gate{Reason: "window closed until 22:00"}
+	return n
+}
+
+func zone(z string, n nodes.Node) nodes.Node { n.Zone = z; return n }
+
+// aged is a node whose first request was first seen so long ago.
+func aged(by time.Duration, n nodes.Node) nodes.Node {
+	n.Asked = slices.Clone(n.Asked)
+	for i := range n.Asked {
+		if n.Asked[i].Status != nil {
+			s := *n.Asked[i].Status
+			s.Asked = s.Asked.Add(-by)
+			n.Asked[i].Status = &s
+		}
+	}
+	return n
+}
+
+// limits reads "parallel 2", "unavailable 20%", "zone 1".
+func limits(t testing.TB, words ...string) nodes.Limits {
+	var l plan.NodeLimits
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, " ")
+		switch key {
+		case "parallel":
+			l.MaxParallelOperations = value
+		case "unavailable":
+			l.MaxUnavailable = value
+		case "zone":
+			l.ZoneLimit, _ = strconv.Atoi(value)
+		}
+	}
+	out, err := nodes.LimitsOf(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestWhoIsNext(t *testing.T) {
+	list := func(n ...nodes.Node) []nodes.Node { return n }
+	spare := func(n int, first ...nodes.Node) []nodes.Node {
+		for len(first) < n {
+			first = append(first, one(fmt.Sprintf("spare-%d", len(first))))
+		}
+		return first
+	}
+	for name, c := range map[string]struct {
+		limits []string
+		nodes  []nodes.Node
+		holds  []nodes.Hold
+		wants  []nodes.Want
+		grants string // "node/claimant …"
+		waits  []string
+	}{
+		"one request, one node": {nodes: list(one("a", "gpu")), grants: "a/gpu"},
+		"by default one node at once": {
+			nodes: list(one("a", "gpu"), one("b", "gpu"), one("c", "gpu")), grants: "a/gpu",
+			waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)", "c/gpu Turn: waits its turn: 1 before it (maxParallelOperations 1)"},
+		},
+		"what is in maintenance takes a slot": {
+			nodes: list(one("a", "gpu Ready"), one("b", "gpu")),
+			waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"},
+		},
+		"a requestor that failed holds its slot": {
+			nodes: list(one("a", "gpu RequestorFailed"), one("b", "net")),
+			waits: []string{"b/net Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"},
+		},
+		"parallel shares are rounded up":              {limits: []string{"parallel 10%"}, nodes: spare(11, one("a", "gpu"), one("b", "gpu"), one("c", "gpu")), grants: "a/gpu b/gpu", waits: []string{"c/gpu Turn: waits its turn: 0 before it (maxParallelOperations 10% of 11 nodes is 2)"}},
+		"parallel 0 is none":                          {limits: []string{"parallel 0"}, nodes: list(one("a", "gpu")), waits: []string{"a/gpu NoParallel: maxParallelOperations is 0: no maintenance of nodes begins"}},
+		"parallel 0% is none":                         {limits: []string{"parallel 0%"}, nodes: list(one("a", "gpu")), waits: []string{"a/gpu NoParallel: maxParallelOperations is 0: no maintenance of nodes begins"}},
+		"unavailable shares are rounded down":         {limits: []string{"parallel 9", "unavailable 20%"}, nodes: spare(9, one("a", "gpu"), one("b", "gpu")), grants: "a/gpu", waits: []string{"b/gpu UnavailableLimit: maxUnavailable 20% of 9 nodes is 1, and 1 are unavailable or about to be"}},
+		"a share that rounds to nothing":              {limits: []string{"unavailable 20%"}, nodes: spare(4, one("a", "gpu")), waits: []string{"a/gpu UnavailableLimit: the limit maxUnavailable 20% of 4 nodes is 0"}},
+		"a node that is out costs no budget":          {limits: []string{"parallel 9", "unavailable 0"}, nodes: list(cordoned(one("a", "gpu")), unready(one("b", "gpu")), one("c", "gpu")), grants: "a/gpu b/gpu", waits: []string{"c/gpu UnavailableLimit: the limit maxUnavailable is 0"}},
+		"a node that is out eats the budget":          {limits: []string{"parallel 9", "unavailable 1"}, nodes: list(one("a", "gpu"), unready(one("b"))), waits: []string{"a/gpu UnavailableLimit: maxUnavailable is 1, and 1 are unavailable or about to be"}},
+		"cordoned and failed counts once":             {limits: []string{"parallel 9", "unavailable 2"}, nodes: list(one("a", "gpu"), cordoned(unready(one("b")))), grants: "a/gpu"},
+		"a zone has its limit":                        {limits: []string{"parallel 9", "zone 1"}, nodes: list(zone("eu-1", one("a", "gpu Draining")), zone("eu-1", one("b", "gpu")), zone("eu-2", one("c", "gpu")), zone("eu-2", one("d", "gpu"))), grants: "c/gpu", waits: []string{"b/gpu ZoneLimit: zone eu-1 already has 1 of 1: a", "d/gpu ZoneLimit: zone eu-2 already has 1 of 1: c"}},
+		"nodes without a zone are in none":            {limits: []string{"parallel 9", "zone 1"}, nodes: list(one("a", "gpu"), one("b", "gpu")), grants: "a/gpu b/gpu"},
+		"a later one that fits is taken":              {limits: []string{"parallel 2", "zone 1", "unavailable 2"}, nodes: list(zone("x", one("a", "gpu")), zone("x", one("b", "gpu")), zone("y", one("c", "gpu"))), grants: "a/gpu c/gpu", waits: []string{"b/gpu ZoneLimit: zone x already has 1 of 1: a"}},
+		"a closed window passes its turn on":          {nodes: list(shut(one("a", "gpu")), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu WindowClosed: window closed until 22:00"}},
+		"so does a node that goes away":               {nodes: list(with(one("a", "gpu"), func(n *nodes.Node) { n.Deleting = true }), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu NodeDeleting: the node is being deleted"}},
+		"so does a value that cannot be read":         {nodes: list(one("a", "gpu Pending {"), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Invalid: the request cannot be read: this is no JSON: unexpected EOF"}},
+		"so does a drain that could not end":          {nodes: list(hindered(one("a", "gpu")), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Blocked: Blocked: budget web allows none; the node is not cordoned, and others have their turn"}},
+		"one that would skip them is not held":        {nodes: list(hindered(one("a", `gpu Pending {"drain":{"onTimeout":"skip"}}`))), grants: "a/gpu"},
+		"one that would not drain neither":            {nodes: list(hindered(one("a", `gpu Pending {"drain":false}`))), grants: "a/gpu"},
+		"higher priority first":                       {nodes: list(one("a", "gpu"), one("b", `net Pending {"priority":1}`)), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"an hour is worth a rank":                     {nodes: list(aged(2*time.Hour, one("a", "gpu Pending")), one("b", `net Pending {"priority":1}`)), grants: "a/gpu", waits: []string{"b/net Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"who is at work goes on first":                {limits: []string{"parallel 2"}, nodes: list(one("a", "gpu"), one("b", "net"), one("c", "net Draining")), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: c"}},
+		"then who waits for fewer":                    {nodes: list(one("a", "gpu"), one("b", "gpu"), one("c", "net")), grants: "c/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)", "b/gpu Turn: waits its turn: 1 before it (maxParallelOperations 1)"}},
+		"then who is older":                           {nodes: list(one("a", "gpu Pending"), aged(time.Minute, one("b", "net Pending"))), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"a node has one requestor at once":            {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu", "net")), grants: "a/gpu", waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"shared requests come together":               {nodes: list(one("a", `gpu Pending {"shared":true}`, `net Pending {"shared":true}`)), grants: "a/gpu a/net"},
+		"who does not share is not passed by":         {nodes: list(one("a", `gpu Pending {"shared":true}`, `kernel Pending {}`, `net Pending {"shared":true}`)), grants: "a/gpu", waits: []string{"a/kernel NodeHeld: the node is gpu's; waits until it is released", "a/net NodeHeld: kernel waits for the node before it, and does not share it"}},
+		"a shared one joins at no cost":               {nodes: list(one("a", `gpu Cordoning {"shared":true}`, `net Pending {"shared":true}`)), grants: "a/net"},
+		"it joins one that works":                     {nodes: list(one("a", `gpu Ready {"shared":true}`, `net Pending {"shared":true,"waitFor":{}}`)), grants: "a/net"},
+		"it joins a drain that serves it":             {nodes: list(one("a", `gpu Draining {"shared":true}`, `net Pending {"shared":true}`)), grants: "a/net"},
+		"it does not prolong a drain":                 {nodes: list(one("a", `gpu Draining {"shared":true}`, `net Pending {"shared":true,"drain":{"force":true}}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"nor a wait":                                  {nodes: list(one("a", `gpu WaitingForPods {"shared":true,"waitFor":{}}`, `net Pending {"shared":true,"waitFor":{}}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"it does not join where it is alone":          {nodes: list(one("a", `gpu Ready {}`, `net Pending {"shared":true}`)), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"a released node goes on at no cost":          {limits: []string{"unavailable 0"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu"), one("b", "gpu")), grants: "a/net", waits: []string{"b/gpu UnavailableLimit: the limit maxUnavailable is 0"}},
+		"but not past a lowered limit":                {nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu"), one("b", "gpu Ready")), waits: []string{"a/net Turn: waits its turn: more nodes are in maintenance than maxParallelOperations 1"}},
+		"a rollout holds its node and a slot":         {nodes: list(one("a", "gpu"), one("b", "gpu")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan}}, waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released", "b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
+		"one that failed holds no slot":               {limits: []string{"unavailable 2"}, nodes: list(one("b", "gpu"), one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, grants: "b/gpu"},
+		"but counts as unavailable":                   {limits: []string{"unavailable 1"}, nodes: list(one("b", "gpu"), one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, waits: []string{"b/gpu UnavailableLimit: maxUnavailable is 1, and 1 are unavailable or about to be"}},
+		"and may be tried again":                      {limits: []string{"unavailable 1", "zone 1"}, nodes: list(zone("x", one("a"))), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll"},
+		"a rollout waits for a request":               {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Ready")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is gpu's; waits until it is released"}},
+		"also for one that is just released":          {limits: []string{"parallel 9"}, nodes: list(leaving(one("a", "gpu Ready"), "gpu")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released"}},
+		"the older of request and rollout":            {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Pending")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, grants: "a/plan:infra/roll", waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
+		"a rollout that may not":                      {nodes: list(one("a"), one("b")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Reason: "window closed"}, {Node: "c", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll WindowClosed: window closed", "c/plan:infra/roll NodeUnknown: there is no node c"}},
+		"a grant that is not seen yet":                {nodes: list(one("a", "gpu Pending"), one("b", "gpu Pending")), holds: []nodes.Hold{{Node: "a", Claimant: "gpu"}}, waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
+		"a rollout that waits gets a released node":   {limits: []string{"parallel 9"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released", "a/net NodeHeld: plan:infra/roll waits for the node before it, and does not share it"}},
+		"one that was given up and changed is fresh":  {nodes: list(aged(48*time.Hour, givenUp(one("a", "gpu Pending"), "another")), aged(time.Minute, one("b", "net Pending"))), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"one that was given up and not changed waits": {nodes: list(func() nodes.Node { n := one("a", "gpu Pending"); return givenUp(n, n.Asked[0].Request.Identity) }()), waits: []string{"a/gpu GivenUp: the drain was aborted"}},
+		"an uncordoned node is passed on":             {nodes: list(with(leaving(one("a", "gpu Ready", "net Pending"), "gpu"), func(n *nodes.Node) { n.Cordon = &nodes.Cordon{By: []string{"gpu"}} })), waits: []string{"a/net Uncordoned: somebody uncordoned the node while it was held; it is free again when the present request is removed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := nodes.Rank(nodes.World{Now: noon, Limits: limits(t, c.limits...), Nodes: c.nodes, Holds: c.holds, Wants: c.wants})
+			var grants, waits []string
+			for _, g := range r.Grants {
+				grants = append(grants, g.Node+"/"+g.Claimant)
+				if !r.Turns(g.Node)[g.Claimant].Granted {
+					t.Errorf("the turn of %v does not say so", g)
+				}
+			}
+			for _, w := range r.Waits {
+				waits = append(waits, fmt.Sprintf("%s/%s %s: %s", w.Node, w.Claimant, w.Reason, w.Message))
+				if turn := r.Turns(w.Node)[w.Claimant]; turn.Granted || turn.Wait == "" {
+					t.Errorf("the turn of %v is %+v", w, turn)
+				}
+			}
+			if got := strings.Join(grants, " "); got != c.grants {
+				t.Errorf("grants %q, want %q", got, c.grants)
+			}
+			if diff := cmp.Diff(c.waits, waits); diff != "" {
+				t.Errorf("waits, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func hindered(n nodes.Node) nodes.Node {
+	n.Asked = slices.Clone(n.Asked)
+	for i := range n.Asked {
+		n.Asked[i].Preview = nodes.Block{Permanent: true, Text: "budget web allows none"}
+	}
+	return n
+}
+
+func givenUp(n nodes.Node, value string) nodes.Node {
+	n.Asked[0].Status.Ended = &nodes.End{Why: nodes.EndAborted, Value: value}
+	n.Asked[0].Status.Reason = "the drain was aborted"
+	return n
+}
+
+// leaving is a node from which a request was just removed.
+func leaving(n nodes.Node, requestor string) nodes.Node {
+	n.Asked = slices.Clone(n.Asked)
+	for i := range n.Asked {
+		if n.Asked[i].Request.Requestor == requestor {
+			n.Asked[i] = nodes.Asked{Request: nodes.Request{Requestor: requestor}, Gone: true, Status: n.Asked[i].Status}
+		}
+	}
+	return n
+}
+
+func TestWhatOfTheConfigurationHoldsBackAll(t *testing.T) {
+	for words, want := range map[string][]nodes.Condition{
+		"parallel 1":      nil,
+		"parallel 0":      {{Type: nodes.ConditionNoParallel, Message: "maxParallelOperations is 0: no maintenance of nodes begins"}},
+		"unavailable 20%": {{Type: nodes.ConditionNoUnavailable, Message: "maxUnavailable 20% of 4 nodes is 0: no node that is available begins maintenance; allow at least 1"}},
+		"unavailable 0":   {{Type: nodes.ConditionNoUnavailable, Message: "maxUnavailable is 0: no node that is available begins maintenance; allow at least 1"}},
+		"unavailable 25%": nil,
+	} {
+		r := nodes.Rank(nodes.World{Now: noon, Limits: limits(t, words), Nodes: []nodes.Node{one("a"), one("b"), one("c"), one("d")}})
+		if diff := cmp.Diff(want, r.Conditions); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", words, diff)
+		}
+	}
+}
+
+func TestLimitsAreRead(t *testing.T) {
+	got, err := nodes.LimitsOf(plan.NodeLimits{MaxUnavailable: 3, MaxNodeMaintenance: span(time.Hour), ReleaseExpired: true, ZoneLimit: 2})
+	want := nodes.Limits{Parallel: plan.Share{N: 1}, Unavailable: &plan.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+	for _, l := range []plan.NodeLimits{{MaxUnavailable: "many"}, {MaxParallelOperations: "-1"}} {
+		if _, err := nodes.LimitsOf(l); err == nil {
+			t.Errorf("%+v is taken", l)
+		}
+	}
+}
+
+// A request of low priority is overtaken by fresh ones of a higher one, but not
+// for ever.
+func TestNoRequestWaitsForEver(t *testing.T) {
+	old := one("old", `low Pending {"priority":-10}`)
+	for hours := range 30 {
+		now := noon.Add(time.Duration(hours) * time.Hour)
+		fresh := one(fmt.Sprintf("fresh-%d", hours), `high Pending {"priority":10}`)
+		fresh.Asked[0].Status.Asked = now
+		r := nodes.Rank(nodes.World{Now: now, Limits: limits(t), Nodes: []nodes.Node{old, fresh}})
+		if r.Grants[0].Node == "old" {
+			if hours != 20 && hours != 21 {
+				t.Errorf("after %d hours", hours)
+			}
+			return
+		}
+	}
+	t.Error("it still waits after 30 hours")
+}
+
+func BenchmarkRank(b *testing.B) {
+	w := nodes.World{Now: noon, Limits: limits(b, "parallel 10%", "unavailable 5%", "zone 20")}
+	for i := range 5000 {
+		n := zone(fmt.Sprintf("z%d", i%10), one(fmt.Sprintf("worker-%04d", i)))
+		if i%10 == 0 {
+			n = zone(n.Zone, one(n.Name, fmt.Sprintf(`req-%d Pending {"priority":%d,"shared":true}`, i%7, i%3)))
+		}
+		w.Nodes = append(w.Nodes, n)
+	}
+	for b.Loop() {
+		nodes.Rank(w)
+	}
+}

@@ -1,0 +1,110 @@
+package nodes
+
+import "time"
+
+// AgeRank is the time of waiting that is worth one rank of priority: a request of
+// priority 0 comes before fresh ones of priority 5 after five hours. The number is
+// a guess.
+const AgeRank = time.Hour
+
+// World is all that Rank looks at.
+type World struct {
+	Now    time.Time
+	Limits Limits
+	// Nodes are all nodes, also those that nobody asks for: shares are of them. One
+	// that is deleted stays here until its absence is confirmed.
+	Nodes []Node
+	// Holds are nodes that rollouts have now. An agent whose view of the cluster is
+	// older than its own writes adds what it gave and does not see yet, requestors
+	// too: otherwise a slot is given twice.
+	Holds []Hold
+	Wants []Want
+}
+
+// Hold is a node that a rollout has.
+type Hold struct {
+	Node, Claimant string
+	Failed         bool // at work no more, left cordoned: unavailable, but holds no slot
+}
+
+// Want is a node that a rollout would take next.
+type Want struct {
+	Node, Claimant string
+	Since          time.Time // since when it waits; zero: since now
+	Priority       int
+	Permitted      bool
+	Reason         string // why it is not permitted
+}
+
+// Grant is a node given to a claimant.
+type Grant struct{ Node, Claimant string }
+
+// WaitReason is the kind of reason for which a claimant waits.
+type WaitReason string
+
+// What holds a claimant back.
+const (
+	WaitClosed     WaitReason = "WindowClosed"     // the node's stanza does not permit change now
+	WaitBlocked    WaitReason = "Blocked"          // its drain could not end
+	WaitEnded      WaitReason = "GivenUp"          // aborted or expired, and not changed since
+	WaitInvalid    WaitReason = "Invalid"          // its value cannot be read
+	WaitHeld       WaitReason = "NodeHeld"         // another claimant has the node, or gets it first
+	WaitDeleting   WaitReason = "NodeDeleting"     // the node goes away
+	WaitUnknown    WaitReason = "NodeUnknown"      // there is no such node
+	WaitUncordoned WaitReason = "Uncordoned"       // somebody uncordoned the node while it was held
+	WaitTurn       WaitReason = "Turn"             // all slots are taken
+	WaitNone       WaitReason = "NoParallel"       // maxParallelOperations is 0
+	WaitBudget     WaitReason = "UnavailableLimit" // maxUnavailable is reached
+	WaitZone       WaitReason = "ZoneLimit"        // zoneLimit is reached
+)
+
+// Wait says why a claimant does not have a node yet.
+type Wait struct {
+	Node, Claimant string
+	Reason         WaitReason
+	Message        string     // one sentence for a person, with the rule and its numbers
+	Lasting        string     // the same without what every grant elsewhere changes: for a status
+	Next           *time.Time // when it changes by itself; nil: not by time
+}
+
+// Condition is something in the configuration that holds maintenance back.
+type Condition struct{ Type, Message string }
+
+// Types of conditions.
+const (
+	ConditionNoParallel    = "NoParallelOperations"
+	ConditionNoUnavailable = "MaxUnavailableIsZero"
+)
+
+// Ranking says who gets which node now, and why the others do not.
+type Ranking struct {
+	Grants      []Grant     // in the order of their rank
+	Waits       []Wait      // in the order of their rank; those without one last
+	Conditions  []Condition // of the configuration
+	Maintenance []string    // names of the nodes in maintenance before the grants, sorted
+	Slots       int         // before the grants; negative: more are in maintenance than allowed
+	Budget      *int        // before the grants; nil: no limit
+	turns       map[string]Turns
+}
+
+// Turn is what Advance must know of the ranking about one request.
+type Turn struct {
+	Granted bool
+	Wait    string // Wait.Lasting of the one that waits
+}
+
+// Turns are the turns of a node's claimants.
+type Turns map[string]Turn
+
+// Granted are turns in which each of the claimants gets the node.
+func Granted(claimants ...string) Turns {
+	turns := Turns{}
+	for _, c := range claimants {
+		turns[c] = Turn{Granted: true}
+	}
+	return turns
+}
+
+// Turns are what Advance takes for a node. They hold for the view of the node
+// that was ranked, and for no other.
+func (r Ranking) Turns(node string) Turns { return r.turns[node] }

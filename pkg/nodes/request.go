@@ -1,0 +1,255 @@
+package nodes
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Request is what the value of request.maint.dev/<requestor> asks for, with its
+// defaults.
+type Request struct {
+	Requestor string
+	Reason    string
+	Cordon    bool
+	Priority  int  // higher first, from -MaxPriority to MaxPriority
+	Shared    bool // Ready together with others that are
+	Failed    bool // the requestor failed: the node is kept out
+	WaitFor   *WaitFor
+	Drain     *plan.DrainOptions // nil: no drain; else Timeout and OnTimeout are set
+	Identity  string             // of the value as it stands: another value, another identity
+}
+
+// WaitFor counts unfinished pods before a drain.
+type WaitFor struct {
+	PodSelector string        // as in a list's options; empty: all that no DaemonSet owns
+	Timeout     time.Duration // 0: without end
+}
+
+// Bounds of a request.
+const (
+	// MaxPriority bounds priorities, so that age, at one rank an AgeRank, overtakes
+	// every one of them. The number is a guess.
+	MaxPriority = 1000
+	// MaxRequestBytes bounds a value; all annotations of an object together have 256 KiB.
+	MaxRequestBytes = 16 << 10
+)
+
+const maxRequestor = 63 // of the name part of an annotation's key
+
+// wire is the value of a request. A drain of false is taken out before.
+type wire struct {
+	Reason   string             `json:"reason"`
+	Cordon   *bool              `json:"cordon"`
+	Priority int                `json:"priority"`
+	Shared   bool               `json:"shared"`
+	Failed   bool               `json:"failed"`
+	WaitFor  *wireWait          `json:"waitFor"`
+	Drain    *plan.DrainOptions `json:"drain"`
+}
+
+type wireWait struct {
+	PodSelector string         `json:"podSelector"`
+	Timeout     *plan.Duration `json:"timeout"`
+}
+
+// Parse reads a request. An empty value asks with all defaults. The error holds
+// every fault in the name and the value, a sentence each, on lines of their own.
+func Parse(requestor, value string) (Request, error) {
+	var faults plan.Faults
+	if !requestorName(requestor) {
+		faults = append(faults, plan.Fault{Message: fmt.Sprintf(
+			"%q is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last", plan.Cut(requestor, 100))})
+	}
+	tree, more := readJSON(value)
+	faults = append(faults, more...)
+	w, drains := wire{}, true
+	if tree != nil {
+		drains = lighten(tree)
+		faults = append(faults, plan.DecodeValue(tree, "", nil, false, &w)...)
+		faults = append(faults, w.check()...)
+	}
+	if len(faults) > 0 {
+		return Request{}, faults
+	}
+	return w.request(requestor, identityOf(value), drains), nil
+}
+
+func (w wire) request(requestor, identity string, drains bool) Request {
+	r := Request{
+		Requestor: requestor, Identity: identity, Reason: w.Reason, Cordon: w.Cordon == nil || *w.Cordon,
+		Priority: w.Priority, Shared: w.Shared, Failed: w.Failed,
+	}
+	if w.WaitFor != nil {
+		r.WaitFor = &WaitFor{PodSelector: w.WaitFor.PodSelector, Timeout: w.WaitFor.Timeout.Or(0)}
+	}
+	if !drains {
+		return r
+	}
+	r.Drain = w.Drain
+	if r.Drain == nil {
+		r.Drain = &plan.DrainOptions{}
+	}
+	r.Drain.Timeout = &plan.Duration{Duration: r.Drain.Timeout.Or(plan.DefaultDrainTimeout)}
+	if r.Drain.OnTimeout == "" {
+		r.Drain.OnTimeout = plan.TimeoutRetry
+	}
+	return r
+}
+
+func (w wire) check() plan.Faults {
+	var faults plan.Faults
+	at := func(path, format string, args ...any) {
+		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if w.Priority < -MaxPriority || w.Priority > MaxPriority {
+		at("priority", "must be from %d to %d, is %d", -MaxPriority, MaxPriority, w.Priority)
+	}
+	if w.WaitFor != nil {
+		checkSelector("waitFor.podSelector", w.WaitFor.PodSelector, at)
+		if t := w.WaitFor.Timeout; t != nil && t.Duration < 0 {
+			at("waitFor.timeout", "must not be negative, is %s; 0s waits without end", t)
+		}
+	}
+	if w.Drain != nil {
+		checkSelector("drain.podSelector", w.Drain.PodSelector, at)
+		w.Drain.Check(func(path, format string, args ...any) { at("drain."+path, format, args...) })
+	}
+	return faults
+}
+
+// readJSON reads a value into what encoding/json makes of it, nil where it is
+// empty or no object. Unlike there, a key that stands twice is a fault.
+func readJSON(value string) (map[string]any, plan.Faults) {
+	if strings.TrimSpace(value) == "" {
+		return map[string]any{}, nil
+	}
+	if len(value) > MaxRequestBytes {
+		return nil, plan.Faults{{Message: fmt.Sprintf("the request has %d bytes; at most %d are allowed", len(value), MaxRequestBytes)}}
+	}
+	d := json.NewDecoder(strings.NewReader(value))
+	d.UseNumber()
+	tree, err := readValue(d)
+	if err == nil {
+		if _, err = d.Token(); err == nil {
+			err = fmt.Errorf("something follows the object")
+		} else if err == io.EOF {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, plan.Faults{{Message: "this is no JSON: " + err.Error()}}
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return nil, plan.Faults{{Message: fmt.Sprintf("must be a JSON object like {\"reason\":\"…\"}, is %s", plan.Cut(value, 80))}}
+	}
+	return object, nil
+}
+
+func readValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, unexpectedEnd(err)
+	}
+	switch token {
+	case json.Delim('{'):
+		return readObject(d)
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			item, err := readValue(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
+		}
+		_, err := d.Token()
+		return list, unexpectedEnd(err)
+	}
+	return token, nil
+}
+
+func readObject(d *json.Decoder) (any, error) {
+	object := map[string]any{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, unexpectedEnd(err)
+		}
+		key, _ := token.(string)
+		if _, twice := object[key]; twice {
+			return nil, fmt.Errorf("%q stands twice", plan.Cut(key, 80))
+		}
+		if object[key], err = readValue(d); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return object, unexpectedEnd(err)
+}
+
+func unexpectedEnd(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// lighten takes out what counts as absent: null, and durations that are empty.
+// It says whether a drain is asked for: "drain": false is none, true one with
+// defaults.
+func lighten(tree map[string]any) (drains bool) {
+	withoutNulls(tree)
+	if w, ok := tree["waitFor"].(map[string]any); ok {
+		withoutEmpty(w, "timeout")
+	}
+	if d, ok := tree["drain"].(map[string]any); ok {
+		withoutEmpty(d, "timeout", "gracePeriod", "podTimeout")
+	}
+	if wanted, short := tree["drain"].(bool); short {
+		delete(tree, "drain")
+		return wanted
+	}
+	return true
+}
+
+func withoutNulls(tree map[string]any) {
+	for key, v := range tree {
+		switch v := v.(type) {
+		case nil:
+			delete(tree, key)
+		case map[string]any:
+			withoutNulls(v)
+		}
+	}
+}
+
+func withoutEmpty(tree map[string]any, keys ...string) {
+	for _, key := range keys {
+		if tree[key] == "" {
+			delete(tree, key)
+		}
+	}
+}
+
+func requestorName(s string) bool {
+	return len(s) >= 2 && len(s) <= maxRequestor &&
+		regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
+}
+
+// identityOf is a short name for a value. White space around it does not count.
+func identityOf(value string) string { return shortHash([]byte(strings.TrimSpace(value))) }
+
+func shortHash(b []byte) string {
+	sum := sha256.Sum256(bytes.TrimSpace(b))
+	return hex.EncodeToString(sum[:6])
+}

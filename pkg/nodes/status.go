@@ -1,0 +1,184 @@
+package nodes
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Phase is how far a request has come.
+type Phase string
+
+// The phases of a request, in their order.
+const (
+	Pending         Phase = "Pending"         // waits for its turn, a window, or a changed value
+	Scheduled       Phase = "Scheduled"       // its turn has come; nothing is changed yet
+	Cordoning       Phase = "Cordoning"       // the node takes no new pods
+	WaitingForPods  Phase = "WaitingForPods"  // what waitFor names has not finished
+	Draining        Phase = "Draining"        // pods are leaving
+	Ready           Phase = "Ready"           // the node is its requestor's
+	RequestorFailed Phase = "RequestorFailed" // its requestor failed; the node is kept out
+	Invalid         Phase = "Invalid"         // the value cannot be read; nothing was begun
+)
+
+// Holds says whether a request of this phase has the node: it takes a slot, and
+// what it had cordoned stays cordoned.
+func (p Phase) Holds() bool {
+	switch p {
+	case Scheduled, Cordoning, WaitingForPods, Draining, Ready, RequestorFailed:
+		return true
+	}
+	return false
+}
+
+// preparing are the phases in which the agent works, not the requestor.
+func (p Phase) preparing() bool { return p.Holds() && !p.given() }
+
+// given are the phases in which the node is the requestor's.
+func (p Phase) given() bool { return p == Ready || p == RequestorFailed }
+
+// Status is the value of status.request.maint.dev/<requestor>: what the agent
+// says of a request, and all that it must remember of it. All instants have whole
+// seconds and are UTC.
+type Status struct {
+	Phase    Phase      `json:"phase"`
+	Reason   string     `json:"reason,omitempty"`   // one sentence for a person
+	Since    time.Time  `json:"since"`              // of the phase; of the pass, where a second drain follows a first
+	Progress *Progress  `json:"progress,omitempty"` // of a drain, or of waitFor
+	Asked    time.Time  `json:"asked"`              // when this request was first seen: its age counts from here
+	Started  *time.Time `json:"started,omitempty"`  // when it got the node
+	Drained  string     `json:"drained,omitempty"`  // identity of the drain that is done for it
+	Overdue  bool       `json:"overdue,omitempty"`  // past maxNodeMaintenanceTime, and said
+	Ended    *End       `json:"ended,omitempty"`    // given up, until the value changes
+}
+
+// Progress counts pods.
+type Progress struct {
+	Left  int       `json:"left"`            // pods still on the node, or not finished
+	Total int       `json:"total,omitempty"` // pods that were to leave; 0: not known
+	At    time.Time `json:"at"`              // when it was written
+}
+
+// Why a request was given up.
+const (
+	EndAborted = "aborted" // its drain ran out of time, and onTimeout was abort
+	EndExpired = "expired" // past maxNodeMaintenanceTime, and releaseExpired is set
+)
+
+// End says that a request was given up: it is not tried again until its value is
+// another one.
+type End struct {
+	Why   string `json:"why"`
+	Value string `json:"value"` // Request.Identity of the value that was given up
+}
+
+// ParseStatus reads what String wrote. A status that cannot be read, or whose
+// phase is none, is none.
+func ParseStatus(value string) (Status, bool) {
+	var s Status
+	if err := json.Unmarshal([]byte(value), &s); err != nil {
+		return Status{}, false
+	}
+	if !s.Phase.Holds() && s.Phase != Pending && s.Phase != Invalid {
+		return Status{}, false
+	}
+	return s, true
+}
+
+// String is the status as the annotation holds it.
+func (s Status) String() string { return compact(s) }
+
+// Cordon is the value of status.maint.dev/cordoned: for whom a node is cordoned,
+// how it was found, and which pods have left it since. It is written in the same
+// patch as spec.unschedulable.
+type Cordon struct {
+	By      []string  `json:"by"`                // claimants, sorted
+	Before  bool      `json:"before"`            // was unschedulable already: it stays so when the last one leaves
+	At      time.Time `json:"at"`                // when the record began
+	Undone  bool      `json:"undone"`            // somebody else uncordoned the node meanwhile: it is left alone
+	Drained []Drained `json:"drained,omitempty"` // passes that are done since; none covers another
+}
+
+// Drained is one pass that is done: which pods it was about.
+type Drained struct {
+	plan.DrainOptions
+	Left bool `json:"left,omitempty"` // onTimeout skip left some
+}
+
+// ParseCordon reads what String wrote; a record that cannot be read is none.
+func ParseCordon(value string) (*Cordon, bool) {
+	var c Cordon
+	if err := json.Unmarshal([]byte(value), &c); err != nil || value == "null" {
+		return nil, false
+	}
+	c.By = sortedSet(c.By)
+	return &c, true
+}
+
+// String is the record as the annotation holds it.
+func (c Cordon) String() string { return compact(c) }
+
+// With is the record when another claimant wants the node cordoned. It is a new
+// one where there is none, and where plans alone stand in it while the node is
+// schedulable: somebody uncordoned what they had left. The claimant cordons the
+// node in the same patch, where it is schedulable, unless the record is Undone.
+func (c *Cordon) With(claimant string, unschedulable bool, now time.Time) *Cordon {
+	if c == nil || !unschedulable && !slices.ContainsFunc(c.By, isRequestor) {
+		return &Cordon{By: []string{claimant}, Before: unschedulable, At: stamp(now)}
+	}
+	next := *c
+	next.By = sortedSet(append(slices.Clone(c.By), claimant))
+	return &next
+}
+
+// Without is the record when a claimant does not want the node cordoned any more,
+// nil where it was the last, and whether the node is to be uncordoned in the same
+// patch: not where it was cordoned before us, and not where somebody else has
+// uncordoned it since.
+func (c *Cordon) Without(claimant string) (next *Cordon, uncordon bool) {
+	if c == nil {
+		return nil, false
+	}
+	left := *c
+	left.By = slices.DeleteFunc(slices.Clone(c.By), func(by string) bool { return by == claimant })
+	if len(left.By) > 0 {
+		return &left, false
+	}
+	return nil, !c.Before && !c.Undone
+}
+
+// covers says whether what has left the node is all that a drain asks.
+func (c *Cordon) covers(o plan.DrainOptions) bool {
+	return c != nil && !c.Undone && slices.ContainsFunc(c.Drained, func(d Drained) bool { return d.covers(o) })
+}
+
+const planPrefix = "plan:"
+
+// PlanClaimant names a plan among claimants. Requestors are named as they are;
+// no requestor's name holds a colon.
+func PlanClaimant(namespace, name string) string { return planPrefix + namespace + "/" + name }
+
+// IsPlan says whether a claimant is a plan, not a requestor.
+func IsPlan(claimant string) bool { return strings.HasPrefix(claimant, planPrefix) }
+
+func isRequestor(claimant string) bool { return !IsPlan(claimant) }
+
+func compact(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "{}" // texts, numbers and instants: JSON can say them all
+	}
+	return string(out)
+}
+
+func sortedSet(names []string) []string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// stamp is an instant as annotations hold it.
+func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Second) }

@@ -1,0 +1,73 @@
+package nodes
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Step is the one next thing to do about a node. Statuses, Remove, Unschedulable
+// and Cordon are one patch, to be made only of the version that was read: with
+// uid and resourceVersion. Events are said after it. Drain, Watch and Next hold
+// whether or not something is written.
+type Step struct {
+	Statuses      map[string]Status // that change, by requestor
+	Remove        []string          // requestors whose status goes
+	Unschedulable *bool             // nil: left as it is
+	CordonChanged bool
+	Cordon        *Cordon // with CordonChanged: the new record, nil to remove it
+	Events        []Event
+
+	Drain *Drain     // the drain that shall run now; nil: none, one that runs is stopped
+	Watch []Watch    // pods to be counted, for Asked.Pods
+	Next  *time.Time // when to look again at the latest; nil: when something changes
+}
+
+// Drain is an order to make pods leave. It stands only where its intent has been
+// written before.
+type Drain struct {
+	Key        string            // names the order: same pods, same rules, same begin
+	Options    plan.DrainOptions // Timeout and OnTimeout are set
+	Since      time.Time         // Timeout counts from here, also after a restart
+	Requestors []string          // for whom, sorted
+}
+
+// Watch asks for pods to be counted.
+type Watch struct{ Requestor, PodSelector string }
+
+// Event is something to be said about a node, once.
+type Event struct {
+	Requestor string // empty: about the node itself
+	Warning   bool
+	Reason    string // CamelCase
+	Message   string
+}
+
+// Writes says whether there is something to write.
+func (s Step) Writes() bool {
+	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged
+}
+
+// Apply is the node as it is when the step has been written.
+func (s Step) Apply(n Node) Node {
+	n.Asked = slices.DeleteFunc(slices.Clone(n.Asked), func(a Asked) bool {
+		return a.Gone && slices.Contains(s.Remove, a.Request.Requestor)
+	})
+	for i := range n.Asked {
+		if status, changed := s.Statuses[n.Asked[i].Request.Requestor]; changed {
+			n.Asked[i].Status = &status
+		}
+	}
+	if s.Unschedulable != nil {
+		n.Unschedulable = *s.Unschedulable
+	}
+	if s.CordonChanged {
+		n.Cordon = s.Cordon
+	}
+	return n
+}
+
+// Requestors are those whose status changes, sorted.
+func (s Step) Requestors() []string { return slices.Sorted(maps.Keys(s.Statuses)) }

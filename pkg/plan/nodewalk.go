@@ -1,0 +1,283 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// NodeSight is what a rollout needs to know of a node before it takes it.
+type NodeSight struct {
+	Granted     bool   // the limits over all maintenance of nodes let it be taken now
+	Why         string // why not
+	Unavailable bool   // it takes no pods now: unschedulable or not ready
+	Gone        bool   // there is no such node any more
+}
+
+// NodeWant are the nodes that one for-each-node of a run would take next, in its
+// order. It begins no more than Most of them.
+type NodeWant struct {
+	Path  string
+	Nodes []string
+	Most  int
+}
+
+// rollsOut says whether a spec holds a for-each-node: it takes the windows that it
+// takes, so that it has no time limit unless it says so itself.
+func (r Run) rollsOut() bool {
+	found := false
+	r.Walk(func(s Step) { found = found || s.Type == TypeForEachNode })
+	return found
+}
+
+// Rollout is one for-each-node of a run that has listed its nodes: who is at work,
+// and who failed and was left as it was.
+type Rollout struct {
+	Path            string
+	Running, Failed []string
+	Left            int // not begun
+}
+
+// Rollouts are the for-each-nodes of a run that have listed their nodes and have
+// not ended.
+func (j Journal) Rollouts() []Rollout {
+	var out []Rollout
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if rec.Type != TypeForEachNode || !rec.Listed || rec.Phase != StepRunning {
+			continue
+		}
+		r := Rollout{Path: rec.Path}
+		for _, item := range rec.Items {
+			switch item.Phase {
+			case StepRunning:
+				r.Running = append(r.Running, item.Name)
+			case StepFailed:
+				r.Failed = append(r.Failed, item.Name)
+			case "":
+				r.Left++
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Rolled are the nodes that the rollouts of a run were through with, and when.
+func (j Journal) Rolled() map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, rec := range j.Steps {
+		for _, item := range rec.Items {
+			if rec.Type == TypeForEachNode && item.At != nil && item.At.After(out[item.Name]) {
+				out[item.Name] = *item.At
+			}
+		}
+	}
+	return out
+}
+
+// crew counts the nodes of a rollout by how they stand.
+type crew struct {
+	total, running, soaking, done, failed, pending int
+	cannot                                         int       // not at work and without room for pods
+	stuck                                          int       // of them, failed here
+	real                                           int       // succeeded, and had something to do
+	soaked                                         time.Time // when the next soak is over
+}
+
+func (a *advance) crewOf(list []Item, soak time.Duration) crew {
+	c := crew{total: len(list)}
+	for _, item := range list {
+		sight := a.sig.Nodes[item.Name]
+		switch item.Phase {
+		case StepRunning:
+			c.running++
+			continue
+		case "":
+			c.pending++
+		case StepFailed:
+			c.failed++
+			if sight.Unavailable {
+				c.stuck++
+			}
+		case StepSucceeded:
+			c.done++
+			if item.At == nil {
+				break // it had nothing to do
+			}
+			c.real++
+			if over := item.At.Add(soak); a.now.Before(over) {
+				c.soaking++
+				c.soaked = earliest(c.soaked, over)
+				continue
+			}
+		}
+		if sight.Unavailable {
+			c.cannot++
+		}
+	}
+	return c
+}
+
+// rollout moves the nodes at work, and begins as many more as its own limits and
+// those over all maintenance let it.
+func (a *advance) rollout(s scope, step Step, path string) {
+	list := a.items(a.record(path))
+	a.nodesAtWork(s, step, path, list)
+	if a.interrupted(s) {
+		return
+	}
+	var props ForEachNodeProperties
+	if faults := DecodeValue(step.Own(), "", nil, true, &props); len(faults) > 0 { // the validator refused it
+		a.failed(s, step, path, faults.Error())
+		return
+	}
+	c := a.crewOf(list, props.Soak.Or(0))
+	if stop := a.stopsRollout(props, c); stop || c.pending == 0 {
+		if c.running == 0 {
+			a.endLoop(s, step, path)
+		}
+		return
+	}
+	if a.heldItem(s, step) {
+		a.says(path, c, "the rest waits: "+a.heldBecause())
+		return
+	}
+	if most := a.mayBegin(props, path, c); most > 0 {
+		a.beginNodes(s, step, path, list, c, most)
+	}
+}
+
+func (a *advance) heldBecause() string {
+	if a.sig.Hold != nil {
+		return a.sig.Hold.Message()
+	}
+	return a.sig.Held
+}
+
+// nodesAtWork moves the steps of the nodes at work.
+func (a *advance) nodesAtWork(s scope, step Step, path string, list []Item) {
+	through := map[string]*Item{}
+	for i := range list {
+		if list[i].Phase == StepRunning && a.item(s, step, path, &list[i]) {
+			list[i].At = at(a.now)
+			through[list[i].Segment()] = &list[i]
+		}
+	}
+	a.shrink(path, through)
+}
+
+// stopsRollout says that no other node is begun, because of those that failed.
+func (a *advance) stopsRollout(props ForEachNodeProperties, c crew) bool {
+	switch {
+	case c.failed == 0:
+		return false
+	case props.OnError != "continue" || props.MaxFailures > 0 && c.failed > props.MaxFailures:
+		return true
+	}
+	// Failed nodes that stay cordoned count as unavailable: when they alone use up the
+	// limit, nothing of this run will ever free a place.
+	return c.running+c.soaking == 0 && c.stuck >= mostUnavailable(props, c.total)
+}
+
+// mostUnavailable is how many of the selected nodes may be away at once.
+func mostUnavailable(props ForEachNodeProperties, total int) int {
+	if props.MaxUnavailable == nil {
+		return 1
+	}
+	share, err := ParseShare(props.MaxUnavailable)
+	if err != nil { // the validator refused it
+		return 1
+	}
+	return max(1, share.Down(total))
+}
+
+// mayBegin is how many more nodes the rollout's own limits let begin; with none it
+// notes what it waits for. One that is away already costs nothing of the limit, but
+// takes a place among those at work all the same.
+func (a *advance) mayBegin(props ForEachNodeProperties, path string, c crew) int {
+	limit := mostUnavailable(props, c.total)
+	most := limit - c.running - c.soaking
+	if canary := 1; c.pending > 0 {
+		if props.Canary != nil {
+			canary = *props.Canary
+		}
+		if c.real < canary {
+			most = min(most, canary-c.real-c.running)
+		}
+	}
+	if most <= 0 {
+		a.clock = earliest(a.clock, c.soaked)
+		if c.soaking > 0 && c.running == 0 {
+			a.says(path, c, fmt.Sprintf("soaks until %s", c.soaked.UTC().Format(time.RFC3339)))
+		}
+		return 0
+	}
+	if need := props.Estimate.Or(0); need > 0 && !a.sig.ClosesAt.IsZero() && a.now.Add(need).After(a.sig.ClosesAt) {
+		a.waits(path, a.sig.ClosesAt)
+		a.says(path, c, fmt.Sprintf("the next would take about %s, and the window closes at %s", need, a.sig.ClosesAt.UTC().Format(time.RFC3339)))
+		return 0
+	}
+	return most
+}
+
+// beginNodes begins those of the nodes that wait which are granted. Those that are
+// away already fit where the limit is used up.
+func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c crew, most int) {
+	room := mostUnavailableOf(step, c.total) - c.running - c.soaking - c.cannot
+	var wanted []string
+	why := ""
+	for i := range list {
+		item := &list[i]
+		if item.Phase != "" {
+			continue
+		}
+		sight := a.sig.Nodes[item.Name]
+		switch {
+		case sight.Gone:
+			item.Phase, item.Message = StepSucceeded, "the node is gone"
+			a.moved = true
+		case !sight.Unavailable && room <= 0:
+			why = or(why, "enough of its nodes are away already")
+		case sight.Granted && most > 0:
+			a.beginItem(s, step, path, item)
+			a.record(path).Message = ""
+			if most--; !sight.Unavailable {
+				room--
+			}
+		case most > 0:
+			wanted = append(wanted, item.Name)
+			if sight.Why != "" {
+				why = or(why, item.Name+" "+sight.Why)
+			}
+		}
+	}
+	if len(wanted) > 0 {
+		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most})
+	}
+	if why != "" && most > 0 && !a.moved {
+		a.says(path, c, "waits: "+why)
+	}
+}
+
+func mostUnavailableOf(step Step, total int) int {
+	return mostUnavailable(ForEachNodeProperties{MaxUnavailable: step.Properties["maxUnavailable"]}, total)
+}
+
+// nodesLeft says how many nodes a closed gate keeps from their turn.
+func (a *advance) nodesLeft() string {
+	left := 0
+	for _, r := range a.j.Rollouts() {
+		left += r.Left
+	}
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d nodes are left", left)
+}
+
+// says notes what keeps the rest of a rollout from beginning. It is written only
+// when it is news.
+func (a *advance) says(path string, c crew, why string) {
+	a.record(path).Message = Cut(strings.TrimSpace(fmt.Sprintf("%d of %d are done, %d left; %s", c.done, c.total, c.pending, why)), MaxMessage)
+}
