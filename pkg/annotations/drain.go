@@ -201,26 +201,3 @@ func written(v *intstr.IntOrString) string {
 	}
 	return v.String()
 }
-
-// ReadCordon is the record of our cordon on a node; ok is false where there is
-// none. One that cannot be read is an error: nobody may guess how the node was.
-func ReadCordon(on map[string]string) (c drain.Cordon, ok bool, err error) {
-	text, ok := on[StatusCordoned]
-	if !ok {
-		return c, false, nil
-	}
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		return c, true, fmt.Errorf("%s is %q: %w", StatusCordoned, plan.Cut(text, 100), err)
-	}
-	return c, true, nil
-}
-
-// CordonText is the record as it stands on a node.
-func CordonText(c drain.Cordon) string {
-	c.At = c.At.UTC().Truncate(time.Second)
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // strings, two bools and an instant
-	}
-	return string(b)
-}

@@ -120,21 +120,3 @@ status:
 		t.Error(diff)
 	}
 }
-
-func TestACordonsRecordIsReadAsItIsWritten(t *testing.T) {
-	c := drain.Cordon{By: []string{"plan:a/b"}, Before: true, At: time.Date(2026, 1, 1, 1, 2, 3, 4, time.FixedZone("x", 3600))}
-	text := annotations.CordonText(c)
-	if text != `{"by":["plan:a/b"],"before":true,"at":"2026-01-01T00:02:03Z","undone":false}` {
-		t.Error(text)
-	}
-	back, ok, err := annotations.ReadCordon(map[string]string{annotations.StatusCordoned: text})
-	if err != nil || !ok || !back.Before || !back.Claimed("plan:a/b") {
-		t.Errorf("%+v %t %v", back, ok, err)
-	}
-	if _, ok, err := annotations.ReadCordon(nil); ok || err != nil {
-		t.Error(ok, err)
-	}
-	if _, _, err := annotations.ReadCordon(map[string]string{annotations.StatusCordoned: "yes"}); err == nil {
-		t.Error("what nobody can read was read")
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -218,6 +219,37 @@ func TestDrainOnATerminal(t *testing.T) {
 	}
 	picture += "  and 2 more\n"
 	printed{0, out.String(), errOut.String()}.is(t, printed{0, picture + picture + "\x1b[12A\x1b[J" + picture, "node/a is blocked until somebody changes something: its budget\n"})
+}
+
+// Who may not see pods is told so once, and sees what the agent counts.
+func TestDrainWaitsWithoutRightsToPods(t *testing.T) {
+	o := newOnline(t, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Draining, "2 of 2 pods are left", progress(2, 2))))
+	o.kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("not for you"))
+	})
+	ready := cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{}}})
+	o.told(map[string]func(){
+		"2 of 2": func() { o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left", progress(1, 2))) },
+		"1 of 2": func() { o.become("a", stood(jane, nodes.Ready, ""), ready) },
+	})
+	o.maint("drain", "a", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: Draining: 2 of 2 pods are left
+2026-11-21T00:00:00Z node a: Draining: 1 of 2 pods are left
+2026-11-21T00:00:00Z node a: Ready
+`, "node/a unchanged: " + jane + " asks for it already\nwarning: watch the pods of node a: you may not: pods is forbidden: not for you; only their number is shown\n"})
+}
+
+// An agent that is too old for nodes has a heartbeat like any other, and says
+// nothing of them.
+func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
+	node := worker("a", asked(jane, "{}"))
+	var out, errOut bytes.Buffer
+	c := newCLI(Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: saturday, Zone: "UTC"})
+	w := newNodeWait(c, &cluster{kube: fake.NewClientset(node)}, jane, []*corev1.Node{node})
+	w.settled, w.expected, w.left, w.patience = w.drained, "{}", "the request stays", time.Millisecond
+	err := w.run(t.Context())
+	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; codeOf(err) != CodeNoAgent || errText(err) != want {
+		t.Errorf("%d, %v", codeOf(err), err)
+	}
 }
 
 // A phase that stands there is that of what was asked before, until the agent has

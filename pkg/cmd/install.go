@@ -199,9 +199,10 @@ func newUninstall(c *cli) *cobra.Command {
 	o := &uninstallOptions{cli: c}
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the agent; refused while a run lives or a gate is held",
+		Short: "Remove the agent; refused while a run lives, a gate or a node is held",
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
-run, and its finalizer would hold it for ever. Plans, their ledgers and their
+run, and its finalizer would hold it for ever; while gates hold something, and while
+nodes are cordoned by the agent. Plans, their ledgers and their
 history stay, and so does the agent's namespace.`,
 		Example: "  kubectl maint uninstall --yes",
 		Args:    cobra.NoArgs,
@@ -223,6 +224,21 @@ func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
 // Validate has nothing to check.
 func (o *uninstallOptions) Validate() error { return nil }
 
+// nothingCordoned refuses while nodes are cordoned by us: nobody would uncordon
+// them.
+func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *cluster) error {
+	list, err := k.nodeList(ctx, "")
+	if err != nil {
+		return plain("look whether nodes are cordoned", err)
+	}
+	for _, n := range list {
+		if c := nodeFacts(n).Cordon; c != nil && len(c.By) > 0 {
+			return exit(CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: '%s status' shows all such nodes; release them, or let their plans end", n.Name, claimantWords(c.By[0]), o.Name)
+		}
+	}
+	return nil
+}
+
 // nothingHeld refuses while gates may hold objects: nobody would open them.
 func (o *uninstallOptions) nothingHeld(ctx context.Context, k *cluster) error {
 	list, err := k.maps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
@@ -230,7 +246,7 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *cluster) error {
 		return plain("look whether gates hold anything", err)
 	}
 	if len(list.Items) == 0 {
-		return nil
+		return o.nothingCordoned(ctx, k)
 	}
 	cm := &list.Items[0]
 	policy := cm.Name

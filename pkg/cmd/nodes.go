@@ -202,10 +202,14 @@ func checkNodes(names []string, selector string, f *faults) {
 	}
 }
 
-// nodeWords are some nodes in a sentence.
+// nodeWords are some nodes in a sentence, the first few by name.
 func nodeWords(names []string) string {
-	if len(names) == 1 {
+	const few = 10
+	switch {
+	case len(names) == 1:
 		return "node " + names[0]
+	case len(names) > few:
+		return fmt.Sprintf("%d nodes (%s and %d more)", len(names), strings.Join(names[:few], ", "), len(names)-few)
 	}
 	return fmt.Sprintf("%d nodes (%s)", len(names), strings.Join(names, ", "))
 }

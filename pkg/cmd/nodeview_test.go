@@ -100,3 +100,9 @@ func TestStatusWithoutRightsToNodes(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// Without an agent nobody would uncordon a node that is cordoned for somebody.
+func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
+	o := newOnline(t, anAgent(), worker("a"), worker("b", cordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
+	o.maint("uninstall", "--yes").is(t, printed{3, "", "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; release them, or let their plans end\n"})
+}

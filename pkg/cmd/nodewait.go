@@ -28,15 +28,15 @@ type nodeWait struct {
 	// settled says whether a node is at its end, and with which error.
 	settled func(name string, n *corev1.Node) (bool, error)
 
-	view   view
-	screen screen
-	bell   chan struct{}
-	nodes  *watched
-	pods   map[string]*podsOf
-	seen   map[string]bool // nodes that showed what was written
-	heard  bool            // the agent said something of some node
-	warned map[string]bool
-	begun  time.Time
+	patience time.Duration // within which the agent says something of what is asked
+	view     view
+	screen   screen
+	bell     chan struct{}
+	nodes    *watched
+	pods     map[string]*podsOf
+	seen     map[string]bool // nodes that showed what was written
+	heard    bool            // the agent said something of some node
+	warned   map[string]bool
 }
 
 // podsOf is the live picture of one node's pods.
@@ -49,7 +49,7 @@ type podsOf struct {
 func newNodeWait(c *cli, k *cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
 		cli: c, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: screen{c: c},
-		bell: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, begun: c.Now(),
+		bell: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, patience: handleWithin,
 	}
 	for _, n := range targets {
 		w.uids[n.Name] = n.UID
@@ -69,7 +69,7 @@ func (w *nodeWait) run(ctx context.Context) error {
 	if !w.OutTerminal {
 		ages = nil
 	}
-	patience := time.NewTimer(handleWithin)
+	patience := time.NewTimer(w.patience)
 	defer patience.Stop()
 	for {
 		over, err := w.look(ctx)
@@ -83,7 +83,7 @@ func (w *nodeWait) run(ctx context.Context) error {
 		case <-ages: // the ages run on
 		case <-patience.C:
 			if w.expected != "" && !w.heard {
-				return exit(CodeNoAgent, "the agent says nothing of %s: it is too old for nodes, or watches one namespace alone (%s)", nodeWords(w.names), w.left)
+				return exit(CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", nodeWords(w.names), w.left)
 			}
 		}
 	}
@@ -206,8 +206,8 @@ func (w *nodeWait) openPods(ctx context.Context, name string) *podsOf {
 	if p, open := w.pods[name]; open {
 		return p
 	}
-	ctx, stop := context.WithCancel(ctx)
-	live, err := w.k.watchPods(ctx, w.bell, name)
+	inner, stop := context.WithCancel(ctx)
+	live, err := w.k.watchPods(inner, w.bell, name)
 	if err != nil {
 		stop()
 		w.pods[name] = nil

@@ -80,9 +80,7 @@ func (o *statusOptions) live(ctx context.Context, k *cluster) error {
 	if err != nil {
 		return o.notFollowed(ctx, "", err)
 	}
-	if seen, err := k.watchNodes(ctx, w.changed); err == nil { // who may not read nodes does without
-		o.seen = seen
-	}
+	o.watchNodes(ctx, k, w.changed)
 	screen := screen{c: o.cli}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -107,6 +105,23 @@ func (o *statusOptions) live(ctx context.Context, k *cluster) error {
 		case <-w.changed:
 		case <-pause: // the ages run on
 		}
+	}
+}
+
+// watchNodes has changes of nodes ring too: of all where all is shown, else of
+// those that are named. Who may not read nodes does without.
+func (o *statusOptions) watchNodes(ctx context.Context, k *cluster, bell chan struct{}) {
+	var names []string
+	for _, name := range o.names {
+		if found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindRun); err == nil && found.node != nil {
+			names = append(names, found.node.Name)
+		}
+	}
+	if len(o.names) > 0 && len(names) == 0 {
+		return
+	}
+	if seen, err := k.watchNodes(ctx, bell, names...); err == nil && len(o.names) == 0 {
+		o.seen = seen
 	}
 }
 

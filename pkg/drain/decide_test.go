@@ -304,30 +304,3 @@ func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {
 		t.Error(len(got.Skipped))
 	}
 }
-
-func TestACordonRemembersForWhomAndHowItWas(t *testing.T) {
-	at := now()
-	one := drain.Cordon{}.Claim("plan:a/b", false, at)
-	same(t, drain.Cordon{By: []string{"plan:a/b"}, At: at}, one)
-	same(t, one, one.Claim("plan:a/b", true, at.Add(time.Hour)))
-	two := one.Claim("gpu", true, at.Add(time.Hour))
-	same(t, drain.Cordon{By: []string{"gpu", "plan:a/b"}, At: at}, two)
-	for name, c := range map[string]struct {
-		record   drain.Cordon
-		by       string
-		left     int
-		uncordon bool
-	}{
-		"the last one goes":                 {one, "plan:a/b", 0, true},
-		"another stays":                     {two, "gpu", 1, false},
-		"somebody who never came":           {one, "gpu", 1, false},
-		"it was cordoned before":            {drain.Cordon{}.Claim("gpu", true, at), "gpu", 0, false},
-		"somebody else undid ours":          {drain.Cordon{By: []string{"gpu"}, Undone: true}, "gpu", 0, false},
-		"claimed again after it was undone": {drain.Cordon{By: []string{"gpu"}, Undone: true, Before: true}.Claim("gpu", false, at), "gpu", 0, true},
-	} {
-		left, uncordon := c.record.Release(c.by)
-		if len(left.By) != c.left || uncordon != c.uncordon {
-			t.Errorf("%s: %+v %t", name, left, uncordon)
-		}
-	}
-}

@@ -3,6 +3,7 @@ package drain_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -66,17 +67,16 @@ func (s *step) end(t *testing.T) executors.Outcome {
 	}
 }
 
-func (w *world) record(t *testing.T, name string) (drain.Cordon, bool) {
+func (w *world) record(t *testing.T, name string) (nodes.Cordon, bool) {
 	t.Helper()
 	n, err := w.kube.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := annotations.ReadCordon(n.Annotations)
-	if err != nil {
-		t.Fatal(err)
+	if c, ok := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned]); ok {
+		return *c, n.Spec.Unschedulable
 	}
-	return c, n.Spec.Unschedulable
+	return nodes.Cordon{}, n.Spec.Unschedulable
 }
 
 func on(name string) plan.NodeProperties { return plan.NodeProperties{Node: name} }
@@ -135,7 +135,7 @@ func TestADrainStepCordonsAndDrains(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	t.Log(out.Message)
-	if c, is := w.record(t, w.nodes[0]); !is || c.Before || !c.Claimed(node.Claimant(w.ns, "p")) {
+	if c, is := w.record(t, w.nodes[0]); !is || c.Before || !slices.Contains(c.By, nodes.PlanClaimant(w.ns, "p")) {
 		t.Errorf("%+v", c)
 	}
 	if b, err := json.Marshal(out.Outputs); err != nil || len(b) > plan.MaxStepOutput {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	defer world.stop()
 	code = m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent-nodes"}, []string{"maint-agent"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent-nodes", "maint-surge"}, []string{"maint-agent"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights over nodes are exactly those that it used\n"+err.Error())
 			code = 1
 		}

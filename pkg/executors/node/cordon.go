@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,20 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Claimant is how a plan stands in the record of a cordon.
-func Claimant(namespace, name string) string { return "plan:" + namespace + "/" + name }
+// claimant is how the plan of a step stands in the record of a cordon.
+func claimant(call executors.Call) string { return nodes.PlanClaimant(call.Namespace, call.Plan) }
 
 // cordoned is a node and the record of our cordon on it.
 type cordoned struct {
 	*corev1.Node
-	record drain.Cordon
-	noted  bool // there is a record
+	record *nodes.Cordon // nil: there is none
 }
 
 func action(verb, name string) api.Action {
@@ -40,19 +40,23 @@ func readNode(ctx context.Context, clients executors.Clients, name string) (cord
 }
 
 func cordonOf(n *corev1.Node) (cordoned, error) {
-	record, noted, err := annotations.ReadCordon(n.Annotations)
-	if err != nil {
-		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s: remove the annotation once you know whether the node shall be schedulable", n.Name, err)
+	text, noted := n.Annotations[annotations.StatusCordoned]
+	record, read := nodes.ParseCordon(text)
+	if noted && !read { // nobody may guess how the node was
+		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, plan.Cut(text, 100))
 	}
-	return cordoned{n, record, noted}, nil
+	return cordoned{n, record}, nil
 }
+
+// claimed says whether a claimant stands in the record.
+func (n cordoned) claimed(by string) bool { return n.record != nil && slices.Contains(n.record.By, by) }
 
 // write patches the cordon and its record together, under the version that was
 // read: what somebody wrote meanwhile is a conflict, and is looked at again.
-func write(ctx context.Context, call executors.Call, n cordoned, unschedulable bool, record drain.Cordon) error {
+func write(ctx context.Context, call executors.Call, n cordoned, unschedulable bool, record *nodes.Cordon) error {
 	var text any // null removes it
-	if len(record.By) > 0 {
-		text = annotations.CordonText(record)
+	if record != nil {
+		text = record.String()
 	}
 	body := map[string]any{"metadata": map[string]any{
 		"uid": string(n.UID), "resourceVersion": n.ResourceVersion,
@@ -75,21 +79,21 @@ func write(ctx context.Context, call executors.Call, n cordoned, unschedulable b
 
 // claim cordons a node for a claimant, if it is not so already.
 func claim(ctx context.Context, call executors.Call, n cordoned, by string, now time.Time) (changed bool, err error) {
-	if n.Spec.Unschedulable && n.record.Claimed(by) {
+	if n.Spec.Unschedulable && n.claimed(by) {
 		return false, nil
 	}
-	return true, write(ctx, call, n, true, n.record.Claim(by, n.Spec.Unschedulable, now))
+	return true, write(ctx, call, n, true, n.record.With(by, n.Spec.Unschedulable, now))
 }
 
 // release takes a claimant off the record, and uncordons the node where nobody
 // else wants it cordoned. It says how the node is then.
 func release(ctx context.Context, call executors.Call, n cordoned, by string) (said string, changed bool, err error) {
-	record, uncordon := n.record.Release(by)
+	record, uncordon := n.record.Without(by)
 	uncordon = uncordon && n.Spec.Unschedulable
 	switch {
-	case !n.record.Claimed(by) && n.Spec.Unschedulable:
+	case !n.claimed(by) && n.Spec.Unschedulable:
 		return "stays cordoned: it was not this plan that cordoned it", false, nil
-	case !n.record.Claimed(by):
+	case !n.claimed(by):
 		return "is schedulable", false, nil
 	}
 	if err := write(ctx, call, n, n.Spec.Unschedulable && !uncordon, record); err != nil {
@@ -100,9 +104,9 @@ func release(ctx context.Context, call executors.Call, n cordoned, by string) (s
 		return "is schedulable again", true, nil
 	case !n.Spec.Unschedulable:
 		return "is schedulable", true, nil
-	case len(record.By) > 0:
+	case record != nil:
 		return fmt.Sprintf("stays cordoned: %s wants it so", record.By[0]), true, nil
-	case record.Undone:
+	case n.record.Undone:
 		return "stays cordoned: somebody else cordoned it after ours was undone", true, nil
 	}
 	return "stays cordoned: it was before", true, nil
@@ -110,12 +114,12 @@ func release(ctx context.Context, call executors.Call, n cordoned, by string) (s
 
 // undone notes that somebody else uncordoned a node that we claim.
 func undone(ctx context.Context, call executors.Call, n cordoned) error {
-	if n.record.Undone {
+	if n.record == nil || n.record.Undone {
 		return nil
 	}
-	record := n.record
+	record := *n.record
 	record.Undone = true
-	return write(ctx, call, n, false, record)
+	return write(ctx, call, n, false, &record)
 }
 
 // nodesOf are the nodes that a step means, in the order of their names.

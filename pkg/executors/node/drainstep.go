@@ -98,7 +98,7 @@ func memory(m remembered) json.RawMessage {
 
 // node cordons one node, if it has to be, and has it drained.
 func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *remembered, t *target) (executors.DrainStatus, *executors.Outcome, error) {
-	by := Claimant(call.Namespace, call.Plan)
+	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
 	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
 		call.Drainer.Stop(t.Name, by)
@@ -108,7 +108,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	if err != nil {
 		return executors.DrainStatus{}, nil, err
 	}
-	ours := n.record.Claimed(by)
+	ours := n.claimed(by)
 	if !n.Spec.Unschedulable && ours && (t.Cordoned || !n.record.At.Before(m.Since.Truncate(time.Second))) {
 		call.Drainer.Stop(t.Name, by)
 		if err := undone(ctx, call, n); err != nil {
@@ -215,7 +215,7 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m remembered, al
 			continue
 		}
 		if err == nil {
-			_, _, err = release(ctx, call, n, Claimant(call.Namespace, call.Plan))
+			_, _, err = release(ctx, call, n, claimant(call))
 		}
 		if err != nil {
 			return executors.Outcome{}, err
@@ -237,6 +237,6 @@ func (e Drains) Stop(_ context.Context, call executors.Call) error {
 
 func (e Drains) stop(call executors.Call, m remembered) {
 	for _, t := range m.Nodes {
-		call.Drainer.Stop(t.Name, Claimant(call.Namespace, call.Plan))
+		call.Drainer.Stop(t.Name, claimant(call))
 	}
 }

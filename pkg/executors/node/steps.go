@@ -21,7 +21,7 @@ func (Cordoner) Pass(ctx context.Context, call executors.Call) executors.Outcome
 		return api.Outcome(ctx, call, err)
 	}
 	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
-		changed, err := claim(ctx, call, n, Claimant(call.Namespace, call.Plan), call.Now)
+		changed, err := claim(ctx, call, n, claimant(call), call.Now)
 		return "is cordoned", changed, err
 	})
 }
@@ -37,7 +37,7 @@ func (Uncordoner) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return api.Outcome(ctx, call, err)
 	}
 	return eachNode(ctx, call, p.NodeProperties, func(n cordoned) (string, bool, error) {
-		return release(ctx, call, n, Claimant(call.Namespace, call.Plan))
+		return release(ctx, call, n, claimant(call))
 	})
 }
 
