@@ -18,6 +18,10 @@ KUBE_LDFLAGS := -X $(KUBE_VERSION_PACKAGE).gitVersion=$(KUBE_VERSION) \
 	-X $(KUBE_VERSION_PACKAGE).gitMinor=$(word 2,$(KUBE_PARTS))
 KUBE_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 
+CONTAINERD_PACKAGE := github.com/containerd/containerd/v2
+CONTAINERD_VERSION := $(shell awk '$$1 == "$(CONTAINERD_PACKAGE)" { print $$2; exit }' tools/containerd/go.mod)
+CONTAINERD_BINARIES := containerd containerd-shim-runc-v2 ctr
+
 GOLANGCI_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2; exit }' tools/lint/go.mod)
 
 UNIT_PACKAGES = $$(go list ./... | grep -v /test/)
@@ -62,6 +66,11 @@ walls: ## What may import what; never from the cache
 .PHONY: race
 race: ## The race detector on what has goroutines (needs a C compiler)
 	tools/race.sh
+
+.PHONY: e2e-node
+# tools-node first: where a node cannot run, it says so before Kubernetes is built.
+e2e-node: tools-node tools-kube ## A real node with real containers: drains, Jobs, reboots (Linux, root); `make test` leaves it out
+	MAINT_E2E_NODE=1 go test -count=1 -v -timeout 15m ./test/e2enode
 
 .PHONY: demo
 demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it running, CLUSTER=… chooses one
@@ -123,9 +132,18 @@ tools-kube: ## etcd, the control plane, kubectl, kwok: about 10 minutes the firs
 	@for binary in kwok kwokctl; do tools/build.sh kwok $$binary sigs.k8s.io/kwok/cmd/$$binary; done
 
 .PHONY: tools-kubelet
-tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root); no test needs them
+tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root)
 	@for binary in kubelet kube-proxy; do \
 		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
+	done
+
+# What a real node is made of. runc and the CNI plugins are Debian's.
+.PHONY: tools-node
+tools-node: ## kubelet, containerd, runc, for a real node (Linux, root): about 3 minutes the first time
+	@tools/node-packages.sh
+	@tools/build.sh kube kubelet k8s.io/kubernetes/cmd/kubelet "$(KUBE_LDFLAGS)"
+	@for binary in $(CONTAINERD_BINARIES); do \
+		tools/build.sh containerd $$binary $(CONTAINERD_PACKAGE)/cmd/$$binary "-X $(CONTAINERD_PACKAGE)/version.Version=$(CONTAINERD_VERSION)"; \
 	done
 
 .PHONY: tools-lint
@@ -146,4 +164,4 @@ clean: ## Remove what was built; the tools too, which take ten minutes to come b
 help: ## This list
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
-		/^[a-z][a-z-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+		/^[a-z][a-z0-9-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

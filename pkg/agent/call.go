@@ -97,11 +97,8 @@ func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.C
 
 // node is the node that a rollout has come to.
 func (s sighting) node(path string) string {
-	item, loop, ok := s.run.run.ItemOf(s.run.journal, path)
-	if !ok || loop.Kind != "Node" || loop.APIVersion != "v1" {
-		return ""
-	}
-	return item.Name
+	name, _ := s.run.run.RolloutNode(s.run.journal, path)
+	return name
 }
 
 // turn is how a step takes nodes. What a rollout has come to was granted to it.

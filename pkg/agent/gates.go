@@ -153,6 +153,7 @@ func (a *Agent) ringGated() { a.planQueue.Add(key{}) }
 // lookAtGated rings what is behind a gate, and what waits for one.
 func (a *Agent) lookAtGated() {
 	a.gatekeeper.ringAll()
+	a.keeper.ring()
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {

@@ -109,6 +109,7 @@ func (a *Agent) sawDocument(o any) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.saw(cm)
+		a.keeper.ring()
 		return
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.sawPolicy(cm)
@@ -180,6 +181,7 @@ func (a *Agent) sawNamespace(o any) {
 		return
 	}
 	everywhere := m.Name == a.options.Namespace
+	a.keeper.ring()
 	for _, o := range a.documents.GetStore().List() {
 		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == m.Name {
 			a.ringPlan(key{cm.Namespace, cm.Name})

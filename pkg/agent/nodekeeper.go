@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -30,8 +33,10 @@ type nodeKeeper struct {
 	drainer executors.Drainer
 	wake    chan struct{}
 	pods    *nodePods
-	again   time.Time   // the latest instant of the next look
-	shut    *nodes.Gate // what keeps change from all nodes, at the present look
+	again   time.Time       // the latest instant of the next look
+	gone    map[string]bool // nodes of rollouts that are known not to be there
+	denied  time.Time       // until then requests are left out: the agent may not write nodes
+	shut    *nodes.Gate     // what keeps change from all nodes, at the present look
 
 	mu      sync.Mutex
 	seen    map[string]*nodeObject // as the watch showed it last
@@ -39,6 +44,7 @@ type nodeKeeper struct {
 	wants   map[spot]nodeWant
 	sights  map[key]map[string]plan.NodeSight // by run, of the nodes that it takes
 	since   map[wish]time.Time
+	later   map[string]time.Time      // nodes that could not be written, and until when they are left alone
 	why     map[key]map[string]string // by run, why it was not given a node
 	ranking nodes.Ranking
 }
@@ -57,7 +63,7 @@ type wish struct{ node, claimant string }
 func newNodeKeeper(a *Agent) *nodeKeeper {
 	k := &nodeKeeper{
 		agent: a, wake: make(chan struct{}, 1), seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[spot]nodeWant{}, sights: map[key]map[string]plan.NodeSight{}, since: map[wish]time.Time{},
+		wants: map[spot]nodeWant{}, sights: map[key]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(a, k.ring)
 	if a.options.Drainer != nil {
@@ -130,14 +136,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // guardedLook keeps one broken node from taking the agent down.
 func (k *nodeKeeper) guardedLook(ctx context.Context) (next time.Time) {
-	defer func() {
-		if p := recover(); p != nil {
-			k.agent.metrics.panics.Inc()
-			k.agent.log.Error("internal error over nodes", "panic", p)
-			next = k.agent.now().Add(look)
-		}
-	}()
+	next = k.agent.now().Add(look)
+	defer k.agent.caught("over nodes")
 	return k.look(ctx)
+}
+
+// caught is deferred where one broken object must not take the agent down.
+func (a *Agent) caught(where string) {
+	if p := recover(); p != nil {
+		a.metrics.panics.Inc()
+		a.log.Error("internal error "+where, "panic", fmt.Sprint(p))
+	}
 }
 
 // look observes, ranks, tells the rollouts what they were given, and does for each
@@ -153,8 +162,9 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	objects := k.objects()
 	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
-		world.Nodes = append(world.Nodes, k.facts(objects[name], now))
+		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
 	}
+	k.confirm(ctx, objects)
 	claims := k.claims(objects, now)
 	world.Holds = claims.holds
 	ranking := k.rank(&world, claims)
@@ -187,6 +197,36 @@ func (k *nodeKeeper) tellLimits(ctx context.Context, found []nodes.Condition) {
 	if _, err := k.agent.patchPlan(ctx, cm, map[string]any{annotations.StatusConditions: want}); err != nil {
 		k.agent.log.Warn("the agent's configuration was not told of its limits", "error", err.Error())
 	}
+}
+
+// unseen is why a node that a plan names is not given.
+const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
+
+// drainsNow says whether a bare drain's journal speaks of a node that it was given.
+func drainsNow(l *liveRun, path, node string) bool {
+	var m plan.DrainMemory
+	rec := l.journal.Record(path)
+	return rec != nil && json.Unmarshal(rec.Memory, &m) == nil && slices.ContainsFunc(m.Nodes, func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned })
+}
+
+// confirm asks live whether nodes that rollouts want and that no watch shows are
+// gone, so that neither a new node counts as done nor one that is gone is waited for.
+func (k *nodeKeeper) confirm(ctx context.Context, objects map[string]*nodeObject) {
+	gone := map[string]bool{}
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
+		for i := range l.journal.Steps {
+			for _, item := range itemsOf(&l.journal.Steps[i]) {
+				if objects[item.Name] != nil || item.Phase != "" || k.agent.options.WatchNamespace != "" {
+					continue
+				}
+				if gone[item.Name] = k.gone[item.Name]; !gone[item.Name] {
+					_, err := k.agent.kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+					gone[item.Name] = apierrors.IsNotFound(err)
+				}
+			}
+		}
+	}
+	k.gone = gone
 }
 
 // by notes an instant at which to look again.
@@ -223,8 +263,11 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 }
 
 // facts are a node with what its annotations do not say.
-func (k *nodeKeeper) facts(n *nodeObject, now time.Time) nodes.Node {
+func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := n.facts()
+	if k.agent.options.DryRun || now.Before(k.denied) { // what is never carried out takes nobody's turn
+		f.Asked = nil
+	}
 	if len(f.Asked) == 0 && f.Cordon == nil {
 		return f
 	}
@@ -233,7 +276,10 @@ func (k *nodeKeeper) facts(n *nodeObject, now time.Time) nodes.Node {
 	for i := range f.Asked {
 		asked := &f.Asked[i]
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
-		asked.Preview = k.pods.preview(n.Name, asked.Request, now)
+		asked.Preview = k.pods.preview(n.Name, asked.Request)
+		if next := k.pods.refresh(ctx, n.Name, asked.Request, now); !next.IsZero() {
+			k.by(&next)
+		}
 	}
 	k.by(f.Gate.Next)
 	return f
@@ -241,14 +287,23 @@ func (k *nodeKeeper) facts(n *nodeObject, now time.Time) nodes.Node {
 
 // claims are what the runs have and want of nodes.
 type claims struct {
-	holds []nodes.Hold
-	wants []nodes.Want
-	spots map[wish][]spot // who wants it, in order
+	holds   []nodes.Hold
+	wants   []nodes.Want
+	spots   map[wish][]spot // who wants it, in order
+	unknown []wish          // nodes that the agent does not see
 }
 
 func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claims {
 	c := claims{spots: map[wish][]spot{}}
+	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
+	wants := maps.Clone(k.wants)
+	k.mu.Unlock()
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
+		for _, names := range l.journal.Draining() {
+			for _, name := range names {
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
+			}
+		}
 		for _, r := range l.journal.Rollouts() {
 			for _, name := range r.Running {
 				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
@@ -261,16 +316,24 @@ func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claim
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waits := map[wish]bool{}
-	for _, s := range slices.SortedFunc(maps.Keys(k.wants), compareSpots) {
-		want, l := k.wants[s], k.agent.runs.get(s.run)
+	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
+		want, l := wants[s], k.agent.runs.get(s.run)
 		if l == nil || want.bare && !atWork(l, s.path) {
 			delete(k.wants, s)
 			continue
 		}
 		for _, name := range want.nodes {
 			w := wish{name, claimantOf(l)}
+			if want.given[name] && want.bare && drainsNow(l, s.path, name) { // the journal has it
+				continue
+			}
 			if want.given[name] { // until the run has taken it, or does not want it any more
 				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: w.claimant})
+				continue
+			}
+			if objects[name] == nil {
+				c.unknown = append(c.unknown, w)
+				c.spots[w] = append(c.spots[w], s)
 				continue
 			}
 			waits[w] = true
@@ -337,6 +400,9 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 		k.by(w.Next)
 	}
 	var news []spot
+	for _, w := range c.unknown {
+		why[w] = unseen
+	}
 	k.mu.Lock()
 	k.ranking = ranking
 	for _, g := range ranking.Grants {
@@ -381,6 +447,11 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 	}
 }
 
+// drains says whether a run has to do with nodes.
+func drains(j plan.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
+}
+
 // rollsOut says whether a run is at a for-each-node.
 func rollsOut(j plan.Journal) bool {
 	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning && r.Type == plan.TypeForEachNode })
@@ -393,20 +464,18 @@ func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, why ma
 		for _, item := range itemsOf(&l.journal.Steps[i]) {
 			n := objects[item.Name]
 			if n == nil {
-				out[item.Name] = plan.NodeSight{Gone: k.agent.options.WatchNamespace == "", Why: "cannot be taken: the agent sees no nodes (--watch-namespace)"}
+				out[item.Name] = plan.NodeSight{Gone: k.gone[item.Name], Why: unseen}
 				continue
 			}
 			out[item.Name] = plan.NodeSight{Unavailable: n.unschedulable || n.notReady, Why: why[wish{item.Name, claimantOf(l)}]}
 		}
 	}
 	for s, want := range k.wants {
-		if s.run != l.key() {
-			continue
-		}
 		for name := range want.given {
-			sight := out[name]
-			sight.Granted, sight.Why = true, ""
-			out[name] = sight
+			if sight, there := out[name]; there && s.run == l.key() {
+				sight.Granted, sight.Why = true, ""
+				out[name] = sight
+			}
 		}
 	}
 	return out
@@ -423,7 +492,18 @@ func itemsOf(rec *plan.Record) []plan.Item {
 func (k *nodeKeeper) see(run key) map[string]plan.NodeSight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.sights[run]
+	given := map[string]bool{}
+	for s, want := range k.wants {
+		if s.run == run {
+			maps.Copy(given, want.given)
+		}
+	}
+	out := map[string]plan.NodeSight{}
+	for name, sight := range k.sights[run] {
+		sight.Granted = given[name] // as it stands now, and not at the last look
+		out[name] = sight
+	}
+	return out
 }
 
 // want takes in which nodes a run would take next. What it was given and does not
@@ -486,11 +566,8 @@ func atWork(l *liveRun, path string) bool {
 // stop ends what was begun; another agent goes on with it.
 func (k *nodeKeeper) stop() {
 	k.pods.stop()
-	if k.drainer == nil {
-		return
-	}
-	for _, o := range k.agent.nodes.GetStore().List() {
-		k.drainer.Stop(o.(*nodeObject).Name, requests)
+	if k.drainer != nil {
+		k.drainer.Keep(func(string, string) bool { return false })
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // nodeWriters is how many nodes are written at once, and nodeWrite how long one
@@ -26,51 +29,97 @@ const (
 )
 
 // carryOut does for each node with requests the one next thing: a write, a drain, a
-// count of pods. A node whose grant needs a look at its pods first waits for that.
+// count of pods. What is to be drained no more is stopped before anything is written.
 func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObject, world nodes.World, ranking nodes.Ranking) {
-	var group sync.WaitGroup
-	places := make(chan struct{}, nodeWriters)
-	orders := map[string]bool{}
+	steps, drains := map[string]nodes.Step{}, map[string]bool{}
 	for _, n := range world.Nodes {
 		if len(n.Asked) == 0 && n.Cordon == nil {
 			continue
 		}
-		turns := ranking.Turns(n.Name)
-		for requestor, turn := range turns {
-			if turn.Granted && !k.pods.foreseen(ctx, n, requestor, world.Now) {
-				turn.Granted = false
-				turns[requestor] = turn
-			}
+		step := nodes.Advance(n, k.foresee(ctx, n, ranking.Turns(n.Name), world.Now), world.Limits, world.Now)
+		if !step.Writes() && leftOver(n, world.Holds) {
+			step.CordonChanged = true
 		}
-		step := nodes.Advance(n, turns, world.Limits, world.Now)
 		k.by(step.Next)
 		k.pods.watch(ctx, n.Name, step.Watch)
-		if step.Drain != nil && !step.Writes() {
-			orders[n.Name] = true
+		drains[n.Name] = step.Drain != nil
+		steps[n.Name] = step
+	}
+	k.endDrains(drains)
+	k.mu.Lock()
+	maps.DeleteFunc(k.later, func(_ string, until time.Time) bool { return !world.Now.Before(until) })
+	later := maps.Clone(k.later)
+	k.mu.Unlock()
+	var group sync.WaitGroup
+	places := make(chan struct{}, nodeWriters)
+	for _, n := range world.Nodes {
+		step, there := steps[n.Name]
+		switch {
+		case !there:
+		case step.Writes():
+			if !k.agent.options.DryRun && later[n.Name].IsZero() {
+				group.Go(func() {
+					places <- struct{}{}
+					defer func() { <-places }()
+					k.write(ctx, objects[n.Name], step)
+				})
+			}
+		case step.Drain != nil && k.drainer != nil:
 			k.pods.noteSession(n.Name, step.Drain, k.drainer.Ensure(ctx, k.order(n, *step.Drain)))
 		}
-		if !step.Writes() {
-			orders[n.Name] = orders[n.Name] || step.Drain != nil
-			continue
-		}
-		orders[n.Name] = step.Drain != nil
-		group.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			k.write(ctx, objects[n.Name], step)
-		})
 	}
 	group.Wait()
-	for _, name := range k.pods.sessions() {
-		if !orders[name] {
-			k.drainer.Stop(name, requests)
-			k.pods.dropSession(name)
-		}
-	}
 	k.pods.keepOnly(func(name string) bool {
 		n := objects[name]
 		return n != nil && len(annotations.Requests(n.Annotations)) > 0
 	})
+}
+
+// leftOver says whether the record of a cordon speaks of plans alone that have not
+// got the node, and somebody has uncordoned it since: a cordon that comes later is
+// not theirs.
+func leftOver(n nodes.Node, holds []nodes.Hold) bool {
+	return n.Cordon != nil && !n.Unschedulable && len(n.Asked) == 0 && !slices.ContainsFunc(n.Cordon.By, func(by string) bool { return !nodes.IsPlan(by) }) &&
+		!slices.ContainsFunc(holds, func(h nodes.Hold) bool { return h.Node == n.Name && !h.Failed })
+}
+
+// endDrains stops the drains that nobody wants any more: of requests that were
+// withdrawn, and of steps that are at work no more, however they ended.
+func (k *nodeKeeper) endDrains(asked map[string]bool) {
+	for _, name := range k.pods.sessions() {
+		if !asked[name] {
+			k.pods.dropSession(name)
+		}
+	}
+	if k.drainer == nil {
+		return
+	}
+	plans := map[string]bool{}
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
+		for i := range l.journal.Steps {
+			var m plan.DrainMemory
+			rec := &l.journal.Steps[i]
+			if rec.Type != plan.TypeDrain || rec.Phase != plan.StepRunning || json.Unmarshal(rec.Memory, &m) != nil {
+				continue
+			}
+			for _, t := range m.Nodes {
+				plans[claimantOf(l)+" "+t.Name] = true
+			}
+		}
+	}
+	k.drainer.Keep(func(node, by string) bool { return by == requests && asked[node] || plans[by+" "+node] })
+}
+
+// foresee takes a turn back whose pods have not been looked at yet: a look is under
+// way then. A node that passes from one to the next is cordoned already.
+func (k *nodeKeeper) foresee(ctx context.Context, n nodes.Node, turns nodes.Turns, now time.Time) nodes.Turns {
+	for requestor, turn := range turns {
+		if turn.Granted && n.Cordon == nil && !k.pods.foreseen(ctx, n, requestor, now) {
+			turn.Granted = false
+			turns[requestor] = turn
+		}
+	}
+	return turns
 }
 
 // order is a drain as the drainer takes it, with the agent's own rights.
@@ -84,28 +133,37 @@ func (k *nodeKeeper) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 // write makes a step's one patch of the version that was looked at, and says its
 // Events after it. What somebody else wrote meanwhile is looked at again.
 func (k *nodeKeeper) write(ctx context.Context, n *nodeObject, step nodes.Step) {
-	defer k.ring()
-	if k.agent.options.DryRun {
-		return
-	}
+	defer k.agent.caught("over a node's write")
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
 	got, err := k.patch(ctx, n, step)
 	switch {
-	case apierrors.IsNotFound(err):
-		return
-	case apierrors.IsConflict(err) || apierrors.IsInvalid(err):
+	case err == nil:
+		k.keep(got)
+		k.say(got, step)
+		k.ring()
+	case apierrors.IsConflict(err):
 		k.reread(ctx, n.Name)
-		return
-	case err != nil:
-		if !errors.Is(err, context.Canceled) {
-			k.agent.log.Warn("will try again", "node", n.Name, "error", err.Error())
-		}
-		sleep(ctx, time.Second) // and not at once
-		return
+		k.ring()
+	case apierrors.IsNotFound(err) || errors.Is(err, context.Canceled):
+	default:
+		k.postpone(n.Name, err)
 	}
-	k.keep(got)
-	k.say(got, step)
+}
+
+// postpone leaves a node that could not be written alone for a while, and all
+// requests where the agent lacks the right to.
+func (k *nodeKeeper) postpone(node string, err error) {
+	k.agent.log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.later[node] = k.agent.now().Add(2 * time.Second)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		k.later[node] = k.agent.now().Add(look)
+	}
+	if apierrors.IsForbidden(err) {
+		k.denied = k.agent.now().Add(10 * look)
+	}
 }
 
 // keep remembers how our own write left a node, until the watch shows it.

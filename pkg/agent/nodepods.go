@@ -44,8 +44,9 @@ type nodePods struct {
 type preview struct{ node, requestor, identity string }
 
 type foresaw struct {
-	at    time.Time // zero: the look is under way
-	block nodes.Block
+	at      time.Time
+	block   nodes.Block
+	looking bool // again, or for the first time
 }
 
 type podWatch struct {
@@ -190,18 +191,19 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 }
 
 // preview is what a look at the pods found before anything was cordoned.
-func (p *nodePods) preview(node string, r nodes.Request, now time.Time) nodes.Block {
+func (p *nodePods) preview(node string, r nodes.Request) nodes.Block {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[preview{node, r.Requestor, r.Identity}]
-	if seen == nil || seen.at.IsZero() || now.Sub(seen.at) >= foresight {
+	if seen == nil {
 		return nodes.Block{}
 	}
-	return seen.block
+	return seen.block // the last known one, while a new look is under way
 }
 
 // foreseen says whether the pods of a node have been looked at for a request whose
-// turn has come; if not, the look begins, and rings when it is done.
+// turn has come; if not, the look begins, and rings when it is done. What the ranking
+// makes of what was found stands in Asked.Preview.
 func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
 	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
 	if i < 0 || n.Asked[i].Fault != "" || n.Asked[i].Request.Drain == nil {
@@ -212,18 +214,37 @@ func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[k]
-	switch {
-	case seen != nil && seen.at.IsZero():
-		return false
-	case seen != nil && now.Sub(seen.at) < foresight:
-		return true // the ranking knows what it found
+	if seen != nil && (seen.looking || now.Sub(seen.at) < foresight) {
+		return !seen.looking
 	}
-	p.previews[k] = &foresaw{}
+	if seen == nil {
+		seen = &foresaw{}
+		p.previews[k] = seen
+	}
+	seen.looking = true
 	go p.foresee(ctx, k, r)
 	return false
 }
 
+// refresh looks again at what stood in a request's way for good, once that is old.
+func (p *nodePods) refresh(ctx context.Context, node string, r nodes.Request, now time.Time) (next time.Time) {
+	k := preview{node, r.Requestor, r.Identity}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[k]
+	switch {
+	case seen == nil || seen.looking || !seen.block.Permanent:
+		return time.Time{}
+	case now.Sub(seen.at) < foresight:
+		return seen.at.Add(foresight)
+	}
+	seen.looking = true
+	go p.foresee(ctx, k, r)
+	return time.Time{}
+}
+
 func (p *nodePods) foresee(ctx context.Context, k preview, r nodes.Request) {
+	defer p.agent.caught("over the pods of a node")
 	p.looks <- struct{}{}
 	defer func() { <-p.looks }()
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
@@ -298,7 +319,7 @@ func (p *nodePods) keepOnly(asked func(node string) bool) {
 		}
 	}
 	for k, seen := range p.previews {
-		if !asked(k.node) && !seen.at.IsZero() {
+		if !seen.looking && (!asked(k.node) || p.agent.now().Sub(seen.at) > 3*foresight) {
 			delete(p.previews, k)
 		}
 	}

@@ -44,6 +44,7 @@ func (a *Agent) letGo(k key) {
 	a.watches.dropRun(k)
 	a.passes.forget(k)
 	a.keeper.want(k, nil)
+	a.keeper.ring()
 	a.locks.free(k.String())
 	a.ringWaiting(k.namespace)
 }
@@ -321,6 +322,9 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 			}
 			a.tellQuestions(l, l.journal, journal)
 			l, written = fresh, fresh
+			if drains(journal) {
+				a.keeper.ring()
+			}
 			if err := a.tell(ctx, l, asked, sig); err != nil && !errors.Is(err, errMoved) {
 				return time.Time{}, err
 			}

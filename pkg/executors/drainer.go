@@ -64,4 +64,6 @@ type Drainer interface {
 	// Stop ends a session: requests in flight are cancelled, what was accepted
 	// goes on in the cluster. Ending one that is not there does nothing.
 	Stop(node, by string)
+	// Keep ends the sessions for which wanted is false, as Stop does.
+	Keep(wanted func(node, by string) bool)
 }

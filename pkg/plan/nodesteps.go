@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp"
@@ -76,6 +77,42 @@ type CordonProperties struct {
 type DrainProperties struct {
 	NodeProperties
 	DrainOptions
+}
+
+// DrainMemory is what the passes of a drain step share: when its attempt began, and
+// the nodes, so that one which joins later is not drained too.
+type DrainMemory struct {
+	Attempt int           `json:"attempt"`
+	Since   time.Time     `json:"since"`
+	Nodes   []DrainTarget `json:"nodes"`
+}
+
+// DrainTarget is one of its nodes.
+type DrainTarget struct {
+	Name     string    `json:"name"`
+	UID      string    `json:"uid"`
+	Cordoned bool      `json:"cordoned,omitempty"` // seen so, with our record, by this step
+	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
+	Since    time.Time `json:"since,omitzero"`     // when its turn came
+}
+
+// Draining are the nodes that drain steps at work have cordoned and not drained yet,
+// by the steps' paths.
+func (j Journal) Draining() map[string][]string {
+	out := map[string][]string{}
+	for _, rec := range j.Steps {
+		var m DrainMemory
+		if rec.Type != TypeDrain || rec.Phase != StepRunning || json.Unmarshal(rec.Memory, &m) != nil {
+			continue
+		}
+		out[rec.Path] = []string{}
+		for _, t := range m.Nodes {
+			if t.Cordoned && !t.Drained {
+				out[rec.Path] = append(out[rec.Path], t.Name)
+			}
+		}
+	}
+	return out
 }
 
 // ForEachNodeProperties run steps for each node that a selector picks, some at once.

@@ -30,6 +30,23 @@ func (r Run) rollsOut() bool {
 	return found
 }
 
+// RolloutNode is the node that the for-each-node around a path has come to.
+func (r Run) RolloutNode(j Journal, path string) (string, bool) {
+	for _, l := range r.chain(path) {
+		if l.item == "" || l.step.Type != TypeForEachNode {
+			continue
+		}
+		if rec := j.Record(l.path); rec != nil {
+			for _, item := range rec.Items {
+				if item.Segment() == l.item {
+					return item.Name, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
 // Rollout is one for-each-node of a run that has listed its nodes: who is at work,
 // and who failed and was left as it was.
 type Rollout struct {
@@ -137,6 +154,10 @@ func (a *advance) rollout(s scope, step Step, path string) {
 		if c.running == 0 {
 			a.endLoop(s, step, path)
 		}
+		return
+	}
+	if a.sig.Hold != nil && a.run.Spec.OnWindowClose == CloseAbort && c.running > 0 {
+		a.says(path, c, "nodes at work finish, then the run ends: "+a.heldBecause())
 		return
 	}
 	if a.heldItem(s, step) {

@@ -514,7 +514,9 @@ const (
 // item moves the steps of one item, and says whether it is through.
 func (a *advance) item(s scope, step Step, path string, item *Item) bool {
 	prefix := path + "/" + item.Segment()
-	over, failed := a.sequence(a.within(s, step, prefix))
+	inner := a.within(s, step, prefix)
+	inner.open = inner.open || step.Type == TypeForEachNode // a node that was begun is finished, whatever the window
+	over, failed := a.sequence(inner)
 	if !over || a.interrupted(s) {
 		return false
 	}

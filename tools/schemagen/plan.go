@@ -78,7 +78,7 @@ func (e *editor) allSteps() {
 	}
 }
 
-func holdsSteps(name string) bool { return name == plan.TypeGroup || name == plan.TypeForEach }
+func holdsSteps(name string) bool { return name == plan.TypeGroup || plan.IsLoop(name) }
 
 // batches are numbers of objects, or shares of them.
 func (e *editor) batches() {

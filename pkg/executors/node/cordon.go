@@ -82,6 +82,9 @@ func claim(ctx context.Context, call executors.Call, n cordoned, by string, now 
 	if n.Spec.Unschedulable && n.claimed(by) {
 		return false, nil
 	}
+	if c := n.record; c != nil && c.Undone && !n.Spec.Unschedulable && slices.ContainsFunc(c.By, func(other string) bool { return !nodes.IsPlan(other) }) {
+		return false, api.Refuse("Uncordoned", "Node/%s was uncordoned by somebody else while %s has it: it is left so", n.Name, c.By[0])
+	}
 	return true, write(ctx, call, n, true, n.record.With(by, n.Spec.Unschedulable, now))
 }
 

@@ -113,6 +113,21 @@ func (d *Drainer) Stop(node, by string) {
 	}
 }
 
+// Keep ends the sessions that nobody wants any more.
+func (d *Drainer) Keep(wanted func(node, by string) bool) {
+	d.mu.Lock()
+	places := make([]place, 0, len(d.sessions))
+	for p := range d.sessions {
+		places = append(places, p)
+	}
+	d.mu.Unlock()
+	for _, p := range places {
+		if !wanted(p.node, p.by) {
+			d.Stop(p.node, p.by)
+		}
+	}
+}
+
 // end forgets a session, and watches the budgets a while longer: one drain
 // seldom comes alone.
 func (d *Drainer) end(s *session) {

@@ -27,22 +27,6 @@ const relook = 15 * time.Second
 // The drainer that does the work rings the agent when a drain has moved.
 type Drains struct{}
 
-// remembered is what the passes of an attempt share: when it began, and the
-// nodes, so that one which joins later is not drained too.
-type remembered struct {
-	Attempt int       `json:"attempt"`
-	Since   time.Time `json:"since"`
-	Nodes   []target  `json:"nodes"`
-}
-
-type target struct {
-	Name     string `json:"name"`
-	UID      string `json:"uid"`
-	Cordoned bool   `json:"cordoned,omitempty"` // seen so, with our record, by this step
-	// Since is when its own turn came: what it waited for that is not of its time.
-	Since *time.Time `json:"since,omitempty"`
-}
-
 // Pass writes down which nodes and since when, cordons them, and looks after
 // their drains.
 func (e Drains) Pass(ctx context.Context, call executors.Call) executors.Outcome {
@@ -55,7 +39,7 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	var m remembered
+	var m plan.DrainMemory
 	if json.Unmarshal(call.Memory, &m) != nil || m.Attempt != call.Attempt {
 		return e.begin(ctx, call, p, m)
 	}
@@ -66,8 +50,10 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 			return executors.Outcome{}, err
 		}
 		if failed != nil {
+			e.stop(call, m)
 			return *failed, nil
 		}
+		m.Nodes[i].Drained = st.Done
 		all.add(m.Nodes[i].Name, st)
 	}
 	return e.conclude(ctx, call, p, m, all)
@@ -75,20 +61,20 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 
 // begin writes down what the attempt is about. What an earlier attempt had
 // cordoned is remembered: an uncordon since was somebody else's.
-func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before remembered) (executors.Outcome, error) {
+func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before plan.DrainMemory) (executors.Outcome, error) {
 	nodes, err := nodesOf(ctx, call, p.NodeProperties)
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	m := remembered{Attempt: call.Attempt, Since: call.Now.UTC()}
+	m := plan.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
 	for _, n := range nodes {
-		ours := slices.ContainsFunc(before.Nodes, func(t target) bool { return t.UID == string(n.UID) && t.Cordoned })
-		m.Nodes = append(m.Nodes, target{Name: n.Name, UID: string(n.UID), Cordoned: ours})
+		ours := slices.ContainsFunc(before.Nodes, func(t plan.DrainTarget) bool { return t.UID == string(n.UID) && t.Cordoned })
+		m.Nodes = append(m.Nodes, plan.DrainTarget{Name: n.Name, UID: string(n.UID), Cordoned: ours})
 	}
 	return executors.Outcome{State: executors.Record, Memory: memory(m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
 }
 
-func memory(m remembered) json.RawMessage {
+func memory(m plan.DrainMemory) json.RawMessage {
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // strings, numbers and instants
@@ -97,7 +83,7 @@ func memory(m remembered) json.RawMessage {
 }
 
 // node cordons one node, if it has to be, and has it drained.
-func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *remembered, t *target) (executors.DrainStatus, *executors.Outcome, error) {
+func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *plan.DrainMemory, t *plan.DrainTarget) (executors.DrainStatus, *executors.Outcome, error) {
 	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
 	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
@@ -118,19 +104,19 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		failed.Memory = memory(*m)
 		return executors.DrainStatus{}, &failed, nil
 	}
-	if granted, why := call.Turn(t.Name); !granted {
+	if t.Cordoned { // its turn has come before, perhaps under an agent that is no more
+	} else if granted, why := call.Turn(t.Name); !granted {
 		return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}, nil, nil
 	}
 	if _, err := claim(ctx, call, n, by, call.Now); err != nil {
 		return executors.DrainStatus{}, nil, err
 	}
 	t.Cordoned = !call.DryRun
-	if t.Since == nil {
-		since := call.Now.UTC()
-		t.Since = &since
+	if t.Since.IsZero() { // what it waited for its turn is not of its time
+		t.Since = call.Now.UTC()
 	}
 	return call.Drainer.Ensure(ctx, executors.DrainOrder{
-		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: *t.Since,
+		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: t.Since,
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
 	}), nil, nil
 }
@@ -168,7 +154,7 @@ func (s *summary) add(node string, st executors.DrainStatus) {
 }
 
 // conclude ends the step once every drain has ended.
-func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m remembered, all summary) (executors.Outcome, error) {
+func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m plan.DrainMemory, all summary) (executors.Outcome, error) {
 	switch {
 	case all.denied != "":
 		e.stop(call, m)
@@ -207,7 +193,7 @@ func bounded(outputs map[string]any) any {
 }
 
 // abort ends every drain of the step, and undoes our cordons.
-func (e Drains) abort(ctx context.Context, call executors.Call, m remembered, all summary) (executors.Outcome, error) {
+func (e Drains) abort(ctx context.Context, call executors.Call, m plan.DrainMemory, all summary) (executors.Outcome, error) {
 	e.stop(call, m)
 	for _, t := range m.Nodes {
 		n, err := readNode(ctx, call.Clients, t.Name)
@@ -228,14 +214,14 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m remembered, al
 
 // Stop ends the drains of a step. The nodes stay cordoned.
 func (e Drains) Stop(_ context.Context, call executors.Call) error {
-	var m remembered
+	var m plan.DrainMemory
 	if json.Unmarshal(call.Memory, &m) == nil {
 		e.stop(call, m)
 	}
 	return nil
 }
 
-func (e Drains) stop(call executors.Call, m remembered) {
+func (e Drains) stop(call executors.Call, m plan.DrainMemory) {
 	for _, t := range m.Nodes {
 		call.Drainer.Stop(t.Name, claimant(call))
 	}
