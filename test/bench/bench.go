@@ -25,13 +25,15 @@ import (
 // writers is how many objects are prepared or removed at a time.
 const writers = 16
 
-// bench is a cluster and what has been measured on it so far.
+// bench is what is measured with, a cluster at a time, and what has been measured
+// so far.
 type bench struct {
 	options
 	began    time.Time
 	progress io.Writer
 	dir      string
 	binary   string // of the agent
+	plugin   string // empty where the agent was handed in without one beside it, or is profiled
 	cluster  *cluster.Cluster
 	admin    kubernetes.Interface
 	lead     time.Duration // what preparing a round is given before its slot
@@ -50,28 +52,48 @@ func start(ctx context.Context, o options, progress io.Writer) (_ *bench, err er
 		return b, err
 	}
 	b.say("building the agent")
-	if err := b.build(ctx); err != nil {
-		return b, err
-	}
-	if b.cluster, err = cluster.Start(ctx, clusterOptions(progress)); err != nil {
-		return b, err
+	return b, b.build(ctx)
+}
+
+// open starts a cluster with the agent's manifests in it. One is open at a time.
+func (b *bench) open(ctx context.Context, o cluster.Options) (err error) {
+	o.Log = b.progress
+	if b.cluster, err = cluster.Start(ctx, o); err != nil {
+		return err
 	}
 	config := b.cluster.AdminConfig()
 	if err := harness.Install(ctx, config); err != nil {
-		return b, err
+		return err
 	}
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
-	if b.admin, err = kubernetes.NewForConfig(config); err != nil {
-		return b, err
+	b.admin, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+// close ends the cluster that is open.
+func (b *bench) close() error {
+	if b.cluster == nil {
+		return nil
 	}
-	return b, b.makeNamespaces(ctx)
+	b.say("stopping the cluster")
+	c := b.cluster
+	b.cluster, b.admin = nil, nil
+	return c.Stop()
+}
+
+func (b *bench) openShared(ctx context.Context, out io.Writer) error {
+	if err := b.open(ctx, clusterOptions()); err != nil {
+		return err
+	}
+	b.printHead(out, fmt.Sprintf("%d plans or CronJobs in %d namespaces", b.plans, b.namespaces))
+	return b.makeNamespaces(ctx)
 }
 
 // clusterOptions leave out the two controllers that would take part: the CronJob
 // controller is started for its rounds alone, and Jobs are not to run.
-func clusterOptions(log io.Writer) cluster.Options {
+func clusterOptions() cluster.Options {
 	return cluster.Options{
-		ControllerManager: true, Log: log,
+		ControllerManager:     true,
 		ControllerManagerArgs: []string{"--controllers=*,-node-lifecycle-controller,-cronjob-controller,-job-controller"},
 	}
 }
@@ -79,9 +101,12 @@ func clusterOptions(log io.Writer) cluster.Options {
 func (b *bench) build(ctx context.Context) (err error) {
 	switch {
 	case b.binary != "":
+		if beside := filepath.Join(filepath.Dir(b.binary), "kubectl-maint"); exists(beside) {
+			b.plugin = beside
+		}
 		return nil
 	case b.profile == "":
-		b.binary, _, err = harness.Build(ctx, b.dir)
+		b.binary, b.plugin, err = harness.Build(ctx, b.dir)
 		return err
 	}
 	root, err := harness.Root()
@@ -97,13 +122,14 @@ func (b *bench) build(ctx context.Context) (err error) {
 	return nil
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // stop ends the cluster and removes what was written.
 func (b *bench) stop() error {
-	var err error
-	if b.cluster != nil {
-		b.say("stopping the cluster")
-		err = b.cluster.Stop()
-	}
+	err := b.close()
 	if b.dir != "" {
 		err = errors.Join(err, os.RemoveAll(b.dir))
 	}
@@ -114,13 +140,14 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1fs  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (b *bench) printHead(out io.Writer) {
+// printHead says what a cluster is, and what for.
+func (b *bench) printHead(out io.Writer, what string) {
 	version := "?"
 	if v, err := b.admin.Discovery().ServerVersion(); err == nil {
 		version = v.GitVersion
 	}
-	fmt.Fprintf(out, "kubectl maint bench: %d plans or CronJobs in %d namespaces; Kubernetes %s, etcd without fsync; %s, %d cores, load average %s\n",
-		b.plans, b.namespaces, version, runtime.Version(), runtime.NumCPU(), loadAverage())
+	fmt.Fprintf(out, "kubectl maint bench: %s; Kubernetes %s, etcd without fsync; %s, %d cores, load average %s\n",
+		what, version, runtime.Version(), runtime.NumCPU(), loadAverage())
 }
 
 // loadAverage is how busy the machine is: with others at work on it, figures are

@@ -1,7 +1,8 @@
-// Command bench measures kubectl maint on a cluster of its own: many plans due
+// Command bench measures kubectl maint on clusters of its own: many plans due
 // at once, beside as many CronJobs due at once on the same API server, the
-// agent's requests and memory, and the time from a trigger to its effect. It
-// prints a table and leaves nothing behind. There is no randomness in it; what
+// agent's requests and memory, the time from a trigger to its effect, and the
+// drain of many nodes beside kubectl's. It prints a table and leaves nothing
+// behind. There is no randomness in it; what
 // differs between two runs is the machine.
 package main
 
@@ -20,7 +21,7 @@ import (
 )
 
 // longest is when the whole is given up.
-const longest = 20 * time.Minute
+const longest = 90 * time.Minute
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
@@ -28,19 +29,20 @@ func main() {
 
 type options struct {
 	plans, namespaces, rounds, history, triggers int
-	only                                         []string
+	drains, fleet, fleetPods                     int
+	only, ways                                   []string
 	profile                                      string
 	agent                                        string
 }
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "drain", "nodes-memory"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
 	var o options
-	var only string
+	var only, ways string
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(errOut)
 	set.IntVar(&o.plans, "plans", 1000, "plans, and CronJobs, due at once")
@@ -48,15 +50,22 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.IntVar(&o.rounds, "rounds", 3, "rounds of a figure that ratios did not measure")
 	set.IntVar(&o.history, "history", 10, "runs of each plan before the memory is looked at again")
 	set.IntVar(&o.triggers, "triggers", 200, "triggers one after another")
+	set.IntVar(&o.drains, "drains", 50, fmt.Sprintf("nodes to drain, of %d pods each", podsPerNode))
+	set.IntVar(&o.fleet, "fleet", 5000, "nodes of nodes-memory")
+	set.IntVar(&o.fleetPods, "fleet-pods", 50000, "pods on them")
 	set.StringVar(&only, "only", "", "only these, by comma: "+strings.Join(names(), ", "))
-	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due only")
-	set.StringVar(&o.agent, "agent", "", "path of an agent to measure; default: built from here")
+	set.StringVar(&ways, "ways", "", "of drain, only these, by comma: "+strings.Join(wayNames(), ", "))
+	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due or drain alone")
+	set.StringVar(&o.agent, "agent", "", "path of an agent to measure, and of kubectl-maint beside it; default: built from here")
 	if err := set.Parse(args); err != nil {
 		return o, err
 	}
-	o.only = names()
+	o.only, o.ways = names(), wayNames()
 	if only != "" {
 		o.only = strings.Split(only, ",")
+	}
+	if ways != "" {
+		o.ways = strings.Split(ways, ",")
 	}
 	return o, o.validate(set.Args())
 }
@@ -68,14 +77,22 @@ func (o options) validate(rest []string) error {
 			faults = append(faults, fmt.Errorf("--only: %q is none of %s", name, strings.Join(names(), ", ")))
 		}
 	}
-	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers) < 1 {
-		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history and --triggers must be at least 1"))
+	for _, name := range o.ways {
+		if !slices.Contains(wayNames(), name) {
+			faults = append(faults, fmt.Errorf("--ways: %q is none of %s", name, strings.Join(wayNames(), ", ")))
+		}
+	}
+	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods) < 1 {
+		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet and --fleet-pods must be at least 1"))
+	}
+	if o.fleet < fleetDrains {
+		faults = append(faults, fmt.Errorf("--fleet: %d nodes are drained, is %d", fleetDrains, o.fleet))
 	}
 	if o.history > 100 {
 		faults = append(faults, fmt.Errorf("--history: a plan keeps at most 100 runs, is %d", o.history))
 	}
-	if o.profile != "" && !slices.Equal(o.only, []string{"plans-due"}) {
-		faults = append(faults, errors.New("--profile goes with --only plans-due: a profiled round is no figure"))
+	if o.profile != "" && !slices.Equal(o.only, []string{"plans-due"}) && !slices.Equal(o.only, []string{"drain"}) {
+		faults = append(faults, errors.New("--profile goes with --only plans-due or --only drain: a profiled round is no figure"))
 	}
 	if len(rest) > 0 {
 		faults = append(faults, fmt.Errorf("unexpected argument %q", rest[0]))
@@ -103,19 +120,22 @@ func run(args []string, out, errOut io.Writer) int {
 	return 0
 }
 
+// part is one benchmark, by its name.
+type part struct {
+	name string
+	run  func(context.Context, io.Writer) error
+}
+
 // measure runs what was asked for and prints each table as soon as it stands,
-// so that a run that is cut short has said what it knew.
+// so that a run that is cut short has said what it knew. Those of nodes have
+// clusters of their own, after the one that the others share.
 func measure(ctx context.Context, o options, out, progress io.Writer) (err error) {
 	b, err := start(ctx, o, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	b.printHead(out)
-	for _, part := range []struct {
-		name string
-		run  func(context.Context, io.Writer) error
-	}{
+	shared := b.asked([]part{
 		{"ratios", b.ratios},
 		{"plans-due", b.plansDue},
 		{"cronjobs-due", b.cronJobsDue},
@@ -123,14 +143,36 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 		{"trigger-latency", b.latency},
 		{"cronjob-pod", b.cronJobPods},
 		{"wide", b.wide},
-	} {
-		if !slices.Contains(o.only, part.name) {
-			continue
+	})
+	if len(shared) > 0 {
+		if err := b.openShared(ctx, out); err != nil {
+			return err
 		}
-		if err := part.run(ctx, out); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
+		if err := inTurn(ctx, out, shared); err != nil {
+			return err
+		}
+		if err := b.close(); err != nil {
+			return err
 		}
 	}
+	if err := inTurn(ctx, out, b.asked([]part{{"drain", b.drain}, {"nodes-memory", b.nodesMemory}})); err != nil {
+		return err
+	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))
+	return nil
+}
+
+// asked are those of the parts that were asked for.
+func (b *bench) asked(parts []part) []part {
+	return slices.DeleteFunc(parts, func(p part) bool { return !slices.Contains(b.only, p.name) })
+}
+
+// inTurn runs one after another, to the first that fails.
+func inTurn(ctx context.Context, out io.Writer, parts []part) error {
+	for _, p := range parts {
+		if err := p.run(ctx, out); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
 	return nil
 }

@@ -63,7 +63,8 @@ func TestADrainPastItsTimeDeletesWhatItMayAndLeavesDaemonSets(t *testing.T) {
 	l.label("node-4", "pool", "four")
 	l.daemonSet("logs", "four")
 	l.claim("data")
-	l.deployment("stuck", 2, only("four"), func(d *appsv1.Deployment) {
+	l.deployment("stuck", 2, only("four"))
+	l.deployment("mover", 1, only("four"), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	})
 	l.budget("stuck", intstr.FromInt32(0))

@@ -16,12 +16,15 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	outbound "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -55,6 +58,9 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 		},
 		Dialer: func(o plan.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+		},
+		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {
+			return node.New(ctx, node.Config{Reads: own, OnChange: changed})
 		},
 	})
 	if err != nil {
