@@ -35,6 +35,7 @@ type nodeKeeper struct {
 	pods    *nodePods
 	again   time.Time       // the latest instant of the next look
 	gone    map[string]bool // nodes of rollouts that are known not to be there
+	refused time.Time       // since when every write of a node was refused for want of a right; zero: not
 	denied  time.Time       // until then requests are left out: the agent may not write nodes
 	shut    *nodes.Gate     // what keeps change from all nodes, at the present look
 

@@ -140,6 +140,7 @@ func (k *nodeKeeper) write(ctx context.Context, n *nodeObject, step nodes.Step) 
 	switch {
 	case err == nil:
 		k.keep(got)
+		k.may()
 		k.say(got, step)
 		k.ring()
 	case apierrors.IsConflict(err):
@@ -151,18 +152,29 @@ func (k *nodeKeeper) write(ctx context.Context, n *nodeObject, step nodes.Step) 
 	}
 }
 
+// may notes that the agent may write nodes.
+func (k *nodeKeeper) may() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused = time.Time{}
+}
+
 // postpone leaves a node that could not be written alone for a while, and all
 // requests where the agent lacks the right to.
 func (k *nodeKeeper) postpone(node string, err error) {
 	k.agent.log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.later[node] = k.agent.now().Add(2 * time.Second)
-	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		k.later[node] = k.agent.now().Add(look)
-	}
-	if apierrors.IsForbidden(err) {
-		k.denied = k.agent.now().Add(10 * look)
+	now := k.agent.now()
+	k.later[node] = now.Add(2 * time.Second)
+	switch {
+	case apierrors.IsInvalid(err):
+		k.later[node] = now.Add(look)
+	case !apierrors.IsForbidden(err):
+	case k.refused.IsZero(): // an API server that has just begun says so of everything
+		k.refused = now
+	case now.Sub(k.refused) > look:
+		k.denied = now.Add(look)
 	}
 }
 

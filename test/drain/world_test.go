@@ -339,6 +339,14 @@ func (d *draining) until(t *testing.T, nodeName string, o plan.DrainOptions, wha
 			return st
 		}
 		if time.Now().After(deadline) {
+			pods, _ := d.w.kube.CoreV1().Pods(d.w.ns).List(t.Context(), metav1.ListOptions{})
+			for _, p := range pods.Items {
+				t.Logf("%s on %s %s deleting %v %v", p.Name, p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp, p.Status.Conditions)
+			}
+			pdbs, _ := d.w.kube.PolicyV1().PodDisruptionBudgets(d.w.ns).List(t.Context(), metav1.ListOptions{})
+			for _, p := range pdbs.Items {
+				t.Logf("%+v", p.Status)
+			}
 			t.Fatalf("node %s never %s: %+v\nthere: %v", nodeName, what, st, d.w.on(t, nodeName))
 		}
 		select {
