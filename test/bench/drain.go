@@ -98,6 +98,7 @@ func (b *bench) drain(ctx context.Context, out io.Writer) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
+	defer d.view.stop()
 	if b.profile != "" {
 		return d.turn(ctx, "", []way{requested()})
 	}

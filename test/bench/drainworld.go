@@ -41,6 +41,7 @@ type drains struct {
 	audit, config, kubectl string
 	rest, pods             int // nodes that stay, and all pods
 	view                   *podView
+	fresh                  bool        // the pods have just been made
 	lingering              atomic.Bool // pods take their time to go
 
 	mu      sync.Mutex
@@ -113,6 +114,7 @@ func (d *drains) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.fresh = true
 	return d.view.wait(ctx, d.pods, nil, 5*time.Minute)
 }
 
@@ -154,9 +156,15 @@ func (d *drains) goes(pod *corev1.Pod) {
 // refill gives every node its pods again: all are made anew, and the scheduler
 // spreads them. It returns when the budget knows of it.
 func (d *drains) refill(ctx context.Context) error {
+	if d.fresh {
+		d.fresh = false
+		return d.full(ctx)
+	}
 	before, now := d.view.all(), int64(0)
 	took := d.lingering.Swap(false)
-	err := d.admin.CoreV1().Pods(drainNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	err := each(ctx, deployments, func(ctx context.Context, i int) error {
+		return d.admin.CoreV1().Pods(drainNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: fmt.Sprintf("part=%d", i)})
+	})
 	if err != nil {
 		return err
 	}
@@ -164,19 +172,16 @@ func (d *drains) refill(ctx context.Context) error {
 		return err
 	}
 	d.lingering.Store(took)
-	if err := d.full(ctx); err != nil {
-		return err
-	}
+	return d.full(ctx)
+}
+
+// full waits until the budget counts every pod as healthy.
+func (d *drains) full(ctx context.Context) error {
 	var counts []int
 	for _, name := range d.names() {
 		counts = append(counts, d.view.on(name))
 	}
 	d.say("%d to %d pods on each node to drain", slices.Min(counts), slices.Max(counts))
-	return nil
-}
-
-// full waits until the budget counts every pod as healthy.
-func (d *drains) full(ctx context.Context) error {
 	return soon(ctx, "the budget counts all pods as healthy", func(ctx context.Context) (bool, error) {
 		b, err := d.admin.PolicyV1().PodDisruptionBudgets(drainNamespace).Get(ctx, "all", metav1.GetOptions{})
 		if err != nil {
