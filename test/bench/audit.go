@@ -90,13 +90,14 @@ func auditSince(path string, from int64) ([]asked, error) {
 type tally struct {
 	all, pods        int // pods: evictions, gets, lists, watches, deletes
 	evicted, refused int
-	took             []float64 // milliseconds of the accepted evictions, sorted
-	last             time.Time // answer of an accepted eviction
+	codes            map[int]int // of the refused evictions
+	took             []float64   // milliseconds of the accepted evictions, sorted
+	last             time.Time   // answer of an accepted eviction
 	first            time.Time
 }
 
 func count(log []asked, who func(asked) bool) tally {
-	var t tally
+	t := tally{codes: map[int]int{}}
 	for _, a := range log {
 		if !who(a) {
 			continue
@@ -117,6 +118,7 @@ func count(log []asked, who func(asked) bool) tally {
 			}
 		case a.eviction():
 			t.refused++
+			t.codes[a.Status.Code]++
 		}
 	}
 	slices.Sort(t.took)

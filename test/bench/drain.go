@@ -248,6 +248,9 @@ func (d *drains) tell(s sample, w way, from int64, began time.Time) error {
 	s["per-pod"] = float64(t.pods) / float64(t.evicted)
 	s["eviction50"], s["eviction99"] = percentile(t.took, 50), percentile(t.took, 99)
 	s["first"], s["last"] = t.first.Sub(began).Seconds(), t.last.Sub(began).Seconds()
+	if t.refused > 0 {
+		d.say("%s: refused evictions by status: %v", w.name, t.codes)
+	}
 	if fewest < d.wanted() {
 		d.say("%s: THE BUDGET WAS EXCEEDED: %d healthy, %d must be", w.name, fewest, d.wanted())
 	}

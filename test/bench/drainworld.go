@@ -138,7 +138,7 @@ func (d *drains) goes(pod *corev1.Pod) {
 	if len(pod.Finalizers) == 0 {
 		return
 	}
-	wait := time.Duration(0)
+	wait, pods := time.Duration(0), d.admin.CoreV1().Pods(pod.Namespace)
 	if d.lingering.Load() {
 		wait = shutdown
 	}
@@ -146,8 +146,8 @@ func (d *drains) goes(pod *corev1.Pod) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"finalizers":null}}`, pod.UID)
-		_, err := d.admin.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		if err != nil {
+		_, err := pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil && d.view.ctx.Err() == nil {
 			d.say("pod %s cannot end: %v", pod.Name, err)
 		}
 	})

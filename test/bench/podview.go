@@ -18,6 +18,7 @@ import (
 // are healthy, as the disruption controller counts: Ready, and not being deleted.
 // The events of one watch come in the order of the writes, so no moment is missed.
 type podView struct {
+	ctx  context.Context // its life
 	stop context.CancelFunc
 	goes func(*corev1.Pod) // is called once for each pod that begins to go
 
@@ -36,7 +37,7 @@ type podSeen struct {
 
 func viewPods(ctx context.Context, kube kubernetes.Interface, namespace string, goes func(*corev1.Pod)) (*podView, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	v := &podView{stop: cancel, goes: goes, pods: map[types.UID]podSeen{}, news: make(chan struct{}, 1)}
+	v := &podView{ctx: ctx, stop: cancel, goes: goes, pods: map[types.UID]podSeen{}, news: make(chan struct{}, 1)}
 	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		cancel()

@@ -10,5 +10,9 @@ func agentConfigSchema(s source) (*jsonschema.Schema, error) {
 	e := reflectAll(s, &plan.AgentConfigDocument{})
 	e.envelope("AgentConfigDocument", "AgentConfig", "Configuration of kubectl maint's agent (config.yaml)")
 	e.words("AgentConfig.logLevel", "debug", "info", "warn", "error")
+	e.share("NodeLimits.maxParallelOperations", 0)
+	e.share("NodeLimits.maxUnavailable", 0)
+	e.at("NodeLimits.zoneLimit").Minimum = number(0)
+	e.replace("NodeLimits.pauseMachineConfigPool", &jsonschema.Schema{Const: false, Description: "Not available in this version."})
 	return e.done()
 }

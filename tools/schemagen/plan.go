@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -67,8 +68,9 @@ func (e *editor) allSteps() {
 	e.span("Retry.limit", 0, 100)
 	e.dnsLabel("Step.name")
 	e.batches()
+	e.nodes()
 	some := uint64(1)
-	for _, list := range []string{"GroupProperties.steps", "ForEachProperties.steps", "SilenceProperties.matchers", "NotificationProperties.sinks", "ExecProperties.command"} {
+	for _, list := range []string{"GroupProperties.steps", "ForEachProperties.steps", "ForEachNodeProperties.steps", "SilenceProperties.matchers", "NotificationProperties.sinks", "ExecProperties.command"} {
 		e.at(list).MinItems = &some
 	}
 	for _, t := range plan.StepTypes() {
@@ -85,6 +87,28 @@ func (e *editor) batches() {
 	e.at("ForEachProperties.batches").Items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 		{Type: "integer", Minimum: number(1)}, {Type: "string", Pattern: "^([1-9][0-9]?|100)%$"},
 	}}
+}
+
+// nodes are said by name or by a selector, never by both.
+func (e *editor) nodes() {
+	for _, name := range []string{"CordonProperties", "DrainProperties"} {
+		e.at(name).Not = &jsonschema.Schema{Required: []string{"node", "selector"}}
+	}
+	e.share("ForEachNodeProperties.maxUnavailable", 1)
+	e.span("ForEachNodeProperties.canary", 0, plan.MaxItems)
+	e.words("ForEachNodeProperties.order", "oldest-first", "name")
+	e.words("ForEachNodeProperties.onError", "stop", "continue")
+}
+
+// share is a number of things, or a share of them, from 0 or from 1.
+func (e *editor) share(path string, least int) {
+	digits := "([0-9]{1,9}|([0-9]|[1-9][0-9]|100)%)"
+	if least > 0 {
+		digits = "([1-9][0-9]{0,8}|([1-9]|[1-9][0-9]|100)%)"
+	}
+	e.replace(path, &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		{Type: "integer", Minimum: number(least), Maximum: number(math.MaxInt32)}, {Type: "string", Pattern: "^" + digits + "$"},
+	}})
 }
 
 func (e *editor) watches() {
