@@ -277,8 +277,8 @@ func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) no
 	for i := range f.Asked {
 		asked := &f.Asked[i]
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
-		asked.Preview = k.pods.preview(n.Name, asked.Request)
-		if next := k.pods.refresh(ctx, n.Name, asked.Request, now); !next.IsZero() {
+		asked.Preview = k.pods.preview(n.Name, *asked)
+		if next := k.pods.refresh(ctx, n.Name, *asked, now); !next.IsZero() {
 			k.by(&next)
 		}
 	}

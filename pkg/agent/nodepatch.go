@@ -209,6 +209,12 @@ func (k *nodeKeeper) patch(ctx context.Context, n *nodeObject, step nodes.Step) 
 			on[annotations.StatusCordoned] = step.Cordon.String()
 		}
 	}
+	if step.Progress != nil {
+		on[annotations.StatusProgress] = nil
+		if *step.Progress != "" {
+			on[annotations.StatusProgress] = *step.Progress
+		}
+	}
 	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": on}}
 	if step.Unschedulable != nil {
 		body["spec"] = map[string]any{"unschedulable": nil}
@@ -236,6 +242,9 @@ func (k *nodeKeeper) say(node *corev1.Node, step nodes.Step) {
 			message = e.Requestor + ": " + message
 		}
 		k.agent.events.Event(about, kind, e.Reason, message)
+		if e.Reason == nodes.EventBlocked {
+			k.agent.herald.blocked(key{name: node.Name}, "", node.Name, message)
+		}
 	}
 	for requestor, status := range step.Statuses {
 		k.agent.log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)

@@ -190,15 +190,20 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 	return nodes.Pods{Known: true, Left: len(names), Some: names[:min(len(names), 3)]}
 }
 
-// preview is what a look at the pods found before anything was cordoned.
-func (p *nodePods) preview(node string, r nodes.Request) nodes.Block {
+// preview is what a look at the pods found before anything was cordoned; as long as
+// there was none, what the request's status remembers of the last one.
+func (p *nodePods) preview(node string, a nodes.Asked) nodes.Block {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	seen := p.previews[preview{node, r.Requestor, r.Identity}]
-	if seen == nil {
-		return nodes.Block{}
+	seen := p.previews[previewOf(node, a.Request)]
+	if seen == nil || seen.at.IsZero() {
+		return a.Remembered()
 	}
 	return seen.block // the last known one, while a new look is under way
+}
+
+func previewOf(node string, r nodes.Request) preview {
+	return preview{node, r.Requestor, r.Identity}
 }
 
 // foreseen says whether the pods of a node have been looked at for a request whose
@@ -210,7 +215,7 @@ func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string,
 		return true
 	}
 	r := n.Asked[i].Request
-	k := preview{n.Name, r.Requestor, r.Identity}
+	k := previewOf(n.Name, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[k]
@@ -227,19 +232,24 @@ func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string,
 }
 
 // refresh looks again at what stood in a request's way for good, once that is old.
-func (p *nodePods) refresh(ctx context.Context, node string, r nodes.Request, now time.Time) (next time.Time) {
-	k := preview{node, r.Requestor, r.Identity}
+func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now time.Time) (next time.Time) {
+	k := previewOf(node, a.Request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[k]
 	switch {
-	case seen == nil || seen.looking || !seen.block.Permanent:
+	case seen == nil && (!a.Remembered().Permanent || a.Fault != "" || a.Request.Drain == nil):
+		return time.Time{}
+	case seen == nil:
+		seen = &foresaw{}
+		p.previews[k] = seen
+	case seen.looking || !seen.block.Permanent:
 		return time.Time{}
 	case now.Sub(seen.at) < foresight:
 		return seen.at.Add(foresight)
 	}
 	seen.looking = true
-	go p.foresee(ctx, k, r)
+	go p.foresee(ctx, k, a.Request)
 	return time.Time{}
 }
 

@@ -65,6 +65,7 @@ func (n *nodeObject) facts() nodes.Node {
 	out := nodes.Node{
 		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
 		Unschedulable: n.unschedulable, NotReady: n.notReady, Deleting: n.DeletionTimestamp != nil,
+		Progress: n.Annotations[annotations.StatusProgress],
 	}
 	out.Asked, out.Cordon = nodes.Read(annotations.Requests(n.Annotations), annotations.RequestStatuses(n.Annotations), n.Annotations[annotations.StatusCordoned])
 	return out

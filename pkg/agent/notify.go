@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // mostNews is how many messages wait for the sinks (a guess: more at once is a
@@ -21,8 +24,8 @@ const mostNews = 100
 // news is something that the agent tells people by itself.
 type news struct {
 	on           plan.NotifyFor
-	plan         key
-	run          string // empty for slots
+	about        key    // a plan; of a node the name alone
+	run          string // empty for slots and nodes
 	title, words string
 }
 
@@ -55,7 +58,7 @@ func (h *herald) ended(l *liveRun, j plan.Journal) {
 	}
 	how := strings.ToLower(string(j.Phase))
 	h.tell(news{
-		on: on, plan: l.planKey(), run: l.run.Name, title: fmt.Sprintf("Plan %s %s", l.planKey(), how),
+		on: on, about: l.planKey(), run: l.run.Name, title: fmt.Sprintf("Plan %s %s", l.planKey(), how),
 		words: fmt.Sprintf("Run %s (%s) %s: %s", l.run.Name, l.run.Request.Why(), how, plan.Cut(j.Message, plan.MaxMessage)),
 	})
 }
@@ -63,9 +66,31 @@ func (h *herald) ended(l *liveRun, j plan.Journal) {
 // missed tells of slots that passed without a run.
 func (h *herald) missed(k key, n int64, last plan.Entry) {
 	h.tell(news{
-		on: plan.NotifySlotMissed, plan: k, title: fmt.Sprintf("Plan %s missed its slot", k),
+		on: plan.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
 		words: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, instant(last.Slot), last.Reason),
 	})
+}
+
+// opens tells of a policy that permits change from now on.
+func (h *herald) opens(k key, v schedule.Verdict) {
+	h.tell(news{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), words: verdictSentence(v)})
+}
+
+// blocked tells of a drain that no waiting ends: that of a request, or of a run.
+func (h *herald) blocked(about key, run, node, words string) {
+	h.tell(news{on: plan.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), words: plan.Cut(words, plan.MaxMessage)})
+}
+
+// drainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
+// them is blocked for good.
+func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words string) {
+	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
+		return
+	}
+	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage))
+	for _, node := range names {
+		a.herald.blocked(l.planKey(), l.run.Name, node, fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words))
+	}
 }
 
 // tell queues a message where somebody wants it, and never waits.
@@ -77,7 +102,7 @@ func (h *herald) tell(n news) {
 	case h.waiting <- n:
 	default:
 		h.results.WithLabelValues("dropped").Inc()
-		h.log.Warn("a notification was dropped: too many wait for the sinks", "plan", n.plan.String(), "run", n.run, "what", string(n.on), "waiting", mostNews)
+		h.log.Warn("a notification was dropped: too many wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", mostNews)
 	}
 }
 
@@ -102,7 +127,7 @@ func (h *herald) send(ctx context.Context, n news, sink string) {
 		return
 	}
 	out := executor.Pass(ctx, executors.Call{
-		Run: n.run, Plan: n.plan.name, Namespace: n.plan.namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
+		Run: n.run, Plan: n.about.name, Namespace: n.about.namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.words, Sinks: []string{sink}},
 		Clients:    executors.Clients{Sink: h.config.sink},
 	})
@@ -111,5 +136,5 @@ func (h *herald) send(ctx context.Context, n news, sink string) {
 		return
 	}
 	h.results.WithLabelValues("failed").Inc()
-	h.log.Warn("a notification was not sent", "plan", n.plan.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
+	h.log.Warn("a notification was not sent", "about", n.about.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // crier takes notifications instead of a sink.
@@ -93,6 +94,12 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h *herald) {
 			h.missed(key{"shop", "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
+		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h *herald) {
+			h.opens(key{"shop", "weekends"}, schedule.Verdict{Permitted: true, Ready: true, Reason: "window Sat 22:00", Until: &slot})
+		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},
+		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h *herald) {
+			h.blocked(key{name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
+		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
 		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h *herald) {
 			h.missed(key{"shop", "orders"}, 3, plan.Entry{Slot: &slot})
 		}},
@@ -115,7 +122,7 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 	c := &crier{answer: executors.Fail("Sink", "away")}
 	h := newTestHerald(c, sinksOf(plan.NotifyRunFailed), false)
-	h.tell(news{on: plan.NotifyRunFailed, plan: key{"shop", "orders"}, title: "a", words: "b"})
+	h.tell(news{on: plan.NotifyRunFailed, about: key{"shop", "orders"}, title: "a", words: "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan struct{})

@@ -74,9 +74,14 @@ func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (ti
 	v := policy.Verdict(now)
 	a.gates.note(k, &gated{kind: "Policy", system: cm.Labels[annotations.LabelSystem], verdict: policy.Verdict, strategy: state.StrategyOf, uses: state.Stanza.Policies})
 	wake, gateErr := a.gatekeeper.sync(ctx, k, &state)
-	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+	opens := false
+	wrote, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+		opens = v.Permitted && have[annotations.StatusPermitted] == "false"
 		return policyStatus(have, cm, state, v, a.gatekeeper.condition(k), now)
 	})
+	if wrote && opens {
+		a.herald.opens(k, v)
+	}
 	return soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 

@@ -370,17 +370,21 @@ func (a *Agent) tellAsks(l *liveRun, message string) {
 	}
 }
 
+// aboutRun is what Events of a run are about: its plan, as long as that is there.
+func (a *Agent) aboutRun(l *liveRun) *corev1.ConfigMap {
+	if cm := a.document(l.planKey()); cm != nil {
+		return cm
+	}
+	return l.object
+}
+
 // tellEnd sends the Event of a run's end.
 func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
-	about := a.document(l.planKey())
-	if about == nil {
-		about = l.object
-	}
 	kind := corev1.EventTypeNormal
 	if j.Phase == plan.RunFailed {
 		kind = corev1.EventTypeWarning
 	}
-	a.events.Eventf(about, kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
+	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
 	a.herald.ended(l, j)
 }

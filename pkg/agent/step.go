@@ -73,6 +73,9 @@ func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executo
 	rep := a.report(m, out)
 	after := plan.Note(l.run, l.journal, m.Path, rep, a.now())
 	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
+	if m.Step.Type == plan.TypeDrain {
+		a.drainBlocked(l, m.Path, plan.NewlyBlocked(rec.Memory, out.Memory), out.Message)
+	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
 		o.note = func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }
 	}

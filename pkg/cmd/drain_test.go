@@ -174,7 +174,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 			}
 		},
 		"pod shop/web-1 on a: has left": func() {
-			o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave", progress(1, 2)))
+			o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave", progress(1, 2), forGood("shop/web-2 cannot leave")))
 		},
 		"Blocked for good": func() {
 			o.become("a", stood(jane, nodes.Ready, "the node is its requestor's"),
@@ -195,7 +195,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 
 // On a terminal the picture is drawn again in place, a warning above it.
 func TestDrainOnATerminal(t *testing.T) {
-	node := worker("a", asked(jane, "{}"), stood(jane, nodes.Draining, "12 of 12 pods are left; Blocked for good: its budget", progress(12, 12)))
+	node := worker("a", asked(jane, "{}"), stood(jane, nodes.Draining, "12 of 12 pods are left; Blocked for good: its budget", progress(12, 12), forGood("its budget")))
 	objects := []runtime.Object{node}
 	for i := range 12 {
 		objects = append(objects, pod(fmt.Sprintf("web-%02d", i), "a"))

@@ -55,6 +55,11 @@ func stood(requestor string, phase nodes.Phase, reason string, edits ...func(*no
 	return noted(annotations.StatusRequestPrefix+requestor, s.String())
 }
 
+// forGood is what the agent says of a drain that no waiting ends.
+func forGood(text string) func(*nodes.Status) {
+	return func(s *nodes.Status) { s.Blocked = &nodes.Block{Permanent: true, Text: text} }
+}
+
 func cordonedFor(c nodes.Cordon) func(*corev1.Node) {
 	c.At = saturday().Add(-10 * time.Minute)
 	return func(n *corev1.Node) {

@@ -312,18 +312,11 @@ func (w *nodeWait) stays(facts nodes.Node, a nodes.Asked) bool {
 
 // blockedForGood is what no waiting ends, as the agent says it of a request.
 func blockedForGood(s nodes.Status) (string, bool) {
-	if s.Phase == nodes.Pending && s.Ended == nil {
-		return strings.CutPrefix(s.Reason, saysBlocked)
+	if s.Blocked == nil || !s.Blocked.Permanent {
+		return "", false
 	}
-	_, text, found := strings.Cut(s.Reason, saysBlockedForGood)
-	return text, found
+	return s.Blocked.Text, true
 }
-
-// How the agent begins to say that a drain is blocked: before it, and during it.
-const (
-	saysBlocked        = "Blocked: "
-	saysBlockedForGood = "Blocked for good: "
-)
 
 // askedWords are how a request stands, as one plain line.
 func askedWords(a *nodes.Asked) string {

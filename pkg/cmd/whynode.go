@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -268,7 +267,7 @@ func (c *cli) questionOf(ctx context.Context, k *cluster, agent agentState, name
 		facts := nodeFacts(n)
 		facts.Gate = nodeGate(book, everywhere, annotations.Intent(n.Annotations), q.world.Now)
 		for i := range facts.Asked {
-			facts.Asked[i].Preview = previewOf(facts.Asked[i])
+			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
 		q.world.Nodes = append(q.world.Nodes, facts)
 	}
@@ -283,17 +282,6 @@ func (c *cli) bookOfNodes(ctx context.Context, k *cluster, agent agentState, lis
 	}
 	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, namespaces...)
 	return b
-}
-
-// previewOf is what the agent found in the way before any cordon: it stands nowhere
-// but in the reason of the one that waits.
-func previewOf(a nodes.Asked) nodes.Block {
-	if a.Status == nil || a.Status.Phase != nodes.Pending {
-		return nodes.Block{}
-	}
-	text, blocked := blockedForGood(*a.Status)
-	text, _, _ = strings.Cut(text, "; the node is not cordoned")
-	return nodes.Block{Permanent: blocked, Text: text}
 }
 
 // nodeLimits reads the limits over all maintenance of nodes. Without a

@@ -26,7 +26,7 @@ func question(limits plan.NodeLimits, list ...*corev1.Node) nodeQuestion {
 		facts := nodeFacts(n)
 		facts.Gate = nodes.Gate{Permitted: true}
 		for i := range facts.Asked {
-			facts.Asked[i].Preview = previewOf(facts.Asked[i])
+			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
 		q.world.Nodes = append(q.world.Nodes, facts)
 	}
@@ -53,8 +53,8 @@ func rolls(items ...plan.Item) func(*nodeQuestion) {
 	}
 }
 
-func held(requestor string, phase nodes.Phase, reason string) []func(*corev1.Node) {
-	return []func(*corev1.Node){asked(requestor, "{}"), stood(requestor, phase, reason), cordonedFor(nodes.Cordon{By: []string{requestor}})}
+func held(requestor string, phase nodes.Phase, reason string, edits ...func(*nodes.Status)) []func(*corev1.Node) {
+	return []func(*corev1.Node){asked(requestor, "{}"), stood(requestor, phase, reason, edits...), cordonedFor(nodes.Cordon{By: []string{requestor}})}
 }
 
 func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a higher priority that is blocked does not", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", asked("disk", `{"priority":5}`), stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn"))),
+			"a higher priority that is blocked does not", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", asked("disk", `{"priority":5}`), stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", forGood("shop/db-0 cannot leave")))),
 			"gpu: its turn has come: the agent takes it up as soon as it can",
 		},
 		{
@@ -117,11 +117,11 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. gpu: the whole cluster is paused → it stays so until somebody changes it; or 'kubectl maint resume --all -A'",
 		},
 		{
-			"its drain could not end", question(plan.NodeLimits{}, worker("a", asked("gpu", ""), stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn"))),
+			"its drain could not end", question(plan.NodeLimits{}, worker("a", asked("gpu", ""), stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", forGood("shop/db-0 cannot leave")))),
 			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip or force",
 		},
 		{
-			"its drain does not end", question(plan.NodeLimits{}, worker("a", held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave")...)),
+			"its drain does not end", question(plan.NodeLimits{}, worker("a", held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", forGood("shop/db-0 cannot leave"))...)),
 			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' tells all that stands in the way",
 		},
 		{
@@ -199,7 +199,7 @@ func TestHowTheAgentSaysThatADrainIsBlocked(t *testing.T) {
 	q.world.Nodes[0] = n
 	status := nodes.Advance(n, nodes.Rank(q.world).Turns("a"), q.world.Limits, saturday()).Statuses["gpu"]
 	n.Asked[0].Status = &status
-	if got := previewOf(n.Asked[0]); got != n.Asked[0].Preview {
+	if got := n.Asked[0].Remembered(); got != n.Asked[0].Preview {
 		t.Errorf("%+v, from %q", got, status.Reason)
 	}
 

@@ -78,7 +78,7 @@ func (s *seat) unmoved() bool { return s.was == s.next.Phase }
 
 func (s *seat) to(p Phase, now time.Time) {
 	if s.next.Phase != p {
-		s.next.Phase, s.next.Since, s.next.Progress = p, now, nil
+		s.next.Phase, s.next.Since, s.next.Progress, s.next.Blocked = p, now, nil, nil
 	}
 }
 

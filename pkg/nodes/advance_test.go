@@ -69,6 +69,9 @@ func (d *desk) step(grants ...string) nodes.Step {
 	if s.Unschedulable != nil {
 		d.node.Unschedulable = *s.Unschedulable
 	}
+	if s.Progress != nil {
+		d.node.Progress = *s.Progress
+	}
 	for _, e := range s.Events {
 		d.said = append(d.said, strings.TrimPrefix(e.Requestor+" "+e.Reason, " "))
 	}
@@ -642,6 +645,76 @@ func TestWritesAreRare(t *testing.T) {
 	d.node.Drain = nodes.Session{} // the agent restarts
 	if s := d.step(); s.Writes() || s.Drain == nil || !s.Drain.Since.Equal(since) {
 		t.Errorf("after a restart: %+v", s)
+	}
+}
+
+func TestProgressOfANode(t *testing.T) {
+	d := newDesk(t, "gpu", `net {"shared":true}`)
+	stands := func(want string) {
+		t.Helper()
+		if d.node.Progress != want {
+			t.Errorf("progress %s, want %s", d.node.Progress, want)
+		}
+	}
+	stands("")
+	d.step("gpu")
+	stands(`{"step":"Scheduled","for":["gpu"]}`)
+	d.run("gpu").session(nodes.SessionRunning, 5).run()
+	stands(`{"step":"Draining","for":["gpu"],"done":0,"total":5,"left":5,"percent":0}`)
+	d.session(nodes.SessionRunning, 2).after(nodes.ProgressEvery).run()
+	stands(`{"step":"Draining","for":["gpu"],"done":3,"total":5,"left":2,"percent":60}`)
+	d.drained()
+	stands("")
+	d.node.Progress = "somebody else's"
+	d.run()
+	stands("")
+
+	d = newDesk(t, `gpu {"shared":true}`, `net {"shared":true,"waitFor":{"podSelector":"app=web"}}`)
+	d.pods["net"] = nodes.Pods{Known: true, Left: 3}
+	d.run("gpu", "net")
+	stands(`{"step":"WaitingForPods","for":["gpu","net"],"done":0,"total":0,"left":3,"percent":0}`)
+	delete(d.requests, "gpu")
+	delete(d.requests, "net")
+	d.run()
+	stands("")
+}
+
+func TestWhatBlocksForGoodIsSaidOnceAndInTheStatus(t *testing.T) {
+	said := func(d *desk) int {
+		return len(slices.DeleteFunc(slices.Clone(d.said), func(s string) bool { return s != "gpu "+nodes.EventBlocked }))
+	}
+	d := newDesk(t, "gpu").run("gpu")
+	block := func(permanent bool, text string) {
+		t.Helper()
+		d.session(nodes.SessionRunning, 5)
+		d.node.Drain.Block = nodes.Block{Permanent: permanent, Text: text}
+		d.after(nodes.ProgressEvery).run()
+	}
+	block(false, "budget web allows none now")
+	if b := d.status("gpu").Blocked; b == nil || b.Permanent || b.Text != "budget web allows none now" || said(d) != 0 {
+		t.Errorf("%+v, said %d times", b, said(d))
+	}
+	for _, text := range []string{"budget web never allows one", "budgets web and db never allow one"} {
+		if block(true, text); !d.status("gpu").Blocked.Permanent || d.status("gpu").Blocked.Text != text || said(d) != 1 {
+			t.Errorf("%+v, said %d times", d.status("gpu").Blocked, said(d))
+		}
+	}
+	block(false, "")
+	if b := d.status("gpu").Blocked; b != nil {
+		t.Errorf("still %+v", b)
+	}
+	if block(true, "again"); said(d) != 2 {
+		t.Errorf("said %d times", said(d))
+	}
+	if d.drained(); d.status("gpu").Blocked != nil {
+		t.Errorf("Ready, and %+v", d.status("gpu").Blocked)
+	}
+
+	d = newDesk(t, "gpu")
+	d.node.Drain.Block = nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"} // what the preview found
+	d.run("gpu").run("gpu")
+	if b := d.status("gpu").Blocked; b == nil || !b.Permanent || b.Text != "shop/db-0 cannot leave" || said(d) != 1 || d.status("gpu").Phase != nodes.Pending {
+		t.Errorf("%+v, said %d times", d.status("gpu"), said(d))
 	}
 }
 

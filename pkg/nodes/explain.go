@@ -12,7 +12,11 @@ import (
 // ProgressEvery is the least time between two writes of a node's progress.
 const ProgressEvery = 10 * time.Second
 
-const maxReason = 1000 // bytes of a reason
+// Bounds of what is said, in bytes (guesses: somebody reads it in a terminal).
+const (
+	maxReason = 1000
+	maxBlock  = 500
+)
 
 // explain writes into each status the sentence for a person.
 func (w *work) explain() {
@@ -22,61 +26,80 @@ func (w *work) explain() {
 		if s.next.Ended != nil {
 			continue // its reason was written when it was given up
 		}
-		reason, progress := w.reason(s, order)
-		if reason == "" {
+		said := w.reason(s, order)
+		if said.reason == "" {
 			continue // nothing new is known
 		}
 		if s.next.Overdue {
-			reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()
+			said.reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()
 		}
-		w.tell(s, plan.Cut(reason, maxReason), progress)
+		said.reason = plan.Cut(said.reason, maxReason)
+		w.tell(s, said)
 	}
 }
 
-// tell writes a reason and a progress, but progress not more often than allowed.
-func (w *work) tell(s *seat, reason string, progress *Progress) {
+// word is what is said of a request.
+type word struct {
+	reason   string // empty: nothing new is known
+	blocked  Block
+	progress *Progress
+}
+
+// tell writes a word into a status, but its progress not more often than allowed.
+// What will not end by waiting is said in an Event too, once.
+func (w *work) tell(s *seat, said word) {
 	old := s.next.Progress
-	counted := old != nil && progress != nil && s.unmoved()
-	if counted && reason == s.next.Reason && old.Left == progress.Left && old.Total == progress.Total {
+	counted := old != nil && said.progress != nil && s.unmoved()
+	if counted && said.reason == s.next.Reason && old.Left == said.progress.Left && old.Total == said.progress.Total {
 		return
 	}
 	if counted && s.Status != nil && s.Status.Overdue == s.next.Overdue && w.soon.add(old.At.Add(ProgressEvery)) {
 		return
 	}
-	s.next.Reason, s.next.Progress = reason, progress
+	was := s.next.Blocked
+	s.next.Reason, s.next.Progress, s.next.Blocked = said.reason, said.progress, nil
+	if said.blocked != (Block{}) {
+		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Text: plan.Cut(said.blocked.Text, maxBlock)}
+	}
+	if said.blocked.Permanent && (was == nil || !was.Permanent) {
+		w.say(s.name(), true, EventBlocked, "the drain is blocked for good: "+said.blocked.Text)
+	}
 }
 
-func (w *work) reason(s *seat, order *Drain) (string, *Progress) {
+// EventBlocked is the reason of the Event about a drain that no waiting ends.
+const EventBlocked = "DrainBlocked"
+
+func (w *work) reason(s *seat, order *Drain) word {
 	phase := s.next.Phase
 	switch {
 	case s.Fault != "" && phase.Holds():
-		return "the request cannot be read any more; it keeps the node, and nothing is drained: " + oneLine(s.Fault), nil
+		return word{reason: "the request cannot be read any more; it keeps the node, and nothing is drained: " + oneLine(s.Fault)}
 	case s.Fault != "":
-		return oneLine(s.Fault), nil
+		return word{reason: oneLine(s.Fault)}
+	case phase == Pending && w.blocked(s.Asked):
+		return word{reason: blockedText(s.Preview), blocked: s.Preview}
 	case phase == Pending:
-		return w.pendingReason(s), nil
+		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:
-		return or(s.Request.Reason, "its requestor failed") + "; the node is kept out until the request is mended or removed", nil
+		return word{reason: or(s.Request.Reason, "its requestor failed") + "; the node is kept out until the request is mended or removed"}
 	case w.frozen():
-		return "somebody uncordoned the node; nothing more is drained until it is cordoned again, or the request is removed", nil
+		return word{reason: "somebody uncordoned the node; nothing more is drained until it is cordoned again, or the request is removed"}
 	}
 	switch phase {
 	case Scheduled:
-		return "is next to have the node", nil
+		return word{reason: "is next to have the node"}
 	case Cordoning:
-		return w.cordoningReason(s), nil
+		return word{reason: w.cordoningReason(s)}
 	case WaitingForPods:
 		return w.waitingReason(s)
 	case Draining:
 		return w.drainingReason(s, order)
 	}
-	return "the node is its requestor's" + colon(s.Request.Reason), nil
+	return word{reason: "the node is its requestor's" + colon(s.Request.Reason)}
 }
 
 func (w *work) pendingReason(s *seat) string {
 	switch {
-	case w.blocked(s.Asked):
-		return blockedText(s.Preview)
 	case !w.Gate.Permitted:
 		if w.Gate.Next != nil {
 			w.soon.add(*w.Gate.Next)
@@ -120,17 +143,17 @@ func (w *work) mates(s *seat) string {
 	return "becomes Ready together with " + some(names)
 }
 
-func (w *work) waitingReason(s *seat) (string, *Progress) {
+func (w *work) waitingReason(s *seat) word {
 	over, late := w.waited(s)
 	switch {
 	case late:
-		return "waited " + s.Request.WaitFor.Timeout.String() + " for its pods; " + w.mates(s), nil
+		return word{reason: "waited " + s.Request.WaitFor.Timeout.String() + " for its pods; " + w.mates(s)}
 	case over:
-		return "its pods have finished; " + w.mates(s), nil
+		return word{reason: "its pods have finished; " + w.mates(s)}
 	case !s.Pods.Known:
-		return "pods are being counted", nil
+		return word{reason: "pods are being counted"}
 	}
-	return "waits for " + podsText(s.Pods), &Progress{Left: s.Pods.Left, At: w.now}
+	return word{reason: "waits for " + podsText(s.Pods), progress: &Progress{Left: s.Pods.Left, At: w.now}}
 }
 
 func podsText(p Pods) string {
@@ -140,15 +163,15 @@ func podsText(p Pods) string {
 	return fmt.Sprintf("%d unfinished pods%s", p.Left, colon(some(p.Some)))
 }
 
-func (w *work) drainingReason(s *seat, order *Drain) (string, *Progress) {
+func (w *work) drainingReason(s *seat, order *Drain) word {
 	switch {
 	case w.fulfilled(s):
-		return "drained; " + w.mates(s), nil
+		return word{reason: "drained; " + w.mates(s)}
 	case order != nil && w.Drain.Key == order.Key && w.Drain.State == SessionRunning:
 	case s.unmoved() && s.next.Progress != nil:
-		return "", nil // a drain that was lost begins again
+		return word{} // a drain that was lost begins again
 	default:
-		return "pods are about to leave", nil
+		return word{reason: "pods are about to leave"}
 	}
 	parts := []string{fmt.Sprintf("%d of %d pods are left", w.Drain.Left, w.Drain.Total)}
 	if endless(order.Options, order.Since, w.now) {
@@ -161,7 +184,7 @@ func (w *work) drainingReason(s *seat, order *Drain) (string, *Progress) {
 		}
 		parts = append(parts, "Blocked "+kind+": "+text)
 	}
-	return strings.Join(parts, "; "), &Progress{Left: w.Drain.Left, Total: w.Drain.Total, At: w.now}
+	return word{reason: strings.Join(parts, "; "), blocked: w.Drain.Block, progress: &Progress{Left: w.Drain.Left, Total: w.Drain.Total, At: w.now}}
 }
 
 func colon(text string) string {
@@ -183,6 +206,9 @@ func (w *work) result() Step {
 	}
 	if !sameRecord(w.record, w.Cordon) {
 		w.step.CordonChanged, w.step.Cordon = true, w.record
+	}
+	if want := w.progress(); want != w.Progress {
+		w.step.Progress = &want
 	}
 	w.step.Next = w.soon.first
 	return w.step

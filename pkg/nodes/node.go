@@ -17,6 +17,7 @@ type Node struct {
 	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the World
 	Asked         []Asked
 	Cordon        *Cordon // status.maint.dev/cordoned
+	Progress      string  // status.maint.dev/progress as it stands
 	Gate          Gate    // whether its stanza permits change; also closed while paused
 	Drain         Session // what the drain of this node says; not remembered anywhere
 }
@@ -52,8 +53,8 @@ type Pods struct {
 
 // Block is what stands in a drain's way.
 type Block struct {
-	Permanent bool   // no waiting helps: somebody must change something
-	Text      string // which budget, which pods, what to change; empty: nothing is in the way
+	Permanent bool   `json:"permanent,omitempty"` // no waiting helps: somebody must change something
+	Text      string `json:"text"`                // which budget, which pods, what to change; empty: nothing is in the way
 }
 
 // SessionState is how far a drain has come.
@@ -177,6 +178,15 @@ func (n *Node) blocked(a *Asked) bool {
 		return false
 	}
 	return true
+}
+
+// Remembered is what stood in the request's way for good, or for a while, when it
+// was looked at before its node was cordoned: it holds until somebody looks again.
+func (a Asked) Remembered() Block {
+	if a.Status == nil || a.Status.Phase != Pending || a.Status.Blocked == nil {
+		return Block{}
+	}
+	return *a.Status.Blocked
 }
 
 // since is the age of a request: the instant at which it was first seen.

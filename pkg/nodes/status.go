@@ -47,6 +47,7 @@ type Status struct {
 	Phase    Phase      `json:"phase"`
 	Reason   string     `json:"reason,omitempty"`   // one sentence for a person
 	Since    time.Time  `json:"since"`              // of the phase; of the pass, where a second drain follows a first
+	Blocked  *Block     `json:"blocked,omitempty"`  // what stands in the drain's way, before it or during it
 	Progress *Progress  `json:"progress,omitempty"` // of a drain, or of waitFor
 	Asked    time.Time  `json:"asked"`              // when this request was first seen: its age counts from here
 	Started  *time.Time `json:"started,omitempty"`  // when it got the node
@@ -55,7 +56,7 @@ type Status struct {
 	Ended    *End       `json:"ended,omitempty"`    // given up, until the value changes
 }
 
-// Progress counts pods.
+// Progress counts the pods of one request.
 type Progress struct {
 	Left  int       `json:"left"`            // pods still on the node, or not finished
 	Total int       `json:"total,omitempty"` // pods that were to leave; 0: not known

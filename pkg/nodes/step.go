@@ -8,8 +8,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Step is the one next thing to do about a node. Statuses, Remove, Unschedulable
-// and Cordon are one patch, to be made only of the version that was read: with
+// Step is the one next thing to do about a node. Statuses, Remove, Unschedulable,
+// Cordon and Progress are one patch, to be made only of the version that was read: with
 // uid and resourceVersion. Events are said after it. Drain, Watch and Next hold
 // whether or not something is written.
 type Step struct {
@@ -18,6 +18,7 @@ type Step struct {
 	Unschedulable *bool             // nil: left as it is
 	CordonChanged bool
 	Cordon        *Cordon // with CordonChanged: the new record, nil to remove it
+	Progress      *string // the new NodeProgress, empty to remove it; nil: left as it is
 	Events        []Event
 
 	Drain *Drain     // the drain that shall run now; nil: none, one that runs is stopped
@@ -47,7 +48,7 @@ type Event struct {
 
 // Writes says whether there is something to write.
 func (s Step) Writes() bool {
-	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged
+	return len(s.Statuses) > 0 || len(s.Remove) > 0 || s.Unschedulable != nil || s.CordonChanged || s.Progress != nil
 }
 
 // Apply is the node as it is when the step has been written.
@@ -65,6 +66,9 @@ func (s Step) Apply(n Node) Node {
 	}
 	if s.CordonChanged {
 		n.Cordon = s.Cordon
+	}
+	if s.Progress != nil {
+		n.Progress = *s.Progress
 	}
 	return n
 }

@@ -17,7 +17,7 @@ import (
 type machine struct {
 	name, uid, zone         string
 	requests, statuses      map[string]string
-	cordoned                string
+	cordoned, progress      string
 	unschedulable, notReady bool
 	version                 int
 
@@ -125,7 +125,7 @@ func (w *walk) any(label string) *machine {
 // fact is a node as the agent knows it.
 func (w *walk) fact(m *machine) nodes.Node {
 	n := nodes.Node{
-		Name: m.name, UID: m.uid, Zone: m.zone, Unschedulable: m.unschedulable, NotReady: m.notReady,
+		Name: m.name, UID: m.uid, Zone: m.zone, Unschedulable: m.unschedulable, NotReady: m.notReady, Progress: m.progress,
 		Gate: nodes.Gate{Permitted: !m.closed, Reason: "window closed"},
 	}
 	n.Asked, n.Cordon = nodes.Read(m.requests, m.statuses, m.cordoned)
@@ -207,6 +207,9 @@ func (w *walk) write(name string, step nodes.Step) bool {
 		if !m.unschedulable {
 			m.pods = 3
 		}
+	}
+	if step.Progress != nil {
+		m.progress = *step.Progress
 	}
 	m.version++
 	for requestor, status := range step.Statuses {

@@ -56,9 +56,11 @@ type NotifyFor string
 
 // What this version tells of.
 const (
-	NotifyRunFailed    NotifyFor = "RunFailed"
-	NotifyRunSucceeded NotifyFor = "RunSucceeded"
-	NotifySlotMissed   NotifyFor = "SlotMissed"
+	NotifyRunFailed     NotifyFor = "RunFailed"
+	NotifyRunSucceeded  NotifyFor = "RunSucceeded"
+	NotifySlotMissed    NotifyFor = "SlotMissed"
+	NotifyWindowOpening NotifyFor = "WindowOpening" // of a policy
+	NotifyDrainBlocked  NotifyFor = "DrainBlocked"  // for good: no waiting ends it
 )
 
 // SinkError says why a sink has no URL, which the agent's admin has to mend.
@@ -151,11 +153,9 @@ func (v *validator) notifications(path string, n Notifications) {
 	for i, on := range n.On {
 		at := fmt.Sprintf("%s.on[%d]", path, i)
 		switch on {
-		case NotifyRunFailed, NotifyRunSucceeded, NotifySlotMissed:
-		case "WindowOpening", "DrainBlocked":
-			v.fault(at, "%s is not available in this version; available are RunFailed, RunSucceeded and SlotMissed", on)
+		case NotifyRunFailed, NotifyRunSucceeded, NotifySlotMissed, NotifyWindowOpening, NotifyDrainBlocked:
 		default:
-			v.fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, is %q", Cut(string(on), 100))
+			v.fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is %q", Cut(string(on), 100))
 		}
 	}
 }

@@ -93,7 +93,30 @@ type DrainTarget struct {
 	UID      string    `json:"uid"`
 	Cordoned bool      `json:"cordoned,omitempty"` // seen so, with our record, by this step
 	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
+	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
 	Since    time.Time `json:"since,omitzero"`     // when its turn came
+}
+
+// NewlyBlocked are the nodes whose drain is blocked for good by what a drain step
+// remembers now, and was not by what it remembered before.
+func NewlyBlocked(before, now json.RawMessage) []string {
+	var was, is DrainMemory
+	if json.Unmarshal(now, &is) != nil {
+		return nil
+	}
+	known := map[string]bool{}
+	if json.Unmarshal(before, &was) == nil {
+		for _, t := range was.Nodes {
+			known[t.Name] = t.Blocked
+		}
+	}
+	var out []string
+	for _, t := range is.Nodes {
+		if t.Blocked && !known[t.Name] {
+			out = append(out, t.Name)
+		}
+	}
+	return out
 }
 
 // Draining are the nodes that drain steps at work have cordoned and not drained yet,

@@ -336,8 +336,7 @@ func TestAgentConfig(t *testing.T) {
 		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
 		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
 		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
-		"  notifications: {on: [DrainBlocked]}\n":                                                                "spec.notifications.on[0]: DrainBlocked is not available in this version; available are RunFailed, RunSucceeded and SlotMissed",
-		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, is \"Runfailed\"",
+		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
 	} {
 		_, faults := plan.ParseAgentConfig([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {

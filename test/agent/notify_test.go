@@ -105,3 +105,27 @@ steps:
 		t.Error("a sink's URL is in the log")
 	}
 }
+
+func TestAWindowThatOpensIsTold(t *testing.T) {
+	l := newLab(t)
+	desk := l.sinks("WindowOpening")
+	l.policy("weekends", "{strategy: Restrictive}")
+	l.policy("free", "{strategy: Permissive}") // was never closed
+	l.policySeen("weekends", permitted("false"))
+	l.policySeen("free", permitted("true"))
+	for i, want := range []string{"true", "false", "true"} {
+		if want == "true" {
+			l.expect(l.maint("allow", "weekends", "--for", "1h", "--reason", "CHG-7"), 0, "allowed until")
+		} else {
+			l.expect(l.maint("freeze", "weekends", "--for", "1h", "--reason", "CHG-8"), 0, "frozen until")
+		}
+		l.policySeen("weekends", permitted(want))
+		l.eventually("the sink is told", func() (bool, string) {
+			got := l.told(desk)
+			return len(got) == (i+2)/2, strings.Join(got, "\n")
+		})
+	}
+	if got := l.told(desk)[0]; !strings.Contains(got, `"title":"Policy `+l.ns+`/weekends permits change"`) || !strings.Contains(got, "change is permitted until ") {
+		t.Error(got)
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -54,6 +55,7 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 			return *failed, nil
 		}
 		m.Nodes[i].Drained = st.Done
+		m.Nodes[i].Blocked = slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent })
 		all.add(m.Nodes[i].Name, st)
 	}
 	return e.conclude(ctx, call, p, m, all)
