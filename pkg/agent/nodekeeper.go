@@ -569,6 +569,7 @@ func (k *nodeKeeper) stop() {
 	k.pods.stop()
 	if k.drainer != nil {
 		k.drainer.Keep(func(string, string) bool { return false })
+		k.drainer.Settle()
 	}
 }
 

@@ -179,7 +179,12 @@ func DrainBudget(b *policyv1.PodDisruptionBudget) drain.Budget {
 		Current:        b.Status.ObservedGeneration >= b.Generation,
 		Allowed:        int(b.Status.DisruptionsAllowed),
 		CurrentHealthy: int(b.Status.CurrentHealthy), DesiredHealthy: int(b.Status.DesiredHealthy), ExpectedPods: int(b.Status.ExpectedPods),
-		Disrupted: slices.Sorted(maps.Keys(b.Status.DisruptedPods)),
+	}
+	for name, at := range b.Status.DisruptedPods {
+		if out.Disrupted == nil {
+			out.Disrupted = map[string]time.Time{}
+		}
+		out.Disrupted[name] = at.Time
 	}
 	for _, c := range b.Status.Conditions {
 		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {

@@ -93,6 +93,7 @@ func TestHowAPodWantsToBeDrained(t *testing.T) {
 }
 
 func TestADrainSeesOfABudgetWhatItNeeds(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	got := annotations.DrainBudget(read[policyv1.PodDisruptionBudget](t, `
 metadata: {namespace: shop, name: web, resourceVersion: "7", generation: 3}
 spec:
@@ -114,7 +115,7 @@ status:
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []plan.SelectorRequirement{{Key: "tier", Operator: "In", Values: []string{"front"}}},
 		},
-		Allowed: 1, CurrentHealthy: 4, DesiredHealthy: 3, ExpectedPods: 4, Disrupted: []string{"web-1", "web-2"},
+		Allowed: 1, CurrentHealthy: 4, DesiredHealthy: 3, ExpectedPods: 4, Disrupted: map[string]time.Time{"web-1": at, "web-2": at},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -104,11 +105,25 @@ func budgetCause(p Pod, b Budget, now time.Time) (cause, bool) {
 		c.permanent = true
 		c.why = strings.TrimSpace(fmt.Sprintf("the pod is not Ready %s", trouble(p))) + fmt.Sprintf(", and %d of %d pods are healthy where %d must be: the policy IfHealthyBudget keeps it", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy)
 		c.remedy = "mend the pod, or set unhealthyPodEvictionPolicy: AlwaysAllow"
+	case b.forgotten(now) != "":
+		c.why = fmt.Sprintf("%d of %d pods are healthy, and %d must be: the eviction of %s was cut off, and is counted for two minutes", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy, b.forgotten(now))
+		c.remedy = "wait: Kubernetes forgets it then"
 	default:
 		c.why = fmt.Sprintf("%d of %d pods are healthy, and %d must be: a rollout is in progress, or a replica is not Ready", b.CurrentHealthy, b.ExpectedPods, b.DesiredHealthy)
 		c.remedy = "wait; if it lasts, look why pods are not Ready"
 	}
 	return c, true
+}
+
+// forgotten is a pod whose eviction the budget counts, and that was not deleted
+// since; empty: there is none.
+func (b Budget) forgotten(now time.Time) string {
+	for _, name := range slices.Sorted(maps.Keys(b.Disrupted)) {
+		if now.Sub(b.Disrupted[name]) > cutOffAfter {
+			return name
+		}
+	}
+	return ""
 }
 
 // oneMoreHelps says that the budget is met as it stands, and would let a pod go

@@ -3,6 +3,7 @@ package drain
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -21,7 +22,9 @@ type Budget struct {
 	CurrentHealthy  int
 	DesiredHealthy  int
 	ExpectedPods    int
-	Disrupted       []string // names of pods that were evicted and whose deletion the controller has not seen
+	// Disrupted are the pods, by name, whose eviction the budget counts and whose
+	// deletion its controller has not seen, each with the instant of the eviction.
+	Disrupted map[string]time.Time
 }
 
 // Key is namespace/name.
@@ -82,7 +85,30 @@ type Claim struct {
 // names the pod, or was written after the pod was marked as deleted: by then the
 // controller had taken the pod off that list.
 func (b Budget) Shows(c Claim) bool {
-	return slices.Contains(b.Disrupted, c.Pod) || c.Deleted > 0 && b.Version > c.Deleted
+	_, named := b.Disrupted[c.Pod]
+	return named || c.Deleted > 0 && b.Version > c.Deleted
+}
+
+// When an eviction was cut off, by the API server's own count (DeletionTimeout of
+// the disruption controller): it forgets it after two minutes.
+const (
+	cutOffAfter = 5 * time.Second // the pod should have been seen being deleted by then
+	cutOffUntil = time.Minute     // past it, the controller may be about to forget
+)
+
+// cutOff says that p was to be evicted, and the API server ended, or was left,
+// between its two writes: the budget counts p as gone, and nobody has deleted it.
+// Evicting it again would need room once more; to delete it is what is left to do.
+// again is when that may be so, where it is too early to say.
+func (b Budget) cutOff(p Pod, now time.Time) (yes bool, again time.Time) {
+	at, named := b.Disrupted[p.Name]
+	if !named || p.Deleting || p.Created.After(at) {
+		return false, time.Time{}
+	}
+	if now.Before(at.Add(cutOffAfter)) {
+		return false, at.Add(cutOffAfter)
+	}
+	return now.Before(at.Add(cutOffUntil)), time.Time{}
 }
 
 // Room is how many more pods may be asked for, beside what is claimed.

@@ -80,11 +80,11 @@ func TestRoomIsWhatIsFreeLessWhatTheStatusDoesNotShowYet(t *testing.T) {
 	}{
 		"nothing claimed":                               {budget(three), nil, 3},
 		"a claim that is under way":                     {budget(three), []drain.Claim{{Pod: "a"}}, 2},
-		"a claim that the status names":                 {budget(three, func(b *drain.Budget) { b.Disrupted = []string{"a"} }), []drain.Claim{{Pod: "a"}}, 3},
+		"a claim that the status names":                 {budget(three, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"a": now()} }), []drain.Claim{{Pod: "a"}}, 3},
 		"deleted after the status was written":          {budget(three), []drain.Claim{{Pod: "a", Deleted: 11}}, 2},
 		"deleted before the status was written":         {budget(three), []drain.Claim{{Pod: "a", Deleted: 9}}, 3},
 		"more claims than room":                         {budget(), []drain.Claim{{Pod: "a"}, {Pod: "b"}}, 0},
-		"the status names one, another is under way":    {budget(three, func(b *drain.Budget) { b.Disrupted = []string{"a"} }), []drain.Claim{{Pod: "a"}, {Pod: "b"}}, 2},
+		"the status names one, another is under way":    {budget(three, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"a": now()} }), []drain.Claim{{Pod: "a"}, {Pod: "b"}}, 2},
 		"a budget that allows less than nothing has no": {budget(func(b *drain.Budget) { b.Allowed = -2 }), nil, 0},
 	} {
 		if got := drain.Room(c.budget, c.claims); got != c.want {
@@ -116,6 +116,8 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 		"a pod that is long not Ready":            {web(unready, func(p *drain.Pod) { p.NotReady = now().Add(-time.Hour) }), []drain.Budget{budget(few)}, "IfHealthyBudget", true, 1},
 		"a pod that starts":                       {web(unready, func(p *drain.Pod) { p.NotReady = now().Add(-time.Second) }), []drain.Budget{budget(few)}, "a rollout is in progress", false, 1},
 		"a pod that crashes, and may":             {web(unready, func(p *drain.Pod) { p.Trouble = "CrashLoopBackOff" }), []drain.Budget{budget(few, func(b *drain.Budget) { b.AlwaysAllow = true })}, "", false, 0},
+		"an eviction elsewhere was cut off":       {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"web-7": now().Add(-time.Minute)} })}, "the eviction of web-7 was cut off, and is counted for two minutes", false, 1},
+		"an eviction elsewhere is under way":      {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"web-7": now()} })}, "a rollout is in progress", false, 1},
 		"a replica elsewhere is not Ready":        {web(), []drain.Budget{budget(full)}, "4 of 5 pods are healthy, and 4 must be", false, 1},
 		"a budget that is behind":                 {web(), []drain.Budget{budget(func(b *drain.Budget) { b.Current = false })}, "not computed", false, 1},
 		"a budget that cannot be computed":        {web(), []drain.Budget{budget(full, func(b *drain.Budget) { b.SyncFailed = "found no controllers" })}, "found no controllers", false, 1},

@@ -58,12 +58,14 @@ type View struct {
 	Options      plan.DrainOptions
 	Judged       []Judged // pods on the node as they are
 	Budgets      []Budget
-	Room         map[string]int         // by budget: how many this drain may ask for now
+	Room         map[string]int         // by budget: how many may leave now, by what its status says
+	Turns        map[string]int         // by budget: how many of them this drain may ask for now
 	Asked        map[string]Asked       // by uid
 	Returned     map[string]int         // by uid: how often its like came back before
 	Replacements map[string]Replacement // by uid, of those that a surge was asked for
 	Slots        int                    // requests that may be sent now
 	Unanswered   int                    // requests for pods that are gone, and surges to be undone
+	MayDelete    bool                   // pods, past budgets that have counted them already
 	Settle       time.Time              // pods that tolerate the cordon have left: not done before it is seen whether they come back
 }
 
@@ -71,9 +73,11 @@ type View struct {
 type Decision struct {
 	Evict  []Pod
 	Delete []Pod // past budgets, since time is over
+	Finish []Pod // to be deleted: their eviction was cut off, and their budget counts them as gone
 	Surge  []Pod // a replacement has to be made first
 	Held   []string
-	Waits  map[string]int // by budget: pods that wait for room
+	Waits  map[string]int  // by budget: pods that wait for room
+	Lines  map[string]bool // by budget: pods wait for a turn, and have room
 
 	Pods    []Progress // that must leave and are there, the stuck first
 	Skipped []Stay
@@ -96,7 +100,7 @@ func Deadline(o plan.DrainOptions, since time.Time) (at time.Time, ok bool) {
 
 // Decide says what a drain does next.
 func Decide(v View) Decision {
-	d := decider{View: v, Decision: Decision{Waits: map[string]int{}}}
+	d := decider{View: v, Decision: Decision{Waits: map[string]int{}, Lines: map[string]bool{}}}
 	deadline, limited := Deadline(v.Options, v.Since)
 	d.over = limited && !v.Now.Before(deadline)
 	if limited && !d.over {
@@ -298,11 +302,15 @@ func (d *decider) ask(j Judged, asked Asked) {
 		return
 	}
 	b := over[0]
+	cutOff, again := b.cutOff(j.Pod, d.Now)
+	d.wake(again)
 	refused := asked.Answer == OverBudget && asked.Version == b.Version && d.Now.Before(asked.At.Add(recheck))
 	if refused {
 		d.wake(asked.At.Add(recheck))
 	}
 	switch {
+	case cutOff && d.MayDelete:
+		d.take(j, &d.Decision.Finish)
 	case NeedOf(j.Pod, b) == NeedSync:
 		d.held(j, "for its budget %s to be computed", b.Key())
 	case asked.Answer == Failed && asked.Unclear: // what it may have taken is still counted as taken
@@ -310,7 +318,12 @@ func (d *decider) ask(j Judged, asked Asked) {
 	case refused || d.Room[b.Key()] <= 0:
 		d.Waits[b.Key()]++
 		d.held(j, "for its budget %s", b.Key())
+	case d.Turns[b.Key()] <= 0:
+		d.Lines[b.Key()] = true
+		d.Room[b.Key()]--
+		d.say(j, Queued, "")
 	case d.take(j, &d.Decision.Evict):
+		d.Turns[b.Key()]--
 		d.Room[b.Key()]--
 	}
 }

@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ type situation struct {
 func during(o plan.DrainOptions, pods ...drain.Pod) *situation {
 	return &situation{
 		View: drain.View{
-			Now: now(), Since: now().Add(-time.Minute), Options: o, Slots: 10, Room: map[string]int{},
+			Now: now(), Since: now().Add(-time.Minute), Options: o, Slots: 10, Room: map[string]int{}, Turns: map[string]int{},
 			Asked: map[string]drain.Asked{}, Replacements: map[string]drain.Replacement{}, Returned: map[string]int{},
 		},
 		pods: pods,
@@ -79,7 +80,17 @@ func TestDecide(t *testing.T) {
 		return plan.DrainOptions{Timeout: d(30 * time.Second), OnTimeout: o}
 	}
 	room := func(n int) func(*situation) {
-		return func(s *situation) { s.Budgets, s.Room = []drain.Budget{budget()}, map[string]int{"shop/web": n} }
+		return func(s *situation) {
+			s.Budgets, s.Room, s.Turns["shop/web"] = []drain.Budget{budget()}, map[string]int{"shop/web": n}, 10
+		}
+	}
+	cut := func(name string, ago time.Duration) func(*situation) {
+		return func(s *situation) {
+			s.Budgets[0].Disrupted, s.MayDelete = map[string]time.Time{name: now().Add(-ago)}, true
+		}
+	}
+	turns := func(n int) func(*situation) {
+		return func(s *situation) { s.Turns["shop/web"] = n }
 	}
 	for name, c := range map[string]struct {
 		s        *situation
@@ -93,6 +104,8 @@ func TestDecide(t *testing.T) {
 		wake     time.Duration // from now; zero: the deadline, or never
 		left     int
 		wantHeld int
+		lines    string
+		finish   string
 	}{
 		"an empty node is drained": {s: during(none), done: true},
 		"what stays is no hindrance": {
@@ -109,6 +122,18 @@ func TestDecide(t *testing.T) {
 		"as many as the budget has room": {
 			s: during(none, pod("a"), pod("b"), pod("c")).with(room(2)), evict: "a b", wantHeld: 1,
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Evicting, "c": drain.Waiting},
+		},
+		"as many at once as do not hinder each other": {
+			s: during(none, pod("a"), pod("b"), pod("c"), pod("d")).with(room(3)).with(turns(1)), evict: "a", wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Queued, "c": drain.Queued, "d": drain.Waiting}, lines: "shop/web",
+		},
+		"a pod that has no need of room needs no turn": {
+			s: during(none, pod("a"), pod("b", unready)).with(room(1)).with(turns(0)), evict: "b",
+			states: map[string]drain.State{"a": drain.Queued, "b": drain.Evicting}, lines: "shop/web",
+		},
+		"nor does what is deleted past its budget": {
+			s: during(over(plan.TimeoutForce), pod("a")).with(room(0)).with(turns(0)), deletes: "a",
+			states: map[string]drain.State{"a": drain.Evicting},
 		},
 		"a pod that has no need of room passes": {
 			s: during(none, pod("a"), pod("b", unready)).with(room(0)), evict: "b", wantHeld: 1,
@@ -157,6 +182,26 @@ func TestDecide(t *testing.T) {
 		"a budget that moved is asked again": {
 			s:     during(none, pod("a")).with(room(1)).with(asked("a", drain.Asked{Answer: drain.OverBudget, Version: 9, At: now()})),
 			evict: "a", states: map[string]drain.State{"a": drain.Evicting},
+		},
+		"an eviction that was cut off is finished": {
+			s: during(none, pod("a"), pod("b")).with(room(0)).with(cut("a", 10*time.Second)), finish: "a", wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Waiting},
+		},
+		"but not before the pod could have been seen going": {
+			s: during(none, pod("a")).with(room(0)).with(cut("a", time.Second)), wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Waiting}, wake: 4 * time.Second,
+		},
+		"nor when its budget may forget it": {
+			s: during(none, pod("a")).with(room(0)).with(cut("a", 61*time.Second)), wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Waiting},
+		},
+		"nor by who may not delete": {
+			s: during(none, pod("a")).with(room(0)).with(cut("a", 10*time.Second)).with(func(s *situation) { s.MayDelete = false }), wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Waiting},
+		},
+		"nor where another pod has the name now": {
+			s: during(none, pod("a", func(p *drain.Pod) { p.Created = now().Add(-5 * time.Second) })).with(room(0)).with(cut("a", 10*time.Second)), wantHeld: 1,
+			states: map[string]drain.State{"a": drain.Waiting},
 		},
 		"two budgets let nobody go": {
 			s: during(none, pod("a")).with(func(s *situation) {
@@ -224,11 +269,13 @@ func TestDecide(t *testing.T) {
 			got := c.s.decide()
 			same(t, c.evict, names(got.Evict))
 			same(t, c.deletes, names(got.Delete))
+			same(t, c.finish, names(got.Finish))
 			same(t, c.surge, names(got.Surge))
 			same(t, c.states, states(got))
 			if got.Done != c.done || got.Aborted != c.aborted || got.Late != c.late || len(got.Left) != c.left || len(got.Held) != c.wantHeld {
 				t.Errorf("%+v", got)
 			}
+			same(t, c.lines, strings.Join(slices.Sorted(maps.Keys(got.Lines)), " "))
 			checkWake(t, c.s, got, c.wake)
 		})
 	}
@@ -264,13 +311,15 @@ func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
 				pods = append(pods, p)
 			}
 		}
-		for room := range 3 {
+		for i := range 9 {
+			room, turns := i%3, i/3
 			s := during(plan.DrainOptions{}, pods...)
 			s.Budgets, s.Room, s.Slots = []drain.Budget{budget(func(b *drain.Budget) { b.Allowed = room; b.CurrentHealthy = 3 })}, map[string]int{"shop/web": room}, 3
+			s.Turns = map[string]int{"shop/web": turns}
 			got := s.decide()
 			needy := slices.DeleteFunc(slices.Clone(got.Evict), func(p drain.Pod) bool { return drain.NeedOf(p, s.Budgets[0]) != drain.NeedRoom })
-			if len(needy) > room || len(got.Evict)+len(got.Delete) > 3 || got.Done != (len(pods) == 0) || len(got.Pods) != got.Leaving {
-				t.Fatalf("%s with room for %d: %+v", names(pods), room, got)
+			if len(needy) > min(room, turns) || len(got.Evict)+len(got.Delete) > 3 || got.Done != (len(pods) == 0) || len(got.Pods) != got.Leaving {
+				t.Fatalf("%s with room for %d and %d turns: %+v", names(pods), room, turns, got)
 			}
 		}
 	}

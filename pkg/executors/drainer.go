@@ -61,9 +61,14 @@ type Drainer interface {
 	// waits for nothing. An order whose options, Since or NodeUID differ from the
 	// session's replaces it; Clients are always taken anew.
 	Ensure(ctx context.Context, order DrainOrder) DrainStatus
-	// Stop ends a session: requests in flight are cancelled, what was accepted
-	// goes on in the cluster. Ending one that is not there does nothing.
+	// Stop ends a session: nothing more is asked for, and what was accepted goes on
+	// in the cluster. Requests in flight have some seconds for their answer: an
+	// eviction that is broken off between the API server's two writes is counted by
+	// its budget for two minutes. Ending one that is not there does nothing.
 	Stop(node, by string)
 	// Keep ends the sessions for which wanted is false, as Stop does.
 	Keep(wanted func(node, by string) bool)
+	// Settle waits until nothing is in flight, some seconds at most: for who is
+	// about to end the process.
+	Settle()
 }

@@ -42,7 +42,9 @@ func TestASurgeBringsAReplacementFirst(t *testing.T) {
 	o := w.observe(t)
 	d := w.drainer(t, w.client(t, nil))
 	st := d.until(t, n, plan.DrainOptions{}, "drained", ended)
-	if !st.Done || st.Left != 0 || st.Outcome.Evicted != 3 {
+	// Where a replica is given back while pods are seconds old, the ReplicaSet takes
+	// any of them (LogarithmicScaleDown): the second of "two" may go that way.
+	if !st.Done || st.Left != 0 || st.Outcome.Evicted < 2 || st.Outcome.Evicted+st.Outcome.Gone != 3 || len(w.on(t, n)) != 0 {
 		t.Errorf("%+v", st)
 	}
 	w.as(t, "one", 1)

@@ -260,10 +260,6 @@ func (x *tale) play(play int, at point) (where string) {
 	victim, seen := x.agent, 0
 	var once sync.Once
 	world.proxy.At(func(req *http.Request, answered bool) bool {
-		// What has been sent arrives, also where the sender dies: an eviction that is
-		// broken off between its two writes is charged to the budget for two minutes
-		// (DisruptedPods), which is Kubernetes' own doing and would be all that is seen.
-		*req = *req.WithContext(context.WithoutCancel(req.Context()))
 		if answered != at.lost || !x.counted(req) {
 			return true
 		}

@@ -26,6 +26,7 @@ const (
 	lookAgain   = 5 * time.Second        // after a read that failed
 	stillFor    = 2 * time.Second        // until it is a block that nothing moves
 	settleFor   = 3 * time.Second        // for a controller and the scheduler to bring a pod back
+	stopFor     = 5 * time.Second        // for the answers of requests when a drain is stopped
 )
 
 // Config is what a Drainer is made of.
@@ -113,6 +114,18 @@ func (d *Drainer) Stop(node, by string) {
 	}
 }
 
+// Settle waits for the answers of what is in flight.
+func (d *Drainer) Settle() {
+	for limit := time.Now().Add(stopFor); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+		d.mu.Lock()
+		busy := d.busy
+		d.mu.Unlock()
+		if busy == 0 {
+			return
+		}
+	}
+}
+
 // Keep ends the sessions that nobody wants any more.
 func (d *Drainer) Keep(wanted func(node, by string) bool) {
 	d.mu.Lock()
@@ -134,6 +147,7 @@ func (d *Drainer) end(s *session) {
 	s.cancel()
 	delete(d.sessions, place{s.order.Node, s.order.By})
 	d.wakeAll(d.ledger.wait(s, nil))
+	d.wakeAll(d.ledger.line(s, nil))
 	if len(d.sessions) > 0 {
 		return
 	}

@@ -23,7 +23,7 @@ const relook = 15 * time.Second
 // Drains executes the step type drain. As the plan's account it needs get and
 // patch on nodes (list for a selector), list and watch on pods in all
 // namespaces, create on pods/eviction, get on daemonsets.apps, and delete on
-// pods for onTimeout: force.
+// pods for onTimeout: force and for evictions that were cut off.
 //
 // The drainer that does the work rings the agent when a drain has moved.
 type Drains struct{}

@@ -19,7 +19,9 @@ type ledger struct {
 	synced  bool
 	budgets map[string]map[string]drain.Budget // by namespace, by key
 	claims  map[string]map[string]*entry       // by budget's key, by pod's uid
-	queues  map[string][]waiting               // by budget's key
+	queues  map[string][]waiting               // by budget's key: for room
+	flying  map[string]int                     // by budget's key: requests in flight that take of it
+	lines   map[string][]*session              // by budget's key: who waits until fewer are
 	asked   map[string]*session                // pods with a request in flight, by uid
 }
 
@@ -36,7 +38,7 @@ type waiting struct {
 func newLedger() ledger {
 	return ledger{
 		budgets: map[string]map[string]drain.Budget{}, claims: map[string]map[string]*entry{},
-		queues: map[string][]waiting{}, asked: map[string]*session{},
+		queues: map[string][]waiting{}, flying: map[string]int{}, lines: map[string][]*session{}, asked: map[string]*session{},
 	}
 }
 
@@ -173,4 +175,54 @@ func sessionsOf(queue []waiting) []*session {
 		out[i] = w.by
 	}
 	return out
+}
+
+// turns is how many evictions under each budget a session may ask for now: those
+// who stand in line before it come first.
+func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
+	out := map[string]int{}
+	for _, b := range budgets {
+		line := l.lines[b.Key()]
+		before := slices.Index(line, s)
+		if before < 0 {
+			before = len(line)
+		}
+		out[b.Key()] = max(perBudget-l.flying[b.Key()]-before, 0)
+	}
+	return out
+}
+
+// line puts a session in line for turns, or takes it out. It returns who is next
+// under each budget that has a turn to give.
+func (l *ledger) line(s *session, wants map[string]bool) []*session {
+	for key := range wants {
+		if !slices.Contains(l.lines[key], s) {
+			l.lines[key] = append(l.lines[key], s)
+		}
+	}
+	var next []*session
+	for key, line := range l.lines {
+		if i := slices.Index(line, s); i >= 0 && !wants[key] {
+			line = slices.Delete(slices.Clone(line), i, i+1)
+			if l.lines[key] = line; len(line) == 0 {
+				delete(l.lines, key)
+			}
+		}
+		for _, other := range line[:min(len(line), max(perBudget-l.flying[key], 0))] {
+			if other != s {
+				next = append(next, other)
+			}
+		}
+	}
+	return next
+}
+
+// landed notes that a request that took of a budget was answered, and says who has
+// the turn now.
+func (l *ledger) landed(key string) []*session {
+	if l.flying[key]--; l.flying[key] <= 0 {
+		delete(l.flying, key)
+	}
+	line := l.lines[key]
+	return line[:min(len(line), max(perBudget-l.flying[key], 0))]
 }

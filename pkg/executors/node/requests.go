@@ -5,15 +5,18 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // request is one to be sent.
 type request struct {
 	pod      drain.Pod
 	deletion bool
+	finish   bool // deletes a pod whose eviction was cut off
 	surge    bool
 	going    <-chan struct{} // surge: closed when the pod begins to go
 	version  uint64          // of the budget
+	budget   string          // that it takes of
 }
 
 // take notes what will be asked for, before it is.
@@ -31,13 +34,17 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 		if over := drain.Of(p, view.Budgets); len(over) == 1 {
 			r.version = over[0].Version
 			if drain.NeedOf(p, over[0]) == drain.NeedRoom {
-				s.d.ledger.claim(over[0].Key(), p, now)
+				r.budget = over[0].Key()
+				s.d.ledger.claim(r.budget, p, now)
 			}
 		}
 		out = s.note(out, r, now)
 	}
 	for _, p := range dec.Delete {
 		out = s.note(out, request{pod: p, deletion: true}, now)
+	}
+	for _, p := range dec.Finish {
+		out = s.note(out, request{pod: p, deletion: true, finish: true}, now)
 	}
 	for _, p := range dec.Surge {
 		s.surges[p.UID] = drain.Replacement{Why: "a replacement is asked for"}
@@ -55,22 +62,26 @@ func (s *session) note(out []request, r request, now time.Time) []request {
 	}
 	s.d.ledger.asked[r.pod.UID] = s
 	a := s.asked[r.pod.UID]
-	a.Answer, a.At, a.Deleted = drain.InFlight, now, r.deletion
+	a.Answer, a.At, a.Deleted = drain.InFlight, now, r.deletion && !r.finish
 	s.asked[r.pod.UID] = a
 	s.busy++
 	s.d.busy++
+	if r.budget != "" {
+		s.d.ledger.flying[r.budget]++
+	}
 	return append(out, r)
 }
 
-// send makes one request. The deadline cuts it off: what is decided then must
-// not cross with what was asked before.
+// send makes one request. The deadline cuts it off where pods are left, or deleted,
+// then: what is decided must not cross with what was asked before.
 func (s *session) send(r request) {
-	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(s.sends, requestTimeout)
 	defer cancel()
 	s.d.mu.Lock()
 	kube, options, deadline := s.order.Clients.Kube, s.order.Options, s.status.Deadline
 	s.d.mu.Unlock()
-	if now := s.d.config.Now(); deadline.After(now) {
+	goesOn := options.OnTimeout == "" || options.OnTimeout == plan.TimeoutRetry
+	if now := s.d.config.Now(); deadline.After(now) && !goesOn {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, deadline.Sub(now))
 		defer stop()
@@ -99,6 +110,9 @@ func (s *session) answered(r request, verb string, err error) {
 	full := s.d.busy >= overall
 	s.busy--
 	s.d.busy--
+	if r.budget != "" {
+		s.d.wakeAll(s.d.ledger.landed(r.budget))
+	}
 	for _, other := range s.d.sessions {
 		if full || other.order.Node == s.order.Node {
 			other.wake()
@@ -118,6 +132,12 @@ func (s *session) answered(r request, verb string, err error) {
 		return
 	}
 	now := s.d.config.Now()
+	if r.finish && a.forbidden { // its eviction is asked for when the budget has room again
+		s.mayNotDelete = true
+		delete(s.asked, uid)
+		s.wake()
+		return
+	}
 	asked.Answer, asked.At, asked.NotBefore, asked.Why, asked.Unclear = a.Answer, now, time.Time{}, a.why, a.unclear
 	switch a.Answer {
 	case drain.Accepted:

@@ -23,6 +23,7 @@ import (
 const (
 	perNode        = 10               // requests in flight for one node
 	overall        = 50               // requests in flight for all nodes
+	perBudget      = 8                // of them evictions under one budget: docs/benchmarks.md, "Draining"
 	requestTimeout = 30 * time.Second // longer than the API server's own tries on conflicts
 	firstRetry     = 500 * time.Millisecond
 	lastRetry      = 30 * time.Second

@@ -18,8 +18,9 @@ import (
 // everything below ring is guarded by the drainer's mutex.
 type session struct {
 	d      *Drainer
-	ctx    context.Context // its life: requests and watches end with it
+	ctx    context.Context // its life: decisions and watches end with it
 	cancel context.CancelFunc
+	sends  context.Context // of its requests: ends stopFor after its life
 	ring   chan struct{}
 
 	order      executors.DrainOrder
@@ -34,22 +35,25 @@ type session struct {
 	tries      map[string]int
 	limbo      map[string]drain.Pod // gone while their request was in flight
 	forbidden  string
-	busy       int
-	went       went
-	returns    drain.Returns
-	settle     time.Time
-	still      time.Time // since when nothing moves; zero: something does
-	stuck      bool      // and that for long enough
-	daemonSets map[string]known
-	surges     map[string]drain.Replacement
-	surging    int                      // surges that are not undone yet
-	going      map[string]chan struct{} // closed when the pod of a surge begins to go
-	looked     bool                     // for surges that an earlier drain of the node left
-	pending    map[string]string        // volumes that must be detached → pod
-	notice     *time.Timer              // until OnChange is called
-	noticeAt   time.Time
-	told       string // what it was last called for
-	toldReason string
+	// mayNotDelete says that the account may not delete pods: an eviction that was
+	// cut off is not finished, but waited for.
+	mayNotDelete bool
+	busy         int
+	went         went
+	returns      drain.Returns
+	settle       time.Time
+	still        time.Time // since when nothing moves; zero: something does
+	stuck        bool      // and that for long enough
+	daemonSets   map[string]known
+	surges       map[string]drain.Replacement
+	surging      int                      // surges that are not undone yet
+	going        map[string]chan struct{} // closed when the pod of a surge begins to go
+	looked       bool                     // for surges that an earlier drain of the node left
+	pending      map[string]string        // volumes that must be detached → pod
+	notice       *time.Timer              // until OnChange is called
+	noticeAt     time.Time
+	told         string // what it was last called for
+	toldReason   string
 }
 
 // went are the pods that left, and how.
@@ -65,8 +69,10 @@ type known struct {
 
 func newSession(d *Drainer, order executors.DrainOrder) *session {
 	ctx, cancel := context.WithCancel(d.ctx)
+	sends, cut := context.WithCancel(context.WithoutCancel(d.ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopFor, cut) })
 	s := &session{
-		d: d, ctx: ctx, cancel: cancel, ring: make(chan struct{}, 1), order: order,
+		d: d, ctx: ctx, cancel: cancel, sends: sends, ring: make(chan struct{}, 1), order: order,
 		pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{},
 		asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{},
 		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, pending: map[string]string{},
@@ -273,6 +279,7 @@ func (s *session) decide() ([]request, time.Time) {
 	}
 	requests := s.take(view, dec, now)
 	s.d.wakeAll(s.d.ledger.wait(s, dec.Waits))
+	s.d.wakeAll(s.d.ledger.line(s, dec.Lines))
 	settled := s.standstill(dec, now)
 	s.report(view, dec)
 	return requests, earliest(earliest(dec.Wake, again), settled)
@@ -300,9 +307,10 @@ func (s *session) view(now time.Time) drain.View {
 	})
 	v := drain.View{
 		Now: now, Since: s.order.Since, Options: s.order.Options, Judged: judge.All(pods),
-		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now),
+		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now), Turns: s.d.ledger.turns(s, budgets),
 		Asked: s.asked, Returned: s.returns.Counts(), Replacements: s.surges,
 		Slots: min(perNode-s.busy, overall-s.d.busy), Unanswered: len(s.limbo) + s.surging, Settle: s.settle,
+		MayDelete: !s.mayNotDelete,
 	}
 	for _, j := range v.Judged {
 		if j.Do == drain.Skip {
