@@ -46,6 +46,7 @@ type outcome struct {
 type lull struct {
 	record plan.Record
 	wake   time.Time // zero: only when something changes
+	least  time.Time // what changes sooner is looked at then
 	rung   bool
 }
 
@@ -201,6 +202,9 @@ func (p *passes) rests(s spot, rec *plan.Record, now time.Time) (time.Time, bool
 	r := p.resting[s]
 	if r == nil || rec == nil {
 		return time.Time{}, false
+	}
+	if r.rung && now.Before(r.least) && sameState(r.record, *rec) {
+		return r.least, true
 	}
 	if r.rung || !r.wake.IsZero() && !now.Before(r.wake) || !sameState(r.record, *rec) {
 		delete(p.resting, s)

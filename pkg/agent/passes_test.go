@@ -49,3 +49,28 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 		})
 	}
 }
+
+// Looks that cost have a pause between them: what moves meanwhile is looked at
+// together, and not lost.
+func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
+	s, rec := spot{key{"shop", "run"}, "until"}, &plan.Record{Path: "until", Phase: plan.StepRunning, Attempt: 1}
+	p, now := newPasses(func(key) {}), time.Now()
+	least := now.Add(time.Second)
+	p.came(outcome{spot: s, lull: &lull{record: *rec, wake: now.Add(time.Minute), least: least}})
+	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {
+		p.moved(s)
+		if until, rests := p.rests(s, rec, now.Add(at)); !rests || !until.Equal(least) {
+			t.Errorf("after %s: rests %t until %s", at, rests, until)
+		}
+	}
+	if _, rests := p.rests(s, rec, least); rests {
+		t.Error("what moved is lost")
+	}
+	p.came(outcome{spot: s, lull: &lull{record: *rec, least: least}})
+	p.moved(s)
+	changed := *rec
+	changed.Attempt = 2
+	if _, rests := p.rests(s, &changed, now); rests {
+		t.Error("another attempt waits for the pause of the one before")
+	}
+}

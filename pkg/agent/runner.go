@@ -351,8 +351,10 @@ func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun
 	if err != nil {
 		return nil, err
 	}
-	if over := annotations.TooLarge(object); over > 0 { // what a ConfigMap cannot hold would be refused for ever
-		j = j.Shrunk(over)
+	// What a ConfigMap cannot hold would be refused for ever. What goes from records
+	// that stand compressed makes less room than it takes: the more goes the next time.
+	for cut, over := 1, annotations.TooLarge(object); over > 0 && cut < 100; cut, over = 4*cut, annotations.TooLarge(object) {
+		j = j.Shrunk(cut * over)
 		if object, err = annotations.WithJournal(l.object, j); err != nil {
 			return nil, err
 		}

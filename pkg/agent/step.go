@@ -73,6 +73,9 @@ func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executo
 	rep := a.report(m, out)
 	after := plan.Note(l.run, l.journal, m.Path, rep, a.now())
 	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
+	if out.Watch != nil && out.Watch.Every > 0 {
+		o.lull.least = a.now().Add(out.Watch.Every)
+	}
 	if m.Step.Type == plan.TypeDrain {
 		a.drainBlocked(l, m.Path, plan.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}

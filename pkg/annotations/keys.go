@@ -54,6 +54,7 @@ const (
 	DataTemplate = "step.yaml"
 	DataRun      = "run.yaml"
 	DataJournal  = "journal.json"
+	DataSteps    = "steps.json.gz" // binaryData: of a long journal, the records that have ended
 	DataLedger   = "ledger.json"
 	DataGate     = "gate.json"
 	DataSeen     = "seen.json"

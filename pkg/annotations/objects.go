@@ -122,14 +122,9 @@ func RunObject(r plan.Run, j plan.Journal) (*corev1.ConfigMap, error) {
 // and status that follow from it.
 func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error) {
 	out := cm.DeepCopy()
-	b, err := json.Marshal(j)
-	if err != nil {
+	if err := putJournal(out, j); err != nil {
 		return nil, fmt.Errorf("write journal of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
-	if out.Data == nil {
-		out.Data = map[string]string{}
-	}
-	out.Data[DataJournal] = string(b)
 	out.Labels[LabelPhase] = string(j.Phase)
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
@@ -144,26 +139,17 @@ func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error
 	return out, nil
 }
 
-// maxRun is how many bytes of a run's text and journal we write: a ConfigMap holds
-// a mebibyte, with some room for keys.
-const maxRun = 1_000_000
-
-// TooLarge is by how many bytes a run's ConfigMap is too large to be kept.
-func TooLarge(cm *corev1.ConfigMap) int {
-	return len(cm.Data[DataRun]) + len(cm.Data[DataJournal]) - maxRun
-}
-
 // ReadRun reads a run and its journal.
 func ReadRun(cm *corev1.ConfigMap) (plan.Run, plan.Journal, error) {
 	var r plan.Run
-	var j plan.Journal
 	if cm.Labels[LabelKind] != KindRun {
-		return r, j, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
+		return r, plan.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
 	}
 	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
-		return r, j, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
+		return r, plan.Journal{}, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
-	if err := json.Unmarshal([]byte(cm.Data[DataJournal]), &j); err != nil {
+	j, err := journalOf(cm)
+	if err != nil {
 		return r, j, fmt.Errorf("read journal of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	if r.Name != cm.Name || r.Namespace != cm.Namespace {

@@ -80,12 +80,26 @@ func (w *nodeWait) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return w.ended(ctx, nil)
 		case <-w.bell:
+			pauseFor(ctx, gatherFor)
 		case <-ages: // the ages run on
 		case <-patience.C:
 			if w.expected != "" && !w.heard {
 				return exit(CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", nodeWords(w.names), w.left)
 			}
 		}
+	}
+}
+
+// gatherFor is how long a picture waits for more to change (a guess: nobody reads
+// faster).
+const gatherFor = 50 * time.Millisecond
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }
 

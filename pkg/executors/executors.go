@@ -123,6 +123,9 @@ type Watch struct {
 	Namespace string // empty: cluster-scoped, or all namespaces
 	Name      string
 	Selector  string // as in a list's options; empty picks all
+	// Every is the least time between two looks: what moves sooner is looked at
+	// together. It is for looks that cost.
+	Every time.Duration
 }
 
 // Selector is a plan's selector as a list's options take it; an empty one picks all.

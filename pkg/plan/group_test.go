@@ -386,11 +386,12 @@ func TestAnApprovalMeansOneStep(t *testing.T) {
 
 func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 	restoring := "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}"
-	names := make([]string, 1000)
+	two := restoring + ", " + strings.Replace(restoring, "name: x", "name: y", 1)
+	names := make([]string, plan.MaxItems)
 	for i := range names {
 		names[i] = fmt.Sprintf("d-%04d", i)
 	}
-	s := played(t, runOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names...)))
+	s := played(t, runOf(t, "steps: ["+loopOf("", two)+"]"), script("roll", picks(names...)))
 	if rec := s.j.Record("roll"); rec.Reason != "TooMany" || s.j.End.Phase != plan.RunFailed {
 		t.Errorf("%s: %s", rec.Reason, rec.Message)
 	}

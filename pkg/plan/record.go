@@ -180,8 +180,8 @@ func mergeChanges(have, more []Change) []Change {
 
 // Bounds of what a loop's items leave to be restored after it.
 const (
-	restoredBytes = 700       // of one record (a guess: twice what a scale leaves)
-	maxRestored   = 400 << 10 // in one run
+	restoredBytes = 700     // of one record (a guess: twice what a scale leaves)
+	maxRestored   = 2 << 20 // in one run; they stand compressed, about a fifth of it
 )
 
 // keeps is how many steps below a step leave something to be restored.

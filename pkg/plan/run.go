@@ -161,6 +161,7 @@ type Journal struct {
 	WorkedAt    *time.Time `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
 	Steps       []Record   `json:"steps,omitempty"`
 	Truncated   bool       `json:"truncated,omitempty"` // outputs were cut to fit
+	Packed      int        `json:"packed,omitempty"`    // as it is stored: records that have ended and stand beside it, compressed
 }
 
 // End is how a run ends, decided before its cleanup begins.

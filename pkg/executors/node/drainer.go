@@ -214,9 +214,11 @@ func (d *Drainer) watchBudgets() {
 	}, &policyv1.PodDisruptionBudget{})
 }
 
+// wakeIn wakes the sessions for which a budget of a namespace counts: those that it
+// holds. Who waits for a turn is woken by turns.
 func (d *Drainer) wakeIn(namespace string) {
 	for _, s := range d.sessions {
-		if s.namespaces[namespace] {
+		if s.held && s.namespaces[namespace] {
 			s.wake()
 		}
 	}

@@ -30,6 +30,7 @@ type session struct {
 	ended      bool // Done or Aborted: nothing is sent any more
 	pods       map[string]drain.Pod
 	namespaces map[string]bool
+	held       bool            // by the last decision, a budget holds pods back
 	mustLeave  map[string]bool // as the last decision saw it
 	asked      map[string]drain.Asked
 	tries      map[string]int
@@ -278,6 +279,7 @@ func (s *session) decide() ([]request, time.Time) {
 		s.awaitVolumes(&dec, now)
 	}
 	requests := s.take(view, dec, now)
+	s.held = len(dec.Held)+len(dec.Blocks) > 0
 	s.d.wakeAll(s.d.ledger.wait(s, dec.Waits))
 	s.d.wakeAll(s.d.ledger.line(s, dec.Lines))
 	settled := s.standstill(dec, now)

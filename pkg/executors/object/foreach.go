@@ -173,11 +173,21 @@ func few(names []string) string {
 // lookAgain is for what a watch over a selection does not see: objects that left it.
 const lookAgain = 30 * time.Second
 
+// Every look reads all objects anew: the more there are, the longer the pause
+// between two looks (guesses: nobody sees the first, and the second is short beside
+// what changes so many objects).
+const (
+	lookCosts    = 5 * time.Millisecond // for each object
+	longestPause = 2 * time.Second
+)
+
 func (s selection) wait(ctx context.Context, call executors.Call, why string) executors.Outcome {
 	if err := api.MayWatch(ctx, call, s.Action("watch", "")); err != nil {
 		return api.Outcome(ctx, call, err)
 	}
-	out := api.Waiting(s.Watch(s.selector), "%s", why)
+	w := s.Watch(s.selector)
+	w.Every = min(time.Duration(len(call.Items))*lookCosts, longestPause)
+	out := api.Waiting(w, "%s", why)
 	out.WakeAt = call.Now.Add(lookAgain)
 	return out
 }

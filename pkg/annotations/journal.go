@@ -1,0 +1,126 @@
+package annotations
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Bounds of a run's ConfigMap, in bytes.
+const (
+	maxRun     = 1_000_000 // of all that we write: a ConfigMap holds a mebibyte, with some room for keys
+	maxJournal = 400_000   // of a journal that is plain JSON throughout (a guess: it is written often)
+	maxSteps   = 16 << 20  // of records that were packed, when they are unpacked
+)
+
+// packedRecord is a record that stands under DataSteps, with its place in the journal.
+type packedRecord struct {
+	At     int         `json:"at"`
+	Record plan.Record `json:"record"`
+}
+
+// putJournal writes a journal into a run's ConfigMap. Where it is long, the records
+// of steps that have ended stand beside it, compressed: they are much alike, and one
+// object is written in one piece, which several are not.
+func putJournal(cm *corev1.ConfigMap, j plan.Journal) error {
+	delete(cm.BinaryData, DataSteps)
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if len(text) > maxJournal {
+		if text, err = packed(cm, j); err != nil {
+			return err
+		}
+	}
+	if cm.Data == nil {
+		cm.Data = map[string]string{}
+	}
+	cm.Data[DataJournal] = string(text)
+	return nil
+}
+
+// packed puts the records that have ended under DataSteps, and returns the rest.
+func packed(cm *corev1.ConfigMap, j plan.Journal) ([]byte, error) {
+	var live []plan.Record
+	var ended []packedRecord
+	for i, r := range j.Steps {
+		if r.Phase.Ended() {
+			ended = append(ended, packedRecord{i, r})
+		} else {
+			live = append(live, r)
+		}
+	}
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	if err := json.NewEncoder(zip).Encode(ended); err != nil {
+		return nil, err
+	}
+	if err := zip.Close(); err != nil {
+		return nil, err
+	}
+	if cm.BinaryData == nil {
+		cm.BinaryData = map[string][]byte{}
+	}
+	cm.BinaryData[DataSteps] = out.Bytes()
+	j.Steps, j.Packed = live, len(ended)
+	return json.Marshal(j)
+}
+
+// journalOf reads what putJournal wrote.
+func journalOf(cm *corev1.ConfigMap) (plan.Journal, error) {
+	var j plan.Journal
+	if err := json.Unmarshal([]byte(cm.Data[DataJournal]), &j); err != nil {
+		return j, err
+	}
+	if j.Packed == 0 {
+		return j, nil
+	}
+	ended, err := unpacked(cm.BinaryData[DataSteps])
+	if err != nil {
+		return j, fmt.Errorf("%s: %w", DataSteps, err)
+	}
+	if len(ended) != j.Packed {
+		return j, fmt.Errorf("%s holds %d records, and %s speaks of %d", DataSteps, len(ended), DataJournal, j.Packed)
+	}
+	all := make([]plan.Record, 0, len(ended)+len(j.Steps))
+	for len(ended) > 0 || len(j.Steps) > 0 {
+		switch {
+		case len(ended) > 0 && ended[0].At == len(all):
+			all, ended = append(all, ended[0].Record), ended[1:]
+		case len(j.Steps) > 0:
+			all, j.Steps = append(all, j.Steps[0]), j.Steps[1:]
+		default:
+			return j, fmt.Errorf("%s: a record stands at %d, and there are %d before it", DataSteps, ended[0].At, len(all))
+		}
+	}
+	j.Steps, j.Packed = all, 0
+	return j, nil
+}
+
+func unpacked(data []byte) ([]packedRecord, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(zip, maxSteps+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxSteps {
+		return nil, fmt.Errorf("holds more than %d bytes", maxSteps)
+	}
+	var out []packedRecord
+	return out, json.Unmarshal(text, &out)
+}
+
+// TooLarge is by how many bytes a run's ConfigMap is too large to be kept.
+func TooLarge(cm *corev1.ConfigMap) int {
+	return len(cm.Data[DataRun]) + len(cm.Data[DataJournal]) + len(cm.BinaryData[DataSteps]) - maxRun
+}

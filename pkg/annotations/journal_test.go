@@ -1,0 +1,103 @@
+package annotations_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// longJournal is a loop's: of each item a step that has ended and is to be restored,
+// and every seventh still at work.
+func longJournal(items int) plan.Journal {
+	j := plan.Journal{Phase: plan.RunRunning, Steps: []plan.Record{{Path: "each", Type: plan.TypeForEach, Phase: plan.StepRunning, Listed: true}}}
+	for i := range items {
+		name := fmt.Sprintf("orders-%04d", i)
+		j.Steps[0].Items = append(j.Steps[0].Items, plan.Item{Name: name, UID: uuid.NewString(), Phase: plan.StepRunning})
+		r := plan.Record{Path: "each/" + name + "/down", Type: "scale", Phase: plan.StepSucceeded, Attempt: 1, Message: "Deployment/" + name + " has 0 replicas"}
+		r.Before = json.RawMessage(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","namespace":"shop","name":%q,"uid":%q,"replicas":3,"wrote":0,"manager":"maint-plan-0123456789"}`, name, uuid.NewString()))
+		if i%7 == 3 {
+			r.Phase = plan.StepRunning
+		}
+		j.Steps = append(j.Steps, r)
+	}
+	j.Steps = append(j.Steps, plan.Record{Path: "last", Phase: plan.StepPending})
+	return j
+}
+
+func written(t *testing.T, j plan.Journal) *corev1.ConfigMap {
+	t.Helper()
+	r, _ := run()
+	cm, err := annotations.RunObject(r, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cm
+}
+
+func TestALongJournalFitsAndSurvivesItsObject(t *testing.T) {
+	for _, items := range []int{10, 1200, plan.MaxItems} {
+		j := longJournal(items)
+		cm := written(t, j)
+		_, packed := cm.BinaryData[annotations.DataSteps]
+		if packed != (items > 1000) {
+			t.Errorf("%d items: packed %t", items, packed)
+		}
+		if over := annotations.TooLarge(cm); over > 0 {
+			t.Errorf("%d items: %d bytes too large", items, over)
+		}
+		_, again, err := annotations.ReadRun(cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(j, again); diff != "" {
+			t.Errorf("%d items: %s", items, diff[:min(len(diff), 2000)])
+		}
+		t.Logf("%d items: %d bytes plain, %d packed", items, len(cm.Data[annotations.DataJournal]), len(cm.BinaryData[annotations.DataSteps]))
+	}
+	short, err := annotations.WithJournal(written(t, longJournal(1200)), longJournal(10))
+	if err != nil || len(short.BinaryData) > 0 {
+		t.Errorf("%v: records of a longer journal were left behind: %d", err, len(short.BinaryData))
+	}
+}
+
+func TestAJournalWhosePackedRecordsAreNotItsOwnIsBroken(t *testing.T) {
+	zipped := func(text string) []byte {
+		var out bytes.Buffer
+		zip := gzip.NewWriter(&out)
+		if _, err := zip.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := zip.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	for name, data := range map[string][]byte{
+		"none":      nil,
+		"no zip":    []byte("x"),
+		"no list":   zipped("{"),
+		"too few":   zipped("[]"),
+		"too large": zipped("[" + string(bytes.Repeat([]byte(" "), 17<<20)) + "]"),
+	} {
+		cm := written(t, longJournal(1200))
+		cm.BinaryData[annotations.DataSteps] = data
+		if _, _, err := annotations.ReadRun(cm); err == nil {
+			t.Errorf("%s: was read", name)
+		}
+	}
+	cm := written(t, longJournal(1200))
+	cm.Data[annotations.DataJournal] = `{"phase":"Running","packed":1}`
+	cm.BinaryData[annotations.DataSteps] = zipped(`[{"at":1,"record":{"path":"a","type":"b","phase":"Succeeded"}}]`)
+	if _, _, err := annotations.ReadRun(cm); err == nil {
+		t.Error("a gap was not noticed")
+	}
+}
