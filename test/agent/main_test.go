@@ -46,17 +46,18 @@ func TestMain(m *testing.M) {
 var world shared //nolint:gochecknoglobals // see above
 
 type shared struct {
-	once    sync.Once
-	err     error
-	cluster *cluster.Cluster
-	admin   kubernetes.Interface
-	agent   *harness.Process
-	hooks   *harness.Receiver
-	bin     string
-	plugin  string
-	config  string // kubeconfig of an admin
-	dir     string
-	audit   string
+	configuring sync.Mutex // held by who gives the agent a configuration of its own
+	once        sync.Once
+	err         error
+	cluster     *cluster.Cluster
+	admin       kubernetes.Interface
+	agent       *harness.Process
+	hooks       *harness.Receiver
+	bin         string
+	plugin      string
+	config      string // kubeconfig of an admin
+	dir         string
+	audit       string
 }
 
 func (s *shared) start() error {

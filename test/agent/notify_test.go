@@ -13,9 +13,12 @@ import (
 )
 
 // sinks gives the agent a configuration with a sink on a server of its own, until
-// the test ends, and waits until the agent has taken it up.
+// the test ends, and waits until the agent has taken it up. There is one
+// configuration: who wants another waits.
 func (l *lab) sinks(on string) *harness.Receiver {
 	l.Helper()
+	world.configuring.Lock()
+	l.Cleanup(world.configuring.Unlock)
 	desk, err := harness.NewReceiver(nil)
 	l.must(err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sinks"}, StringData: map[string]string{"desk": "generic+" + desk.URL + "/t0ken?template=json\n"}}

@@ -3,6 +3,7 @@
 //
 //	pod pause           waits to be told to end: the sandbox of every pod
 //	pod serve [GRACE]   the same, but takes GRACE (0s) to end after SIGTERM
+//	pod say WORD…       prints the words, and ends
 //	pod reboot FILE     says the boot ID of its node, and asks the test for a reboot
 package main
 
@@ -29,7 +30,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("say what to be: pause, serve [GRACE] or reboot FILE")
+		return errors.New("say what to be: pause, serve [GRACE], say WORD… or reboot FILE")
 	}
 	switch what, rest := args[0], args[1:]; {
 	case (what == "pause" || what == "serve") && len(rest) == 0:
@@ -40,10 +41,13 @@ func run(args []string) error {
 			return fmt.Errorf("read how long to take after SIGTERM: %w", err)
 		}
 		return serve(grace)
+	case what == "say":
+		_, err := fmt.Println(strings.Join(rest, " "))
+		return err
 	case what == "reboot" && len(rest) == 1:
 		return reboot(rest[0])
 	}
-	return fmt.Errorf("%q: want pause, serve [GRACE] or reboot FILE", args)
+	return fmt.Errorf("%q: want pause, serve [GRACE], say WORD… or reboot FILE", args)
 }
 
 // serve ends `grace` after it was asked to. The first process of a container
