@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -205,19 +204,22 @@ const unseen = "is not seen by the agent: it is new, or the agent runs with --wa
 
 // drainsNow says whether a bare drain's journal speaks of a node that it was given.
 func drainsNow(l *liveRun, path, node string) bool {
-	var m plan.DrainMemory
 	rec := l.journal.Record(path)
-	return rec != nil && json.Unmarshal(rec.Memory, &m) == nil && slices.ContainsFunc(m.Nodes, func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned })
+	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned })
 }
 
 // confirm asks live whether nodes that rollouts want and that no watch shows are
 // gone, so that neither a new node counts as done nor one that is gone is waited for.
+// An agent that sees no nodes at all asks nobody.
 func (k *nodeKeeper) confirm(ctx context.Context, objects map[string]*nodeObject) {
+	if k.agent.options.WatchNamespace != "" {
+		return
+	}
 	gone := map[string]bool{}
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
 		for i := range l.journal.Steps {
 			for _, item := range itemsOf(&l.journal.Steps[i]) {
-				if objects[item.Name] != nil || item.Phase != "" || k.agent.options.WatchNamespace != "" {
+				if objects[item.Name] != nil || item.Phase != "" {
 					continue
 				}
 				if gone[item.Name] = k.gone[item.Name]; !gone[item.Name] {
@@ -300,10 +302,8 @@ func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claim
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
-		for _, names := range l.journal.Draining() {
-			for _, name := range names {
-				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
-			}
+		for _, name := range l.journal.Draining() {
+			c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
 		}
 		for _, r := range l.journal.Rollouts() {
 			for _, name := range r.Running {

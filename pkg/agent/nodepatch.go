@@ -97,12 +97,7 @@ func (k *nodeKeeper) endDrains(asked map[string]bool) {
 	plans := map[string]bool{}
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
 		for i := range l.journal.Steps {
-			var m plan.DrainMemory
-			rec := &l.journal.Steps[i]
-			if rec.Type != plan.TypeDrain || rec.Phase != plan.StepRunning || json.Unmarshal(rec.Memory, &m) != nil {
-				continue
-			}
-			for _, t := range m.Nodes {
+			for _, t := range l.journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true
 			}
 		}

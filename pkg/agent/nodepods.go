@@ -222,13 +222,18 @@ func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string,
 	if seen != nil && (seen.looking || now.Sub(seen.at) < foresight) {
 		return !seen.looking
 	}
-	if seen == nil {
-		seen = &foresaw{}
-		p.previews[k] = seen
-	}
-	seen.looking = true
-	go p.foresee(ctx, k, r)
+	p.begin(ctx, k, r)
 	return false
+}
+
+// begin has the pods of a node looked at, for the first time or again; its caller
+// holds the lock.
+func (p *nodePods) begin(ctx context.Context, k preview, r nodes.Request) {
+	if p.previews[k] == nil {
+		p.previews[k] = &foresaw{}
+	}
+	p.previews[k].looking = true
+	go p.foresee(ctx, k, r)
 }
 
 // refresh looks again at what stood in a request's way for good, once that is old.
@@ -240,16 +245,13 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	switch {
 	case seen == nil && (!a.Remembered().Permanent || a.Fault != "" || a.Request.Drain == nil):
 		return time.Time{}
-	case seen == nil:
-		seen = &foresaw{}
-		p.previews[k] = seen
+	case seen == nil: // it is remembered from an agent before
 	case seen.looking || !seen.block.Permanent:
 		return time.Time{}
 	case now.Sub(seen.at) < foresight:
 		return seen.at.Add(foresight)
 	}
-	seen.looking = true
-	go p.foresee(ctx, k, a.Request)
+	p.begin(ctx, k, a.Request)
 	return time.Time{}
 }
 

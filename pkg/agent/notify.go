@@ -24,8 +24,8 @@ const mostNews = 100
 // news is something that the agent tells people by itself.
 type news struct {
 	on           plan.NotifyFor
-	about        key    // a plan; of a node the name alone
-	run          string // empty for slots and nodes
+	about        key    // a plan or a policy; of a node the name alone
+	run          string // empty where it is about none
 	title, words string
 }
 
@@ -87,9 +87,10 @@ func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words stri
 	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
 		return
 	}
-	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage))
+	text := plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage)
+	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
 	for _, node := range names {
-		a.herald.blocked(l.planKey(), l.run.Name, node, fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words))
+		a.herald.blocked(l.planKey(), l.run.Name, node, text)
 	}
 }
 

@@ -119,19 +119,22 @@ func NewlyBlocked(before, now json.RawMessage) []string {
 	return out
 }
 
-// Draining are the nodes that drain steps at work have cordoned and not drained yet,
-// by the steps' paths.
-func (j Journal) Draining() map[string][]string {
-	out := map[string][]string{}
+// Drains are the nodes of a drain step that is at work; of any other, none.
+func (r Record) Drains() []DrainTarget {
+	var m DrainMemory
+	if r.Type != TypeDrain || r.Phase != StepRunning || json.Unmarshal(r.Memory, &m) != nil {
+		return nil
+	}
+	return m.Nodes
+}
+
+// Draining are the nodes that drain steps at work have cordoned and not drained yet.
+func (j Journal) Draining() []string {
+	var out []string
 	for _, rec := range j.Steps {
-		var m DrainMemory
-		if rec.Type != TypeDrain || rec.Phase != StepRunning || json.Unmarshal(rec.Memory, &m) != nil {
-			continue
-		}
-		out[rec.Path] = []string{}
-		for _, t := range m.Nodes {
+		for _, t := range rec.Drains() {
 			if t.Cordoned && !t.Drained {
-				out[rec.Path] = append(out[rec.Path], t.Name)
+				out = append(out, t.Name)
 			}
 		}
 	}

@@ -193,7 +193,7 @@ func (l *ledger) turns(s *session, budgets []drain.Budget) map[string]int {
 }
 
 // line puts a session in line for turns, or takes it out. It returns who is next
-// under each budget that has a turn to give.
+// where it was taken out: it may have left a turn.
 func (l *ledger) line(s *session, wants map[string]bool) []*session {
 	for key := range wants {
 		if !slices.Contains(l.lines[key], s) {
@@ -202,19 +202,22 @@ func (l *ledger) line(s *session, wants map[string]bool) []*session {
 	}
 	var next []*session
 	for key, line := range l.lines {
-		if i := slices.Index(line, s); i >= 0 && !wants[key] {
-			line = slices.Delete(slices.Clone(line), i, i+1)
-			if l.lines[key] = line; len(line) == 0 {
-				delete(l.lines, key)
-			}
+		i := slices.Index(line, s)
+		if i < 0 || wants[key] {
+			continue
 		}
-		for _, other := range line[:min(len(line), max(perBudget-l.flying[key], 0))] {
-			if other != s {
-				next = append(next, other)
-			}
+		if l.lines[key] = slices.Delete(slices.Clone(line), i, i+1); len(line) == 1 {
+			delete(l.lines, key)
 		}
+		next = append(next, l.next(key)...)
 	}
 	return next
+}
+
+// next are those who have a turn under a budget now, the first in its line.
+func (l *ledger) next(key string) []*session {
+	line := l.lines[key]
+	return line[:min(len(line), max(perBudget-l.flying[key], 0))]
 }
 
 // landed notes that a request that took of a budget was answered, and says who has
@@ -223,6 +226,5 @@ func (l *ledger) landed(key string) []*session {
 	if l.flying[key]--; l.flying[key] <= 0 {
 		delete(l.flying, key)
 	}
-	line := l.lines[key]
-	return line[:min(len(line), max(perBudget-l.flying[key], 0))]
+	return l.next(key)
 }
