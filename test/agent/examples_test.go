@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -323,23 +322,14 @@ func (s *stage) rightsAreUsed(spared ...string) {
 // What it may do itself, every account may ask.
 func (s *stage) usedRights() map[string]bool {
 	s.Helper()
-	f, err := os.Open(world.audit)
-	s.must(err)
-	defer func() { _ = f.Close() }()
-	used, mine := map[string]bool{}, []byte("system:serviceaccount:"+s.ns+":maint-runner")
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var e harness.AuditEvent
-		if !strings.Contains(lines.Text(), string(mine)) || json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // the last line may still be being written
-		}
-		if e.Impersonated != nil && e.Impersonated.Username == string(mine) && e.Object != nil && e.Object.Group != "authorization.k8s.io" {
+	used, mine := map[string]bool{}, "system:serviceaccount:"+s.ns+":maint-runner"
+	_, err := harness.EachAudited(world.audit, 0, mine, func(e harness.AuditEvent) {
+		if e.Impersonated != nil && e.Impersonated.Username == mine && e.Object.Resource != "" && e.Object.Group != "authorization.k8s.io" {
 			e.Impersonated = nil
 			e.Note(used)
 		}
-	}
-	s.must(lines.Err())
+	})
+	s.must(err)
 	return used
 }
 

@@ -1,36 +1,15 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
-// asked is a line of an audit log: one request, or one stage of a watch.
-type asked struct {
-	Stage     string `json:"stage"`
-	Verb      string `json:"verb"`
-	UserAgent string `json:"userAgent"`
-	User      struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
-	Answered metav1.MicroTime `json:"stageTimestamp"`
-}
+// asked is a line of an audit log.
+type asked struct{ harness.AuditEvent }
 
 // counts says whether a line stands for its request: a watch is counted when it
 // begins, everything else when it was answered.
@@ -42,7 +21,7 @@ func (a asked) counts() bool {
 }
 
 func (a asked) eviction() bool {
-	return a.Object.Resource == "pods" && a.Object.Subresource == "eviction"
+	return a.What() == "pods/eviction"
 }
 
 // auditEnd is how long the log is now.
@@ -54,36 +33,15 @@ func auditEnd(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// auditSince are the log's requests from a length on. The API server writes a
-// line before it answers, so whoever has had its answer finds it here.
+// auditSince are the log's requests from a length on.
 func auditSince(path string, from int64) ([]asked, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return nil, err
-	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // the last line may be half written
 	var out []asked
-	lines := json.NewDecoder(bytes.NewReader(text))
-	for {
-		var a asked
-		switch err := lines.Decode(&a); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if a.counts() {
+	_, err := harness.EachAudited(path, from, "", func(e harness.AuditEvent) {
+		if a := (asked{e}); a.counts() {
 			out = append(out, a)
 		}
-	}
+	})
+	return out, err
 }
 
 // tally is what somebody asked of the API server.

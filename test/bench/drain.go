@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
@@ -80,7 +79,7 @@ func wayNames() []string {
 func isKubectl(a asked) bool { return strings.HasPrefix(a.UserAgent, "kubectl/") }
 
 func isAgent(a asked) bool {
-	return a.User.Username == "system:serviceaccount:"+annotations.DefaultNamespace+":maint-agent"
+	return a.User.Username == harness.AgentUser
 }
 
 // drain empties the same nodes in each way, in turns, with pods that are gone as

@@ -38,13 +38,9 @@ func (w *world) cutOff(t *testing.T, budget, pod string) {
 // half is a world whose node has three pods under a budget of one, of which the
 // first was about to be evicted.
 func half(t *testing.T) (*world, []corev1.Pod) {
-	w := newWorld(t, 2)
-	w.cordon(t, w.nodes[1])
-	w.deployment(t, "web", 3)
+	t.Helper()
+	w := crowded(t, 3)
 	pods := w.running(t, "web", 3)
-	w.budget(t, "web", maxUnavailable(1))
-	w.unschedulable(t, false, w.nodes[1])
-	w.cordon(t, w.nodes[0])
 	w.cutOff(t, "web", pods[0].Name)
 	return w, pods
 }
@@ -101,17 +97,13 @@ func TestAnEvictionThatWasCutOffIsWaitedForByWhoMayNotDelete(t *testing.T) {
 // A drain that is stopped breaks off no eviction: its answer comes, and the budget
 // counts no pod that stays.
 func TestAStoppedDrainLetsItsRequestsEnd(t *testing.T) {
-	w := newWorld(t, 1)
-	w.deployment(t, "web", 2)
-	w.running(t, "web", 2)
-	w.budget(t, "web", maxUnavailable(1))
-	w.addNodes(t, 1)
-	w.cordon(t, w.nodes[0])
-	broken, under, answered := &wire{}, make(chan struct{}), make(chan error, 9)
+	w := crowded(t, 2)
+	broken, under, stopped, answered := &wire{}, make(chan struct{}), make(chan struct{}), make(chan error, 9)
 	kube := w.client(t, broken.wrap)
 	broken.fault = func(r *http.Request, _ string, _ int, send func() (*http.Response, error)) (*http.Response, error) {
 		close(under)
-		time.Sleep(500 * time.Millisecond) // the drain is stopped meanwhile
+		<-stopped
+		time.Sleep(300 * time.Millisecond) // it takes its time
 		resp, err := send()
 		answered <- r.Context().Err()
 		return resp, err
@@ -121,6 +113,7 @@ func TestAStoppedDrainLetsItsRequestsEnd(t *testing.T) {
 	<-under
 	d.Stop(w.nodes[0], "test")
 	begun := time.Now()
+	close(stopped)
 	d.Settle()
 	if err := <-answered; err != nil || time.Since(begun) < 200*time.Millisecond {
 		t.Errorf("the request ended with %v, and it was waited for %s", err, time.Since(begun))

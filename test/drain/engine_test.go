@@ -122,13 +122,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 		}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2)
-			w.cordon(t, w.nodes[1])
-			w.deployment(t, "web", 4)
-			w.running(t, "web", 4)
-			w.budget(t, "web", maxUnavailable(1))
-			w.unschedulable(t, false, w.nodes[1])
-			w.cordon(t, w.nodes[0])
+			w := crowded(t, 4)
 			o := w.observe(t)
 			broken := &wire{}
 			kube := w.client(t, broken.wrap)
@@ -150,12 +144,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 }
 
 func TestAnAPIServerThatRestarts(t *testing.T) {
-	w := newWorld(t, 1)
-	w.deployment(t, "web", 20)
-	w.running(t, "web", 20)
-	w.budget(t, "web", maxUnavailable(1))
-	w.addNodes(t, 1)
-	w.cordon(t, w.nodes[0])
+	w := crowded(t, 20)
 	d := w.drainer(t, w.client(t, nil))
 	o := plan.DrainOptions{Timeout: seconds(0)}
 	d.until(t, w.nodes[0], o, "begun", func(st executors.DrainStatus) bool { return st.Evicted >= 3 })
@@ -171,13 +160,7 @@ func TestAnAPIServerThatRestarts(t *testing.T) {
 }
 
 func TestAnotherDrainerGoesOn(t *testing.T) {
-	w := newWorld(t, 2)
-	w.cordon(t, w.nodes[1])
-	w.deployment(t, "web", 10)
-	w.running(t, "web", 10)
-	w.budget(t, "web", maxUnavailable(1))
-	w.unschedulable(t, false, w.nodes[1])
-	w.cordon(t, w.nodes[0])
+	w := crowded(t, 10)
 	first := w.drainer(t, w.client(t, nil))
 	st := first.until(t, w.nodes[0], plan.DrainOptions{}, "begun", func(st executors.DrainStatus) bool { return st.Evicted >= 2 })
 	first.Stop(w.nodes[0], "test")

@@ -238,6 +238,20 @@ func (w *world) computed(t *testing.T, budget string) {
 	})
 }
 
+// crowded has all pods of "web", under a budget of one, on its first node, which is
+// cordoned; the second is free.
+func crowded(t *testing.T, replicas int32) *world {
+	t.Helper()
+	w := newWorld(t, 2)
+	w.cordon(t, w.nodes[1])
+	w.deployment(t, "web", replicas)
+	w.running(t, "web", int(replicas))
+	w.budget(t, "web", maxUnavailable(1))
+	w.unschedulable(t, false, w.nodes[1])
+	w.cordon(t, w.nodes[0])
+	return w
+}
+
 func maxUnavailable(n int) policyv1.PodDisruptionBudgetSpec {
 	v := intstr.FromInt(n)
 	return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &v}

@@ -10,11 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
-
-// agentUser is who the agent is to the API server.
-const agentUser = "system:serviceaccount:" + annotations.DefaultNamespace + ":maint-agent"
 
 func TestANodeIsDrainedAndGivenBack(t *testing.T) {
 	const replicas = 3
@@ -24,21 +21,21 @@ func TestANodeIsDrainedAndGivenBack(t *testing.T) {
 	for _, d := range []struct {
 		by              string
 		drain, giveBack func(*world)
-		asks            func(request) bool
+		asks            func(harness.AuditEvent) bool
 		most            int // requests per pod; 0: it is not for us to say
 	}{
 		{
 			by:       "by the agent",
 			drain:    func(w *world) { w.ask("new disks") },
 			giveBack: (*world).release,
-			asks:     func(r request) bool { return r.User.Username == agentUser },
+			asks:     func(e harness.AuditEvent) bool { return e.User.Username == harness.AgentUser },
 			most:     2,
 		},
 		{
 			by:       "by kubectl, to compare",
 			drain:    func(w *world) { w.kubectl("drain", w.node.Name, "--timeout="+patience.String()) },
 			giveBack: func(w *world) { w.kubectl("uncordon", w.node.Name) },
-			asks:     func(r request) bool { return strings.HasPrefix(r.Agent, "kubectl/") },
+			asks:     func(e harness.AuditEvent) bool { return strings.HasPrefix(e.UserAgent, "kubectl/") },
 		},
 	} {
 		t.Run(d.by, func(t *testing.T) {
@@ -89,11 +86,11 @@ func (w *world) release() {
 }
 
 // aboutPods are somebody's requests about pods, in words.
-func aboutPods(all []request, asks func(request) bool) []string {
+func aboutPods(all []harness.AuditEvent, asks func(harness.AuditEvent) bool) []string {
 	var out []string
-	for _, r := range all {
-		if asks(r) && r.Object != nil && r.Object.Resource == "pods" {
-			out = append(out, r.words())
+	for _, e := range all {
+		if asks(e) && e.Object.Resource == "pods" {
+			out = append(out, e.Verb+" "+e.What())
 		}
 	}
 	return out

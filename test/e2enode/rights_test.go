@@ -3,8 +3,6 @@
 package e2enode
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 
@@ -54,22 +52,19 @@ func rights(rules []rbacv1.PolicyRule) []string {
 // Who watches is asked for list, too.
 func (w *world) used(user string) map[string]bool {
 	w.t.Helper()
-	b, err := os.ReadFile(w.requests.file)
-	w.must(err)
 	used := map[string]bool{}
-	for line := range strings.Lines(string(b)) {
-		var e harness.AuditEvent
-		if json.Unmarshal([]byte(line), &e) != nil || e.Object == nil {
-			continue // the last line may still be being written
-		}
+	_, err := harness.EachAudited(w.requests.file, 0, user, func(e harness.AuditEvent) {
 		switch {
+		case e.Object.Resource == "":
+			return
 		case e.Impersonated != nil && e.Impersonated.Username == user:
 			e.Impersonated = nil
 		case e.Impersonated != nil || e.User.Username != user:
-			continue
+			return
 		}
 		e.Note(used)
-	}
+	})
+	w.must(err)
 	for right := range used {
 		if kind, is := strings.CutSuffix(right, " watch"); is {
 			used[kind+" list"] = true

@@ -1,9 +1,7 @@
 package harness
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,33 +13,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
-
-// agentUser is who the agent is to the API server.
-const agentUser = "system:serviceaccount:" + annotations.DefaultNamespace + ":maint-agent"
-
-// AuditEvent is the part of an audit log's line that speaks of rights.
-type AuditEvent struct {
-	Verb string `json:"verb"`
-	URI  string `json:"requestURI"`
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Impersonated *struct {
-		Username string              `json:"username"`
-		Extra    map[string][]string `json:"extra"`
-	} `json:"impersonatedUser"`
-	Object *struct {
-		Group       string `json:"apiGroup"`
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
 
 // CheckRights compares the rules of roles of the manifests with what the API server
 // recorded of a whole run of tests: a right too few is a fault, and so is one too
@@ -78,24 +50,13 @@ func CheckRights(auditLog string, roles, also []string) error {
 }
 
 func usedRights(auditLog string) (map[string]bool, error) {
-	f, err := os.Open(auditLog)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
 	used := map[string]bool{}
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var e AuditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, err
-		}
-		if e.User.Username == agentUser && e.Object != nil {
+	_, err := EachAudited(auditLog, 0, AgentUser, func(e AuditEvent) {
+		if e.User.Username == AgentUser && e.Object.Resource != "" {
 			e.Note(used)
 		}
-	}
-	return used, lines.Err()
+	})
+	return used, err
 }
 
 // Note adds the right that a request used.
@@ -107,10 +68,7 @@ func (e AuditEvent) Note(used map[string]bool) {
 		}
 		return
 	}
-	resource := e.Object.Resource
-	if e.Object.Subresource != "" {
-		resource += "/" + e.Object.Subresource
-	}
+	resource := e.What()
 	used[fmt.Sprintf("%s %s %s", e.Object.Group, resource, e.Verb)] = true
 	if strings.Contains(e.URI, "sendInitialEvents=true") { // a list that is streamed: where an API server cannot, the client lists
 		used[fmt.Sprintf("%s %s list", e.Object.Group, resource)] = true
