@@ -91,6 +91,7 @@ type Agent struct {
 	rules      *watchRules
 	watches    *stepWatches
 	passes     *passes
+	refusals   *refusals[spot]
 	config     *config
 	herald     *herald
 	planQueue  workqueue.TypedRateLimitingInterface[key]
@@ -122,6 +123,7 @@ func New(o Options) (*Agent, error) {
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
 	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
 	a.passes = newPasses(a.ringRun)
+	a.refusals = newRefusals[spot]()
 	a.watches = &stepWatches{ring: a.passes.moved, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)

@@ -2,14 +2,17 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +48,7 @@ func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients ex
 	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
 	failed := s.properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {
-		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, a.now().Add(again)
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, latest(failed.WakeAt, a.now().Add(again))
 	}
 	return call, failed
 }
@@ -119,7 +122,7 @@ func (s sighting) rolled(ctx context.Context) (map[string]time.Time, *executors.
 		LabelSelector: labels.Set{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: s.run.run.Plan}.String(),
 	})
 	if err != nil {
-		return nil, unread(executors.ReasonUnavailable, fmt.Errorf("read the runs of the plan: %w", err))
+		return nil, s.away(fmt.Errorf("read the runs of the plan: %w", err))
 	}
 	out := map[string]time.Time{}
 	for i := range list.Items {
@@ -143,12 +146,37 @@ func refusal(reason string, err error) *executors.Outcome {
 
 // unread is what an error in reading means: only what the API server says of the
 // request itself is the step's failure.
-func unread(reason string, err error) *executors.Outcome {
+func (s sighting) unread(ctx context.Context, reason string, right authorizationv1.ResourceAttributes, err error) *executors.Outcome {
+	asked := executors.Asked{As: s.account.user(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
+	if out, is := executors.Refused(ctx, s.clients.Kube, s.agent.now(), asked, err); is {
+		return &out
+	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) {
-		reason = executors.ReasonUnavailable
+	if !errors.As(err, &status) || passing(status.Status().Code) {
+		return s.away(err)
 	}
 	return refusal(reason, err)
+}
+
+// passing says whether the same request may be answered otherwise later.
+func passing(code int32) bool {
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
+}
+
+// away is an API server that does not answer as it should.
+func (s sighting) away(err error) *executors.Outcome {
+	out := refusal(executors.ReasonUnavailable, err)
+	out.WakeAt = s.agent.now().Add(executors.RetryAfter(err))
+	return out
+}
+
+// rightOn is a right on an object as a review asks for it.
+func rightOn(verb string, mapping *meta.RESTMapping, namespace, name string) authorizationv1.ResourceAttributes {
+	r := mapping.Resource
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		namespace = ""
+	}
+	return authorizationv1.ResourceAttributes{Verb: verb, Group: r.Group, Version: r.Version, Resource: r.Resource, Namespace: namespace, Name: name}
 }
 
 func anyMap(m map[string]any) any {
@@ -171,7 +199,7 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.S
 	if s.run.run.Spec.Target != nil && bytes.Contains(text, []byte("target")) {
 		u, err := s.agent.readTarget(ctx, s.account, *s.run.run.Spec.Target)
 		if err != nil {
-			return seen, unreadTarget(err)
+			return seen, s.unreadTarget(ctx, err)
 		}
 		seen.Target = shown(u)
 	}
@@ -188,12 +216,17 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.S
 	return seen, nil
 }
 
-func unreadTarget(err error) *executors.Outcome {
+func (s sighting) unreadTarget(ctx context.Context, err error) *executors.Outcome {
 	var gone errGone
 	if errors.As(err, &gone) {
 		return refusal("TargetUnreadable", err)
 	}
-	return unread("TargetUnreadable", err)
+	target := *s.run.run.Spec.Target
+	mapping, unknown := s.agent.resolve(target.APIVersion, target.Kind)
+	if unknown != nil {
+		return s.away(unknown)
+	}
+	return s.unread(ctx, "TargetUnreadable", rightOn("get", mapping, s.account.namespace, target.Name), err)
 }
 
 // expressions is the text of properties that hold a ${…}; empty when none does.
@@ -239,7 +272,7 @@ func (s sighting) each(ctx context.Context, path string) (map[string]any, *execu
 		return nil, nil
 	}
 	if err != nil {
-		return nil, unread(executors.ReasonForbidden, fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.user(), mapping.Resource.GroupResource(), err))
+		return nil, s.unread(ctx, executors.ReasonForbidden, rightOn("get", mapping, cmp.Or(item.Namespace, s.account.namespace), item.Name), fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.user(), mapping.Resource.GroupResource(), err))
 	}
 	return shown(u), nil
 }
@@ -282,7 +315,7 @@ func (s sighting) requirement(ctx context.Context, r plan.Requirement) ([]unstru
 		return nil, failed
 	}
 	tell := func(verb string, err error) *executors.Outcome {
-		return unread(executors.ReasonForbidden, fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.user(), verb, mapping.Resource.GroupResource(), err))
+		return s.unread(ctx, executors.ReasonForbidden, rightOn(verb, mapping, cmp.Or(r.Namespace, s.account.namespace), r.ObjectName), fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.user(), verb, mapping.Resource.GroupResource(), err))
 	}
 	if r.ObjectName != "" {
 		u, err := from.Get(ctx, r.ObjectName, metav1.GetOptions{})
@@ -329,7 +362,7 @@ func (s sighting) client(apiVersion, kind, namespace string) (dynamic.ResourceIn
 		return nil, nil, refusal(executors.ReasonUnknownKind, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err))
 	}
 	if err != nil {
-		return nil, nil, unread(executors.ReasonUnknownKind, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err))
+		return nil, nil, s.away(fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err))
 	}
 	from := s.clients.Dynamic.Resource(mapping.Resource)
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {

@@ -120,7 +120,7 @@ func (c *config) sink(ctx context.Context, name string) (string, error) {
 	case apierrors.IsNotFound(err):
 		return "", &plan.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
 	case apierrors.IsForbidden(err):
-		return "", &plan.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there"}
+		return "", &plan.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there", Err: err}
 	case err != nil:
 		return "", fmt.Errorf("read Secret %s: %w", at, err)
 	}

@@ -215,7 +215,7 @@ func (p *passes) rests(s spot, rec *plan.Record, now time.Time) (time.Time, bool
 
 // sameState says whether two records ask the same of an executor.
 func sameState(a, b plan.Record) bool {
-	a.Message, b.Message = "", ""
+	a.Message, b.Message, a.Waits, b.Waits = "", "", "", ""
 	return reflect.DeepEqual(a, b)
 }
 
@@ -318,7 +318,7 @@ func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot,
 		if rec == nil {
 			return outcome{spot: s}
 		}
-		o := a.later(rec)
+		o := a.later(rec, a.now().Add(executors.RetryAfter(err)))
 		o.spot = s
 		return o
 	}

@@ -43,6 +43,7 @@ func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
 func (a *Agent) letGo(k key) {
 	a.watches.dropRun(k)
 	a.passes.forget(k)
+	a.refusals.forget(func(s spot) bool { return s.run == k })
 	a.keeper.want(k, nil)
 	a.keeper.ring()
 	a.locks.free(k.String())

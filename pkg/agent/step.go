@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -40,6 +38,7 @@ func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	if err != nil {
 		return outcome{}, err
 	}
+	out = a.judge(spot{l.key(), m.Path}, out)
 	a.metrics.pass(m.Step.Type, out.State, a.now().Sub(began))
 	if out.State == executors.NotYet {
 		return a.notYet(l, m, clients, out), nil
@@ -57,6 +56,12 @@ func (a *Agent) report(m plan.Move, o executors.Outcome) plan.Report {
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
 		Listed: o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
+	}
+	if rep.Failed && !o.WakeAt.IsZero() {
+		rep.NotBefore = &o.WakeAt
+	}
+	if o.State == executors.NotYet && isRefusal(o) {
+		rep.Waits = o.Message
 	}
 	if executor, _ := a.options.Executor(m.Step.Type); executor != nil && rep.Done && !o.WakeAt.IsZero() {
 		if _, keeps := executor.(executors.Keeper); keeps {
@@ -79,6 +84,9 @@ func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executo
 	if m.Step.Type == plan.TypeDrain {
 		a.drainBlocked(l, m.Path, plan.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}
+	if (rec.Waits == "") != (rep.Waits == "") { // the plan says it, too
+		a.planQueue.AddAfter(l.planKey(), settle)
+	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
 		o.note = func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }
 	}
@@ -93,16 +101,15 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 	if err != nil {
 		return executors.Outcome{}, clients, err
 	}
-	if refused := a.watches.failure(spot{l.key(), m.Path}); refused != "" {
-		a.watches.drop(spot{l.key(), m.Path})
-		return executors.Refuse("Forbidden", "%s", refused), clients, nil
-	}
-	missing, err := a.accounts.exists(ctx, w)
+	missing, err := a.noAccount(ctx, w)
 	if err != nil {
 		return executors.Outcome{}, clients, err
 	}
-	if missing != "" {
-		return executors.Refuse("NoServiceAccount", "%s", missing), clients, nil
+	if missing != nil {
+		return *missing, clients, nil
+	}
+	if unwatched := a.watches.failure(ctx, spot{l.key(), m.Path}, clients, a.now()); unwatched != nil {
+		return *unwatched, clients, nil
 	}
 	executor, known := a.options.Executor(m.Step.Type)
 	if !known {
@@ -149,31 +156,46 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 		return outcome{}, err
 	}
 	rec := l.journal.Record(m.Path)
+	within := func(limit time.Duration) bool {
+		return rec.FinishedAt != nil && a.now().Before(latest(*rec.FinishedAt, a.lookingSince()).Add(limit))
+	}
 	switch {
-	case failed != nil && failed.State == executors.NotYet && rec.FinishedAt != nil && a.now().Before(rec.FinishedAt.Add(time.Minute)):
-		return a.later(rec), nil
-	case failed != nil && failed.State == executors.NotYet:
+	case failed != nil && isRefusal(*failed) && within(plan.DefaultCleanupDuration):
+		return a.waitsFor(l, m.Path, *failed), nil
+	case failed != nil && failed.State == executors.NotYet && within(time.Minute):
+		return a.later(rec, failed.WakeAt), nil
+	case failed != nil && (failed.State == executors.NotYet || isRefusal(*failed)):
 		return stopped(errors.New(failed.Message)), nil
 	case failed != nil: // what could not be prepared was never started
 		return stopped(nil), nil
 	}
 	err = stopper.Stop(ctx, call)
-	if err != nil && !apierrors.IsForbidden(err) && rec.FinishedAt != nil && a.now().Before(rec.FinishedAt.Add(time.Minute)) {
-		return a.later(rec), nil
+	switch {
+	case err == nil:
+		return stopped(nil), nil
+	case executors.RefusalOf(err, a.account(l).user()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
+		return a.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
+	case within(time.Minute):
+		return a.later(rec, a.now().Add(executors.RetryAfter(err))), nil
 	}
 	return stopped(err), nil
 }
 
-// later is an act that could not be done now, and is tried again.
-func (a *Agent) later(rec *plan.Record) outcome {
-	return outcome{lull: &lull{record: *rec, wake: a.now().Add(again)}}
+// later is an act that could not be done now, and is tried again: not before the
+// instant that somebody asked for.
+func (a *Agent) later(rec *plan.Record, notBefore time.Time) outcome {
+	return outcome{lull: &lull{record: *rec, wake: latest(notBefore, a.now().Add(again))}}
 }
 
-// prepared is a call of a step with clients of its own.
+// prepared is a call of a step with clients of its own, for what cleans up after
+// it: an account that is gone is waited for.
 func (a *Agent) prepared(ctx context.Context, l *liveRun, m plan.Move) (executors.Call, *executors.Outcome, error) {
 	clients, err := a.accounts.clients(a.account(l), l.run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
+	}
+	if missing, err := a.noAccount(ctx, a.account(l)); err != nil || missing != nil {
+		return executors.Call{}, missing, err
 	}
 	call, failed := a.prepare(ctx, l, m, clients)
 	return call, failed, nil
@@ -198,7 +220,7 @@ func (a *Agent) keep(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	}
 	next := out.WakeAt
 	if out.State != executors.Done || next.IsZero() {
-		next = a.now().Add(15 * time.Second) // a guess: well within any lease
+		next = latest(next, a.now().Add(15*time.Second)) // a guess: well within any lease
 	}
 	return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
 }
@@ -217,15 +239,17 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome,
 	if err != nil {
 		return outcome{}, err
 	}
-	if failed != nil && failed.State == executors.NotYet {
-		return a.later(l.journal.Record(m.Path)), nil
-	}
+	var out executors.Outcome
 	if failed != nil {
-		return released(failed.Message), nil
+		out = *failed
+	} else {
+		out = a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Release(ctx, call) })
 	}
-	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Release(ctx, call) })
-	if out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent {
-		return a.later(l.journal.Record(m.Path)), nil
+	switch {
+	case isRefusal(out):
+		return a.waitsFor(l, m.Path, out), nil
+	case out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent:
+		return a.later(l.journal.Record(m.Path), out.WakeAt), nil
 	}
 	return released(out.Message), nil
 }
@@ -244,20 +268,21 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 	if err != nil {
 		return outcome{}, err
 	}
-	if failed != nil && failed.State == executors.NotYet {
-		return a.later(l.journal.Record(m.Path)), nil
-	}
+	var out executors.Outcome
 	if failed != nil {
-		return ended(plan.RestoreFailed, failed.Message, nil), nil
+		out = *failed
+	} else {
+		out = a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
 	}
-	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()
 	}
 	how := plan.RestoreDone
 	switch {
+	case isRefusal(out):
+		return a.waitsFor(l, m.Path, out), nil
 	case out.State == executors.NotYet, out.State == executors.Failed && !out.Permanent:
-		return outcome{lull: &lull{record: *l.journal.Record(m.Path), wake: soonest(out.WakeAt, m.WakeAt, a.now().Add(again))}}, nil
+		return a.later(l.journal.Record(m.Path), out.WakeAt), nil
 	case out.State == executors.Failed:
 		how = plan.RestoreFailed
 	case out.Reason == "ChangedMeanwhile":

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -28,7 +28,7 @@ type stepWatch struct {
 	account who
 	stop    context.CancelFunc
 	mu      sync.Mutex
-	failure string
+	failure error // the API server refuses it for now
 }
 
 // keep watches one object for a run, in place of what it watched before.
@@ -57,17 +57,40 @@ func (s *stepWatches) drop(rk spot) {
 	}
 }
 
-// failure says why a run's object cannot be watched; empty when it can.
-func (s *stepWatches) failure(rk spot) string {
+// failure is the outcome of a step whose object the API server does not let its
+// account watch; nil where it does. The watch is tried again all the while.
+func (s *stepWatches) failure(ctx context.Context, rk spot, c executors.Clients, now time.Time) *executors.Outcome {
 	s.mu.Lock()
 	sw := s.open[rk]
 	s.mu.Unlock()
 	if sw == nil {
-		return ""
+		return nil
 	}
 	sw.mu.Lock()
-	defer sw.mu.Unlock()
-	return sw.failure
+	failure := sw.failure
+	sw.mu.Unlock()
+	out, refused := executors.Refused(ctx, c.Kube, now, sw.asked(), failure)
+	if !refused {
+		return nil
+	}
+	return &out
+}
+
+// asked is the watch as it is judged when it was refused.
+func (sw *stepWatch) asked() executors.Asked {
+	gvr, named := sw.what.Resource, ""
+	if sw.what.Name != "" {
+		named = fmt.Sprintf(" %q", sw.what.Name)
+	}
+	account := fmt.Sprintf("serviceaccount %s/%s", sw.account.namespace, sw.account.name)
+	return executors.Asked{
+		As: sw.account.user(),
+		Right: authorizationv1.ResourceAttributes{
+			Verb: "watch", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Namespace: sw.what.Namespace, Name: sw.what.Name,
+		},
+		Missing: fmt.Sprintf("%s may not watch %s%s: grant watch on %s to it", account, gvr.GroupResource(), named, gvr.GroupResource()),
+		Denied:  fmt.Sprintf("watch of %s%s was denied to %s", gvr.GroupResource(), named, account),
+	}
 }
 
 // dropRun ends all that is watched for a run.
@@ -99,16 +122,16 @@ func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, client
 	if sw.what.Name != "" {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", sw.what.Name).String()
 	}
-	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 30*time.Second) {
+	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, longestWatchPause) {
 		w, err := from.Watch(ctx, options)
-		if err == nil {
+		news := sw.answered(err)
+		switch {
+		case err == nil:
 			wait = 100 * time.Millisecond
 			s.ring(rk)
 			s.events(ctx, rk, w)
-		} else if apierrors.IsForbidden(err) {
-			sw.refuse(err)
+		case news: // what the refusal means is for the next pass to ask
 			s.ring(rk)
-			return
 		}
 		select {
 		case <-ctx.Done():
@@ -117,11 +140,21 @@ func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, client
 	}
 }
 
-func (sw *stepWatch) refuse(err error) {
+// longestWatchPause bounds the pause before a watch is tried again (a guess: well
+// within the time after which a refusal is believed).
+const longestWatchPause = 5 * time.Second
+
+// answered notes whether the API server lets the account watch, and says whether
+// that it does not is news.
+func (sw *stepWatch) answered(err error) (news bool) {
+	if executors.RefusalOf(err, sw.account.user()) == executors.NotRefused {
+		err = nil
+	}
 	sw.mu.Lock()
 	defer sw.mu.Unlock()
-	sw.failure = fmt.Sprintf("serviceaccount %s/%s may not watch %s %q: grant watch on %s to it (%s)", sw.account.namespace, sw.account.name,
-		sw.what.Resource.GroupResource(), sw.what.Name, sw.what.Resource.GroupResource(), err)
+	news = err != nil && sw.failure == nil
+	sw.failure = err
+	return news
 }
 
 func (s *stepWatches) events(ctx context.Context, rk spot, w watch.Interface) {

@@ -130,7 +130,7 @@ func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[StatusPhase] = string(j.Phase)
-	out.Annotations[StatusMessage] = plan.Cut(j.Message, plan.MaxMessage)
+	out.Annotations[StatusMessage] = plan.Cut(j.Notice(), plan.MaxMessage)
 	progress, err := json.Marshal(plan.ProgressOf(j))
 	if err != nil {
 		return nil, fmt.Errorf("write progress of %s/%s: %w", cm.Namespace, cm.Name, err)

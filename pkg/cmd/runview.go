@@ -62,6 +62,8 @@ func (v view) runHead(r aRun) string {
 func (v view) ending(r aRun) string {
 	j := r.journal
 	switch {
+	case j.Notice() != j.Message:
+		return j.Notice()
 	case j.End != nil && j.End.Phase != plan.RunSucceeded:
 		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, colon(j.End.Message))
 	case j.RetryAt != nil && j.RetryAt.After(v.now):
@@ -133,6 +135,9 @@ func (v view) stepDetail(r aRun, s plan.Record) string {
 		parts = append(parts, count)
 	case s.Message != "" && !holds:
 		parts = append(parts, s.Message)
+	}
+	if s.Waits != "" && s.Phase.Ended() { // of its cleanup: else its message says so
+		parts = append(parts, "waits: "+s.Waits)
 	}
 	if s.KeepAt != nil {
 		parts = append(parts, "kept until the run ends, renewed at "+v.soon(*s.KeepAt))

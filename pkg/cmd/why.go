@@ -200,6 +200,8 @@ func (o *whyOptions) stepObstacles(l aRun, v view) []obstacle {
 	}
 	for _, rec := range l.journal.Steps {
 		switch {
+		case rec.Waits != "":
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
 		case rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.run.Name)})
 		case asks(rec) && l.journal.Phase == plan.RunRunning:

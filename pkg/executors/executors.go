@@ -147,6 +147,7 @@ func Selector(s plan.LabelSelector) (string, error) {
 const (
 	ReasonForbidden        = "Forbidden"        // the account lacks a right
 	ReasonDenied           = "Denied"           // the account may, but admission or a quota says no
+	ReasonNoAccount        = "NoServiceAccount" // the account is not there
 	ReasonNotFound         = "NotFound"         // the object of the step is not there
 	ReasonUnknownKind      = "UnknownKind"      // the cluster serves no such kind
 	ReasonUnavailable      = "Unavailable"      // the API server does not answer; a later pass will tell

@@ -412,14 +412,22 @@ func (a *advance) cutSteps(these func(path string) bool, reason, message string)
 
 // abandon fails a step in mid-work.
 func (a *advance) abandon(rec *Record, reason, message string) {
-	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, message, at(a.now)
-	rec.Stopping = !rec.holds()
+	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, waited(message, rec.Waits), at(a.now)
+	rec.Stopping, rec.Waits = !rec.holds(), ""
 	a.moved = true
 	for i, item := range a.items(rec) {
 		if item.Phase == StepRunning {
 			rec.Items[i].Phase, rec.Items[i].Message = StepFailed, Cut(message, maxItemMessage)
 		}
 	}
+}
+
+// waited is a message with what was waited for in vain.
+func waited(message, waits string) string {
+	if waits == "" {
+		return message
+	}
+	return Cut(message+"; it waited: "+waits, MaxMessage)
 }
 
 // items are those of a loop, to be changed: copied once, for the journal that was
@@ -512,7 +520,8 @@ func (a *advance) restore() (Move, bool) {
 			continue
 		}
 		if !limit.IsZero() && !a.now.Before(limit) {
-			rec.Restored, rec.RestoreMessage = RestoreFailed, fmt.Sprintf("was not restored within %s", DefaultCleanupDuration)
+			rec.Restored, rec.RestoreMessage = RestoreFailed, waited(fmt.Sprintf("was not restored within %s", DefaultCleanupDuration), rec.Waits)
+			rec.Waits = ""
 			failed = rec.Path
 			continue
 		}

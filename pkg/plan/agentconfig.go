@@ -64,7 +64,13 @@ const (
 )
 
 // SinkError says why a sink has no URL, which the agent's admin has to mend.
-type SinkError struct{ Name, Why string }
+type SinkError struct {
+	Name, Why string
+	Err       error // what the API server said, if it was that
+}
+
+// Unwrap gives the API server's own answer.
+func (e *SinkError) Unwrap() error { return e.Err }
 
 func (e *SinkError) Error() string { return fmt.Sprintf("%q: %s", Cut(e.Name, 100), e.Why) }
 

@@ -69,6 +69,7 @@ type Live struct {
 	Waiting   string
 	Message   string // why it waits
 	Held      bool   // it began, and waits between two steps for its window
+	Waits     bool   // it began, and a step waits for what somebody has to give
 	Request   Request
 	StartedAt *time.Time
 	TargetUID string
@@ -79,7 +80,7 @@ type Live struct {
 // LiveOf is a run as Decide looks at it.
 func LiveOf(r Run, j Journal) Live {
 	return Live{
-		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Message, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
 		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
 	}
 }

@@ -20,6 +20,8 @@ type Report struct {
 	Changed   []Change
 	Memory    json.RawMessage // replaces what is remembered; nil leaves it
 	KeepAt    *time.Time      // done, and a lease to renew then
+	NotBefore *time.Time      // failed: somebody asked for no attempt before it
+	Waits     string          // not done yet: what is missing that somebody has to give, a right or a quota
 	// Listed says that Items are the objects that a for-each takes.
 	Listed                bool
 	Items                 []Item
@@ -46,6 +48,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		rec.Message = Cut(rep.Message, MaxMessage)
 	}
 	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
+	rec.Waits = Cut(rep.Waits, MaxMessage)
 	if rep.Memory != nil {
 		rec.Memory = rep.Memory
 	}
@@ -93,6 +96,9 @@ func fail(rec *Record, step Step, rep Report, now time.Time) {
 		rec.Before = nil // what was recorded belonged to the failed attempt alone
 	}
 	next := now.Add(Backoff(*step.Retry, rec.Attempt-rec.Base))
+	if rep.NotBefore != nil && rep.NotBefore.After(next) {
+		next = *rep.NotBefore
+	}
 	rec.Attempt++
 	rec.NotBefore, rec.AttemptAt = at(next), at(next)
 }
@@ -114,7 +120,7 @@ func Backoff(r Retry, attempt int) time.Duration {
 // an error, that this could not be done and somebody has to look.
 func NoteStop(j Journal, path string, err error) Journal {
 	return with(j, path, func(rec *Record) {
-		rec.Stopping = false
+		rec.Stopping, rec.Waits = false, ""
 		if err != nil {
 			rec.Message = Cut(rec.Message+"; what it left working could not be ended: "+err.Error(), MaxMessage)
 		}
@@ -138,7 +144,7 @@ func NoteKeep(j Journal, path string, memory json.RawMessage, next time.Time, me
 // NoteRelease writes down that a lease was given back.
 func NoteRelease(j Journal, path, message string) Journal {
 	return with(j, path, func(rec *Record) {
-		rec.KeepAt = nil
+		rec.KeepAt, rec.Waits = nil, ""
 		if message != "" {
 			rec.Message = Cut(message, MaxMessage)
 		}
@@ -148,10 +154,16 @@ func NoteRelease(j Journal, path, message string) Journal {
 // NoteRestore writes down how a restore ended.
 func NoteRestore(j Journal, path, how, message string, changed []Change) Journal {
 	return with(j, path, func(rec *Record) {
-		rec.Restored = how
+		rec.Restored, rec.Waits = how, ""
 		rec.Changed = mergeChanges(rec.Changed, changed)
 		rec.RestoreMessage = Cut(message, MaxMessage)
 	})
+}
+
+// NoteWaits writes down what somebody has to give before a step can be stopped, put
+// back or given back: a right, an account, a quota.
+func NoteWaits(j Journal, path, waits string) Journal {
+	return with(j, path, func(rec *Record) { rec.Waits = Cut(waits, MaxMessage) })
 }
 
 func with(j Journal, path string, edit func(*Record)) Journal {

@@ -164,6 +164,20 @@ type Journal struct {
 	Packed      int        `json:"packed,omitempty"`    // as it is stored: records that have ended and stand beside it, compressed
 }
 
+// Notice is what is to be said of the run now: of a step that cannot go on unless
+// somebody gives it something, or else the run's own message.
+func (j Journal) Notice() string {
+	if j.Phase.Ended() {
+		return j.Message
+	}
+	for _, rec := range j.Steps {
+		if rec.Waits != "" {
+			return Cut("step "+rec.Path+" waits: "+rec.Waits, MaxMessage)
+		}
+	}
+	return j.Message
+}
+
 // End is how a run ends, decided before its cleanup begins.
 type End struct {
 	Phase   RunPhase `json:"phase"`
@@ -205,6 +219,7 @@ type Record struct {
 	FinishedAt     *time.Time      `json:"finishedAt,omitempty"` //
 	Reason         string          `json:"reason,omitempty"`
 	Message        string          `json:"message,omitempty"`
+	Waits          string          `json:"waits,omitempty"` // for a right, an account or an admission; of the step or of its cleanup
 	Outputs        map[string]any  `json:"outputs,omitempty"`
 	Before         json.RawMessage `json:"before,omitempty"` // what was there, to restore
 	Resumed        *Actor          `json:"resumed,omitempty"`

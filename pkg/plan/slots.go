@@ -196,6 +196,8 @@ func (d *decider) phase() (Phase, string) {
 		switch {
 		case l.Phase == RunRunning && l.Held:
 			return PhaseWaiting, "run " + l.Name + " is held: " + l.Message
+		case l.Phase == RunRunning && l.Waits:
+			return PhaseRunning, "run " + l.Name + " is at work: " + l.Message
 		case l.Phase == RunRunning:
 			return PhaseRunning, "run " + l.Name + " is at work"
 		}

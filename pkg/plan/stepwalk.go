@@ -810,7 +810,8 @@ func (a *advance) kept(m Move) Move {
 }
 
 // closing gives the leases back before the run closes. What cannot be given back
-// within a minute expires by itself.
+// within a minute, or for want of a right within the time of a cleanup, expires by
+// itself.
 func (a *advance) closing() Move {
 	var moves []Move
 	for i := range a.j.Steps {
@@ -818,9 +819,13 @@ func (a *advance) closing() Move {
 		if rec.KeepAt == nil {
 			continue
 		}
-		if since := a.j.SectionAt; since != nil && a.now.Sub(a.since(StepPath(SectionClosing, "x"), *since)) > time.Minute {
-			rec.KeepAt = nil
-			rec.Message = Cut(strings.TrimSpace(rec.Message+"; what it holds was not given back and expires by itself"), MaxMessage)
+		longest := time.Minute
+		if rec.Waits != "" {
+			longest = DefaultCleanupDuration
+		}
+		if since := a.j.SectionAt; since != nil && a.now.Sub(a.since(StepPath(SectionClosing, "x"), *since)) > longest {
+			message := strings.TrimSpace(rec.Message + "; what it holds was not given back and expires by itself")
+			rec.KeepAt, rec.Message, rec.Waits = nil, waited(message, rec.Waits), ""
 			continue
 		}
 		moves = append(moves, Move{Act: ActRelease, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})

@@ -83,12 +83,13 @@ type verdict struct {
 	why    string // what stood in the way of a number
 	value  any    // of the first series; nil where there is none
 	series int
+	wait   time.Duration // for which nobody is to be asked
 }
 
 // judge evaluates the condition. NaN is compared by hand: in CEL it differs from
 // every number, so that value != 0 would be met by nothing at all.
 func (c condition) judge(f findings) verdict {
-	v := verdict{series: len(f.series), why: f.trouble}
+	v := verdict{series: len(f.series), why: f.trouble, wait: f.wait}
 	if f.trouble != "" {
 		return v
 	}
@@ -150,7 +151,7 @@ func (v verdict) outcome(call executors.Call, p *plan.PrometheusProperties) exec
 	if v.met {
 		limit = p.For
 	}
-	wake := call.Now.Add(p.Interval.Or(queryInterval))
+	wake := call.Now.Add(max(p.Interval.Or(queryInterval), v.wait))
 	if limit != nil && now.Since.Add(limit.Duration).Before(wake) {
 		wake = now.Since.Add(limit.Duration)
 	}
@@ -217,6 +218,7 @@ type sample struct {
 type findings struct {
 	series  []sample // by labels; a scalar is one without labels
 	trouble string
+	wait    time.Duration // for which it asks to be left alone
 }
 
 func list(series []sample) []any {
@@ -261,7 +263,7 @@ func (s *service) query(ctx context.Context, call executors.Call, query string) 
 		out = executors.Fail("TooLarge", "%s: the answer has more than %d bytes; narrow the query, as with sum or topk", a.what, MaxBody)
 		return findings{}, &out
 	}
-	return s.read(a)
+	return s.read(call, a)
 }
 
 // reply is an answer of Prometheus' HTTP API v1.
@@ -275,7 +277,7 @@ type reply struct {
 	} `json:"data"`
 }
 
-func (s *service) read(a answer) (findings, *executors.Outcome) {
+func (s *service) read(call executors.Call, a answer) (findings, *executors.Outcome) {
 	var r reply
 	understood := json.Unmarshal(a.body, &r) == nil && r.Status != ""
 	wrong := r.Status == "error" && a.status >= 400 && !mayMend(a.status)
@@ -283,7 +285,8 @@ func (s *service) read(a answer) (findings, *executors.Outcome) {
 	case understood && wrong:
 		return s.bad("%s: %s: %s", a.what, r.ErrorType, r.Error)
 	case a.status != nethttp.StatusOK || !understood:
-		return findings{trouble: a.says()}, nil
+		wait, _ := retryAfter(a.wait, call.Now)
+		return findings{trouble: a.says(), wait: wait}, nil
 	case r.Status != "success":
 		return findings{trouble: s.mask.Text(fmt.Sprintf("%s: %s: %s", a.what, r.ErrorType, r.Error))}, nil
 	case r.Data.ResultType != "vector" && r.Data.ResultType != "scalar":

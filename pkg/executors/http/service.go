@@ -53,6 +53,7 @@ type answer struct {
 	body    []byte
 	tooLong bool   // the body is more than MaxBody, and cut
 	text    string // the beginning of the body, for people, without secrets
+	wait    string // Retry-After, as it came
 }
 
 // ask sends one question. An error is about no answer at all.
@@ -75,7 +76,7 @@ func (s *service) ask(ctx context.Context, call executors.Call, q question) (ans
 		return a, err
 	}
 	defer response.Body.Close()
-	a.status = response.StatusCode
+	a.status, a.wait = response.StatusCode, response.Header.Get("Retry-After")
 	if a.body, err = io.ReadAll(io.LimitReader(response.Body, MaxBody+1)); err != nil {
 		return a, err
 	}
@@ -113,6 +114,16 @@ func (a answer) says() string {
 		text += ": " + a.text
 	}
 	return text
+}
+
+// after lets the next attempt wait as long as the answer asks for.
+func (a answer) after(call executors.Call, out executors.Outcome) executors.Outcome {
+	wait, asked := retryAfter(a.wait, call.Now)
+	if asked && mayMend(a.status) {
+		out.Message = fmt.Sprintf("%s; it asks to wait %s", plan.Cut(out.Message, plan.MaxMessage-64), wait)
+		out.WakeAt = call.Now.Add(wait)
+	}
+	return out
 }
 
 // mayMend says whether the same question may get another answer later.

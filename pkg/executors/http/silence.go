@@ -165,7 +165,7 @@ func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory,
 	case a.tooLong: // a second silence at worst, which expires by itself
 		return silenceMemory{}, nil
 	case a.status != nethttp.StatusOK:
-		return silenceMemory{}, refused(a)
+		return silenceMemory{}, refused(call, a)
 	}
 	var all []silence
 	if err := json.Unmarshal(a.body, &all); err != nil {
@@ -228,7 +228,7 @@ func (s silencer) post(ctx context.Context, call executors.Call, held silenceMem
 	case a.status == nethttp.StatusNotFound && held.ID != "": // forgotten there: make it anew
 		return s.post(ctx, call, silenceMemory{})
 	case a.status != nethttp.StatusOK:
-		return held, refused(a)
+		return held, refused(call, a)
 	}
 	var made struct {
 		SilenceID string `json:"silenceID"`
@@ -262,7 +262,7 @@ func (s silencer) release(ctx context.Context, call executors.Call, id string) e
 	case a.status == nethttp.StatusOK:
 		return executors.Outcome{State: executors.Done, Message: "the silence of " + s.matches() + " is over"}
 	case a.status != nethttp.StatusNotFound && !s.expired(ctx, call, one):
-		return *refused(a)
+		return *refused(call, a)
 	}
 	return executors.Outcome{State: executors.Done, Message: "the silence of " + s.matches() + " was over already"}
 }
@@ -296,8 +296,8 @@ func (s silencer) request(ctx context.Context, call executors.Call, q question) 
 }
 
 // refused is an answer that is no yes.
-func refused(a answer) *executors.Outcome {
-	out := executors.Refuse("Status", "%s", a.says())
+func refused(call executors.Call, a answer) *executors.Outcome {
+	out := a.after(call, executors.Refuse("Status", "%s", a.says()))
 	out.Permanent = !mayMend(a.status)
 	return &out
 }

@@ -141,6 +141,10 @@ func sinkless(ctx context.Context, call executors.Call, err error) executors.Out
 	switch {
 	case errors.Is(err, errNoSinks):
 		return executors.Refuse("NoSinks", "sinks: %s: name them under spec.notifications.sinks of the AgentConfig", err)
+	case executors.RefusalOf(err, "") != executors.NotRefused: // of the agent itself: an API server that starts refuses everybody
+		out := executors.Fail(executors.ReasonForbidden, "sinks: %s", err)
+		out.State, out.WakeAt = executors.NotYet, call.Now.Add(api.RetryDelay)
+		return out
 	case errors.As(err, &fault):
 		return executors.Refuse("Sink", "sinks: %s", fault)
 	}

@@ -94,14 +94,17 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 		return refused.Outcome
 	case ctx.Err() != nil || !errors.As(err, &request):
 		return unavailable(call, err)
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return executors.Refuse("NamespaceTerminating", "%s: the namespace is being deleted", request.Action)
+	}
+	if out, is := executors.Refused(ctx, call.Clients.Kube, call.Now, asked(call, request.Action), request.Err); is {
+		return out
+	}
+	switch {
 	case transient(err):
 		return unavailable(call, err)
 	case apierrors.IsConflict(err):
 		return Again(call, executors.ReasonConflict, "%s: somebody wrote it meanwhile; looking again", request.Action)
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return executors.Refuse("NamespaceTerminating", "%s: the namespace is being deleted", request.Action)
-	case apierrors.IsForbidden(err):
-		return forbidden(ctx, call, request)
 	case IsUnserved(err):
 		return executors.Refuse(executors.ReasonUnknownKind, "%s: the API server serves nothing of that kind", request.Action)
 	case apierrors.IsNotFound(err):
@@ -119,11 +122,7 @@ func Again(call executors.Call, reason, format string, args ...any) executors.Ou
 
 func unavailable(call executors.Call, err error) executors.Outcome {
 	o := Again(call, executors.ReasonUnavailable, "the API server does not answer as it should: %s", err)
-	delay := RetryDelay
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		delay = max(delay, min(time.Duration(seconds)*time.Second, time.Minute))
-	}
-	o.WakeAt = call.Now.Add(delay)
+	o.WakeAt = call.Now.Add(max(RetryDelay, executors.RetryAfter(err)))
 	return o
 }
 
@@ -136,7 +135,7 @@ func transient(err error) bool {
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests ||
-		code == http.StatusRequestTimeout || code == http.StatusUnauthorized
+		code == http.StatusRequestTimeout
 }
 
 func reasonOf(err error) string {
@@ -146,16 +145,20 @@ func reasonOf(err error) string {
 	return executors.ReasonInvalid
 }
 
-// forbidden tells a missing right from an admission's or a quota's no, which
-// wear the same status: the API server is asked whether the account may.
-func forbidden(ctx context.Context, call executors.Call, request *Error) executors.Outcome {
-	if may, err := May(ctx, call, request.Action); err == nil && may {
-		return executors.Fail(executors.ReasonDenied, "%s was denied to %s: %s", request.Action, account(call), request.Err)
-	} else if apierrors.IsForbidden(err) {
-		// Not even that question is let through: the agent may not act as the account.
-		return executors.Refuse(executors.ReasonForbidden, "%s: %s", request.Action, request.Err)
+// asked is an action as it is judged when it was refused.
+func asked(call executors.Call, a Action) executors.Asked {
+	return executors.Asked{
+		As: "system:serviceaccount:" + call.Namespace + ":" + call.Account, Right: a.right(),
+		Missing: missing(call, a).Outcome.Message,
+		Denied:  fmt.Sprintf("%s was denied to %s", a, account(call)),
 	}
-	return missing(call, request.Action).Outcome
+}
+
+func (a Action) right() authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: a.Verb, Group: a.Resource.Group, Version: a.Resource.Version, Resource: a.Resource.Resource,
+		Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
+	}
 }
 
 func missing(call executors.Call, a Action) *Refused {
@@ -170,17 +173,11 @@ func account(call executors.Call) string {
 // May asks the API server, as the plan's account, whether it may do something.
 // Everybody may ask that of themselves.
 func May(ctx context.Context, call executors.Call, a Action) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: a.Verb, Group: a.Resource.Group, Version: a.Resource.Version, Resource: a.Resource.Resource,
-			Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name,
-		},
-	}}
-	answer, err := call.Clients.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	may, err := executors.Allowed(ctx, call.Clients.Kube, a.right())
 	if err != nil {
 		return false, Failed(Action{Verb: "create", Resource: authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")}, err)
 	}
-	return answer.Status.Allowed, nil
+	return may, nil
 }
 
 // MayWatch is nil when the account may list and watch one object, and the
