@@ -72,6 +72,19 @@ race: ## The race detector on what has goroutines (needs a C compiler)
 e2e-node: tools-node tools-kube ## A real node with real containers: drains, Jobs, reboots (Linux, root); `make test` leaves it out
 	MAINT_E2E_NODE=1 go test -count=1 -v -timeout 15m ./test/e2enode
 
+CHAOS_FOR ?= 10m
+CHAOS_SEED ?= 0
+
+.PHONY: chaos
+chaos: build tools-kube ## Two agents while everything breaks; CHAOS_FOR=2m is shorter, CHAOS_SEED=… does the same again
+	$(GOBUILD) -o bin/chaos ./test/chaos
+	bin/chaos --agent bin/agent --for $(CHAOS_FOR) --seed $(CHAOS_SEED)
+
+.PHONY: chaos-mutants
+chaos-mutants: tools-kube ## Put mended faults back, one by one, and see that chaos finds each; ONLY=… takes some
+	$(GOBUILD) -o bin/chaos ./test/chaos
+	test/chaos/mutants.sh $(ONLY)
+
 .PHONY: demo
 demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it running, CLUSTER=… chooses one
 	$(GOBUILD) -o bin/demo ./test/demo

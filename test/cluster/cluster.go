@@ -215,6 +215,25 @@ func (c *Cluster) RestartAPIServer(ctx context.Context) error {
 	return c.StartAPIServer(ctx)
 }
 
+// RestartEtcd kills etcd and starts it again, on the same port and data, while the
+// API server runs on. It returns when etcd is healthy.
+func (c *Cluster) RestartEtcd(ctx context.Context) error {
+	c.etcd.kill()
+	return c.startEtcd(ctx)
+}
+
+// FreezeAPIServer stops the API server where it is: connections stay open, and
+// nobody answers. The function returned lets it go on.
+func (c *Cluster) FreezeAPIServer() (thaw func() error, err error) {
+	if c.apiServer == nil {
+		return nil, errors.New("freeze API server: it is not running")
+	}
+	return c.apiServer.freeze()
+}
+
+// FreezeEtcd stops etcd where it is. The function returned lets it go on.
+func (c *Cluster) FreezeEtcd() (thaw func() error, err error) { return c.etcd.freeze() }
+
 // healthClient asks the health endpoints. It does not verify the answering
 // certificate: the controller manager and the scheduler make up their own.
 func (c *Cluster) healthClient() *http.Client {

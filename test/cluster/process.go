@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -75,8 +76,17 @@ func (p *process) run() error {
 	return <-started
 }
 
-// kill ends the process and returns when it is gone. Killing is enough: what
-// it leaves behind is thrown away, or is etcd's, which is never killed alone.
+// freeze stops the process where it is, and returns what lets it go on.
+func (p *process) freeze() (thaw func() error, err error) {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return nil, fmt.Errorf("freeze %s: %w", p.name, err)
+	}
+	return func() error { return p.cmd.Process.Signal(syscall.SIGCONT) }, nil
+}
+
+// kill ends the process and returns when it is gone. Killing is enough: what it
+// leaves behind is thrown away, or is etcd's, which has handed every write to the
+// kernel before it answers.
 func (p *process) kill() {
 	// An error means that it has ended already.
 	_ = p.cmd.Process.Kill()

@@ -35,7 +35,12 @@ type AuditEvent struct {
 		Group       string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
 	} `json:"objectRef"`
+	// The bodies, where the audit policy keeps them.
+	Request  json.RawMessage `json:"requestObject"`
+	Response json.RawMessage `json:"responseObject"`
 	Status struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
