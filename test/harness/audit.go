@@ -41,7 +41,7 @@ type AuditEvent struct {
 	// The bodies, where the audit policy keeps them.
 	Request  json.RawMessage `json:"requestObject"`
 	Response json.RawMessage `json:"responseObject"`
-	Status struct {
+	Status   struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
 	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
