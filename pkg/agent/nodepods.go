@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	informers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // foresight is how long what was found on a node before its cordon is believed: as
@@ -173,7 +173,7 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 	if w == nil || !w.informer.HasSynced() || r.WaitFor == nil {
 		return nodes.Pods{}
 	}
-	selector, err := labels.Parse(r.WaitFor.PodSelector)
+	picked, err := selector.Parse(r.WaitFor.PodSelector)
 	if err != nil { // the request was read
 		return nodes.Pods{}
 	}
@@ -182,7 +182,7 @@ func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
 		pod := o.(*corev1.Pod)
 		owner := metav1.GetControllerOf(pod)
 		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !finished && (owner == nil || owner.Kind != "DaemonSet") && selector.Matches(labels.Set(pod.Labels)) {
+		if !finished && (owner == nil || owner.Kind != "DaemonSet") && picked.Matches(pod.Labels) {
 			names = append(names, pod.Namespace+"/"+pod.Name)
 		}
 	}

@@ -63,7 +63,7 @@ func TestDrainTellsAllThatIsWrongWithItsFlags(t *testing.T) {
 		{
 			"what the request refuses, by the flags' names", "a --on-timeout never --pod-selector =x --priority 5000 --drain-timeout soon",
 			"error: --drain-timeout: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nerror: --priority: must be from -1000 to 1000, is 5000\n" +
-				"error: --pod-selector: \"=x\" is no requirement of a label selector: write app=web, tier in (a,b), !canary\nerror: --on-timeout: must be retry, skip, force or abort, is \"never\"\n",
+				"error: --pod-selector: \"=x\" is no label selector: found '=', expected: !, identifier, or 'end of string'; write app=web, tier in (a,b), !canary or cores>4\nerror: --on-timeout: must be retry, skip, force or abort, is \"never\"\n",
 		},
 		{"a drain that is none", "a --no-drain --force", "error: --no-drain and what says how to drain exclude each other\n"},
 		{"a requestor that is none", "a --requestor X", "error: --requestor: \"X\" is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last\n"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Treatment is what a drain does with a pod.
@@ -58,7 +59,7 @@ type DaemonSets func(namespace, name string) (bool, error)
 // Judge gives verdicts under one set of options.
 type Judge struct {
 	options    plan.DrainOptions
-	selector   plan.LabelSelector
+	selector   selector.Labels
 	filters    []*regexp.Regexp
 	fault      string
 	daemonSets DaemonSets
@@ -68,11 +69,11 @@ type Judge struct {
 // every pod is refused with it, since doubt must not evict.
 func NewJudge(o plan.DrainOptions, daemonSets DaemonSets) Judge {
 	j := Judge{options: o, daemonSets: daemonSets}
-	selector, err := ParseSelector(o.PodSelector)
+	picked, err := selector.Parse(o.PodSelector)
 	if err != nil {
-		j.fault = err.Error()
+		j.fault = "podSelector: " + err.Error()
 	}
-	j.selector = selector
+	j.selector = picked
 	for _, f := range o.EvictionFilters {
 		re, err := regexp.Compile(f.ByResourceNameRegex)
 		if err != nil {

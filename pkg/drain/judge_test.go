@@ -77,7 +77,8 @@ func TestVerdicts(t *testing.T) {
 		"a selector that does not pick":                                {web(bare), plan.DrainOptions{PodSelector: "app=db"}, drain.Skip, "podSelector"},
 		"a selector that picks":                                        {web(), plan.DrainOptions{PodSelector: "app=web"}, drain.Evict, ""},
 		"a selector that nobody can read holds":                        {web(), plan.DrainOptions{PodSelector: "app=a b"}, drain.Refuse, "podSelector"},
-		"a selector with a comparison holds":                           {web(), plan.DrainOptions{PodSelector: "a>1"}, drain.Refuse, "podSelector"},
+		"a selector that cannot be read holds":                         {web(), plan.DrainOptions{PodSelector: "a>b"}, drain.Refuse, "podSelector"},
+		"a selector with a comparison picks":                           {web(), plan.DrainOptions{PodSelector: "a>1"}, drain.Skip, "podSelector does not pick it"},
 		"a filter that does not pick":                                  {web(bare), gpu, drain.Skip, "no eviction filter"},
 		"a filter that picks, unanchored":                              {web(func(p *drain.Pod) { p.Resources = []string{"cpu", "x.nvidia.com/gpu-a"} }), gpu, drain.Evict, ""},
 		"a filter that does not compile holds":                         {web(), plan.DrainOptions{EvictionFilters: []plan.EvictionFilter{{ByResourceNameRegex: "("}}}, drain.Refuse, "does not compile"},
@@ -137,21 +138,22 @@ func TestWordsNamePodsTogether(t *testing.T) {
 
 // What Kubernetes' own parser picks, ours picks.
 func TestSelectorsPickWhatKubernetesPicks(t *testing.T) {
-	sets := []map[string]string{nil, {"app": "web"}, {"app": "db", "tier": ""}, {"app": "web", "tier": "front", "example.org/x.y": "1"}, {"gpu": "true"}}
+	sets := []map[string]string{nil, {"app": "web"}, {"app": "db", "tier": ""}, {"app": "web", "tier": "front", "example.org/x.y": "1"}, {"gpu": "true"}, {"n": "3"}}
 	for _, text := range []string{
 		"", " ", "app", "!app", "! app", "app=web", "app==web", "app = web", "app!=web", "app in (web,db)", "app in ( web , db )", "app notin (web)",
-		"app in (web),tier", "app=web,tier!=front", "tier=", "tier in ()", "example.org/x.y=1", "example.org/x.y in (1,2),app", "gpu,!app", "a in (b", "a=b c", ",", "app,", "=x", "a in b", "(a)", "a!b",
+		"app in (web),tier", "app=web,tier!=front", "tier=", "tier in ()", "example.org/x.y=1", "example.org/x.y in (1,2),app", "gpu,!app", "a in (b", "a=b c", ",", "app,", "=x", "a in b", "(a)", "a!b", "n>1", "n<5", "n>x", "EXAMPLE.com/a", "!EXAMPLE.com/a", "a=" + strings.Repeat("b", 64),
 		"app  in(web)", "app in(web),!tier", "-a", "a-", "a=-",
 	} {
 		theirs, theirErr := labels.Parse(text)
-		ours, err := drain.ParseSelector(text)
-		if (err == nil) != (theirErr == nil) {
-			t.Errorf("%q: %v, Kubernetes says %v", text, err, theirErr)
-			continue
-		}
+		ours := drain.NewJudge(plan.DrainOptions{PodSelector: text}, daemonSets)
 		for _, set := range sets {
-			if err == nil && ours.Matches(set) != theirs.Matches(labels.Set(set)) {
-				t.Errorf("%q of %v: %t", text, set, ours.Matches(set))
+			pod := web(named("a"))
+			pod.Labels = set
+			verdict := ours.Of(pod)
+			if refused := verdict.Do == drain.Refuse; refused != (theirErr != nil) {
+				t.Errorf("%q: %v, Kubernetes says %v", text, verdict, theirErr)
+			} else if skipped := verdict.Do == drain.Skip; !refused && skipped == theirs.Matches(labels.Set(set)) {
+				t.Errorf("%q of %v: %v", text, set, verdict)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -130,17 +129,11 @@ type Watch struct {
 
 // Selector is a plan's selector as a list's options take it; an empty one picks all.
 func Selector(s plan.LabelSelector) (string, error) {
-	wanted := metav1.LabelSelector{MatchLabels: s.MatchLabels}
-	for _, e := range s.MatchExpressions {
-		wanted.MatchExpressions = append(wanted.MatchExpressions, metav1.LabelSelectorRequirement{
-			Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
-		})
-	}
-	selector, err := metav1.LabelSelectorAsSelector(&wanted)
+	read, err := s.Read()
 	if err != nil {
 		return "", fmt.Errorf("selector: %w", err)
 	}
-	return selector.String(), nil
+	return read.String(), nil
 }
 
 // Reasons that callers tell apart. Others are words for people.

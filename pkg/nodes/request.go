@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Request is what the value of request.maint.dev/<requestor> asks for, with its
@@ -114,13 +115,14 @@ func (w wire) check() plan.Faults {
 		at("priority", "must be from %d to %d, is %d", -MaxPriority, MaxPriority, w.Priority)
 	}
 	if w.WaitFor != nil {
-		checkSelector("waitFor.podSelector", w.WaitFor.PodSelector, at)
+		if _, err := selector.Parse(w.WaitFor.PodSelector); err != nil {
+			at("waitFor.podSelector", "%s", err)
+		}
 		if t := w.WaitFor.Timeout; t != nil && t.Duration < 0 {
 			at("waitFor.timeout", "must not be negative, is %s; 0s waits without end", t)
 		}
 	}
 	if w.Drain != nil {
-		checkSelector("drain.podSelector", w.Drain.PodSelector, at)
 		w.Drain.Check(func(path, format string, args ...any) { at("drain."+path, format, args...) })
 	}
 	return faults

@@ -82,7 +82,7 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 		"a word for onTimeout that is none":          {"gpu", `{"drain":{"onTimeout":"give up"}}`, []string{`drain.onTimeout: must be retry, skip, force or abort, is "give up"`}},
 		"a duration that is none":                    {"gpu", `{"drain":{"timeout":"5"}}`, []string{`drain.timeout: "5" is no duration`}},
 		"a negative wait":                            {"gpu", `{"waitFor":{"timeout":"-1s"}}`, []string{`waitFor.timeout: must not be negative`}},
-		"a selector that is none":                    {"gpu", `{"waitFor":{"podSelector":"app=="}, "drain":{"podSelector":"a b"}}`, []string{`drain.podSelector: "a b" is no requirement`}},
+		"a selector that is none":                    {"gpu", `{"waitFor":{"podSelector":"app=="}, "drain":{"podSelector":"a b"}}`, []string{`drain.podSelector: "a b" is no label selector`}},
 		"no JSON":                                    {"gpu", `{"drain":`, []string{`this is no JSON: unexpected EOF`}},
 		"YAML is not JSON":                           {"gpu", `priority: 1`, []string{`this is no JSON`}},
 		"a list":                                     {"gpu", `[1]`, []string{`must be a JSON object`}},

@@ -107,38 +107,7 @@ func (v *validator) knob(path string, g GateRule) {
 }
 
 func (v *validator) selector(path string, s LabelSelector) {
-	for _, key := range sortedKeys(s.MatchLabels) {
-		v.labelKey(path+".matchLabels", key)
-		if !labelValue().MatchString(s.MatchLabels[key]) {
-			v.fault(path+".matchLabels", "%q is no label's value", Cut(s.MatchLabels[key], 100))
-		}
-	}
-	for i, r := range s.MatchExpressions {
-		at := nth(path+".matchExpressions", i)
-		v.labelKey(at+".key", r.Key)
-		switch r.Operator {
-		case "In", "NotIn":
-			if len(r.Values) == 0 {
-				v.fault(at+".values", "is empty; %s needs values", r.Operator)
-			}
-		case "Exists", "DoesNotExist":
-			if len(r.Values) > 0 {
-				v.fault(at+".values", "must be left out with %s", r.Operator)
-			}
-		default:
-			v.fault(at+".operator", "must be one of In, NotIn, Exists, DoesNotExist, is %q", Cut(r.Operator, 80))
-		}
-	}
-}
-
-func (v *validator) labelKey(path, key string) {
-	prefix, name, prefixed := strings.Cut(key, "/")
-	if !prefixed {
-		name = key
-	}
-	if !labelName().MatchString(name) || prefixed && !dnsSubdomain(prefix) {
-		v.fault(path, "%q is no label's key", Cut(key, 200))
-	}
+	checkSelector(path, s, v.fault)
 }
 
 // GateRecord is what the agent writes down of a policy's gates before it closes

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // The step types about nodes.
@@ -128,19 +129,6 @@ func (r Record) Drains() []DrainTarget {
 	return m.Nodes
 }
 
-// Draining are the nodes that drain steps at work have cordoned and not drained yet.
-func (j Journal) Draining() []string {
-	var out []string
-	for _, rec := range j.Steps {
-		for _, t := range rec.Drains() {
-			if t.Cordoned && !t.Drained {
-				out = append(out, t.Name)
-			}
-		}
-	}
-	return out
-}
-
 // ForEachNodeProperties run steps for each node that a selector picks, some at once.
 type ForEachNodeProperties struct {
 	Selector       *LabelSelector `json:"selector,omitempty"`
@@ -211,6 +199,9 @@ func (o DrainOptions) Check(at func(path, format string, args ...any)) {
 	checkSpan("timeout", o.Timeout, 0, longest, at)
 	checkSpan("gracePeriod", o.GracePeriod, 0, longest, at)
 	checkSpan("podTimeout", o.PodTimeout, 0, longest, at)
+	if _, err := selector.Parse(o.PodSelector); err != nil && !expr.IsTemplate(o.PodSelector) {
+		at("podSelector", "%s", err)
+	}
 	switch o.OnTimeout {
 	case "", TimeoutRetry, TimeoutSkip, TimeoutForce, TimeoutAbort:
 	default:

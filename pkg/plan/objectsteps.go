@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // ApplyProperties apply an object server-side, as the plan's one field manager.
@@ -149,34 +151,34 @@ func checkHealth(p any, at reporter) {
 	}
 }
 
-// checkSelector knows the operators of metav1.LabelSelector.
+// checkSelector reports what of a selector Kubernetes would refuse. A value may be a
+// template: what comes of it is checked when the step is carried out.
 func checkSelector(path string, s LabelSelector, at reporter) {
+	match := maps.Clone(s.MatchLabels)
+	maps.DeleteFunc(match, func(_, value string) bool { return expr.IsTemplate(value) })
 	for _, key := range sortedKeys(s.MatchLabels) {
-		checkSelectorKey(path+".matchLabels", key, at)
-	}
-	for _, e := range s.MatchExpressions {
-		checkSelectorKey(path+".matchExpressions", e.Key, at)
-		switch e.Operator {
-		case "In", "NotIn":
-			if len(e.Values) == 0 {
-				at(path+".matchExpressions", "%s needs values", e.Operator)
-			}
-		case "Exists", "DoesNotExist":
-			if len(e.Values) > 0 {
-				at(path+".matchExpressions", "%s takes no values", e.Operator)
-			}
-		default:
-			at(path+".matchExpressions", "operator must be In, NotIn, Exists or DoesNotExist, is %q", Cut(e.Operator, 100))
+		if _, plain := match[key]; !plain {
+			selector.Check(map[string]string{key: ""}, nil, func(below, format string, args ...any) { at(path+"."+below, format, args...) })
 		}
 	}
+	expressions := slices.Clone(s.MatchExpressions)
+	for i, e := range expressions {
+		if slices.ContainsFunc(e.Values, expr.IsTemplate) {
+			expressions[i].Values = []string{""}
+		}
+	}
+	selector.Check(match, asExpressions(expressions), func(below, format string, args ...any) { at(path+"."+below, format, args...) })
 }
 
-func checkSelectorKey(path, key string, at reporter) {
-	prefix, name, prefixed := strings.Cut(key, "/")
-	if !prefixed {
-		prefix, name = "", key
+func asExpressions(requirements []SelectorRequirement) []selector.Expression {
+	out := make([]selector.Expression, len(requirements))
+	for i, r := range requirements {
+		out[i] = selector.Expression(r)
 	}
-	if !labelName().MatchString(name) || prefixed && !dnsSubdomain(prefix) {
-		at(path, "%q is no label key", Cut(key, 200))
-	}
+	return out
+}
+
+// Read is the selector as Kubernetes reads it.
+func (s LabelSelector) Read() (selector.Labels, error) {
+	return selector.Of(s.MatchLabels, asExpressions(s.MatchExpressions))
 }

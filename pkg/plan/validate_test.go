@@ -157,7 +157,7 @@ func TestParseRefuses(t *testing.T) {
 		{document("", each("order: random")), p + `order: must be name, oldest or newest, is "random"`},
 		{document("", each("onError: ignore")), p + `onError: must be stop or continue, is "ignore"`},
 		{document("", each("maxConcurrency: -1")), p + "maxConcurrency: must be from 1 to 100, is -1"},
-		{document("", each("selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}")), p + `selector.matchExpressions: operator must be In, NotIn, Exists or DoesNotExist, is "Like"`},
+		{document("", each("selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}")), p + `selector.matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, is "Like"`},
 		// templates
 		{document("", "- {name: a, type: template/A_b}"), `spec.steps[0].type: "A_b" cannot name a template: write it like template/notify`},
 		{document("", "- {name: a, type: template/notify, properties: {text: '${params.x}'}}"), p + `text: "params.x" does not compile: `},

@@ -31,7 +31,7 @@ func TestWatchRulesAreChecked(t *testing.T) {
 		"[{apiVersion: v1, kind: Pod, when: 'object.x +'}]":                                     "spec.triggers.watch[0].when: ",
 		"[{apiVersion: v1, kind: Pod, when: '1'}]":                                              "must give bool",
 		"[{apiVersion: v1, kind: Pod, when: target.x}]":                                         "undeclared reference to 'target'",
-		"[{apiVersion: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Is}]}}]": "operator must be",
+		"[{apiVersion: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Is}]}}]": "selector.matchExpressions[0].operator: must be one of",
 		"[{apiVersion: v1, kind: Pod}, {apiVersion: v1, kind: Pod}]":                            "spec.triggers.watch[1]: is the same as watch[0]",
 		"[" + many + "{apiVersion: v1, kind: Pod}]":                                             "has 21 rules; at most 20",
 	} {

@@ -88,7 +88,7 @@ func (g graph) chain(from string, w wall) []string {
 			if w.forbidden.match(imported) {
 				return wayTo(imported, cameFrom)
 			}
-			if !w.direct {
+			if !w.direct && !w.doors.match(imported) {
 				queue = append(queue, imported)
 			}
 		}
