@@ -35,6 +35,11 @@ type config struct {
 	http    *http.Client
 	broken  plan.Faults
 	mended  chan struct{} // closed when a broken one gives way to a good one
+	read    string        // annotations.Observed of what was last read: status of ours on it is no news
+	// limits are the conditions that follow from it and the nodes; limitsKnown is
+	// false until the nodes were looked at.
+	limits      []metav1.Condition
+	limitsKnown bool
 }
 
 func newConfig(o Options, m *metrics) *config {
@@ -60,7 +65,7 @@ func (c *config) ours(cm *corev1.ConfigMap) bool {
 }
 
 func (c *config) saw(cm *corev1.ConfigMap) {
-	if !c.ours(cm) {
+	if !c.ours(cm) || !c.news(annotations.Observed(cm)) {
 		return
 	}
 	text, fault := annotations.DocumentText(cm)
@@ -90,8 +95,18 @@ func (c *config) saw(cm *corev1.ConfigMap) {
 	c.log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
 }
 
+// news says whether a text differs from the one that was read last.
+func (c *config) news(observed string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.read
+	c.read = observed
+	return was != observed
+}
+
 func (c *config) lost(cm *corev1.ConfigMap) {
 	if c.ours(cm) {
+		c.news("")
 		c.log.Warn("the agent's configuration is gone; what was in force stays so")
 	}
 }

@@ -110,7 +110,6 @@ func (a *Agent) sawDocument(o any) {
 	case annotations.KindAgentConfig:
 		a.config.saw(cm)
 		a.keeper.ring()
-		return
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.sawPolicy(cm)
 		return
@@ -128,7 +127,6 @@ func (a *Agent) lostDocument(o any) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.lost(cm)
-		return
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.lostPolicy(cm)
 		return

@@ -169,34 +169,10 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	world.Holds = claims.holds
 	ranking := k.rank(&world, claims)
 	k.tellRuns(objects, claims, ranking)
-	k.tellLimits(ctx, ranking.Conditions)
+	k.reportLimits(ranking.Conditions, now)
 	k.agent.metrics.nodes(world.Nodes)
 	k.carryOut(ctx, objects, world, ranking)
 	return k.again
-}
-
-// tellLimits says on the agent's configuration what of it holds maintenance back:
-// a limit that comes to nothing is not to be wondered at.
-func (k *nodeKeeper) tellLimits(ctx context.Context, found []nodes.Condition) {
-	cm := k.agent.document(key{k.agent.options.Namespace, annotations.AgentConfigName})
-	if cm == nil || len(k.agent.nodes.GetStore().ListKeys()) == 0 {
-		return
-	}
-	have := cm.Annotations[annotations.StatusConditions]
-	list := make([]metav1.Condition, len(found))
-	for i, c := range found {
-		list[i] = metav1.Condition{Type: c.Type, Status: metav1.ConditionTrue, Reason: c.Type, Message: c.Message}
-	}
-	var want any // null takes it away
-	if len(list) > 0 {
-		want = conditions(have, list, k.agent.now())
-	}
-	if want == any(have) || want == nil && have == "" {
-		return
-	}
-	if _, err := k.agent.patchPlan(ctx, cm, map[string]any{annotations.StatusConditions: want}); err != nil {
-		k.agent.log.Warn("the agent's configuration was not told of its limits", "error", err.Error())
-	}
 }
 
 // unseen is why a node that a plan names is not given.
@@ -267,7 +243,7 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 
 // facts are a node with what its annotations do not say.
 func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
-	f := n.facts()
+	f := annotations.Node(&n.Node)
 	if k.agent.options.DryRun || now.Before(k.denied) { // what is never carried out takes nobody's turn
 		f.Asked = nil
 	}
@@ -302,17 +278,8 @@ func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claim
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
-		for _, name := range l.journal.Draining() {
-			c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
-		}
-		for _, r := range l.journal.Rollouts() {
-			for _, name := range r.Running {
-				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l)})
-			}
-			for _, name := range r.Failed {
-				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l), Failed: true})
-			}
-		}
+		holds, _ := nodes.NodeClaims(l.run, l.journal) // what it wants now, it said itself
+		c.holds = append(c.holds, holds...)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -468,7 +435,7 @@ func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, why ma
 				out[item.Name] = plan.NodeSight{Gone: k.gone[item.Name], Why: unseen}
 				continue
 			}
-			out[item.Name] = plan.NodeSight{Unavailable: n.unschedulable || n.notReady, Why: why[wish{item.Name, claimantOf(l)}]}
+			out[item.Name] = plan.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{item.Name, claimantOf(l)}]}
 		}
 	}
 	for s, want := range k.wants {

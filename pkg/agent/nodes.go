@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -20,11 +19,7 @@ func controlPlane() []string {
 
 // nodeObject is what is kept of a node: whether it takes pods, where it stands, its
 // role, and what we and others ask of it.
-type nodeObject struct {
-	metav1.ObjectMeta
-	unschedulable bool
-	notReady      bool
-}
+type nodeObject struct{ corev1.Node }
 
 // slimNode keeps of a node what is looked at.
 func slimNode(o any) (any, error) {
@@ -36,11 +31,12 @@ func slimNode(o any) (any, error) {
 }
 
 func nodeOf(node *corev1.Node) *nodeObject {
-	n := &nodeObject{unschedulable: node.Spec.Unschedulable, notReady: true}
+	n := &nodeObject{}
 	n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp = node.Name, node.UID, node.ResourceVersion, node.DeletionTimestamp
+	n.Spec.Unschedulable = node.Spec.Unschedulable
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			n.notReady = c.Status != corev1.ConditionTrue
+			n.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
 	n.Annotations = annotations.OfNode(node.Annotations)
@@ -55,21 +51,11 @@ func nodeOf(node *corev1.Node) *nodeObject {
 
 // same says whether nothing that is looked at differs: nodes tell their heartbeat.
 func (n *nodeObject) same(o *nodeObject) bool {
-	return n.UID == o.UID && n.unschedulable == o.unschedulable && n.notReady == o.notReady && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
+	return n.UID == o.UID && n.Spec.Unschedulable == o.Spec.Unschedulable && n.ready() == o.ready() && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
 		maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
 }
 
-// facts are the node as the decisions look at it, but for what annotations do not
-// say.
-func (n *nodeObject) facts() nodes.Node {
-	out := nodes.Node{
-		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
-		Unschedulable: n.unschedulable, NotReady: n.notReady, Deleting: n.DeletionTimestamp != nil,
-		Progress: n.Annotations[annotations.StatusProgress],
-	}
-	out.Asked, out.Cordon = nodes.Read(annotations.Requests(n.Annotations), annotations.RequestStatuses(n.Annotations), n.Annotations[annotations.StatusCordoned])
-	return out
-}
+func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }
 
 // sawNode tells the scheduler of a node, and metrics of one whose stanza says when
 // it may be changed.

@@ -43,6 +43,8 @@ func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
 		return time.Time{}, a.syncCalendar(ctx, k, cm)
 	case annotations.KindStepTemplate:
 		return time.Time{}, a.syncTemplate(ctx, k, cm)
+	case annotations.KindAgentConfig:
+		return time.Time{}, a.syncConfig(ctx, k, cm)
 	case annotations.KindGate:
 		a.sawGates(cm)
 		return time.Time{}, nil

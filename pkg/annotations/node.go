@@ -1,7 +1,12 @@
 package annotations
 
 import (
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
 // Keys on nodes and pods.
@@ -12,6 +17,25 @@ const (
 	DrainHow            = "maint.dev/drain"       // on pods: skip, wait-completed, surge
 	DrainOrder          = "maint.dev/drain-order" // on pods: an integer, low first
 )
+
+// Node is a node as the decisions over nodes look at it, but for what it does not
+// bear itself: its gate, its pods and its drain.
+func Node(n *corev1.Node) nodes.Node {
+	out := nodes.Node{
+		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
+		Unschedulable: n.Spec.Unschedulable, NotReady: !NodeReady(n), Deleting: n.DeletionTimestamp != nil,
+		Progress: n.Annotations[StatusProgress],
+	}
+	out.Asked, out.Cordon = nodes.Read(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
+	return out
+}
+
+// NodeReady says whether a node's Ready condition is True.
+func NodeReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
 
 // Requests are the requests that stand on a node, by requestor: what each asks,
 // unread.

@@ -299,7 +299,7 @@ func (o *drainOptions) write(ctx context.Context, k *cluster, targets []*corev1.
 
 // givenUp says that the agent does not try a request again as it stands.
 func (o *drainOptions) givenUp(n *corev1.Node) string {
-	a := askedBy(nodeFacts(n), o.requestor)
+	a := askedBy(annotations.Node(n), o.requestor)
 	if a == nil || !ended(*a) {
 		return ""
 	}

@@ -232,7 +232,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *cluster) erro
 		return plain("look whether nodes are cordoned", err)
 	}
 	for _, n := range list {
-		if c := nodeFacts(n).Cordon; c != nil && len(c.By) > 0 {
+		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
 			return exit(CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: '%s status' shows all such nodes; release them, or let their plans end", n.Name, claimantWords(c.By[0]), o.Name)
 		}
 	}

@@ -93,23 +93,6 @@ func nodeNames(args []string) []string {
 	return slices.Compact(out)
 }
 
-// nodeFacts are a node as the core looks at it, but for what annotations do not
-// hold: its gate, its pods and its drain.
-func nodeFacts(n *corev1.Node) nodes.Node {
-	out := nodes.Node{
-		Name: n.Name, UID: string(n.UID), Zone: n.Labels[corev1.LabelTopologyZone],
-		Unschedulable: n.Spec.Unschedulable, NotReady: !nodeReady(n), Deleting: n.DeletionTimestamp != nil,
-	}
-	out.Asked, out.Cordon = nodes.Read(annotations.Requests(n.Annotations), annotations.RequestStatuses(n.Annotations), n.Annotations[annotations.StatusCordoned])
-	return out
-}
-
-func nodeReady(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // askedBy is what a requestor asks of a node, or what is left of it; nil: nothing.
 func askedBy(n nodes.Node, requestor string) *nodes.Asked {
 	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })

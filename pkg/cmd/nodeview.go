@@ -11,18 +11,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// rolling is a node in a rollout of a plan.
+// rolling is a node that a step of a run has, had without success, or is still to
+// take: of a rollout, or of a drain.
 type rolling struct {
 	run     aRun
 	path    string
 	node    string
 	phase   plan.StepPhase // Running, Failed, or empty: not begun
-	message string         // of the node where it has one, else of the rollout
-	first   bool           // not begun, and nobody before it, while no other is at work
+	message string         // of the node where it has one, else of the step
+	next    bool           // not begun, and its step may begin it now
 }
 
 func (r rolling) claimant() string { return nodes.PlanClaimant(r.run.run.Namespace, r.run.run.Plan) }
@@ -37,31 +39,42 @@ func (r rolling) words() string {
 	return "not begun" + colon(r.message)
 }
 
-// rollingOf are the nodes that rollouts of live runs have, had without success, or
-// are still to take.
+// rollingOf are the nodes that live runs have, or want, by what the agent counts.
 func rollingOf(runs []aRun) []rolling {
 	var out []rolling
 	for _, r := range runs {
-		if r.journal.Phase != plan.RunRunning {
-			continue
-		}
-		for _, rollout := range r.journal.Rollouts() {
-			rec := r.journal.Record(rollout.Path)
-			first := len(rollout.Running) == 0
-			for _, item := range rec.Items {
-				one := rolling{run: r, path: rollout.Path, node: item.Name, phase: item.Phase, message: cmp.Or(item.Message, rec.Message)}
-				switch item.Phase {
-				case "":
-					one.first, first = first, false
-				case plan.StepRunning, plan.StepFailed:
-				default:
-					continue
-				}
-				out = append(out, one)
+		holds, wants := nodes.NodeClaims(r.run, r.journal)
+		has := map[string]bool{} // a drain within a rollout has what the rollout has
+		for _, h := range holds {
+			if has[h.Node] {
+				continue
 			}
+			has[h.Node] = true
+			one := rolling{run: r, path: h.Path, node: h.Node, phase: plan.StepRunning, message: r.itemSays(h.Path, h.Node)}
+			if h.Failed {
+				one.phase = plan.StepFailed
+			}
+			out = append(out, one)
+		}
+		for _, w := range wants {
+			out = append(out, rolling{run: r, path: w.Path, node: w.Node, message: r.itemSays(w.Path, w.Node), next: w.Next})
 		}
 	}
 	return out
+}
+
+// itemSays is what a step says of one of its nodes, else of all.
+func (r aRun) itemSays(path, node string) string {
+	rec := r.journal.Record(path)
+	if rec == nil {
+		return ""
+	}
+	for _, item := range rec.Items {
+		if item.Name == node && item.Message != "" {
+			return item.Message
+		}
+	}
+	return rec.Message
 }
 
 // claim is one line of the nodes under maintenance, or asked for.
@@ -74,7 +87,7 @@ type claim struct {
 func claimsOf(list []*corev1.Node, rollings []rolling) []claim {
 	var out []claim
 	for _, n := range list {
-		facts := nodeFacts(n)
+		facts := annotations.Node(n)
 		for _, a := range facts.Asked {
 			out = append(out, claimOf(n.Name, a))
 		}
@@ -271,7 +284,7 @@ func (c *cli) knowNode(ctx context.Context, k *cluster, agent agentState, n *cor
 	if err != nil {
 		return aNode{}, err
 	}
-	out := aNode{Node: nodeFacts(n), subject: c.nodeSubject(ctx, k, agent, n)}
+	out := aNode{Node: annotations.Node(n), subject: c.nodeSubject(ctx, k, agent, n)}
 	out.rollings = slices.DeleteFunc(rollingOf(runs), func(r rolling) bool { return r.node != n.Name })
 	return out, nil
 }

@@ -141,7 +141,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 		w.dropPods(name)
 		return []string{w.view.bold(name) + "  " + w.view.bad("is gone")}, []line{{name, "node " + name + ": is gone"}}
 	}
-	facts := nodeFacts(n)
+	facts := annotations.Node(n)
 	a := askedBy(facts, w.requestor)
 	if a != nil && a.Status != nil {
 		w.heard = true
@@ -258,7 +258,7 @@ func (w *nodeWait) warn() {
 		if n == nil || w.expected == "" {
 			continue
 		}
-		a := askedBy(nodeFacts(n), w.requestor)
+		a := askedBy(annotations.Node(n), w.requestor)
 		switch {
 		case a == nil || a.Status == nil:
 			continue
@@ -297,7 +297,7 @@ func (w *nodeWait) drained(name string, n *corev1.Node) (bool, error) {
 	if !w.seen[name] { // what is shown is older than what was written
 		return false, nil
 	}
-	facts := nodeFacts(n)
+	facts := annotations.Node(n)
 	a := askedBy(facts, w.requestor)
 	switch {
 	case a == nil || a.Gone:

@@ -54,7 +54,7 @@ func slimNode(o any) (any, error) {
 }
 
 func sameNode(a, b *corev1.Node) bool {
-	return a.UID == b.UID && a.Spec.Unschedulable == b.Spec.Unschedulable && nodeReady(a) == nodeReady(b) &&
+	return a.UID == b.UID && a.Spec.Unschedulable == b.Spec.Unschedulable && annotations.NodeReady(a) == annotations.NodeReady(b) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Annotations, b.Annotations)
 }
 

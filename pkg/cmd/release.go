@@ -156,7 +156,7 @@ func (o *releaseOptions) release(ctx context.Context, k *cluster, n *corev1.Node
 	if err != nil {
 		return false, err
 	}
-	facts := nodeFacts(now)
+	facts := annotations.Node(now)
 	others := standing(facts, o.requestor)
 	switch {
 	case done:
@@ -213,5 +213,5 @@ func (o *releaseOptions) stays(n nodes.Node) {
 
 // released says whether the agent has let a node go.
 func (w *nodeWait) released(_ string, n *corev1.Node) (bool, error) {
-	return n == nil || askedBy(nodeFacts(n), w.requestor) == nil, nil
+	return n == nil || askedBy(annotations.Node(n), w.requestor) == nil, nil
 }

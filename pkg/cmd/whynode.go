@@ -80,7 +80,7 @@ func (q *nodeQuestion) claims() {
 		switch {
 		case r.phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Failed: r.phase == plan.StepFailed})
-		case r.node == q.node || r.first && !asked[r.run.run.Name+"/"+r.path]:
+		case r.node == q.node || r.next && !asked[r.run.run.Name+"/"+r.path]:
 			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.node, Claimant: r.claimant(), Permitted: gates[r.node].Permitted, Reason: gates[r.node].Reason})
 		}
 	}
@@ -264,7 +264,7 @@ func (c *cli) questionOf(ctx context.Context, k *cluster, agent agentState, name
 	everywhere := k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace]
 	book := c.bookOfNodes(ctx, k, agent, list)
 	for _, n := range list {
-		facts := nodeFacts(n)
+		facts := annotations.Node(n)
 		facts.Gate = nodeGate(book, everywhere, annotations.Intent(n.Annotations), q.world.Now)
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()

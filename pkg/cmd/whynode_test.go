@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func question(limits plan.NodeLimits, list ...*corev1.Node) nodeQuestion {
 	}
 	q := nodeQuestion{node: "a", agent: agentState{Namespace: "maint-system"}, world: nodes.World{Now: saturday(), Limits: l}}
 	for _, n := range list {
-		facts := nodeFacts(n)
+		facts := annotations.Node(n)
 		facts.Gate = nodes.Gate{Permitted: true}
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
@@ -50,6 +51,19 @@ func rolls(items ...plan.Item) func(*nodeQuestion) {
 		rec.Items, rec.Listed, rec.Message = items, true, "1 of 3 are done, 1 left; soaks until noon"
 		r := aRunOf(rec)
 		q.rollings = append(q.rollings, rollingOf([]aRun{r})...)
+	}
+}
+
+// drains is a drain step outside of any rollout.
+func drains(targets ...plan.DrainTarget) func(*nodeQuestion) {
+	return func(q *nodeQuestion) {
+		rec := record("drain", plan.TypeDrain, plan.StepRunning)
+		memory, err := json.Marshal(plan.DrainMemory{Attempt: 1, Nodes: targets})
+		if err != nil {
+			panic(err)
+		}
+		rec.Memory = memory
+		q.rollings = append(q.rollings, rollingOf([]aRun{aRunOf(rec)})...)
 	}
 }
 
@@ -91,6 +105,22 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{
 			"a higher priority that is blocked does not", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b", asked("disk", `{"priority":5}`), stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", forGood("shop/db-0 cannot leave")))),
 			"gpu: its turn has come: the agent takes it up as soon as it can",
+		},
+		{
+			"a plan drains another", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b")).with(drains(plan.DrainTarget{Name: "b", Cordoned: true})),
+			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a plan has drained another", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b")).with(drains(plan.DrainTarget{Name: "b", Cordoned: true, Drained: true})),
+			"gpu: its turn has come: the agent takes it up as soon as it can",
+		},
+		{
+			"a plan drains it", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b")).with(drains(plan.DrainTarget{Name: "a", Cordoned: true})),
+			"plan shop/p: at work (run maint-run-p-x, step drain)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
+		},
+		{
+			"a plan's drain waits for its turn", question(plan.NodeLimits{}, worker("a"), worker("b", held("other", nodes.Ready, "")...)).with(drains(plan.DrainTarget{Name: "a"})),
+			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
 			"nothing at all begins", question(plan.NodeLimits{MaxParallelOperations: 0}, worker("a", asked("gpu", ""))),
@@ -203,7 +233,7 @@ func TestHowTheAgentSaysThatADrainIsBlocked(t *testing.T) {
 		t.Errorf("%+v, from %q", got, status.Reason)
 	}
 
-	facts := nodeFacts(worker("a", held("gpu", nodes.Draining, "")...))
+	facts := annotations.Node(worker("a", held("gpu", nodes.Draining, "")...))
 	order := nodes.Advance(facts, nil, q.world.Limits, saturday()).Drain
 	if order == nil {
 		t.Fatal("no drain is ordered")

@@ -24,12 +24,15 @@ type World struct {
 // Hold is a node that a rollout has.
 type Hold struct {
 	Node, Claimant string
-	Failed         bool // at work no more, left cordoned: unavailable, but holds no slot
+	Path           string // of the step; empty: not known
+	Failed         bool   // at work no more, left cordoned: unavailable, but holds no slot
 }
 
 // Want is a node that a rollout would take next.
 type Want struct {
 	Node, Claimant string
+	Path           string    // of the step; empty: not known
+	Next           bool      // its step may begin it now, as far as its own limits are known
 	Since          time.Time // since when it waits; zero: since now
 	Priority       int
 	Permitted      bool

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	defer world.stop()
 	code = m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent-nodes", "maint-surge"}, []string{"maint-agent"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent-drains", "maint-agent-nodes", "maint-surge"}, []string{"maint-agent"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights over nodes are exactly those that it used\n"+err.Error())
 			code = 1
 		}
@@ -203,7 +203,12 @@ func (l *lab) must(err error) {
 
 func (l *lab) eventually(what string, holds func() (bool, string)) {
 	l.Helper()
-	limit := time.After(30 * time.Second)
+	l.within(30, what, holds)
+}
+
+func (l *lab) within(seconds int, what string, holds func() (bool, string)) {
+	l.Helper()
+	limit := time.After(time.Duration(seconds) * time.Second)
 	for {
 		ok, now := holds()
 		if ok {
@@ -213,7 +218,7 @@ func (l *lab) eventually(what string, holds func() (bool, string)) {
 		case <-l.ctx.Done():
 			l.Fatalf("%s: %s: %v", what, now, l.ctx.Err())
 		case <-limit:
-			l.Fatalf("%s: not within 30 s: %s", what, now)
+			l.Fatalf("%s: not within %d s: %s", what, seconds, now)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
