@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	defer world.stop()
 	code = m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent"}, []string{"maint-agent-nodes", "maint-surge"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent"}, []string{"maint-agent-drains", "maint-agent-nodes", "maint-surge"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights are exactly those that it used\n"+err.Error())
 			code = 1
 		}
