@@ -101,6 +101,11 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	case s.Aborted:
 		out.State = nodes.SessionAborted
 	}
+	for _, p := range s.Pods {
+		if p.Pod == drain.Volumes {
+			out.Waits = p.Why
+		}
+	}
 	var texts []string
 	for _, b := range s.Blocks {
 		out.Block.Permanent = out.Block.Permanent || b.Permanent

@@ -26,7 +26,7 @@ func Node(n *corev1.Node) nodes.Node {
 		Unschedulable: n.Spec.Unschedulable, NotReady: !NodeReady(n), Deleting: n.DeletionTimestamp != nil,
 		Progress: n.Annotations[StatusProgress],
 	}
-	out.Asked, out.Cordon = nodes.Read(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
+	out.Bear(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
 	return out
 }
 

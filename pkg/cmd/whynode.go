@@ -20,8 +20,9 @@ import (
 // journals say: of each that has no node at work, the next one counts as wanted.
 type nodeQuestion struct {
 	node     string
-	world    nodes.World // of all nodes, with their gates
-	rollings []rolling   // of all nodes
+	world    nodes.World       // of all nodes, with their gates
+	rollings []rolling         // of all nodes
+	runs     map[string]string // a live run, by its plan as a claimant
 	agent    agentState
 	unread   error // why the limits are not known; nil: they are
 }
@@ -48,12 +49,35 @@ func (q nodeQuestion) answer(v view) nodeAnswer {
 	for _, a := range n.Asked {
 		q.request(&out, v, n, a, ranking)
 	}
+	var rolling []string
 	for _, r := range q.rollings {
 		if r.node == q.node {
+			rolling = append(rolling, r.claimant())
 			q.rollout(&out, v, n, r, ranking)
 		}
 	}
+	q.leftCordoned(&out, v, n, rolling)
 	return out
+}
+
+// leftCordoned are the plans for which the node is cordoned though no run of theirs
+// has it: one that failed, was aborted or has no uncordon step left it so.
+func (q nodeQuestion) leftCordoned(out *nodeAnswer, v view, n nodes.Node, rolling []string) {
+	if !n.Unschedulable || n.Cordon == nil {
+		return
+	}
+	for _, by := range n.Cordon.By {
+		switch run, lives := q.runs[by]; {
+		case !nodes.IsPlan(by) || slices.Contains(rolling, by):
+		case lives:
+			out.stands("%s: cordoned for it; its run %s goes on", claimantWords(by), run)
+		default:
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", claimantWords(by), v.when(n.Cordon.At)),
+				fmt.Sprintf("the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon %s'", n.Name),
+			)
+		}
+	}
 }
 
 func (a *nodeAnswer) add(what, remedy string) {
@@ -257,7 +281,10 @@ func (c *cli) questionOf(ctx context.Context, k *cluster, agent agentState, name
 	if err != nil {
 		return q, err
 	}
-	q.rollings = rollingOf(runs)
+	q.rollings, q.runs = rollingOf(runs), map[string]string{}
+	for _, r := range runs {
+		q.runs[nodes.PlanClaimant(r.run.Namespace, r.run.Plan)] = r.run.Name
+	}
 	if q.world.Limits, q.unread = k.nodeLimits(ctx, agent.Namespace); q.unread != nil {
 		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
 	}

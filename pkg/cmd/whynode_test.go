@@ -107,6 +107,14 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"gpu: its turn has come: the agent takes it up as soon as it can",
 		},
 		{
+			"an aborted run left it cordoned", question(plan.NodeLimits{}, worker("a", cordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))),
+			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that has it now: one that failed or was aborted left it so → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a'",
+		},
+		{
+			"a run that goes on has it cordoned", question(plan.NodeLimits{}, worker("a", cordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
+			"plan shop/p: cordoned for it; its run maint-run-p-x goes on",
+		},
+		{
 			"a plan drains another", question(plan.NodeLimits{}, worker("a", asked("gpu", "")), worker("b")).with(drains(plan.DrainTarget{Name: "b", Cordoned: true})),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},

@@ -111,6 +111,10 @@ const (
 	Staying     State = "Staying"     // on purpose, or because time is over
 )
 
+// Volumes stands in Progress and Stay for a pod, where all pods have left and their
+// volumes are waited for.
+const Volumes = "volumes"
+
 // Progress is how one pod stands.
 type Progress struct {
 	Pod   string `json:"pod"` // namespace/name

@@ -129,7 +129,7 @@ func (w *work) sit(a *Asked) *seat {
 	s := &seat{Asked: a, was: w.phase(a)}
 	switch {
 	case a.Status == nil || a.Status.Ended != nil && !a.ended():
-		s.next = Status{Phase: s.was, Since: w.now, Asked: w.now}
+		s.next = Status{Phase: s.was, Since: w.now, Asked: w.now, Node: w.UID}
 	default:
 		s.next = *a.Status
 	}

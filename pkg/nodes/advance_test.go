@@ -43,7 +43,7 @@ func (d *desk) ask(requests ...string) {
 
 func (d *desk) view() nodes.Node {
 	n := d.node
-	n.Asked, n.Cordon = nodes.Read(d.requests, d.statuses, d.cordoned)
+	n.Bear(d.requests, d.statuses, d.cordoned)
 	for i := range n.Asked {
 		n.Asked[i].Pods = d.pods[n.Asked[i].Request.Requestor]
 		n.Asked[i].Preview = d.node.Drain.Block // as good as any place
@@ -794,5 +794,76 @@ func TestPassesThatAreDoneAreRememberedOnceAndNotWithoutBound(t *testing.T) {
 	d.run().drained()
 	if c, _ := nodes.ParseCordon(d.cordoned); len(c.Drained) != 1 {
 		t.Errorf("%d passes are remembered where one covers all", len(c.Drained))
+	}
+}
+
+func TestANodeMadeAgainUnderItsNameIsNotReadyAtOnce(t *testing.T) {
+	ready := func(t *testing.T) *desk {
+		d := newDesk(t, "os {}")
+		for _, phase := range []nodes.Phase{nodes.Scheduled, nodes.Cordoning, nodes.Draining} {
+			d.step("os")
+			d.in("os", phase)
+		}
+		d.step()
+		d.node.Drain = nodes.Session{State: nodes.SessionDone, Key: d.drain.Key}
+		d.step()
+		d.in("os", nodes.Ready)
+		d.node.UID, d.node.Drain = "u-another", nodes.Session{}
+		return d
+	}
+	t.Run("cordoned as it was", func(t *testing.T) {
+		d := ready(t)
+		for range 4 {
+			d.step("os")
+			if s, _ := nodes.ParseStatus(d.statuses["os"]); s.Phase == nodes.Ready {
+				t.Fatal("Ready, and nothing of it was drained")
+			}
+		}
+		d.in("os", nodes.Draining)
+		d.node.Drain = nodes.Session{State: nodes.SessionDone, Key: d.drain.Key}
+		d.step()
+		d.in("os", nodes.Ready)
+		delete(d.requests, "os")
+		d.step()
+		if d.node.Unschedulable || d.cordoned != "" {
+			t.Errorf("our cordon came back with it, and is not undone: %s", d.cordoned)
+		}
+	})
+	t.Run("and schedulable", func(t *testing.T) {
+		d := ready(t)
+		d.node.Unschedulable = false
+		d.step()
+		d.in("os", nodes.Pending)
+		if d.cordoned != "" {
+			t.Errorf("a record of the node before stands: %s", d.cordoned)
+		}
+		d.step("os")
+		d.step()
+		d.in("os", nodes.Cordoning)
+		if c, _ := nodes.ParseCordon(d.cordoned); c == nil || c.Before || c.Node != "u-another" {
+			t.Errorf("the record is %s", d.cordoned)
+		}
+	})
+}
+
+func TestAStatusSaysWhichVolumesAreWaitedForAndThatABlockEnds(t *testing.T) {
+	d := newDesk(t, "os {}")
+	for range 4 {
+		d.step("os")
+	}
+	d.node.Drain = nodes.Session{State: nodes.SessionRunning, Key: d.drain.Key, Total: 3, Waits: "volume v of pod shop/db-0 is still attached", Block: nodes.Block{Text: "shop/web is not Ready"}}
+	d.step()
+	s := d.statuses["os"]
+	for _, want := range []string{"0 of 3 pods are left; volume v of pod shop/db-0 is still attached", `"blocked":{"permanent":false,"text":"shop/web is not Ready"}`} {
+		if !strings.Contains(s, want) {
+			t.Errorf("%s\ndoes not say %s", s, want)
+		}
+	}
+}
+
+func (d *desk) in(requestor string, want nodes.Phase) {
+	d.t.Helper()
+	if got := d.status(requestor).Phase; got != want {
+		d.t.Fatalf("%s is %s, not %s: %s", requestor, got, want, d)
 	}
 }

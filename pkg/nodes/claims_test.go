@@ -33,17 +33,22 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	}{
 		{"nothing", nil, nil, nil},
 		{
-			"a rollout at work", []plan.Record{rollout(item("a", plan.StepSucceeded), item("b", plan.StepRunning), item("c", plan.StepFailed), item("d", ""))},
+			"a rollout at work",
+			[]plan.Record{rollout(item("a", plan.StepSucceeded), item("b", plan.StepRunning), item("c", plan.StepFailed), item("d", ""))},
 			[]nodes.Hold{{Node: "b", Claimant: who, Path: "roll"}, {Node: "c", Claimant: who, Path: "roll", Failed: true}},
 			[]nodes.Want{{Node: "d", Claimant: who, Path: "roll"}},
 		},
 		{
-			"a rollout with nobody at work", []plan.Record{rollout(item("a", plan.StepSucceeded), item("b", ""), item("c", ""))},
-			nil, []nodes.Want{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
+			"a rollout with nobody at work",
+			[]plan.Record{rollout(item("a", plan.StepSucceeded), item("b", ""), item("c", ""))},
+			nil,
+			[]nodes.Want{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
 		},
 		{
-			"a drain alone", []plan.Record{drain("drain", plan.DrainTarget{Name: "a", Cordoned: true}, plan.DrainTarget{Name: "b", Cordoned: true, Drained: true}, plan.DrainTarget{Name: "c"})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain"}}, []nodes.Want{{Node: "c", Claimant: who, Path: "drain", Next: true}},
+			"a drain alone",
+			[]plan.Record{drain("drain", plan.DrainTarget{Name: "a", Cordoned: true}, plan.DrainTarget{Name: "b", Cordoned: true, Drained: true}, plan.DrainTarget{Name: "c"})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain"}},
+			[]nodes.Want{{Node: "c", Claimant: who, Path: "drain", Next: true}},
 		},
 		{"a drain that has ended", []plan.Record{ended}, nil, nil},
 	} {

@@ -174,6 +174,9 @@ func (w *work) drainingReason(s *seat, order *Drain) word {
 		return word{reason: "pods are about to leave"}
 	}
 	parts := []string{fmt.Sprintf("%d of %d pods are left", w.Drain.Left, w.Drain.Total)}
+	if w.Drain.Waits != "" {
+		parts = append(parts, w.Drain.Waits)
+	}
 	if endless(order.Options, order.Since, w.now) {
 		parts = append(parts, "takes longer than "+order.Options.Timeout.String())
 	}
@@ -204,7 +207,7 @@ func (w *work) result() Step {
 			w.step.Watch = append(w.step.Watch, Watch{Requestor: s.name(), PodSelector: s.Request.WaitFor.PodSelector})
 		}
 	}
-	if !sameRecord(w.record, w.Cordon) {
+	if !sameRecord(w.record, w.Cordon) || w.Foreign {
 		w.step.CordonChanged, w.step.Cordon = true, w.record
 	}
 	if want := w.progress(); want != w.Progress {

@@ -176,7 +176,7 @@ func (w *work) recordCordon() {
 	case len(by) == 0:
 		w.uncordon()
 	case w.record == nil || w.stale():
-		w.record = &Cordon{By: by, Before: w.Unschedulable, At: w.now}
+		w.record = &Cordon{By: by, Node: w.UID, Before: w.Unschedulable, At: w.now}
 		w.cordon()
 	default:
 		w.record.By = by

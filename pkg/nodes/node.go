@@ -17,6 +17,7 @@ type Node struct {
 	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the World
 	Asked         []Asked
 	Cordon        *Cordon // status.maint.dev/cordoned
+	Foreign       bool    // the record on it is of an earlier node of its name, and counts for nothing
 	Progress      string  // status.maint.dev/progress as it stands
 	Gate          Gate    // whether its stanza permits change; also closed while paused
 	Drain         Session // what the drain of this node says; not remembered anywhere
@@ -53,8 +54,8 @@ type Pods struct {
 
 // Block is what stands in a drain's way.
 type Block struct {
-	Permanent bool   `json:"permanent,omitempty"` // no waiting helps: somebody must change something
-	Text      string `json:"text"`                // which budget, which pods, what to change; empty: nothing is in the way
+	Permanent bool   `json:"permanent"` // no waiting helps: somebody must change something
+	Text      string `json:"text"`      // which budget, which pods, what to change; empty: nothing is in the way
 }
 
 // SessionState is how far a drain has come.
@@ -76,6 +77,7 @@ type Session struct {
 	Left  int    // pods still there; of a done one: left because of onTimeout skip
 	Total int    // pods that were to leave
 	Block Block  // what is in its way now
+	Waits string // all pods have left, and this is what it still waits for
 	Text  string // outcome, one sentence
 }
 
@@ -107,6 +109,33 @@ func Read(requests, statuses map[string]string, cordoned string) ([]Asked, *Cord
 	}
 	c, _ := ParseCordon(cordoned)
 	return asked, c
+}
+
+// Bear takes in what stands on the node: as Read, but without what speaks of an
+// earlier node of its name. A node that is made again with the annotations of the
+// one before has not been drained, whatever they say.
+func (n *Node) Bear(requests, statuses map[string]string, cordoned string) {
+	n.Asked, n.Cordon = Read(requests, statuses, cordoned)
+	for i := range n.Asked {
+		switch s := n.Asked[i].Status; {
+		case s == nil:
+		case s.Node != "" && s.Node != n.UID:
+			n.Asked[i].Status = nil
+		default:
+			s.Node = n.UID
+		}
+	}
+	if c := n.Cordon; c != nil {
+		switch {
+		case c.Node == "" || c.Node == n.UID:
+		case n.Unschedulable: // it was made again as it was: cordoned, for the same claimants
+			c.Drained = nil
+		default:
+			n.Cordon, n.Foreign = nil, true
+			return
+		}
+		c.Node = n.UID
+	}
 }
 
 // phase is the recorded phase of a request. One whose status was lost while the

@@ -49,6 +49,7 @@ type Status struct {
 	Since    time.Time  `json:"since"`              // of the phase; of the pass, where a second drain follows a first
 	Blocked  *Block     `json:"blocked,omitempty"`  // what stands in the drain's way, before it or during it
 	Progress *Progress  `json:"progress,omitempty"` // of a drain, or of waitFor
+	Node     string     `json:"node,omitempty"`     // uid: an earlier node of the name is another
 	Asked    time.Time  `json:"asked"`              // when this request was first seen: its age counts from here
 	Started  *time.Time `json:"started,omitempty"`  // when it got the node
 	Drained  string     `json:"drained,omitempty"`  // identity of the drain that is done for it
@@ -97,6 +98,7 @@ func (s Status) String() string { return compact(s) }
 // patch as spec.unschedulable.
 type Cordon struct {
 	By      []string  `json:"by"`                // claimants, sorted
+	Node    string    `json:"node,omitempty"`    // uid: an earlier node of the name is another
 	Before  bool      `json:"before"`            // was unschedulable already: it stays so when the last one leaves
 	At      time.Time `json:"at"`                // when the record began
 	Undone  bool      `json:"undone"`            // somebody else uncordoned the node meanwhile: it is left alone

@@ -128,7 +128,7 @@ func (w *walk) fact(m *machine) nodes.Node {
 		Name: m.name, UID: m.uid, Zone: m.zone, Unschedulable: m.unschedulable, NotReady: m.notReady, Progress: m.progress,
 		Gate: nodes.Gate{Permitted: !m.closed, Reason: "window closed"},
 	}
-	n.Asked, n.Cordon = nodes.Read(m.requests, m.statuses, m.cordoned)
+	n.Bear(m.requests, m.statuses, m.cordoned)
 	for i := range n.Asked {
 		n.Asked[i].Pods = nodes.Pods{Known: true, Left: m.pods}
 		n.Asked[i].Preview = nodes.Block{Permanent: m.blocked && m.pods > 0}

@@ -130,7 +130,7 @@ func (j Journal) Finish(now time.Time) Journal {
 		j.Phase, j.Message = j.End.Phase, j.End.Message
 	}
 	if j.Phase == RunSucceeded && j.Message == "" {
-		j.Message = "all steps are done"
+		j.Message = Cut("all steps are done"+j.emptyRollouts(), MaxMessage)
 	}
 	return j
 }

@@ -259,7 +259,7 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 			item.Phase, item.Message = StepSucceeded, "the node is gone"
 			a.moved = true
 		case !sight.Unavailable && room <= 0:
-			why = or(why, "enough of its nodes are away already")
+			why = or(why, "enough of its nodes are away already: "+a.away(list, step))
 		case sight.Granted && most > 0:
 			a.beginItem(s, step, path, item)
 			a.record(path).Message = ""
@@ -279,6 +279,32 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 	if why != "" && most > 0 && !a.moved {
 		a.says(path, c, "waits: "+why)
 	}
+}
+
+// away names the nodes that use up the limit of a rollout, the first few of them.
+func (a *advance) away(list []Item, step Step) string {
+	const few = 5
+	var props ForEachNodeProperties
+	_ = DecodeValue(step.Own(), "", nil, true, &props) // the rollout has read it
+	var names []string
+	for _, item := range list {
+		soaks := item.Phase == StepSucceeded && item.At != nil && a.now.Before(item.At.Add(props.Soak.Or(0)))
+		switch {
+		case item.Phase == StepRunning:
+			names = append(names, item.Name+" (at work)")
+		case soaks:
+			names = append(names, item.Name+" (soaks)")
+		case !a.sig.Nodes[item.Name].Unavailable:
+		case item.Phase == StepFailed:
+			names = append(names, item.Name+" (failed here)")
+		default:
+			names = append(names, item.Name)
+		}
+	}
+	if more := len(names) - few; more > 0 {
+		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
 }
 
 func mostUnavailableOf(step Step, total int) int {

@@ -618,7 +618,7 @@ func (a *advance) endLoop(s scope, step Step, path string) {
 	}
 	outputs := map[string]any{"items": int64(len(rec.Items)), "succeeded": int64(done), "failed": int64(bad)}
 	if bad == 0 {
-		a.succeed(path, fmt.Sprintf("%d of %d are done", done, len(rec.Items)), outputs)
+		a.succeed(path, a.loopSays(step, rec.Items, done), outputs)
 		return
 	}
 	if step.Type == TypeForEachNode { // who looks after them has to know all
@@ -626,6 +626,42 @@ func (a *advance) endLoop(s scope, step Step, path string) {
 	}
 	a.failed(s, step, path, Cut(fmt.Sprintf("%d of %d failed, %d are done; %s", bad, len(rec.Items), done, first), MaxMessage))
 	a.record(path).Outputs = outputs
+}
+
+// picksNoNode is what a rollout without nodes says.
+const picksNoNode = "its selector picks no node: nothing was done"
+
+// emptyRollouts names the rollouts of a run that picked no node, for its message:
+// that all steps are done is no news of nodes then.
+func (j Journal) emptyRollouts() string {
+	text := ""
+	for _, rec := range j.Steps {
+		if rec.Type == TypeForEachNode && rec.Phase == StepSucceeded && rec.Message == picksNoNode {
+			text += "; " + rec.Path + ": " + picksNoNode
+		}
+	}
+	return text
+}
+
+// loopSays is what a loop says that did not fail: one that had nothing to do says
+// why, since that may be a selector with a slip.
+func (a *advance) loopSays(step Step, items []Item, done int) string {
+	rolls := step.Type == TypeForEachNode
+	idle := 0
+	for _, item := range items {
+		if item.At == nil && item.Phase == StepSucceeded {
+			idle++
+		}
+	}
+	switch {
+	case len(items) == 0 && rolls:
+		return picksNoNode
+	case len(items) == 0:
+		return "its selector picks nothing: nothing was done"
+	case rolls && idle == len(items):
+		return fmt.Sprintf("none of its %d nodes had anything to be done", len(items))
+	}
+	return fmt.Sprintf("%d of %d are done", done, len(items))
 }
 
 // endSection goes on after the last step of a section. failed is the first step

@@ -41,11 +41,11 @@ func readNode(ctx context.Context, clients executors.Clients, name string) (cord
 
 func cordonOf(n *corev1.Node) (cordoned, error) {
 	text, noted := n.Annotations[annotations.StatusCordoned]
-	record, read := nodes.ParseCordon(text)
-	if noted && !read { // nobody may guess how the node was
+	if _, read := nodes.ParseCordon(text); noted && !read { // nobody may guess how the node was
 		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, plan.Cut(text, 100))
 	}
-	return cordoned{n, record}, nil
+	facts := annotations.Node(n)
+	return cordoned{n, facts.Cordon}, nil
 }
 
 // claimed says whether a claimant stands in the record.
@@ -85,7 +85,9 @@ func claim(ctx context.Context, call executors.Call, n cordoned, by string, now 
 	if c := n.record; c != nil && c.Undone && !n.Spec.Unschedulable && slices.ContainsFunc(c.By, func(other string) bool { return !nodes.IsPlan(other) }) {
 		return false, api.Refuse("Uncordoned", "Node/%s was uncordoned by somebody else while %s has it: it is left so", n.Name, c.By[0])
 	}
-	return true, write(ctx, call, n, true, n.record.With(by, n.Spec.Unschedulable, now))
+	record := n.record.With(by, n.Spec.Unschedulable, now)
+	record.Node = string(n.UID)
+	return true, write(ctx, call, n, true, record)
 }
 
 // release takes a claimant off the record, and uncordons the node where nobody

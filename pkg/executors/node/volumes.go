@@ -112,14 +112,14 @@ func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
 	case why == "":
 		return
 	case over && (onTimeout == plan.TimeoutSkip || onTimeout == plan.TimeoutForce):
-		dec.Left = append(dec.Left, drain.Stay{Pod: "volumes", Why: why})
+		dec.Left = append(dec.Left, drain.Stay{Pod: drain.Volumes, Why: why})
 		return
 	case over && onTimeout == plan.TimeoutAbort:
 		dec.Done, dec.Aborted = false, true
 		return
 	}
 	dec.Done, dec.Moving, dec.Late = false, true, over
-	dec.Pods = append(dec.Pods, drain.Progress{Pod: "volumes", State: drain.Waiting, Why: why})
+	dec.Pods = append(dec.Pods, drain.Progress{Pod: drain.Volumes, State: drain.Waiting, Why: why})
 	if limited && !over {
 		dec.Wake = deadline
 	}
