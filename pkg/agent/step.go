@@ -282,7 +282,7 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 	case isRefusal(out):
 		return a.waitsFor(l, m.Path, out), nil
 	case out.State == executors.NotYet, out.State == executors.Failed && !out.Permanent:
-		return a.later(l.journal.Record(m.Path), out.WakeAt), nil
+		return a.restoreLater(l, m, out), nil
 	case out.State == executors.Failed:
 		how = plan.RestoreFailed
 	case out.Reason == "ChangedMeanwhile":
@@ -291,6 +291,24 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 		how = plan.RestoreGone
 	}
 	return ended(how, out.Message, out.Changed), nil
+}
+
+// restoreLater is a restore that could not be done now. Why is written down: who
+// looks at the run wants to know, and others go ahead of it then. A text that changes
+// is written with pauses, for errors may hold what is new each time.
+func (a *Agent) restoreLater(l *liveRun, m plan.Move, out executors.Outcome) outcome {
+	const pause = 15 * time.Second // a guess
+	rec := l.journal.Record(m.Path)
+	o := a.later(rec, out.WakeAt)
+	waits := plan.Cut(out.Message, plan.MaxMessage)
+	if waits == "" || waits == rec.Waits || out.Reason == executors.ReasonConflict {
+		return o
+	}
+	o.note = func(j plan.Journal) plan.Journal { return plan.NoteWaits(j, m.Path, waits) }
+	if rec.Waits != "" {
+		o.lull.wake = latest(o.lull.wake, a.now().Add(pause))
+	}
+	return o
 }
 
 func soonest(times ...time.Time) time.Time {

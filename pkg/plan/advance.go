@@ -166,12 +166,13 @@ type advance struct {
 	timeless bool            // it only looks ahead: nothing is out of time
 
 	// What a walk over the steps found.
-	moves []Move
-	wait  *Move     // the wait that ends first
-	moved bool      // a step began or ended: another walk may find more
-	shut  bool      // the gate keeps a step from beginning
-	clock time.Time // when the first of the steps that hold others is out of time
-	wants []NodeWant
+	moves  []Move
+	wait   *Move     // the wait that ends first
+	moved  bool      // a step began or ended: another walk may find more
+	shut   bool      // the gate keeps a step from beginning
+	paused bool      // a pause does
+	clock  time.Time // when the first of the steps that hold others is out of time
+	wants  []NodeWant
 }
 
 // step moves within the present section, or on to the next; ok once there is
@@ -500,72 +501,6 @@ func (a *advance) cleanupDeadline(name Section) {
 		return
 	}
 	a.cutSteps(func(path string) bool { return SectionOf(path) == name }, "Timeout", fmt.Sprintf("%s did not end within %s", name, DefaultCleanupDuration))
-}
-
-// restore undoes steps with restoreAfter, the last that began first.
-func (a *advance) restore() (Move, bool) {
-	if m, ok := a.stopping(); ok {
-		return m, true
-	}
-	limit := a.sectionLimit(StepPath(SectionRestore, "x"))
-	failed := ""
-	for _, i := range a.lastFirst() {
-		rec := &a.j.Steps[i]
-		step := a.find(rec.Path)
-		if rec.Before == nil || !restores(step) || rec.Restored != "" && rec.Restored != RestoreFailed {
-			continue
-		}
-		if rec.Restored == RestoreFailed {
-			failed = rec.Path
-			continue
-		}
-		if !limit.IsZero() && !a.now.Before(limit) {
-			rec.Restored, rec.RestoreMessage = RestoreFailed, waited(fmt.Sprintf("was not restored within %s", DefaultCleanupDuration), rec.Waits)
-			rec.Waits = ""
-			failed = rec.Path
-			continue
-		}
-		return Move{Act: ActRestore, Path: rec.Path, Step: step, WakeAt: limit}, true
-	}
-	a.cleanupFailed(failed)
-	a.enter(SectionFinally)
-	return Move{}, false
-}
-
-// lastFirst are the records' places, by when their steps began.
-func (a *advance) lastFirst() []int {
-	order := make([]int, len(a.j.Steps))
-	for i := range order {
-		order[i] = len(order) - 1 - i
-	}
-	began := func(i int) time.Time {
-		if t := a.j.Steps[i].StartedAt; t != nil {
-			return *t
-		}
-		return time.Time{}
-	}
-	slices.SortStableFunc(order, func(i, k int) int { return began(k).Compare(began(i)) })
-	return order
-}
-
-// The ends of a restore.
-const (
-	RestoreDone    = "done"
-	RestoreChanged = "changed" // somebody changed it meanwhile; theirs stays
-	RestoreGone    = "gone"
-	RestoreFailed  = "failed"
-)
-
-// restores says whether a step may have something to put back. A ${…} there is
-// evaluated by the step itself, which writes nothing down where it is false.
-func restores(s Step) bool {
-	switch v := s.Properties["restoreAfter"].(type) {
-	case bool:
-		return v
-	case string:
-		return v != ""
-	}
-	return false
 }
 
 // record is what the journal knows of a step, until records are added or dropped.

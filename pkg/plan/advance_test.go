@@ -26,7 +26,6 @@ type stage struct {
 	at      map[string]func(*stage)  // before the first pass of a path
 	acts    []string
 	restore string
-	unpause time.Duration // a pause ends when time has gone by once
 }
 
 func run(edits ...func(*plan.Spec)) plan.Run {
@@ -73,9 +72,6 @@ func (s *stage) play() {
 			return
 		}
 		s.now = wake
-		if s.unpause > 0 && s.now.Sub(clock("02:00")) >= s.unpause {
-			s.sig.Held = ""
-		}
 	}
 	s.t.Fatalf("the run does not end: %v", s.acts[len(s.acts)-20:])
 }
@@ -560,7 +556,7 @@ func TestPausedRunBeginsNoStep(t *testing.T) {
 	}
 	j = plan.Note(r, j, "a", plan.Report{Done: true}, clock("02:02"))
 	k, m := plan.Advance(r, j, clock("02:03"), held)
-	if m.Act != plan.ActWait || !m.WakeAt.Equal(clock("03:00")) || k.Message != held.Held || record(k, "b").Phase != plan.StepPending {
+	if m.Act != plan.ActWait || !m.WakeAt.IsZero() || k.Message != held.Held || record(k, "b").Phase != plan.StepPending {
 		t.Errorf("%+v %q", m, k.Message)
 	}
 	if k, m = plan.Advance(r, k, clock("02:04"), plan.Signals{}); m.Path != "b" || m.Act != plan.ActPass {

@@ -202,6 +202,68 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	})
 }
 
+func TestAPauseInMidRunCountsNowhere(t *testing.T) {
+	r := run(func(s *plan.Spec) { s.MaxDuration = &plan.Duration{Duration: 30 * time.Minute} })
+	paused := plan.Signals{Held: "paused: no new step begins"}
+	begin := func() plan.Journal {
+		j, _ := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+		return j
+	}
+	ends := func(j plan.Journal, at string) plan.Journal {
+		return plan.Note(r, j, "a", plan.Report{Done: true}, clock(at))
+	}
+	t.Run("from the end of the step at work until it is resumed", func(t *testing.T) {
+		j, m := plan.Advance(r, begin(), clock("02:05"), paused)
+		if j.HeldSince != nil || m.Act != plan.ActPass {
+			t.Fatalf("the step at work goes on, and its time counts: %+v, held since %v", m, j.HeldSince)
+		}
+		j, m = plan.Advance(r, ends(j, "02:10"), clock("02:10"), paused)
+		if m.Act != plan.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(clock("02:10")) || j.Message != paused.Held {
+			t.Fatalf("%+v, held since %v, %q", m, j.HeldSince, j.Message)
+		}
+		if !m.WakeAt.IsZero() {
+			t.Errorf("it wakes at %s, and nothing is to be done before somebody resumes it", m.WakeAt)
+		}
+		if j, _ = plan.Advance(r, j, clock("+1 02:10"), paused); j.End != nil {
+			t.Fatalf("after a day: %+v", j.End)
+		}
+		j, m = plan.Advance(r, j, clock("+1 02:10"), plan.Signals{})
+		if j.End != nil || m.Path != "b" || j.HeldSeconds != 24*3600 || j.Message != "" {
+			t.Fatalf("%+v, held for %d s, %q, end %+v", m, j.HeldSeconds, j.Message, j.End)
+		}
+		if j, _ = plan.Advance(r, j, clock("+1 02:29"), plan.Signals{}); j.End != nil {
+			t.Errorf("29 of 30 minutes were used: %+v", j.End)
+		}
+		if j, _ = plan.Advance(r, j, clock("+1 02:30"), plan.Signals{}); j.End == nil || j.End.Reason != "Timeout" {
+			t.Errorf("30 of 30 minutes were used: %+v", j.End)
+		}
+	})
+	t.Run("also where nobody looked when it was paused", func(t *testing.T) {
+		j, m := plan.Advance(r, ends(begin(), "02:10"), clock("09:00"), paused)
+		if j.End != nil || m.Act != plan.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(clock("02:10")) {
+			t.Errorf("%+v, held since %v, end %+v", m, j.HeldSince, j.End)
+		}
+	})
+	t.Run("a step's own timeout goes on", func(t *testing.T) {
+		r := r
+		r.Spec.Steps = append([]plan.Step(nil), r.Spec.Steps...)
+		r.Spec.Steps[0].Timeout = duration("5m")
+		j, _ := plan.Advance(r, plan.NewJournal(r).Start(clock("02:00")), clock("02:00"), plan.Signals{})
+		if j, _ = plan.Advance(r, j, clock("02:06"), paused); j.Record("a").Reason != "Timeout" {
+			t.Errorf("a: %+v", j.Record("a"))
+		}
+	})
+	t.Run("an abort ends it all the same", func(t *testing.T) {
+		j, _ := plan.Advance(r, ends(begin(), "02:10"), clock("02:10"), paused)
+		sig := paused
+		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Message: "by jane"}
+		j, m := plan.Advance(r, j, clock("02:20"), sig)
+		if j.End == nil || j.End.Reason != "Aborted" || m.Act != plan.ActClose || j.HeldSince != nil {
+			t.Errorf("%+v, end %+v, held since %v", m, j.End, j.HeldSince)
+		}
+	})
+}
+
 func TestManyStanzasAreNotMadeExpensiveByEachOther(t *testing.T) {
 	b := plan.NewBook("maint-system")
 	for i := range 40 {

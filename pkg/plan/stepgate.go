@@ -23,7 +23,8 @@ func (a *advance) stopped(s scope, closed bool) bool {
 		a.waits("", a.sig.Hold.Until)
 		return true
 	case a.sig.Held != "":
-		a.waits("", time.Time{}) // until it is told so, or is out of time
+		a.paused = true
+		a.waits("", time.Time{}) // until it is told so
 		return true
 	}
 	return false
@@ -46,16 +47,18 @@ func (a *advance) closed(s scope, step Step, always bool) bool {
 	return true
 }
 
-// settle notes what holds the run between two steps. Time in which it waits for
-// its gate or for an approval, and nothing of it works, counts nowhere.
+// settle notes what holds the run between two steps. Time in which it is paused, or
+// waits for its gate or for an approval, and nothing of it works, counts nowhere.
 func (a *advance) settle() {
 	asks := a.asking()
 	switch {
-	case a.working() || !a.shut && asks.IsZero():
+	case a.working() || !a.shut && !a.paused && asks.IsZero():
 		a.release()
 	case a.shut:
 		a.hold()
 		a.j.Message = a.sig.Hold.Message() + a.nodesLeft()
+	case a.paused && asks.IsZero():
+		a.hold()
 	default:
 		if rest := a.atRestSince(); rest.After(asks) {
 			asks = rest // until then something else was at work
@@ -104,18 +107,25 @@ func (a *advance) asking() time.Time {
 	return since
 }
 
-// hold notes since when the gate holds the run: also where nobody looked when it
-// closed.
+// hold notes since when the gate or a pause holds the run: also where nobody looked
+// when it closed. A pause does not say since when it stands. Whoever paused stopped
+// the run for as long as nothing of it was at work: the doubt is in its favour.
 func (a *advance) hold() {
 	if a.j.HeldSince != nil {
 		return
 	}
-	since := a.now
-	if s := a.sig.Hold.Since; s != nil && s.Before(since) {
-		since = *s
-		if rest := a.atRestSince(); rest.After(since) {
+	since, rest := a.now, a.atRestSince()
+	switch {
+	case a.sig.Held != "":
+		since = rest
+	case a.sig.Hold.Since != nil:
+		since = *a.sig.Hold.Since
+		if rest.After(since) {
 			since = rest
 		}
+	}
+	if since.After(a.now) {
+		since = a.now
 	}
 	a.j.HeldSince = at(since)
 }
@@ -147,15 +157,16 @@ func (a *advance) worked(until *time.Time) {
 }
 
 // foresee notes a hold that began while nobody looked, before the clock is asked:
-// would another walk come to a closed gate, and nothing be at work?
+// would another walk come to a closed gate or a pause, and nothing be at work?
 func (a *advance) foresee() {
-	if a.sig.Hold == nil || a.j.HeldSince != nil || a.j.RetryAt != nil || a.working() || a.run.Spec.OnWindowClose == CloseFinish && !a.run.Loops() {
+	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != CloseFinish || a.run.Loops())
+	if !gated && a.sig.Held == "" || a.j.HeldSince != nil || a.j.RetryAt != nil && a.now.Before(*a.j.RetryAt) || a.working() {
 		return
 	}
 	j := *a.j
 	j.Steps = append([]Record(nil), j.Steps...)
 	ahead := &advance{run: a.run, j: &j, now: a.now, sig: a.sig, timeless: true}
-	if _, _, more := ahead.walk(SectionSteps, a.run.Spec.Steps); more && ahead.shut && !ahead.working() {
+	if _, _, more := ahead.walk(SectionSteps, a.run.Spec.Steps); more && (ahead.shut || ahead.paused) && !ahead.working() {
 		a.hold()
 	}
 }

@@ -64,7 +64,7 @@ func (a *advance) section(name Section, steps []Step) (Move, bool) {
 // the section ended on the way.
 func (a *advance) walk(name Section, steps []Step) (over bool, failed string, more bool) {
 	for {
-		a.moves, a.wait, a.moved, a.shut, a.clock, a.wants = nil, nil, false, false, time.Time{}, nil
+		a.moves, a.wait, a.moved, a.shut, a.paused, a.clock, a.wants = nil, nil, false, false, false, time.Time{}, nil
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == SectionSteps && a.j.End != nil || a.j.Section != name && a.j.Section != "" {
 			return false, "", false

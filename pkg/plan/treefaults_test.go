@@ -33,10 +33,10 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			name: "a step that a group had no time for is done by the run's retry, and not passed over",
 			spec: "retryLimit: 1\nsteps: [" + group(", timeout: 5m", hook("a"), hook("b")) + "]",
 			edits: []func(*stage){when("g/a", func(s *stage) {
-				s.sig.Held = "paused"
-				s.at["g/a"] = func(s *stage) { s.j = plan.Note(s.run, s.j, "g/a", plan.Report{Done: true}, s.now) }
-			}), func(s *stage) { s.unpause = 5 * time.Minute }},
-			acts: []string{"wait until 02:05:00", "wait until 02:05:10", "g/b #1"},
+				s.now = clock("02:05")
+				s.j = plan.Note(s.run, s.j, "g/a", plan.Report{Done: true}, s.now)
+			})},
+			acts: []string{"wait until 02:05:10", "g/b #1"},
 			ends: map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
@@ -102,10 +102,10 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			name: "one that depends on a group that is out of time does not wait for ever",
 			spec: "steps: [{name: g, type: step-group, properties: {mode: parallel, steps: [" + hook("c", "dependsOn: [h]", "if: always") + ", {name: h, type: step-group, timeout: 5m, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}]}}]",
 			edits: []func(*stage){when("g/h/a", func(s *stage) {
-				s.sig.Held = "paused"
-				s.at["g/h/a"] = func(s *stage) { s.j = plan.Note(s.run, s.j, "g/h/a", plan.Report{Done: true}, s.now) }
-			}), func(s *stage) { s.unpause = 5 * time.Minute }},
-			acts: []string{"wait until 02:05:00", "g/c #1"},
+				s.now = clock("02:05")
+				s.j = plan.Note(s.run, s.j, "g/h/a", plan.Report{Done: true}, s.now)
+			})},
+			acts: []string{"g/c #1"},
 			ends: map[string]string{"g": "Failed", "g/c": "Succeeded", "g/h": "Failed", "g/h/a": "Succeeded", "g/h/b": "Skipped", "END": "Failed StepFailed"},
 		},
 		{

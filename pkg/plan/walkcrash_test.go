@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ type player struct {
 	now      time.Time
 	effects  map[string]int
 	restored map[string]int
+	waits    map[string]bool // what cannot be put back, by path
+	together []string        // what was put back at once, look by look
 }
 
 func (p *player) dies() bool {
@@ -70,6 +73,7 @@ func (p *player) live(t *testing.T, j plan.Journal, begun *bool) bool {
 		}
 		j = plan.Clone(p.durable)
 		wake, did := time.Time{}, false
+		p.putBack(m)
 		for _, m := range m.All() {
 			switch {
 			case m.Act == plan.ActClose:
@@ -83,6 +87,14 @@ func (p *player) live(t *testing.T, j plan.Journal, begun *bool) bool {
 			case p.dies():
 				return false
 			}
+			if m.Act == plan.ActRestore && p.waits[m.Path] { // it was written down, and is tried again later
+				if wake.IsZero() || m.WakeAt.Before(wake) {
+					wake = m.WakeAt
+				}
+				did = did || j.Record(m.Path).Waits == ""
+				j = plan.NoteWaits(j, m.Path, "Forbidden")
+				continue
+			}
 			did = true
 			if j = p.act(j, m); p.dies() {
 				return false
@@ -94,6 +106,19 @@ func (p *player) live(t *testing.T, j plan.Journal, begun *bool) bool {
 	}
 	t.Fatalf("the run does not end: %s", phases(p.durable))
 	return false
+}
+
+// putBack notes what a move puts back at once.
+func (p *player) putBack(m plan.Move) {
+	var paths []string
+	for _, m := range m.All() {
+		if m.Act == plan.ActRestore {
+			paths = append(paths, m.Path)
+		}
+	}
+	if len(paths) > 0 {
+		p.together = append(p.together, strings.Join(paths, " "))
+	}
 }
 
 func (p *player) act(j plan.Journal, m plan.Move) plan.Journal {
@@ -156,6 +181,10 @@ func TestOneCrashAtEveryPointOfATree(t *testing.T) {
 			spec:  "retryLimit: 1\nsteps: [" + parallel(2, hook("a"), loopOf(", batches: [1], until: 'true', maxConcurrency: 2", scale, hook("y")), hook("c", "dependsOn: [a, roll]")) + "]\nfinally: [{name: f, type: step-group, properties: {steps: [" + hook("f1") + ", " + hook("f2") + "]}}]",
 			items: map[string][]string{"g/roll": {"i", "j", "k"}},
 			fails: []string{"g/roll/j/y#1"},
+		},
+		"what a group and a loop within it found comes back side by side": {
+			spec:  "steps: [" + parallel(0, strings.Replace(scale, "x", "a", 1), loopOf(", batches: [1], maxConcurrency: 2", scale, strings.Replace(scale, "x", "y", 1)), strings.Replace(scale, "{name: x", "{name: c, dependsOn: [a]", 1)) + "]",
+			items: map[string][]string{"g/roll": {"i", "j", "k"}},
 		},
 		"loops in loops, where one fails for good": {
 			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", inner, hook("y")) + "]\nonFailure: [" + hook("of") + "]",

@@ -298,7 +298,7 @@ func (w *ranger) heldRightly() {
 		}
 	}
 	held := w.durable.HeldSince != nil
-	if held && (works != "" || !asks && w.gate == nil || w.durable.RetryAt != nil || w.durable.End != nil) {
+	if held && (works != "" || !asks && w.gate == nil && !w.paused || w.durable.RetryAt != nil || w.durable.End != nil) {
 		w.fail("its time does not count, and %q is at work", works)
 	}
 }

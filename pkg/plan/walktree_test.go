@@ -65,7 +65,6 @@ type ranger struct {
 	held   time.Duration // time that is not to count, as seen from here
 	before bool          // the run was held when it was last looked at
 	last   time.Time
-	waited bool // the plan was paused then
 	slack  time.Duration
 }
 
@@ -182,10 +181,10 @@ func (w *ranger) tick() {
 		w.held += w.now.Sub(w.last)
 	}
 	vague := func(r plan.Record) bool { return r.Stopping || r.NotBefore != nil && w.g.spot(r.Path).bush.holds() }
-	if w.waited || w.durable.RetryAt != nil || slices.ContainsFunc(w.durable.Steps, vague) {
+	if w.durable.RetryAt != nil || slices.ContainsFunc(w.durable.Steps, vague) {
 		w.slack += w.now.Sub(w.last) // nothing is at work: whether a gate held the run is known at the next look
 	}
-	w.last, w.waited = w.now, w.paused
+	w.last = w.now
 }
 
 // landed is the journal with what came of some of the acts under way.
@@ -406,8 +405,7 @@ func (w *ranger) act(j plan.Journal, m plan.Move) bool {
 		delete(w.leases, leaseOf(m.Path, rec))
 		lands(func(j plan.Journal) plan.Journal { return plan.NoteStop(j, m.Path, nil) })
 	case plan.ActRestore:
-		w.world[m.Path] = asText(rec.Before)
-		lands(func(j plan.Journal) plan.Journal { return plan.NoteRestore(j, m.Path, plan.RestoreDone, "", nil) })
+		lands(w.putBack(m, rec))
 	case plan.ActKeep:
 		next := w.now.Add(leaseTime / 2)
 		w.leases[string(rec.Memory)] = next

@@ -37,7 +37,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "drain", "nodes-memory"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "drain", "nodes-memory"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -143,6 +143,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 		{"trigger-latency", b.latency},
 		{"cronjob-pod", b.cronJobPods},
 		{"wide", b.wide},
+		{"restore", b.restoring},
 	})
 	if len(shared) > 0 {
 		if err := b.openShared(ctx, out); err != nil {

@@ -116,11 +116,14 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 	if call.DryRun {
 		return api.Done("dry run: would wait until %s holds for %d objects", p.Until, len(call.Items))
 	}
+	if err := expr.CheckBool(p.Until, "object"); err != nil { // lint refuses it where it is not made by a template
+		return executors.Refuse("BadCondition", "until: %s", err)
+	}
 	picked := map[types.UID]*unstructured.Unstructured{}
 	for i := range list {
 		picked[list[i].GetUID()] = &list[i]
 	}
-	var not []string
+	var found look
 	for _, item := range call.Items {
 		live, err := s.live(ctx, call, item, picked)
 		if err != nil {
@@ -129,14 +132,42 @@ func (s selection) holds(ctx context.Context, call executors.Call, p *plan.ForEa
 		if live == nil {
 			continue
 		}
-		if ok, err := expr.Bool(p.Until, map[string]any{"object": plan.WithoutSecrets(live.Object)}); err != nil || !ok {
-			not = append(not, item.Segment())
-		}
+		found.at(p.Until, item.Segment(), live.Object)
 	}
-	if len(not) == 0 {
+	if len(found.not) == 0 {
 		return api.Done("%s holds for %d objects", p.Until, len(call.Items))
 	}
-	return s.wait(ctx, call, fmt.Sprintf("%s does not hold yet for %d of %d: %s", p.Until, len(not), len(call.Items), few(not)))
+	return s.wait(ctx, call, found.message(p.Until, len(call.Items)))
+}
+
+// look is what was found of the objects that a loop's batches have done.
+type look struct {
+	not    []string // until does not hold for them
+	broken []string // of them, those for which it cannot be evaluated
+	why    error    // for the first of those
+}
+
+// at looks at one object. An expression that fails there speaks of a field that is
+// not there yet, or never will be: it is waited for, and said.
+func (l *look) at(until, name string, object map[string]any) {
+	ok, err := expr.Bool(until, map[string]any{"object": plan.WithoutSecrets(object)})
+	if err != nil {
+		l.broken = append(l.broken, name)
+		if l.why == nil {
+			l.why = err
+		}
+	}
+	if err != nil || !ok {
+		l.not = append(l.not, name)
+	}
+}
+
+func (l *look) message(until string, of int) string {
+	text := fmt.Sprintf("%s does not hold yet for %d of %d: %s", until, len(l.not), of, few(l.not))
+	if l.why != nil {
+		text += fmt.Sprintf("; it cannot be evaluated for %s (of %s: %s)", few(l.broken), l.broken[0], l.why)
+	}
+	return plan.Cut(text, plan.MaxMessage)
 }
 
 // live is an item as it is now. One that its steps took out of the selection is
