@@ -58,6 +58,7 @@ func (o *lintOptions) Run(context.Context) error {
 	}
 	for _, d := range docs {
 		found = append(found, d.check()...)
+		found = append(found, unknownFields(d)...)
 		for _, w := range warnings(d) {
 			fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 		}
