@@ -111,7 +111,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	klog.SetSlogLogger(log) // what the libraries say goes the same way
 	steps := builtin.Executors()
 	a, err := agent.New(agent.Options{
-		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(),
+		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(), Pod: pod(),
 		Version: version, DryRun: f.dryRun, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For,
 		HTTPClient: func(o plan.Outbound) *http.Client {
 			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
@@ -120,7 +120,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
 		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {
-			return node.New(ctx, node.Config{Reads: own, OnChange: changed})
+			return node.New(ctx, node.Config{Reads: own, OnChange: changed, Namespace: f.namespace, Pod: pod()})
 		},
 	})
 	if err != nil {
@@ -142,6 +142,19 @@ func restConfig(path string) (*rest.Config, error) {
 		return rest.InClusterConfig()
 	}
 	return clientcmd.BuildConfigFromFlags("", path)
+}
+
+// pod is the pod in which this process runs, by the downward API, or else by its
+// host's name, which is the pod's unless that uses its node's network.
+func pod() string {
+	if name := os.Getenv("POD_NAME"); name != "" {
+		return name
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // identity is this process, unlike any other replica and any life before.

@@ -36,6 +36,7 @@ type Options struct {
 	WatchNamespace string // empty: all
 	LeaderElect    bool
 	Identity       string // of this process, unique among its replicas
+	Pod            string // the name of the pod in which it runs; empty: not known
 	Version        string
 	DryRun         bool
 	Log            *slog.Logger
@@ -230,6 +231,14 @@ func (a *Agent) awaitConfig(ctx context.Context) {
 	case <-mended:
 		a.healthy.Store(true)
 	}
+}
+
+// ownPod is the agent's pod as namespace/name, where it is known.
+func (a *Agent) ownPod() string {
+	if a.options.Pod == "" {
+		return ""
+	}
+	return a.options.Namespace + "/" + a.options.Pod
 }
 
 // Ready says whether the agent has read what it needs and may work.

@@ -108,6 +108,9 @@ func (a *Agent) beat(ctx context.Context) {
 func (a *Agent) sayAlive(ctx context.Context) error {
 	maps := a.kube.CoreV1().ConfigMaps(a.options.Namespace)
 	data := map[string]string{"version": a.options.Version, "identity": a.options.Identity, "heartbeat": a.now().UTC().Format(time.RFC3339)}
+	if a.options.Pod != "" {
+		data["pod"] = a.options.Pod
+	}
 	cm, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}

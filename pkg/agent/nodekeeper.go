@@ -106,6 +106,7 @@ func (k *nodeKeeper) drained(_, by string) {
 // work looks whenever it is rung, and when an instant has come that it waits for.
 func (k *nodeKeeper) work(ctx context.Context) {
 	defer k.stop()
+	go k.sweepSurges(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

@@ -98,6 +98,9 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	switch {
 	case s.Done:
 		out.State, out.Text = nodes.SessionDone, s.Outcome.String()
+		if own := s.Outcome.Agent; own != nil {
+			out.Note = own.Pod + ": " + own.Why
+		}
 	case s.Aborted:
 		out.State = nodes.SessionAborted
 	}
@@ -298,7 +301,7 @@ func (p *nodePods) look(ctx context.Context, node string, r nodes.Request) (node
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.Foresee(pods, budgets, *r.Drain, p.daemonSets(ctx), p.agent.now())
+	forecast := drain.NewJudge(*r.Drain, p.daemonSets(ctx)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.agent.now())
 	var texts []string
 	for _, b := range forecast.Blocks {
 		if b.Permanent {
@@ -306,6 +309,28 @@ func (p *nodePods) look(ctx context.Context, node string, r nodes.Request) (node
 		}
 	}
 	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}, nil
+}
+
+// ownReplicas is what is known of the agent's replicas, where the node has one.
+func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Pod) drain.Agent {
+	namespace, own := p.agent.options.Namespace, p.agent.ownPod()
+	is := func(pod drain.Pod) bool { return annotations.AgentPod(pod, namespace, own) }
+	if !slices.ContainsFunc(pods, is) {
+		return drain.Agent{}
+	}
+	list, err := p.agent.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.agent.now())
+		known.Unknown = err.Error()
+		return known
+	}
+	var replicas []drain.Pod
+	for i := range list.Items {
+		if pod := annotations.DrainPod(&list.Items[i]); is(pod) {
+			replicas = append(replicas, pod)
+		}
+	}
+	return drain.AgentOn(node, own, replicas, p.agent.now())
 }
 
 // daemonSets asks for each DaemonSet once.

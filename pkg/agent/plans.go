@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,13 @@ func (p *plans) writtenOf(k key) *written {
 		p.others[k] = &written{}
 	}
 	return p.others[k]
+}
+
+// all are the plans that are known.
+func (p *plans) all() map[key]*knownPlan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.byKey)
 }
 
 func (p *plans) has(k key) bool {

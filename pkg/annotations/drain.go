@@ -29,6 +29,19 @@ const (
 	doNotDisrupt    = "karpenter.sh/do-not-disrupt"
 )
 
+// AgentLabel and AgentName are the label by which the agent's replicas are known in
+// its namespace, and its value in the manifests.
+const (
+	AgentLabel = "app.kubernetes.io/name"
+	AgentName  = "maint-agent"
+)
+
+// AgentPod says whether a pod is a replica of the agent of a namespace: by its label,
+// or since it is own, its namespace/name.
+func AgentPod(p drain.Pod, namespace, own string) bool {
+	return p.Namespace == namespace && p.Labels[AgentLabel] == AgentName || own != "" && p.String() == own
+}
+
 // On a Deployment while it runs one replica more than it should, both written in
 // the patch that adds the replica: the record of how many it had, and a label by
 // which it is found again.
@@ -42,6 +55,7 @@ type Surge struct {
 	Replicas int32     `json:"replicas"` // before
 	Node     string    `json:"node"`     // that is drained
 	Pod      string    `json:"pod"`      // uid of the pod that is replaced
+	By       string    `json:"by"`       // claimant whose drain it is
 	At       time.Time `json:"at"`
 }
 
@@ -67,6 +81,9 @@ func DrainPod(p *corev1.Pod) drain.Pod {
 	}
 	_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			out.Unschedulable = c.Reason == corev1.PodReasonUnschedulable
+		}
 		if c.Type == corev1.PodReady {
 			out.Ready = c.Status == corev1.ConditionTrue
 			if !out.Ready {

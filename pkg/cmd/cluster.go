@@ -104,6 +104,7 @@ type agentState struct {
 	Namespace string    `json:"namespace"`
 	Version   string    `json:"version"`
 	Identity  string    `json:"identity,omitempty"`
+	Pod       string    `json:"pod,omitempty"`
 	Heartbeat time.Time `json:"heartbeat"`
 	missing   string    // why there is none that could be counted on
 }
@@ -142,7 +143,7 @@ func (c *cli) agentIn(ctx context.Context, k *cluster, namespace string) (agentS
 }
 
 func (c *cli) readBeat(cm *corev1.ConfigMap) agentState {
-	s := agentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"]}
+	s := agentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"]}
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {
 		s.missing = fmt.Sprintf("the heartbeat of the agent in namespace %s cannot be read", cm.Namespace)

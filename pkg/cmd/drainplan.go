@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +37,11 @@ func (o *drainOptions) foresee(ctx context.Context, k *cluster, targets []*corev
 	if err != nil {
 		return err
 	}
-	world := &podWorld{k: k, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
+	agent, err := o.agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	world := &podWorld{k: k, agent: agent, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
 	var all []forecast
 	blocked := false
 	for _, n := range targets {
@@ -46,7 +51,7 @@ func (o *drainOptions) foresee(ctx context.Context, k *cluster, targets []*corev
 			if err != nil {
 				return err
 			}
-			f = drain.Foresee(pods, budgets, *asked.Drain, world.there(ctx), o.Now())
+			f = drain.NewJudge(*asked.Drain, world.there(ctx)).WithAgent(world.replicas(ctx, n.Name, pods, o.Now())).Foresee(pods, budgets, o.Now())
 		}
 		blocked = blocked || !f.Possible()
 		all = append(all, forecastOf(n.Name, f))
@@ -130,8 +135,9 @@ func (v view) forecastLines(f forecast) []string {
 		head += v.good("possible")
 	}
 	lines := []string{fmt.Sprintf("%s: %s would leave, %s would stay", head, counted(f.Total, "pod"), fmt.Sprint(len(f.Skipped)))}
+	several := slices.ContainsFunc(f.Groups, func(g drain.Group) bool { return g.Order != f.Groups[0].Order && g.Order != drain.LastOrder })
 	for _, g := range f.Groups {
-		lines = append(lines, groupLines(g, len(f.Groups) > 1)...)
+		lines = append(lines, groupLines(g, several)...)
 	}
 	lines = append(lines, stayLines("stays", f.Skipped)...)
 	lines = append(lines, v.refusedLines(f)...)
@@ -169,6 +175,9 @@ func refuses(f forecast, b drain.Block) bool {
 }
 
 func groupLines(g drain.Group, several bool) []string {
+	if g.Order == drain.LastOrder {
+		return agentLines(g)
+	}
 	before := ""
 	if several {
 		before = fmt.Sprintf("order %d, ", g.Order)
@@ -181,6 +190,18 @@ func groupLines(g drain.Group, several bool) []string {
 		for _, pod := range part.pods {
 			lines = append(lines, fmt.Sprintf("  %s%s: %s", before, part.word, pod))
 		}
+	}
+	return lines
+}
+
+// agentLines are the agent's own pod, which leaves last.
+func agentLines(g drain.Group) []string {
+	var lines []string
+	for _, pod := range g.Evict {
+		lines = append(lines, fmt.Sprintf("  last, evicted: %s (the agent's own pod; another replica is Ready elsewhere)", pod))
+	}
+	for _, pod := range g.Await {
+		lines = append(lines, fmt.Sprintf("  last: %s (the agent's own pod; it is evicted once another replica is Ready elsewhere, and stays where none can be)", pod))
 	}
 	return lines
 }
@@ -211,6 +232,32 @@ type podWorld struct {
 	budgets    map[string][]drain.Budget // by namespace
 	whole      bool                      // budgets holds those of all namespaces
 	daemonSets map[string]bool
+	agent      agentState
+}
+
+// replicas is what is known of the agent's replicas, where the node has one.
+func (w *podWorld) replicas(ctx context.Context, node string, pods []drain.Pod, now time.Time) drain.Agent {
+	own := ""
+	if w.agent.Pod != "" {
+		own = w.agent.Namespace + "/" + w.agent.Pod
+	}
+	is := func(p drain.Pod) bool { return annotations.AgentPod(p, w.agent.Namespace, own) }
+	if !slices.ContainsFunc(pods, is) {
+		return drain.Agent{}
+	}
+	list, err := w.k.kube.CoreV1().Pods(w.agent.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(p drain.Pod) bool { return !is(p) }), now)
+		known.Unknown = plain("list the agent's pods", err).Error()
+		return known
+	}
+	var all []drain.Pod
+	for i := range list.Items {
+		if p := annotations.DrainPod(&list.Items[i]); is(p) {
+			all = append(all, p)
+		}
+	}
+	return drain.AgentOn(node, own, all, now)
 }
 
 // of are the pods of a node, and the budgets of their namespaces.

@@ -32,6 +32,7 @@ var agentManifests string //nolint:gochecknoglobals // embedding needs a variabl
 type Manifests struct {
 	Version, Namespace, Image string
 	ReadOnly                  bool
+	TolerateCordon            bool
 }
 
 // Render writes the objects as YAML documents.
@@ -73,6 +74,7 @@ shown as dry runs where they can be.`,
 	}
 	cmd.Flags().StringVar(&o.manifests.Image, "image", "", "of the agent; default kubectl-maint/agent:<version>")
 	cmd.Flags().BoolVar(&o.manifests.ReadOnly, "read-only", false, "an agent that may act as nobody")
+	cmd.Flags().BoolVar(&o.manifests.TolerateCordon, "tolerate-cordon", false, "the agent may start on a cordoned node: for a cluster of one node")
 	cmd.Flags().BoolVar(&o.apply, "apply", false, "apply, instead of printing")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "yaml", "yaml")
 	return cmd

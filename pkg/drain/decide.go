@@ -254,6 +254,8 @@ func (d *decider) step(j Judged) {
 	case asked.Answer == Accepted && d.Now.Before(asked.At.Add(acceptedFor)):
 		d.wake(asked.At.Add(acceptedFor))
 		d.say(j, Evicting, "")
+	case j.Own && (j.Do == Await || j.Verdict.Order > d.group):
+		d.say(j, Waiting, "%s", j.Why)
 	case d.Now.Before(asked.NotBefore) && (asked.Answer == Failed || force && asked.Deleted):
 		d.wake(asked.NotBefore)
 		d.say(j, Waiting, "%s", asked.Why)

@@ -36,7 +36,12 @@ func (f Forecast) Possible() bool { return len(f.Refused) == 0 && !stuck(f.Block
 // Foresee is what a drain of these pods under these budgets would do, if
 // nothing changed. It names at most fifty pods of each kind.
 func Foresee(pods []Pod, budgets []Budget, o plan.DrainOptions, daemonSets DaemonSets, now time.Time) Forecast {
-	judged := NewJudge(o, daemonSets).All(pods)
+	return NewJudge(o, daemonSets).Foresee(pods, budgets, now)
+}
+
+// Foresee is what a drain by this judge would do.
+func (j Judge) Foresee(pods []Pod, budgets []Budget, now time.Time) Forecast {
+	judged := j.All(pods)
 	f := Forecast{Blocks: Blocks(judged, budgets, now)}
 	f.Warnings, f.Errors = Words(judged)
 	groups := map[int]*Group{}

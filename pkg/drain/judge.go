@@ -26,6 +26,7 @@ type Verdict struct {
 	Do    Treatment
 	Surge bool // Evict: once a replacement is Ready elsewhere
 	Order int  // low first
+	Own   bool // the agent's own pod, the last of its replicas on the node
 	// Warning and Error are what kubectl drain says of it under the same flags;
 	// Error stands with Refuse.
 	Warning, Error string
@@ -63,6 +64,7 @@ type Judge struct {
 	filters    []*regexp.Regexp
 	fault      string
 	daemonSets DaemonSets
+	agent      Agent
 }
 
 // NewJudge judges under options. Options that cannot be read are no error here:
@@ -101,7 +103,11 @@ func (j Judge) Of(p Pod) Verdict {
 	if v.Do == Skip {
 		return v
 	}
-	return j.annotated(p, v)
+	v = j.annotated(p, v)
+	if v.Do == Evict && !p.Deleting && p.String() == j.agent.Pod {
+		return j.agents(v)
+	}
+	return v
 }
 
 // picked says whether one of the eviction filters means a resource of the pod.

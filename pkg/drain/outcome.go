@@ -28,6 +28,7 @@ type Outcome struct {
 	EvictedPods []string `json:"evictedPods,omitempty"`
 	ForcedPods  []string `json:"forcedPods,omitempty"`
 	SkippedPods []Stay   `json:"skippedPods,omitempty"`
+	Agent       *Stay    `json:"agent,omitempty"` // the agent's own pod, where it stays
 	LeftPods    []Stay   `json:"leftPods,omitempty"`
 }
 
@@ -47,6 +48,9 @@ func (o Outcome) String() string {
 		if n.count > 0 {
 			text += fmt.Sprintf(", %d %s", n.count, n.word)
 		}
+	}
+	if o.Agent != nil {
+		text += "; " + o.Agent.Pod + ": " + o.Agent.Why
 	}
 	if len(o.LeftPods) > 0 {
 		text += ": " + o.LeftPods[0].Pod + " (" + o.LeftPods[0].Why + ")"

@@ -25,6 +25,8 @@ type Pod struct {
 	Resources  []string // names of what its containers and init containers ask for
 	Claims     []string // names of PersistentVolumeClaims
 	Tolerates  bool     // the cordon's taint
+	// Unschedulable says that the scheduler has found no node for it.
+	Unschedulable bool
 
 	How         string // maint.dev/drain as written, or Cluster API's label
 	Order       int

@@ -68,6 +68,12 @@ type Drainer interface {
 	Stop(node, by string)
 	// Keep ends the sessions for which wanted is false, as Stop does.
 	Keep(wanted func(node, by string) bool)
+	// Sweep gives back the replicas that surges left whose drain is no more: of an
+	// agent that died in the middle, while the drain was called off or its node was
+	// deleted. It looks as these clients, and at records of this claimant alone.
+	// busy says whether a drain of a node is about to be taken up. left are those
+	// that are not to be given back yet.
+	Sweep(ctx context.Context, clients Clients, manager, by string, busy func(node string) bool) (left int, err error)
 	// Settle waits until nothing is in flight, some seconds at most: for who is
 	// about to end the process.
 	Settle()

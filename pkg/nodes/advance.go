@@ -85,7 +85,7 @@ func (s *seat) to(p Phase, now time.Time) {
 // leave gives the node back. Its age stays, and with it its rank.
 func (s *seat) leave(now time.Time) {
 	s.to(Pending, now)
-	s.next.Started, s.next.Drained, s.next.Overdue = nil, "", false
+	s.next.Started, s.next.Drained, s.next.Note, s.next.Overdue = nil, "", "", false
 }
 
 func (s *seat) end(why, reason string, now time.Time) {
@@ -272,7 +272,7 @@ func (w *work) drained(p pass) {
 		switch {
 		case !p.has(s.Asked):
 		case done.covers(*s.Request.Drain):
-			s.next.Drained, s.next.Progress = drainIdentity(s.Request.Drain), nil
+			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, plan.Cut(w.Drain.Note, maxBlock)
 			w.say(s.name(), false, "Drained", or(w.Drain.Text, "the pods have left"))
 		default:
 			s.again(w.now) // it does not leave what another one left

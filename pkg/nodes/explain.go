@@ -95,7 +95,11 @@ func (w *work) reason(s *seat, order *Drain) word {
 	case Draining:
 		return w.drainingReason(s, order)
 	}
-	return word{reason: "the node is its requestor's" + colon(s.Request.Reason)}
+	said := "the node is its requestor's" + colon(s.Request.Reason)
+	if s.next.Note != "" {
+		said += "; " + s.next.Note
+	}
+	return word{reason: said}
 }
 
 func (w *work) pendingReason(s *seat) string {

@@ -79,6 +79,7 @@ type Session struct {
 	Block Block  // what is in its way now
 	Waits string // all pods have left, and this is what it still waits for
 	Text  string // outcome, one sentence
+	Note  string // of a done one: what its requestor has to know of what stays
 }
 
 // Read puts together what stands on a node: the values of request.maint.dev/…,

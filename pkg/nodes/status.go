@@ -48,6 +48,7 @@ type Status struct {
 	Reason   string     `json:"reason,omitempty"`   // one sentence for a person
 	Since    time.Time  `json:"since"`              // of the phase; of the pass, where a second drain follows a first
 	Blocked  *Block     `json:"blocked,omitempty"`  // what stands in the drain's way, before it or during it
+	Note     string     `json:"note,omitempty"`     // of the drain that is done: what stays on the node and matters
 	Progress *Progress  `json:"progress,omitempty"` // of a drain, or of waitFor
 	Node     string     `json:"node,omitempty"`     // uid: an earlier node of the name is another
 	Asked    time.Time  `json:"asked"`              // when this request was first seen: its age counts from here

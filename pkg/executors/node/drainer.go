@@ -40,6 +40,18 @@ type Config struct {
 	Now      func() time.Time // default time.Now
 	// SurgeFor is how long a replacement may take; default five minutes.
 	SurgeFor time.Duration
+	// Namespace and Pod are the agent's own: its last replica on a node leaves last,
+	// and not at all where no other is Ready elsewhere. Reads then needs list and
+	// watch on pods of that namespace. An empty Pod is one that is not known.
+	Namespace, Pod string
+}
+
+// own is the agent's pod as namespace/name, where it is known.
+func (c Config) own() string {
+	if c.Pod == "" {
+		return ""
+	}
+	return c.Namespace + "/" + c.Pod
 }
 
 // Drainer drains nodes: executors.Drainer, in memory.
@@ -55,6 +67,7 @@ type Drainer struct {
 	unwatch  context.CancelFunc // of the budgets; nil: they are not watched
 	idle     *time.Timer
 	volumes  *attachments // nil: not watched
+	replicas *agentPods   // the agent's own; nil: not watched
 }
 
 // place is the key of a session.
@@ -169,6 +182,10 @@ func (d *Drainer) rest() {
 	if d.volumes != nil {
 		d.volumes.stop()
 		d.volumes = nil
+	}
+	if d.replicas != nil {
+		d.replicas.stop()
+		d.replicas = nil
 	}
 }
 

@@ -49,6 +49,7 @@ type session struct {
 	surges       map[string]drain.Replacement
 	surging      int                      // surges that are not undone yet
 	going        map[string]chan struct{} // closed when the pod of a surge begins to go
+	owed         map[string]func()        // by uid of a pod: what is to be given back when it has gone
 	looked       bool                     // for surges that an earlier drain of the node left
 	pending      map[string]string        // volumes that must be detached → pod
 	notice       *time.Timer              // until OnChange is called
@@ -76,7 +77,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 		d: d, ctx: ctx, cancel: cancel, sends: sends, ring: make(chan struct{}, 1), order: order,
 		pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{},
 		asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{},
-		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, pending: map[string]string{},
+		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string]func(){}, pending: map[string]string{},
 		status: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking at the pods of node " + order.Node},
 	}
 	if at, ok := drain.Deadline(order.Options, order.Since); ok {
@@ -164,6 +165,7 @@ func (s *session) left(p drain.Pod) {
 		return
 	}
 	delete(s.pods, p.UID)
+	s.repays(p.UID)
 	s.d.ledger.deleted(p.UID, p.Version)
 	s.begins(p.UID)
 	if s.mustLeave[p.UID] && !old.Deleting {
@@ -294,6 +296,14 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
+// judge gives the verdicts of this drain.
+func (s *session) judge(now time.Time) drain.Judge {
+	return drain.NewJudge(s.order.Options, func(namespace, name string) (bool, error) {
+		k := s.daemonSets[namespace+"/"+name]
+		return k.there, k.err
+	}).WithAgent(s.agent(now))
+}
+
 // view is all that the decision is made on.
 func (s *session) view(now time.Time) drain.View {
 	s.namespaces = map[string]bool{}
@@ -303,10 +313,7 @@ func (s *session) view(now time.Time) drain.View {
 		pods = append(pods, p)
 	}
 	budgets := s.d.ledger.in(s.namespaces)
-	judge := drain.NewJudge(s.order.Options, func(namespace, name string) (bool, error) {
-		k := s.daemonSets[namespace+"/"+name]
-		return k.there, k.err
-	})
+	judge := s.judge(now)
 	v := drain.View{
 		Now: now, Since: s.order.Since, Options: s.order.Options, Judged: judge.All(pods),
 		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now), Turns: s.d.ledger.turns(s, budgets),

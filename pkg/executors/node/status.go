@@ -27,10 +27,7 @@ func (s *session) rehearse(v drain.View) {
 	for i, j := range v.Judged {
 		pods[i] = j.Pod
 	}
-	f := drain.Foresee(pods, v.Budgets, v.Options, func(namespace, name string) (bool, error) {
-		k := s.daemonSets[namespace+"/"+name]
-		return k.there, k.err
-	}, v.Now)
+	f := s.judge(v.Now).Foresee(pods, v.Budgets, v.Now)
 	s.status.Total, s.status.Left, s.status.Blocks = f.Total, f.Total, f.Blocks
 	s.status.Outcome.Skipped, s.status.Outcome.SkippedPods = len(f.Skipped), f.Skipped
 	s.finish()
@@ -70,6 +67,11 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 	o := drain.Outcome{
 		Evicted: len(s.went.evicted), Forced: len(s.went.forced), Gone: len(s.went.gone), Skipped: skipped,
 		SkippedPods: dec.Skipped, EvictedPods: firstOf(s.went.evicted), ForcedPods: firstOf(s.went.forced),
+	}
+	for _, j := range v.Judged {
+		if j.Own && j.Do == drain.Skip {
+			o.Agent = &drain.Stay{Pod: j.Pod.String(), Why: j.Why}
+		}
 	}
 	if dec.Done || dec.Aborted {
 		o.Left, o.LeftPods = dec.Leaving, dec.Left

@@ -14,9 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -133,12 +135,12 @@ func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
 	if err := s.mayScale(dep); err != nil {
 		return "", nil, err
 	}
-	record = annotations.Surge{Replicas: replicas(dep), Node: s.order.Node, Pod: p.UID, At: s.d.config.Now().UTC()}
+	record = annotations.Surge{Replicas: replicas(dep), Node: s.order.Node, Pod: p.UID, By: s.order.By, At: s.d.config.Now().UTC()}
 	text, err := json.Marshal(record)
 	if err != nil {
 		return "", nil, fmt.Errorf("record of a surge: %w", err)
 	}
-	if err := s.scale(s.ctx, dep, record.Replicas+1, string(text), "true"); err != nil {
+	if err := scale(s.ctx, s.kube(), s.order.Manager, dep, record.Replicas+1, string(text), "true"); err != nil {
 		return "", nil, denied(err, "patch on deployments")
 	}
 	return dep.Name, &record, nil
@@ -233,7 +235,7 @@ func setsReplicas(fields []byte) bool {
 
 // scale writes replicas and record together, under the version that was read.
 // Empty text removes the record.
-func (s *session) scale(ctx context.Context, dep *appsv1.Deployment, to int32, record, label string) error {
+func scale(ctx context.Context, kube kubernetes.Interface, manager string, dep *appsv1.Deployment, to int32, record, label string) error {
 	value := func(text string) any {
 		if text == "" {
 			return nil
@@ -251,7 +253,7 @@ func (s *session) scale(ctx context.Context, dep *appsv1.Deployment, to int32, r
 	if err != nil {
 		return fmt.Errorf("patch of Deployment/%s: %w", dep.Name, err)
 	}
-	_, err = s.kube().AppsV1().Deployments(dep.Namespace).Patch(ctx, dep.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: s.order.Manager})
+	_, err = kube.AppsV1().Deployments(dep.Namespace).Patch(ctx, dep.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
 	return err
 }
 
@@ -261,7 +263,7 @@ func (s *session) scale(ctx context.Context, dep *appsv1.Deployment, to int32, r
 func (s *session) giveBack(namespace, name string, record annotations.Surge) {
 	for s.d.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(s.d.ctx, undoFor)
-		err := s.tryGiveBack(ctx, namespace, name, record)
+		err := tryGiveBack(ctx, s.kube(), s.order.Manager, namespace, name, record)
 		cancel()
 		if err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return
@@ -273,8 +275,8 @@ func (s *session) giveBack(namespace, name string, record annotations.Surge) {
 	}
 }
 
-func (s *session) tryGiveBack(ctx context.Context, namespace, name string, record annotations.Surge) error {
-	dep, err := s.kube().AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+func tryGiveBack(ctx context.Context, kube kubernetes.Interface, manager, namespace, name string, record annotations.Surge) error {
+	dep, err := kube.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -286,11 +288,12 @@ func (s *session) tryGiveBack(ctx context.Context, namespace, name string, recor
 	if to == record.Replicas+1 {
 		to = record.Replicas
 	}
-	return s.scale(ctx, dep, to, "", "")
+	return scale(ctx, kube, manager, dep, to, "", "")
 }
 
 // undoSurges gives back what an earlier drain of the node could not: its pod is
-// gone, and the record still stands.
+// gone, and the record still stands. What is owed for a pod that is still there is
+// given back when it has gone, whoever evicted it.
 func (s *session) undoSurges() {
 	defer s.detached(func() { s.surging-- })
 	list, err := s.kube().AppsV1().Deployments("").List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
@@ -303,13 +306,66 @@ func (s *session) undoSurges() {
 		if err != nil || !has || record.Node != s.order.Node {
 			continue
 		}
-		s.d.mu.Lock()
-		_, there := s.pods[record.Pod]
-		s.d.mu.Unlock()
-		if !there {
+		if !s.owes(record.Pod, func() { s.giveBack(dep.Namespace, dep.Name, record) }) {
 			s.giveBack(dep.Namespace, dep.Name, record)
 		}
 	}
+}
+
+// owes notes what is to be done when a pod has gone that is still there.
+func (s *session) owes(pod string, repay func()) bool {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	_, there := s.pods[pod]
+	if there {
+		s.owed[pod] = repay
+	}
+	return there
+}
+
+// repays does what is owed for a pod that has gone; its caller holds the lock.
+func (s *session) repays(pod string) {
+	repay := s.owed[pod]
+	if repay == nil {
+		return
+	}
+	delete(s.owed, pod)
+	s.surging++
+	go func() {
+		defer s.detached(func() { s.surging-- })
+		repay()
+	}()
+}
+
+// Sweep gives back what surges left whose drain is no more.
+func (d *Drainer) Sweep(ctx context.Context, clients executors.Clients, manager, by string, busy func(node string) bool) (left int, err error) {
+	list, err := clients.Kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
+	if err != nil {
+		return 0, fmt.Errorf("list the Deployments that surge: %w", err)
+	}
+	for i := range list.Items {
+		dep := &list.Items[i]
+		record, has, err := annotations.ReadSurge(dep.Annotations)
+		if err != nil || !has || record.By != "" && record.By != by { // one without a name is of an older agent
+			continue
+		}
+		if busy(record.Node) || d.drains(record.Node, by) {
+			left++
+			continue
+		}
+		if err := tryGiveBack(ctx, clients.Kube, manager, dep.Namespace, dep.Name, record); err != nil && !apierrors.IsNotFound(err) {
+			return left + 1, fmt.Errorf("give back the replica that a surge added to Deployment %s/%s: %w", dep.Namespace, dep.Name, err)
+		}
+	}
+	return left, nil
+}
+
+// drains says whether there is a session, or its surges are still being undone.
+func (d *Drainer) drains(node, by string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.sessions[place{node, by}]
+	return s != nil && (!s.ended || s.surging > 0)
 }
 
 // sibling is a pod of the same Deployment.

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// sweepAgain is when what surges left is looked at again, while some of it is not
+// to be given back yet or could not be.
+const sweepAgain = 10 * time.Second
+
+// sweepSurges gives back the replicas that surges of drains left whose agent died in
+// the middle: once when this agent begins to lead, and again for as long as there is
+// something left. A drain that goes on looks after its own.
+func (k *nodeKeeper) sweepSurges(ctx context.Context) {
+	for k.drainer != nil && !k.agent.options.DryRun {
+		if !sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
+			return
+		}
+		left := k.sweep(ctx, executors.Clients{Kube: k.agent.kube}, requests)
+		for claimant, account := range k.drainingPlans() {
+			if clients, err := k.agent.accounts.clients(account, ""); err == nil {
+				left = k.sweep(ctx, clients, claimant) || left
+			}
+		}
+		if !left {
+			return
+		}
+	}
+}
+
+// sweep looks as one account at the surges of one claimant, and says whether some
+// are left. Who may not list Deployments has made no surge.
+func (k *nodeKeeper) sweep(ctx context.Context, clients executors.Clients, by string) bool {
+	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
+	defer cancel()
+	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, by, func(node string) bool { return k.drainsFor(node, by) })
+	if err != nil && !apierrors.IsForbidden(err) {
+		k.agent.log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
+		return true
+	}
+	return left > 0
+}
+
+// drainsFor says whether a drain of a node goes on, or is about to.
+func (k *nodeKeeper) drainsFor(node, by string) bool {
+	if by == requests {
+		k.mu.Lock()
+		n := k.seen[node]
+		k.mu.Unlock()
+		if n == nil {
+			return false
+		}
+		facts := annotations.Node(&n.Node)
+		for _, a := range facts.Asked {
+			if !a.Gone && a.Status != nil && a.Status.Phase == nodes.Draining {
+				return true
+			}
+		}
+		return false
+	}
+	return len(k.agent.runs.where(func(l *liveRun) bool {
+		if l.broken != nil || l.journal.Phase != plan.RunRunning || claimantOf(l) != by {
+			return false
+		}
+		for i := range l.journal.Steps {
+			for _, t := range l.journal.Steps[i].Drains() {
+				if t.Name == node {
+					return true
+				}
+			}
+		}
+		return false
+	})) > 0
+}
+
+// drainingPlans are the plans with drain steps, and their accounts: as those their
+// drains surge.
+func (k *nodeKeeper) drainingPlans() map[string]who {
+	out := map[string]who{}
+	for at, known := range k.agent.plans.all() {
+		drains := false
+		plan.Run{Spec: known.spec, Templates: known.templates}.Walk(func(s plan.Step) { drains = drains || s.Type == plan.TypeDrain })
+		if drains {
+			out[nodes.PlanClaimant(at.namespace, at.name)] = who{at.namespace, plan.Account(known.spec)}
+		}
+	}
+	return out
+}

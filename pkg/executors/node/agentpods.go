@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// agentPods are the agent's own pods on all nodes. They are watched once for all
+// drains, and only while one is about a node that has such a pod.
+type agentPods struct {
+	stop   context.CancelFunc
+	synced bool
+	err    error
+	pods   map[string]drain.Pod // by uid
+}
+
+// agent is what the session knows of the agent's replicas; its caller holds the lock.
+func (s *session) agent(now time.Time) drain.Agent {
+	config := s.d.config
+	here := false
+	for _, p := range s.pods {
+		here = here || annotations.AgentPod(p, config.Namespace, config.own())
+	}
+	if !here || config.Namespace == "" {
+		return drain.Agent{}
+	}
+	s.d.watchReplicas()
+	r := s.d.replicas
+	known := make([]drain.Pod, 0, len(s.pods))
+	for _, p := range s.pods {
+		if annotations.AgentPod(p, config.Namespace, config.own()) {
+			known = append(known, p)
+		}
+	}
+	for uid, p := range r.pods {
+		if _, seen := s.pods[uid]; !seen {
+			known = append(known, p)
+		}
+	}
+	a := drain.AgentOn(s.order.Node, config.own(), known, now)
+	switch {
+	case r.synced:
+	case r.err != nil:
+		a.Unknown = plan.Cut(r.err.Error(), 200)
+	default: // they are being listed
+		a.Elsewhere = drain.ComesElsewhere
+	}
+	return a
+}
+
+// watchReplicas begins to watch the agent's pods; its caller holds the lock.
+func (d *Drainer) watchReplicas() {
+	if d.replicas != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	r := &agentPods{stop: cancel, pods: map[string]drain.Pod{}}
+	d.replicas = r
+	change := func(f func()) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if ctx.Err() == nil {
+			f()
+			d.wakeEverybody()
+		}
+	}
+	set := func(p *corev1.Pod) {
+		if pod := annotations.DrainPod(p); annotations.AgentPod(pod, d.config.Namespace, d.config.own()) {
+			r.pods[pod.UID] = pod
+		}
+	}
+	go reflect(ctx, "the agent's own pods", podsIn(d.config.Reads, d.config.Namespace, func(err error) { change(func() { r.err = err }) }), mirror[*corev1.Pod]{
+		set:  func(p *corev1.Pod) { change(func() { set(p) }) },
+		gone: func(p *corev1.Pod) { change(func() { delete(r.pods, string(p.UID)) }) },
+		replace: func(all []*corev1.Pod, _ string) {
+			change(func() {
+				clear(r.pods)
+				for _, p := range all {
+					set(p)
+				}
+				r.synced = true
+			})
+		},
+	}, &corev1.Pod{})
+}
+
+func podsIn(kube kubernetes.Interface, namespace string, heard func(error)) source[*corev1.PodList] {
+	in := kube.CoreV1().Pods(namespace)
+	return source[*corev1.PodList]{list: in.List, watch: in.Watch, heard: heard, trim: func(*metav1.ListOptions) {}}
+}
