@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,7 +88,9 @@ func (k *nodeKeeper) drainingPlans() map[string]who {
 	out := map[string]who{}
 	for at, known := range k.agent.plans.all() {
 		drains := false
-		plan.Run{Spec: known.spec, Templates: known.templates}.Walk(func(s plan.Step) { drains = drains || s.Type == plan.TypeDrain })
+		plan.Run{Spec: known.spec}.Walk(func(s plan.Step) {
+			drains = drains || s.Type == plan.TypeDrain || strings.HasPrefix(s.Type, plan.TemplatePrefix) // a template may drain
+		})
 		if drains {
 			out[nodes.PlanClaimant(at.namespace, at.name)] = who{at.namespace, plan.Account(known.spec)}
 		}
