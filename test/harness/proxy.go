@@ -18,8 +18,10 @@ import (
 // that a test can end the agent exactly there.
 type Proxy struct {
 	*httptest.Server
-	mu    sync.Mutex
-	point func(req *http.Request, answered bool) bool
+	mu      sync.Mutex
+	point   func(req *http.Request, answered bool) bool
+	stalled func(req *http.Request) bool // watches of which nothing comes through
+	changed chan struct{}                // closed when stalled changes
 }
 
 // NewProxy forwards to the API server of a config, with that config's token:
@@ -33,7 +35,7 @@ func NewProxy(to *rest.Config) (*Proxy, error) {
 	if !roots.AppendCertsFromPEM(to.CAData) {
 		return nil, errors.New("the config holds no certificate authority")
 	}
-	p := &Proxy{}
+	p := &Proxy{changed: make(chan struct{})}
 	through := httputil.NewSingleHostReverseProxy(target)
 	through.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 	through.FlushInterval = -1
@@ -42,7 +44,7 @@ func NewProxy(to *rest.Config) (*Proxy, error) {
 		req.Header.Set("Authorization", "Bearer "+to.BearerToken)
 		if req.Method == http.MethodGet || !p.passes(req, false) {
 			if req.Method == http.MethodGet {
-				through.ServeHTTP(w, req)
+				through.ServeHTTP(p.stalling(w, req), req)
 			}
 			return
 		}
@@ -67,6 +69,53 @@ func (p *Proxy) At(point func(req *http.Request, answered bool) bool) {
 	defer p.mu.Unlock()
 	p.point = point
 }
+
+// StallWatches holds back what the matching watches would show, those that are open
+// and those to come, while everything else passes; nil lets all of it through.
+func (p *Proxy) StallWatches(match func(req *http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stalled = match
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// EveryWatch is for StallWatches.
+func EveryWatch(*http.Request) bool { return true }
+
+func (p *Proxy) stalling(w http.ResponseWriter, req *http.Request) http.ResponseWriter {
+	if watch := req.URL.Query().Get("watch"); watch != "true" && watch != "1" {
+		return w
+	}
+	return &watchWriter{ResponseWriter: w, proxy: p, req: req}
+}
+
+// watchWriter holds what a watch shows while it is stalled.
+type watchWriter struct {
+	http.ResponseWriter
+	proxy *Proxy
+	req   *http.Request
+}
+
+// Write is io.Writer's.
+func (w *watchWriter) Write(b []byte) (int, error) {
+	for {
+		w.proxy.mu.Lock()
+		stalled, changed := w.proxy.stalled, w.proxy.changed
+		w.proxy.mu.Unlock()
+		if stalled == nil || !stalled(w.req) {
+			return w.ResponseWriter.Write(b)
+		}
+		select {
+		case <-changed:
+		case <-w.req.Context().Done():
+			return 0, w.req.Context().Err()
+		}
+	}
+}
+
+// Unwrap is for http.ResponseController, which flushes.
+func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (p *Proxy) passes(req *http.Request, answered bool) bool {
 	p.mu.Lock()
