@@ -40,6 +40,7 @@ type accounts struct {
 	http   func() *http.Client
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	sink   func(ctx context.Context, name string) (string, error)
+	fence  func() error
 	now    func() time.Time
 	own    func(w who, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans
 
@@ -98,7 +99,7 @@ func (a *accounts) build(w who, run string) (executors.Clients, error) {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.user(), err)
 	}
 	mapper := liveMapper{a.mapper, a.kube}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Config: a.acting(as)}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Fence: a.fence, Config: a.acting(as)}, nil
 }
 
 // acting is the configuration of clients that act as an account, for what streams.

@@ -114,7 +114,7 @@ func New(o Options) (*Agent, error) {
 	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
 	a.clock = &clock{now: o.Now}
 	a.fence = &fence{lease: o.LeaseDuration, now: o.Now, lost: func() { a.die(errFenced) }}
-	a.config = newConfig(o, a.metrics)
+	a.config = newConfig(o, a.metrics, a.fence)
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (a *Agent) connect() error {
 	}
 	a.accounts = newAccounts(config, base, a.kube, memory.NewMemCacheClient(a.kube.Discovery()), a.config.client, a.now)
 	a.accounts.dial = a.config.connect
-	a.config.kube, a.accounts.sink = a.kube, a.config.sink
+	a.config.kube, a.accounts.sink, a.accounts.fence = a.kube, a.config.sink, a.fence.ask
 	return nil
 }
 

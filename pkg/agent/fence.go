@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -10,7 +13,8 @@ import (
 var errFenced = errors.New("this agent stood still longer than its lease: another may lead, so it changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // fence keeps an agent that lost its lease without noticing (it was stopped, its
-// machine slept) from changing anything. It compares both clocks: the monotonic
+// machine slept) from changing anything: it stands below every client that the agent
+// and its executors have, and before every act. It compares both clocks: the monotonic
 // one stands still while the machine sleeps, the wall clock can be set.
 type fence struct {
 	lease time.Duration
@@ -46,15 +50,94 @@ func (f *fence) valid() bool {
 	return !f.enabled || f.within(f.now())
 }
 
-// wrap guards the requests that change something.
+// ask is for what is about to have an effect, here or anywhere else: an error where
+// another agent may lead by now, which also ends this one.
+func (f *fence) ask() error {
+	if f.valid() {
+		return nil
+	}
+	f.lost()
+	return errFenced
+}
+
+// wrap guards the requests to the API server that change something.
 func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.Method != http.MethodGet && !f.valid() {
-			f.lost()
-			return nil, errFenced
+		if changes(req) {
+			if err := f.ask(); err != nil {
+				return nil, err
+			}
 		}
 		return next.RoundTrip(req)
 	})
+}
+
+// changes says whether a request to the API server may change something. A stream
+// into a container is opened by a GET.
+func changes(req *http.Request) bool {
+	if req.Method != http.MethodGet {
+		return true
+	}
+	if strings.EqualFold(req.Header.Get("Connection"), "upgrade") || req.Header.Get("Upgrade") != "" {
+		return true
+	}
+	for _, stream := range []string{"/exec", "/attach", "/portforward"} {
+		if strings.Contains(req.URL.Path, "/pods/") && strings.HasSuffix(req.URL.Path, stream) {
+			return true
+		}
+	}
+	return false
+}
+
+// client guards every request of a client for the outside, each redirect and each
+// request on a connection that was kept open.
+func (f *fence) client(c *http.Client) *http.Client {
+	if c == nil {
+		return nil
+	}
+	guarded := *c
+	next := c.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	guarded.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
+		if err := f.ask(); err != nil {
+			return nil, err
+		}
+		return next.RoundTrip(req)
+	})
+	return &guarded
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialer guards what speaks no HTTP: each dial, and each write on what was dialed.
+func (f *fence) dialer(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := f.ask(); err != nil {
+			return nil, err
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &fencedConn{Conn: conn, fence: f}, nil
+	}
+}
+
+// fencedConn sends nothing once another agent may lead.
+type fencedConn struct {
+	net.Conn
+	fence *fence
+}
+
+// Write is net.Conn's.
+func (c *fencedConn) Write(b []byte) (int, error) {
+	if err := c.fence.ask(); err != nil {
+		_ = c.Close()
+		return 0, err
+	}
+	return c.Conn.Write(b)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -47,6 +50,62 @@ func TestAFenceLetsReadsThroughAndStopsWritesAfterTheLease(t *testing.T) {
 	}
 	if passed != 3 || lost != 4 {
 		t.Errorf("%d requests passed, want 3; the loss was told %d times, want 4", passed, lost)
+	}
+}
+
+func TestAFenceStandsBeforeEveryWayOut(t *testing.T) {
+	now := time.Now()
+	lost := 0
+	f := &fence{lease: 15 * time.Second, now: func() time.Time { return now }, lost: func() { lost++ }}
+	f.renew(now)
+	passed := 0
+	client := f.client(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+		passed++
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	})})
+	here, there := net.Pipe()
+	defer there.Close()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	dial := f.dialer(func(context.Context, string, string) (net.Conn, error) { return here, nil })
+	conn, err := dial(t.Context(), "tcp", "example.org:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := f.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		passed++
+		return &http.Response{StatusCode: http.StatusOK}, nil
+	}))
+	request := func(method, url string) *http.Request {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return req
+	}
+	ways := map[string]func() error{
+		"a GET to the outside": func() error { _, err := client.Do(request(http.MethodGet, "http://example.org")); return err },
+		"a webhook":            func() error { _, err := client.Do(request(http.MethodPost, "http://example.org")); return err },
+		"a write on a connection that stays open": func() error { _, err := conn.Write([]byte("x")); return err },
+		"a stream into a container": func() error {
+			_, err := api.RoundTrip(request(http.MethodGet, "http://example.org/api/v1/namespaces/a/pods/b/exec"))
+			return err
+		},
+		"what a library sends": f.ask,
+	}
+	for what, way := range ways {
+		if err := way(); err != nil {
+			t.Errorf("within the lease, %s: %v", what, err)
+		}
+	}
+	now = now.Add(15 * time.Second)
+	ways["a dial"] = func() error { _, err := dial(t.Context(), "tcp", "example.org:443"); return err }
+	for what, way := range ways {
+		if err := way(); !errors.Is(err, errFenced) {
+			t.Errorf("after the lease, %s: %v", what, err)
+		}
+	}
+	if passed != 3 || lost != len(ways) {
+		t.Errorf("%d requests passed, want 3; the loss was told %d times, want %d", passed, lost, len(ways))
 	}
 }
 

@@ -20,6 +20,8 @@ var errLeaseLost = errors.New("the lease was lost: another agent leads") //nolin
 // lead waits for the lease and works while it is held.
 func (a *Agent) lead(ctx context.Context) error {
 	if !a.options.LeaderElect {
+		a.metrics.leading.Set(1)
+		defer a.metrics.leading.Set(0)
 		a.work(ctx)
 		return nil
 	}

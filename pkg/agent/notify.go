@@ -130,7 +130,7 @@ func (h *herald) send(ctx context.Context, n news, sink string) {
 	out := executor.Pass(ctx, executors.Call{
 		Run: n.run, Plan: n.about.name, Namespace: n.about.namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.words, Sinks: []string{sink}},
-		Clients:    executors.Clients{Sink: h.config.sink},
+		Clients:    executors.Clients{Sink: h.config.sink, Fence: h.config.fence.ask},
 	})
 	if out.State == executors.Done {
 		h.results.WithLabelValues("sent").Inc()

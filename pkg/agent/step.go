@@ -16,6 +16,9 @@ const longestPass = 11 * time.Minute
 
 // act does one act on a step and says what came of it.
 func (a *Agent) act(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	if err := a.fence.ask(); err != nil {
+		return outcome{}, err
+	}
 	switch m.Act {
 	case plan.ActPass:
 		return a.pass(ctx, l, m)

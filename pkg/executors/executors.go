@@ -90,6 +90,10 @@ type Clients struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Sink is the URL of a sink of the agent's configuration, which is a secret.
 	Sink func(ctx context.Context, name string) (string, error)
+	// Fence is asked right before an effect that goes through no client above, as a
+	// library's own requests: an error where another agent may lead by now. The
+	// clients ask by themselves. Nil is no fence.
+	Fence func() error
 	// Config is for what no client above can do, as streams into a container. It
 	// acts as the same account.
 	Config *rest.Config

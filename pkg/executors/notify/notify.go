@@ -58,7 +58,7 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return sinkless(ctx, call, err)
 	}
 	name := left[0]
-	switch err := n.sender.send(ctx, urls[name], titleOf(call, p), plan.Cut(p.Message, MaxText)); {
+	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), plan.Cut(p.Message, MaxText)); {
 	case err != nil && ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "sink %s: interrupted before its answer", name)
 	case err != nil:

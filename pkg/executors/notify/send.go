@@ -36,8 +36,9 @@ type sender struct {
 
 func newSender() *sender { return &sender{under: map[string]int{}, patience: patience} }
 
-// send tells one sink. Its errors hold nothing of the URL.
-func (s *sender) send(ctx context.Context, rawURL, title, message string) error {
+// send tells one sink, where the fence lets it: the library dials by itself. Its
+// errors hold nothing of the URL.
+func (s *sender) send(ctx context.Context, fence func() error, rawURL, title, message string) error {
 	if !s.begin(rawURL) {
 		return fmt.Errorf("it has not answered %d earlier messages", atOnce)
 	}
@@ -46,7 +47,14 @@ func (s *sender) send(ctx context.Context, rawURL, title, message string) error 
 	ended := make(chan error, 1)
 	go func() {
 		defer s.end(rawURL)
-		ended <- guarded(func() error { return deliver(rawURL, title, message) })
+		ended <- guarded(func() error {
+			if fence != nil {
+				if err := fence(); err != nil {
+					return err
+				}
+			}
+			return deliver(rawURL, title, message)
+		})
 	}()
 	select {
 	case err := <-ended:
