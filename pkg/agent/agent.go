@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -51,7 +53,7 @@ type Options struct {
 	// Drainer makes what drains nodes. own are the agent's own rights, for what is
 	// read of the cluster; changed is to be called when a drain has come further.
 	Drainer func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer
-	// Lease timing; zero values are the defaults of 15 s, 10 s and 2 s.
+	// Lease timing; zero values are the defaults, leaseDuration and what follows.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
@@ -80,7 +82,8 @@ type Agent struct {
 	ended      cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
 	nodes      cache.SharedIndexInformer
-	heard      map[cache.SharedIndexInformer]cache.InformerSynced // what was read of each has reached its handlers
+	caches     map[cache.SharedIndexInformer]*cached
+	fresh      *freshness
 
 	plans      *plans
 	gates      *gates
@@ -113,7 +116,7 @@ func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
 	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
 	a.clock = &clock{now: o.Now}
-	a.fence = &fence{lease: o.LeaseDuration, now: o.Now, lost: func() { a.die(errFenced) }}
+	a.fence = &fence{lease: o.LeaseDuration, now: o.Now}
 	a.config = newConfig(o, a.metrics, a.fence)
 	if err := a.connect(); err != nil {
 		return nil, err
@@ -135,15 +138,15 @@ func New(o Options) (*Agent, error) {
 	a.metrics.documents(a.plans, a.runs)
 	a.herald = newHerald(a)
 	a.metrics.registry.MustRegister(&changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }})
-	a.heard = map[cache.SharedIndexInformer]cache.InformerSynced{}
+	a.caches, a.fresh = map[cache.SharedIndexInformer]*cached{}, newFreshness(a)
 	a.informers()
 	return a, nil
 }
 
 func withDefaults(o Options) Options {
-	o.LeaseDuration = orDefault(o.LeaseDuration, 15*time.Second)
-	o.RenewDeadline = orDefault(o.RenewDeadline, 10*time.Second)
-	o.RetryPeriod = orDefault(o.RetryPeriod, 2*time.Second)
+	o.LeaseDuration = orDefault(o.LeaseDuration, leaseDuration)
+	o.RenewDeadline = orDefault(o.RenewDeadline, renewDeadline)
+	o.RetryPeriod = orDefault(o.RetryPeriod, retryPeriod)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -258,7 +261,10 @@ func (a *Agent) die(reason error) {
 
 // work runs the queues until ctx ends.
 func (a *Agent) work(ctx context.Context) {
-	a.begin()
+	a.begin(ctx)
+	if ctx.Err() != nil {
+		return
+	}
 	var group sync.WaitGroup
 	group.Go(func() { a.planAlarm.Run(ctx) })
 	group.Go(func() { a.runAlarm.Run(ctx) })
@@ -280,7 +286,10 @@ func (a *Agent) work(ctx context.Context) {
 }
 
 // begin forgets what was believed while another agent led, and looks at everything.
-func (a *Agent) begin() {
+// What the watches of a standby have shown may be of any age: each cache first reaches
+// what is there since this agent leads.
+func (a *Agent) begin(ctx context.Context) {
+	a.barrier(ctx)
 	a.ledgers.forget()
 	a.mu.Lock()
 	a.leading = a.now()
@@ -315,6 +324,9 @@ func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInte
 			queue.Forget(k)
 			alarm.Set(k, wake)
 		case ctx.Err() != nil:
+		case errors.Is(err, errFenced) || unreachable(err): // no fault of the key's own: its pauses do not grow
+			a.log.Warn("will try again", "key", k.String(), "error", err.Error())
+			queue.AddAfter(k, pause(4, err))
 		default:
 			if !errors.Is(err, errMoved) {
 				a.log.Warn("will try again", "key", k.String(), "error", err.Error())
@@ -323,6 +335,16 @@ func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInte
 		}
 		queue.Done(k)
 	}
+}
+
+// unreachable says whether the API server did not answer, or could not.
+func unreachable(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		var dial net.Error
+		return errors.As(err, &dial) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 
 // guarded keeps one broken object from taking the agent down.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var errFenced = errors.New("this agent stood still longer than its lease: another may lead, so it changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
+var errFenced = errors.New("the lease was not renewed in time: another agent may lead, so this one changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // fence keeps an agent that lost its lease without noticing (it was stopped, its
 // machine slept) from changing anything: it stands below every client that the agent
@@ -19,23 +19,40 @@ var errFenced = errors.New("this agent stood still longer than its lease: anothe
 type fence struct {
 	lease time.Duration
 	now   func() time.Time
-	lost  func()
 
 	mu      sync.Mutex
 	enabled bool
+	closed  bool // for good: the lease was given away
 	renewed time.Time
+	term    int // how often the lease had changed hands when this agent took it
 }
 
-// renew notes that the lease was renewed by a request that was sent at that
-// time. After a gap longer than the lease it is too late: another may have led
-// and let go meanwhile, and what this agent remembers is from before.
-func (f *fence) renew(sent time.Time) {
+// renew notes that the lease was renewed by a request that was sent at that time.
+// After a gap longer than the lease another may have led and let go meanwhile, and
+// what this agent remembers is from before: the lease's own count of its holders says
+// whether one has.
+func (f *fence) renew(sent time.Time, term int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.enabled && !f.within(sent) {
+	if f.enabled && term != f.term {
+		f.closed = true
 		return
 	}
-	f.enabled, f.renewed = true, sent
+	f.enabled, f.renewed, f.term = true, sent, term
+}
+
+// close lets nothing pass any more: the lease is about to be another's.
+func (f *fence) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+}
+
+// over says whether this agent can lead no more, whatever it renews.
+func (f *fence) over() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
 }
 
 // within says whether an instant lies within the lease, by both clocks.
@@ -47,16 +64,15 @@ func (f *fence) within(t time.Time) bool {
 func (f *fence) valid() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.enabled || f.within(f.now())
+	return !f.closed && (!f.enabled || f.within(f.now()))
 }
 
 // ask is for what is about to have an effect, here or anywhere else: an error where
-// another agent may lead by now, which also ends this one.
+// another agent may lead by now.
 func (f *fence) ask() error {
 	if f.valid() {
 		return nil
 	}
-	f.lost()
 	return errFenced
 }
 
@@ -74,9 +90,10 @@ func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
 
 // changes says whether a request to the API server may change something. A stream
 // into a container is opened by a GET.
+// The lease has a guard of its own: it is written on the version that was read.
 func changes(req *http.Request) bool {
 	if req.Method != http.MethodGet {
-		return true
+		return req.Header.Get("Impersonate-User") != "" || !strings.HasPrefix(req.URL.Path, "/apis/coordination.k8s.io/")
 	}
 	if strings.EqualFold(req.Header.Get("Connection"), "upgrade") || req.Header.Get("Upgrade") != "" {
 		return true

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -84,17 +83,17 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.policies, w.problems, w.seen = map[key][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
 	w.undone = map[types.UID]undone{}
-	w.informer = dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, w.mapping.Resource, w.at, 0, cache.Indexers{}, nil).Informer()
+	from := asAccount(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
+		}
+	})
+	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
 	must(w.informer.SetTransform(func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			return slimGated(u, w.knob), nil
 		}
 		return o, nil
-	}))
-	must(w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
-			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
-		}
 	}))
 	_, err = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { g.changed(w, o) },

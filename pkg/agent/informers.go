@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -25,12 +25,11 @@ func (a *Agent) informers() {
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
-	a.documents = a.configMaps(documents)
-	a.live = a.configMaps(live)
-	a.ended = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, a.options.WatchNamespace, 0,
-		cache.Indexers{byPlan: indexByPlan}, func(o *metav1.ListOptions) { o.LabelSelector = ended }).Informer()
-	a.namespaces = metadatainformer.NewFilteredMetadataInformer(a.meta, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "", 0, cache.Indexers{}, nil).Informer()
-	a.nodes = v1.NewNodeInformer(a.kube, 0, cache.Indexers{})
+	a.documents = a.inform(a.configMaps(documents), cache.Indexers{})
+	a.live = a.inform(a.configMaps(live), cache.Indexers{})
+	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), cache.Indexers{byPlan: indexByPlan})
+	a.namespaces = a.inform(a.metadata("namespaces", "", ""), cache.Indexers{})
+	a.nodes = a.inform(a.everyNode(), cache.Indexers{})
 	for _, informer := range []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces} {
 		must(informer.SetTransform(strip))
 	}
@@ -52,8 +51,47 @@ func indexByPlan(o any) ([]string, error) {
 	return []string{m.Namespace + "/" + m.Labels[annotations.LabelPlan]}, nil
 }
 
-func (a *Agent) configMaps(selector string) cache.SharedIndexInformer {
-	return v1.NewFilteredConfigMapInformer(a.kube, a.options.WatchNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+// inform is an informer of the agent's own.
+func (a *Agent) inform(from *listWatch, indexers cache.Indexers) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(from, from.example, 0, indexers)
+	a.caches[informer] = &cached{informer: informer, from: from}
+	return informer
+}
+
+func (a *Agent) configMaps(selector string) *listWatch {
+	l, maps := newListWatch(&corev1.ConfigMap{}), a.kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
+	l.labels = true
+	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.LabelSelector = selector
+		return maps.List(ctx, o)
+	}
+	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = selector
+		return maps.Watch(ctx, o)
+	}
+	return l
+}
+
+func (a *Agent) metadata(resource, namespace, selector string) *listWatch {
+	l := newListWatch(&metav1.PartialObjectMetadata{})
+	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
+	l.labels = selector != ""
+	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.LabelSelector = selector
+		return from.List(ctx, o)
+	}
+	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = selector
+		return from.Watch(ctx, o)
+	}
+	return l
+}
+
+func (a *Agent) everyNode() *listWatch {
+	l, nodes := newListWatch(&corev1.Node{}), a.kube.CoreV1().Nodes()
+	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
+	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) }
+	return l
 }
 
 // strip drops what is never looked at. Of managedFields only what dates an edit
@@ -77,23 +115,29 @@ func strip(o any) (any, error) {
 }
 
 func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) {
+	c := a.caches[informer]
 	heard, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: saw,
+		AddFunc: func(o any) {
+			saw(o)
+			c.handled.saw(o)
+		},
 		UpdateFunc: func(was, o any) {
 			if kindOf(was) != kindOf(o) { // lost as the one, and seen as the other
 				lost(was)
 			}
 			saw(o)
+			c.handled.saw(o)
 		},
 		DeleteFunc: func(o any) {
 			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = d.Obj
 			}
 			lost(o)
+			c.handled.lost(o)
 		},
 	})
 	must(err)
-	a.heard[informer] = heard.HasSynced
+	c.synced = heard.HasSynced
 }
 
 func kindOf(o any) string {
@@ -124,6 +168,7 @@ func (a *Agent) sawDocument(o any) {
 
 func (a *Agent) lostDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
+	a.fresh.forget(key{cm.Namespace, cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.lost(cm)
@@ -190,16 +235,22 @@ func (a *Agent) sawNamespace(o any) {
 	}
 }
 
+// watched are the caches that the agent fills. With Roles alone neither namespaces
+// nor nodes can be watched: pauses and stanzas on them are not seen then.
+func (a *Agent) watched() []*cached {
+	all := []*cached{a.caches[a.documents], a.caches[a.live], a.caches[a.ended]}
+	if a.options.WatchNamespace == "" {
+		all = append(all, a.caches[a.namespaces], a.caches[a.nodes])
+	}
+	return all
+}
+
 // sync starts the watches and waits for their first lists.
 func (a *Agent) sync(ctx context.Context) error {
-	all := []cache.SharedIndexInformer{a.documents, a.live, a.ended}
-	if a.options.WatchNamespace == "" { // with Roles alone neither can be watched: pauses and stanzas on them are not seen then
-		all = append(all, a.namespaces, a.nodes)
-	}
 	var synced []cache.InformerSynced
-	for _, informer := range all {
-		go informer.RunWithContext(ctx)
-		synced = append(synced, informer.HasSynced, a.heard[informer]) // what was read has also been taken in: the book is whole
+	for _, c := range a.watched() {
+		go c.informer.RunWithContext(ctx)
+		synced = append(synced, c.informer.HasSynced, c.synced) // what was read has also been taken in: the book is whole
 	}
 	a.log.Info("reading documents and runs")
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {

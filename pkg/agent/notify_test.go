@@ -69,7 +69,7 @@ func newTestHerald(c *crier, config plan.AgentConfig, dryRun bool) *herald {
 		HTTPClient: func(plan.Outbound) *http.Client { return nil }, Executor: func(string) (executors.Executor, bool) { return c, true },
 	}
 	a := &Agent{options: o, log: o.Log, now: time.Now, metrics: newMetrics("v0")}
-	a.fence = &fence{lease: time.Minute, now: time.Now, lost: func() {}}
+	a.fence = &fence{lease: time.Minute, now: time.Now}
 	a.config = newConfig(o, a.metrics, a.fence)
 	a.config.use(config)
 	return newHerald(a)

@@ -18,13 +18,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// document is a plan's ConfigMap as the watch last showed it.
+// document is a plan's ConfigMap as the watch last showed it, or as it was read live
+// since.
 func (a *Agent) document(k key) *corev1.ConfigMap {
-	o, found, err := a.documents.GetStore().GetByKey(k.String())
-	if err != nil || !found {
-		return nil
+	var cm *corev1.ConfigMap
+	if o, found, err := a.documents.GetStore().GetByKey(k.String()); err == nil && found {
+		cm = o.(*corev1.ConfigMap)
 	}
-	if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindPlan {
+	if cm = a.fresh.document(k, cm); cm != nil && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
 		return cm
 	}
 	return nil
@@ -33,6 +34,7 @@ func (a *Agent) document(k key) *corev1.ConfigMap {
 // syncPlan decides over one plan: facts in, verdict out, ledger first, runs
 // second, everything else last.
 func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
+	on := a.basis(k)
 	cm := a.document(k)
 	for _, l := range a.runs.ofPlan(k) {
 		if a.interests(cm, l) {
@@ -61,6 +63,12 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	decision, err := a.decide(ctx, k, known, &facts)
 	if err != nil {
 		return time.Time{}, err
+	}
+	if len(decision.Claims) > 0 || facts.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
+		if sure, err := a.sure(ctx, k, on); err != nil || !sure {
+			a.ringPlan(k)
+			return time.Time{}, err
+		}
 	}
 	a.gates.waiting(k, decision.Waiting != "")
 	noted, err := a.rules.note(ctx, k, facts, &decision)

@@ -64,6 +64,12 @@ func (a *Agent) ringWaiting(namespace string) {
 // deletion of either, or by a newer run that wants its place. They are read off
 // the cluster each time, so none can be lost with a process.
 func (a *Agent) signals(l *liveRun) plan.Signals {
+	sig := a.asked(l)
+	sig.Leader = a.options.Identity
+	return sig
+}
+
+func (a *Agent) asked(l *liveRun) plan.Signals {
 	cm := a.document(l.planKey())
 	if cm == nil || string(cm.UID) != l.run.PlanUID || cm.DeletionTimestamp != nil {
 		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
@@ -145,11 +151,18 @@ func (a *Agent) siblings(l *liveRun) []plan.Live {
 
 // admit asks whether a pending run may start, and does what the answer says.
 func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
+	on := a.basis(l.planKey())
 	standing, err := a.standing(ctx, l)
 	if err != nil {
 		return time.Time{}, err
 	}
 	verdict := plan.Admit(l.run, standing)
+	if verdict.Start {
+		if sure, err := a.sure(ctx, l.planKey(), on); err != nil || !sure {
+			a.ringRun(l.key())
+			return time.Time{}, err
+		}
+	}
 	if verdict.Start {
 		names := a.claims(l)
 		if held, by := a.locks.take(l.key().String(), names); by != "" {
@@ -310,9 +323,17 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 	}
 	for range maxPasses {
 		with, outcomes := a.withOutcomes(l)
+		on := a.basis(l.planKey())
 		asked := a.document(l.planKey())
 		sig := a.signals(with)
 		journal, next := plan.Advance(l.run, with.journal, a.now(), sig)
+		if journal.Begins(written.journal) {
+			if sure, err := a.sure(ctx, l.planKey(), on); err != nil {
+				return time.Time{}, err
+			} else if !sure {
+				continue
+			}
+		}
 		if changed(written.journal, journal) {
 			fresh, err := a.write(ctx, l, journal)
 			if err != nil {

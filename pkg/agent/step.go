@@ -123,6 +123,9 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 		return *failed, clients, nil
 	}
 	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
+	if out.State == executors.Failed && !a.fence.valid() { // it is we who failed, and nothing was sent
+		return out, clients, errFenced
+	}
 	return out, clients, ctx.Err()
 }
 

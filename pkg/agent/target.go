@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -195,24 +194,24 @@ func (t *targetWatches) start(ctx context.Context, wk watchKey) *targetWatch {
 	if wk.cluster {
 		namespace = metav1.NamespaceAll
 	}
-	w.informer = dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, wk.resource, namespace, 0, cache.Indexers{}, nil).Informer()
-	t.wire(w, wk)
+	from := asAccount(c.Dynamic.Resource(wk.resource).Namespace(namespace), func(err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.name, wk.resource.GroupResource(), wk.who.namespace, err))
+			w.each("", t.agent.ringPlan)
+		}
+	})
+	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
+	t.wire(w)
 	go w.informer.RunWithContext(ctx)
 	return w
 }
 
-func (t *targetWatches) wire(w *targetWatch, wk watchKey) {
+func (t *targetWatches) wire(w *targetWatch) {
 	must(w.informer.SetTransform(func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			return slimTarget(u), nil
 		}
 		return o, nil
-	}))
-	must(w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.name, wk.resource.GroupResource(), wk.who.namespace, err))
-			w.each("", t.agent.ringPlan)
-		}
 	}))
 	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { t.changed(w, o) },

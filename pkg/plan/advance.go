@@ -31,6 +31,10 @@ type Signals struct {
 	Nodes map[string]NodeSight
 	// ClosesAt is when the open gate closes; zero: that is not known, or never.
 	ClosesAt time.Time
+	// Leader is the agent that looks. Before the first act of another one than the
+	// journal names, the journal is written: who went by an old state of the run is
+	// told so by the API server, before anything was done. Empty: nobody else can be.
+	Leader string
 }
 
 // Answer is what somebody said to one step, named by its path or its last part.
@@ -150,6 +154,9 @@ func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 		if m, ok := a.step(); ok {
 			m = a.kept(m)
 			m.Wants = a.wants
+			if slices.ContainsFunc(m.All(), func(m Move) bool { return m.Act != ActWait }) && sig.Leader != "" {
+				j.Leader = sig.Leader
+			}
 			return j, m
 		}
 	}

@@ -250,3 +250,21 @@ func capOutputs(j *Journal) {
 		total += len(b)
 	}
 }
+
+// Begins says whether a step, or another attempt of one, is to begin by this journal
+// that was not at work by an earlier one. What cleans up waits for nobody.
+func (j Journal) Begins(was Journal) bool {
+	if j.Section != SectionSteps && j.Section != "" {
+		return false
+	}
+	before := make(map[string]int, len(was.Steps))
+	for _, rec := range was.Steps {
+		if rec.Phase == StepRunning {
+			before[rec.Path] = rec.Attempt
+		}
+	}
+	return slices.ContainsFunc(j.Steps, func(rec Record) bool {
+		attempt, ran := before[rec.Path]
+		return rec.Phase == StepRunning && (!ran || attempt != rec.Attempt)
+	})
+}

@@ -160,6 +160,7 @@ type Journal struct {
 	HeldSeconds int64      `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration
 	WorkedAt    *time.Time `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
 	Steps       []Record   `json:"steps,omitempty"`
+	Leader      string     `json:"leader,omitempty"`    // the agent that does what follows: another one writes itself down before it does anything
 	Truncated   bool       `json:"truncated,omitempty"` // outputs were cut to fit
 	Packed      int        `json:"packed,omitempty"`    // as it is stored: records that have ended and stand beside it, compressed
 }

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -81,7 +82,7 @@ func (x *crashes) prepare(ns string) {
 	x.t.Helper()
 	_, err := x.admin.CoreV1().Namespaces().Create(x.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
 	if err == nil {
-		err = harness.Runner(x.ctx, x.admin, ns, deploymentRights())
+		err = harness.Runner(x.ctx, x.admin, ns, deploymentRights(), rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}})
 	}
 	if err == nil {
 		replicas, labels := int32(3), map[string]string{"app": "orders"}

@@ -1,0 +1,282 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+const (
+	// freshFor is how long a live look counts: what starts within that time of it
+	// asks no more (a guess: a run's steps follow faster than people write).
+	freshFor = 2 * time.Second
+	// echo is how long a watch has to show what a live look found, before it is
+	// doubted (a guess: ten times what a busy API server takes).
+	echo = time.Second
+	// many is from how many keys that wait on all plans are asked for at once.
+	many = 64
+)
+
+// freshness knows of which plans, and of what gates them, it is certain that the
+// caches show them as they are: by asking, at the moment when something is claimed or
+// begins. A watch that has died says nothing of it.
+type freshness struct {
+	agent *Agent
+	gates sharedLook // policies, calendars, templates, the agent's configuration
+	above sharedLook // namespaces
+	all   sharedLook // plans, where many wait
+
+	found atomic.Int64 // grows whenever what gates plans was found to be old, and again when it is no more
+
+	mu    sync.Mutex
+	plans map[key]time.Time         // when each was last looked at
+	newer map[key]*corev1.ConfigMap // plans as they were read, until the watch shows that
+	gone  map[key]string            // uids of plans that are no longer there, until the watch shows that
+}
+
+// sharedLook is a look whose answer serves everybody who needs one at that time.
+type sharedLook struct {
+	mu sync.Mutex
+	at time.Time // when the last one began
+}
+
+func (s *sharedLook) do(now func() time.Time, look func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := now()
+	if began.Sub(s.at).Abs() < freshFor {
+		return nil
+	}
+	if err := look(); err != nil {
+		return err
+	}
+	s.at = began
+	return nil
+}
+
+func (s *sharedLook) recent(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.at).Abs() < freshFor
+}
+
+func newFreshness(a *Agent) *freshness {
+	return &freshness{agent: a, plans: map[key]time.Time{}, newer: map[key]*corev1.ConfigMap{}, gone: map[key]string{}}
+}
+
+// document is a plan as it was read live, where that is newer than what the cache has.
+func (f *freshness) document(k key, cached *corev1.ConfigMap) *corev1.ConfigMap {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if uid, gone := f.gone[k]; gone {
+		if cached != nil && string(cached.UID) == uid {
+			return nil
+		}
+		delete(f.gone, k)
+	}
+	newer := f.newer[k]
+	if newer == nil {
+		return cached
+	}
+	if cached != nil && versionOf(cached) >= versionOf(newer) {
+		delete(f.newer, k)
+		return cached
+	}
+	return newer
+}
+
+// forget drops a plan that the watch shows as gone.
+func (f *freshness) forget(k key) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.newer, k)
+	delete(f.gone, k)
+	delete(f.plans, k)
+}
+
+// recent says whether a plan and what gates it have been looked at live just now.
+func (f *freshness) recent(k key, now time.Time) bool {
+	f.mu.Lock()
+	at := f.plans[k]
+	f.mu.Unlock()
+	return now.Sub(at).Abs() < freshFor && f.gates.recent(now) && (f.agent.options.WatchNamespace != "" || f.above.recent(now))
+}
+
+// basis is what a decision over a plan was made on.
+type basis struct {
+	found   int64  // how often what gates plans had been found to be old
+	version uint64 // of the plan
+}
+
+// basis is to be taken before the caches are read.
+func (a *Agent) basis(k key) basis {
+	b := basis{found: a.fresh.found.Load()}
+	if cm := a.document(k); cm != nil {
+		b.version = versionOf(cm)
+	}
+	return b
+}
+
+// sure says whether what was decided may be begun. Where it may not, the caches are
+// made sure of now, and the decision is to be made anew.
+func (a *Agent) sure(ctx context.Context, k key, b basis) (bool, error) {
+	if a.fresh.recent(k, a.now()) {
+		return a.basis(k) == b, nil
+	}
+	return false, a.confirm(ctx, k)
+}
+
+// confirm looks live at a plan and at all that gates it.
+func (a *Agent) confirm(ctx context.Context, k key) error {
+	f := a.fresh
+	if err := f.gates.do(a.now, func() error { return a.confirmGates(ctx) }); err != nil {
+		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
+	}
+	if a.options.WatchNamespace == "" {
+		if err := f.above.do(a.now, func() error { return a.confirmNamespaces(ctx) }); err != nil {
+			return fmt.Errorf("look whether the namespaces are as they were seen: %w", err)
+		}
+	}
+	if a.planQueue.Len() > many {
+		if valid, broken := a.plans.count(); a.planQueue.Len() > (valid+broken)/20 {
+			if err := f.all.do(a.now, func() error { return a.confirmPlans(ctx) }); err != nil {
+				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
+			}
+		}
+	}
+	if err := a.confirmPlan(ctx, k); err != nil {
+		return fmt.Errorf("look whether plan %s is as it was seen: %w", k, err)
+	}
+	return nil
+}
+
+// confirmPlan reads one plan.
+func (a *Agent) confirmPlan(ctx context.Context, k key) error {
+	f, began := a.fresh, a.now()
+	f.mu.Lock()
+	known := began.Sub(f.plans[k]).Abs() < freshFor
+	f.mu.Unlock()
+	if known {
+		return nil
+	}
+	live, err := a.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	have := a.document(k)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.plans) > 50_000 { // bounded by forgetting
+		clear(f.plans)
+	}
+	f.plans[k] = began
+	switch {
+	case apierrors.IsNotFound(err) && have != nil:
+		f.gone[k] = string(have.UID)
+		delete(f.newer, k)
+		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k.String()) == 0 })
+	case err == nil && (have == nil || versionOf(live) > versionOf(have)):
+		_, err = strip(live)
+		f.newer[k] = live
+		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k.String()) >= versionOf(live) })
+	}
+	return err
+}
+
+// doubtUnless doubts the watch of documents that does not show soon what was read live.
+func (a *Agent) doubtUnless(shown func() bool) {
+	time.AfterFunc(echo, func() {
+		if !shown() {
+			a.caches[a.documents].from.doubt()
+		}
+	})
+}
+
+// confirmPlans compares all plans with what the cache has; those that differ are read
+// one by one.
+func (a *Agent) confirmPlans(ctx context.Context) error {
+	began := a.now()
+	return a.eachOf(ctx, "configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindPlan, func(m *metav1.PartialObjectMetadata, _ uint64) {
+		if m == nil {
+			return
+		}
+		k := key{m.Namespace, m.Name}
+		have := a.document(k)
+		if have == nil || versionOf(have) < number(m.ResourceVersion) {
+			return
+		}
+		a.fresh.mu.Lock()
+		defer a.fresh.mu.Unlock()
+		a.fresh.plans[k] = began
+	})
+}
+
+// confirmGates makes sure of policies, calendars, templates and the configuration.
+func (a *Agent) confirmGates(ctx context.Context) error {
+	kinds := []string{annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindGate, annotations.KindAgentConfig}
+	selector := annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
+	return a.confirmCache(ctx, a.caches[a.documents], "configmaps", a.options.WatchNamespace, selector, func(kind string) bool { return slices.Contains(kinds, kind) })
+}
+
+// confirmNamespaces makes sure of the pauses and stanzas on namespaces.
+func (a *Agent) confirmNamespaces(ctx context.Context) error {
+	return a.confirmCache(ctx, a.caches[a.namespaces], "namespaces", "", "", func(string) bool { return true })
+}
+
+// confirmCache compares what is there with what the handler of a cache has taken in,
+// and waits until that is no older: for the watch as long as an echo takes, then for a
+// list.
+func (a *Agent) confirmCache(ctx context.Context, c *cached, resource, namespace, selector string, ours func(kind string) bool) error {
+	there, version := map[string]uint64{}, uint64(0)
+	err := a.eachOf(ctx, resource, namespace, selector, func(m *metav1.PartialObjectMetadata, list uint64) {
+		version = list
+		if m != nil {
+			there[storeKey(m.Namespace, m.Name)] = number(m.ResourceVersion)
+		}
+	})
+	if err != nil || c.handled.shows(there, ours) {
+		return err
+	}
+	a.fresh.found.Add(1)
+	defer a.fresh.found.Add(1) // who decided while it was not yet taken in decides anew, too
+	for end := a.now().Add(echo); a.now().Before(end); {
+		if !sleep(ctx, tick) {
+			return ctx.Err()
+		}
+		if c.handled.shows(there, ours) {
+			return nil
+		}
+	}
+	return c.reach(ctx, version)
+}
+
+// eachOf hands on the metadata of what is there now, and the version of the list; at
+// the end once without an object.
+func (a *Agent) eachOf(ctx context.Context, resource, namespace, selector string, see func(m *metav1.PartialObjectMetadata, list uint64)) error {
+	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	for {
+		page, err := from.List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			see(&page.Items[i], number(page.ResourceVersion))
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			see(nil, number(page.ResourceVersion))
+			return nil
+		}
+	}
+}

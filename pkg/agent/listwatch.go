@@ -1,0 +1,440 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// How long a watch is asked for, and how long it may be silent before it is doubted.
+// Before a watch ends the API server sends a bookmark, two seconds earlier, so a short
+// one is a proof of life that costs one request. The agent's own informers are few:
+// what a person asks of a plan may not wait for long behind a watch that hangs. Those
+// that act as plans' accounts may be many, and make do with the bookmark that is sent
+// about every minute (a guess of ours: a quarter of a minute of margin).
+const (
+	ownWatch      = 8 * time.Second
+	ownSilence    = 9 * time.Second
+	foreignWatch  = 5 * time.Minute
+	bookmarkEvery = time.Minute
+	silence       = bookmarkEvery + 15*time.Second
+)
+
+// listWatch lists and watches for one informer, in place of what the reflector of
+// client-go does by itself: its pauses grow to half a minute, it believes a watch that
+// says nothing, and it cannot be told to list anew. To the reflector it is one watch
+// without an end. When the watch below breaks, is silent for too long or is doubted,
+// all is listed, and what differs from what was handed on before is handed on as
+// events.
+type listWatch struct {
+	list    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
+	watch   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	example runtime.Object // of the type that is listed
+	told    func(error)    // hears of each answer; nil: nobody
+	timeout time.Duration  // that a watch is asked for
+	silence time.Duration  // longer than which a watch says something
+	labels  bool           // deletions that nobody saw are told with the labels that the object had
+
+	mu      sync.Mutex
+	known   map[string]knownObject // as handed on
+	version uint64                 // all that was written up to here has been handed on
+	moved   chan struct{}          // closed when version grows
+	doubted chan struct{}          // one place: the next thing to do is to list
+}
+
+// knownObject is what is kept of an object, to tell what a list says anew.
+type knownObject struct {
+	uid     types.UID
+	version string
+	labels  map[string]string
+}
+
+// newListWatch is one for an informer of the agent's own.
+func newListWatch(example runtime.Object) *listWatch {
+	return &listWatch{
+		example: example, timeout: ownWatch, silence: ownSilence,
+		known: map[string]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
+	}
+}
+
+// asAccount is one of many, of objects that a plan's or a policy's account looks at;
+// told hears of each answer.
+func asAccount(from dynamic.ResourceInterface, told func(error)) *listWatch {
+	l := newListWatch(&unstructured.Unstructured{})
+	l.timeout, l.silence, l.told = foreignWatch, silence, told
+	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) }
+	l.watch = from.Watch
+	return l
+}
+
+// doubt has all listed anew.
+func (l *listWatch) doubt() {
+	select {
+	case l.doubted <- struct{}{}:
+	default:
+	}
+}
+
+// at is the version up to which everything was handed on, and what is closed when it
+// has grown.
+func (l *listWatch) at() (uint64, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version, l.moved
+}
+
+// latest is the version of everything, read live.
+func (l *listWatch) latest(ctx context.Context) (uint64, error) {
+	page, err := l.list(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	m, err := meta.ListAccessor(page)
+	if err != nil {
+		return 0, err
+	}
+	return number(m.GetResourceVersion()), nil
+}
+
+// reach returns when everything written up to a version has been handed on. Who has
+// not got there lists: a watch that is filtered is told of its progress late.
+func (l *listWatch) reach(ctx context.Context, version uint64) error {
+	at, moved := l.at()
+	if at >= version {
+		return nil
+	}
+	l.doubt()
+	for at < version {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-moved:
+		}
+		at, moved = l.at()
+	}
+	return nil
+}
+
+// List is cache.Lister's, for a reflector that streams no lists.
+func (l *listWatch) List(o metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), o)
+}
+
+// ListWithContext is cache.ListerWithContext's.
+func (l *listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	o.ResourceVersion, o.ResourceVersionMatch = "", "" // an answer from a cache may be as old as that
+	got, err := l.list(ctx, o)
+	l.answered(err)
+	return got, err
+}
+
+// Watch is cache.Watcher's.
+func (l *listWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(context.Background(), o)
+}
+
+// WatchWithContext is cache.WatcherWithContext's. It begins with a list: only what it
+// has handed on itself can it compare with what is there.
+func (l *listWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	ctx, stop := context.WithCancel(ctx)
+	s := &watchStream{listWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
+	l.mu.Lock()
+	l.known = map[string]knownObject{}
+	l.mu.Unlock()
+	go s.run(ctx)
+	return s, nil
+}
+
+func (l *listWatch) answered(err error) {
+	if l.told != nil {
+		l.told(err)
+	}
+}
+
+// reached notes that everything up to a version was handed on.
+func (l *listWatch) reached(version string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := number(version); n > l.version {
+		l.version = n
+		close(l.moved)
+		l.moved = make(chan struct{})
+	}
+}
+
+// watchStream is the watch without an end.
+type watchStream struct {
+	*listWatch
+	out       chan watch.Event
+	stop      context.CancelFunc
+	patience  time.Duration // with a watch that says nothing
+	bookmarks bool          // were seen: whoever sends none is not silent for want of life
+	begun     bool          // the first list was handed on
+}
+
+// Stop is watch.Interface's.
+func (s *watchStream) Stop() { s.stop() }
+
+// ResultChan is watch.Interface's.
+func (s *watchStream) ResultChan() <-chan watch.Event { return s.out }
+
+var errDoubted = errors.New("the watch is doubted") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// run lists, watches, and goes on with either until ctx ends.
+func (s *watchStream) run(ctx context.Context) {
+	defer close(s.out)
+	failed, from := 0, ""
+	for ctx.Err() == nil {
+		var err error
+		began, watched := time.Now(), from != ""
+		if watched {
+			from, err = s.follow(ctx, from)
+		} else {
+			from, err = s.relist(ctx)
+		}
+		if watched && time.Since(began) > time.Second { // what was open worked
+			failed = 0
+		}
+		if errors.Is(err, errDoubted) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			from = ""
+		}
+		if err != nil && !errors.Is(err, errDoubted) {
+			failed++
+			sleep(ctx, pause(failed, err))
+		}
+	}
+}
+
+// pause is how long to wait after so many failures. A server that is away is asked
+// again soon, since work waits for it; one that refuses is asked less and less.
+func pause(failed int, err error) time.Duration {
+	limit := time.Second
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+		limit = look
+	}
+	d := min(100*time.Millisecond<<min(failed, 12), limit)
+	return d/2 + rand.N(d/2+1)
+}
+
+// hand gives an event to the informer.
+func (s *watchStream) hand(ctx context.Context, kind watch.EventType, o runtime.Object) error {
+	select {
+	case s.out <- watch.Event{Type: kind, Object: o}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// relist lists all, in pages, and hands on what is news.
+func (s *watchStream) relist(ctx context.Context) (string, error) {
+	select { // what was doubted is listed now
+	case <-s.doubted:
+	default:
+	}
+	there := map[string]bool{}
+	for next, first := "", true; first || next != ""; first = false {
+		page, err := s.list(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		s.answered(err)
+		if err != nil {
+			return "", err
+		}
+		m, err := meta.ListAccessor(page)
+		if err != nil {
+			return "", err
+		}
+		err = meta.EachListItem(page, func(o runtime.Object) error { return s.listed(ctx, o, there) })
+		if err != nil {
+			return "", err
+		}
+		if next = m.GetContinue(); next == "" {
+			return m.GetResourceVersion(), s.end(ctx, there, m.GetResourceVersion())
+		}
+	}
+	return "", nil
+}
+
+// listed hands one object of a list on, where it is not what was handed on before.
+func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[string]bool) error {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return err
+	}
+	k := storeKey(m.GetNamespace(), m.GetName())
+	there[k] = true
+	s.mu.Lock()
+	was, known := s.known[k]
+	s.mu.Unlock()
+	kind := watch.Added
+	switch {
+	case known && was.uid != m.GetUID():
+		if err := s.lose(ctx, k, was, m.GetResourceVersion()); err != nil {
+			return err
+		}
+	case known && was.version == m.GetResourceVersion():
+		return nil
+	case known:
+		kind = watch.Modified
+	}
+	s.keep(k, m)
+	return s.hand(ctx, kind, o)
+}
+
+// end hands on what a list no longer has, and that all of it was told.
+func (s *watchStream) end(ctx context.Context, there map[string]bool, version string) error {
+	s.mu.Lock()
+	lost := map[string]knownObject{}
+	for k, was := range s.known {
+		if !there[k] {
+			lost[k] = was
+		}
+	}
+	s.mu.Unlock()
+	for k, was := range lost {
+		if err := s.lose(ctx, k, was, version); err != nil {
+			return err
+		}
+	}
+	mark, m := s.blank(version)
+	if !s.begun {
+		m.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	if err := s.hand(ctx, watch.Bookmark, mark); err != nil {
+		return err
+	}
+	s.begun = true
+	s.reached(version)
+	return nil
+}
+
+func (s *watchStream) keep(k string, m metav1.Object) {
+	known := knownObject{uid: m.GetUID(), version: m.GetResourceVersion()}
+	if s.labels {
+		known.labels = m.GetLabels()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[k] = known
+}
+
+// lose hands on that an object is gone whose deletion nobody saw.
+func (s *watchStream) lose(ctx context.Context, k string, was knownObject, version string) error {
+	s.mu.Lock()
+	delete(s.known, k)
+	s.mu.Unlock()
+	o, m := s.blank(version)
+	namespace, name, err := cache.SplitMetaNamespaceKey(k)
+	if err != nil {
+		return err
+	}
+	m.SetNamespace(namespace)
+	m.SetName(name)
+	m.SetUID(was.uid)
+	m.SetLabels(was.labels)
+	return s.hand(ctx, watch.Deleted, o)
+}
+
+// blank is an empty object of the type that is listed.
+func (s *watchStream) blank(version string) (runtime.Object, metav1.Object) {
+	o := reflect.New(reflect.TypeOf(s.example).Elem()).Interface().(runtime.Object)
+	m, err := meta.Accessor(o)
+	must(err) // the type is ours to choose
+	m.SetResourceVersion(version)
+	return o, m
+}
+
+// follow watches from a version on until the watch ends, and says where it came to.
+func (s *watchStream) follow(ctx context.Context, from string) (string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	seconds := int64(s.timeout/time.Second) + rand.Int64N(int64(s.timeout/time.Second)/10+1)
+	opening := time.AfterFunc(s.silence, func() { cancel(errDoubted) }) // it is not even answered
+	w, err := s.watch(ctx, metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &seconds, AllowWatchBookmarks: true})
+	opening.Stop()
+	if errors.Is(context.Cause(ctx), errDoubted) {
+		if err == nil {
+			w.Stop()
+		}
+		return from, errDoubted
+	}
+	s.answered(err)
+	if err != nil {
+		return from, err
+	}
+	defer w.Stop()
+	return s.events(ctx, w, from)
+}
+
+// events hands on what a watch shows.
+func (s *watchStream) events(ctx context.Context, w watch.Interface, from string) (string, error) {
+	began, some := time.Now(), false
+	quiet := time.NewTimer(s.patience)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return from, ctx.Err()
+		case <-s.doubted:
+			return from, errDoubted
+		case <-quiet.C:
+			if !s.bookmarks && s.timeout > ownWatch { // it may be one of those that send none
+				s.patience = min(2*s.patience, 2*s.timeout)
+			}
+			return from, errDoubted
+		case event, open := <-w.ResultChan():
+			if !open && !some && time.Since(began) < time.Second {
+				return from, errors.New("the watch ended as soon as it began")
+			}
+			if !open {
+				return from, nil
+			}
+			some = true
+			version, err := s.event(ctx, event)
+			if err != nil {
+				return from, err
+			}
+			from = version
+			quiet.Reset(s.patience)
+		}
+	}
+}
+
+// event hands one event on, and says up to which version everything is told.
+func (s *watchStream) event(ctx context.Context, event watch.Event) (string, error) {
+	if event.Type == watch.Error {
+		return "", apierrors.FromObject(event.Object)
+	}
+	m, err := meta.Accessor(event.Object)
+	if err != nil {
+		return "", err
+	}
+	k := storeKey(m.GetNamespace(), m.GetName())
+	switch event.Type {
+	case watch.Bookmark:
+		s.bookmarks, s.patience = true, s.silence
+	case watch.Deleted:
+		s.mu.Lock()
+		delete(s.known, k)
+		s.mu.Unlock()
+	default:
+		s.keep(k, m)
+	}
+	if err := s.hand(ctx, event.Type, event.Object); err != nil {
+		return "", err
+	}
+	s.reached(m.GetResourceVersion())
+	return m.GetResourceVersion(), nil
+}

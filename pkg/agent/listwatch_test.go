@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// shelf is an API server's ConfigMaps as a listWatch sees them, with watches that
+// break as told.
+type shelf struct {
+	mu      sync.Mutex
+	version int
+	maps    map[string]*corev1.ConfigMap
+	silent  bool  // watches say nothing
+	failing error // of every request
+	lists   int
+	asked   *int // counts requests in vain
+	open    []*watch.FakeWatcher
+}
+
+func (s *shelf) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing != nil {
+		s.vain()
+		return nil, s.failing
+	}
+	s.lists++
+	out := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
+	for _, cm := range s.maps {
+		out.Items = append(out.Items, *cm.DeepCopy())
+	}
+	return out, nil
+}
+
+func (s *shelf) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing != nil {
+		s.vain()
+		return nil, s.failing
+	}
+	w := watch.NewFakeWithChanSize(100, false)
+	s.open = append(s.open, w)
+	return w, nil
+}
+
+func (s *shelf) vain() {
+	if s.asked != nil {
+		*s.asked++
+	}
+}
+
+// put writes a ConfigMap; an empty value deletes it.
+func (s *shelf) put(name, value string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version++
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(s.version)}, Data: map[string]string{"v": value}}
+	kind := watch.Modified
+	switch {
+	case value == "":
+		kind = watch.Deleted
+		delete(s.maps, name)
+	default:
+		s.maps[name] = cm
+	}
+	if n := len(s.open); n > 0 && !s.silent {
+		s.open[n-1].Action(kind, cm.DeepCopy())
+	}
+	return s.version
+}
+
+func (s *shelf) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// informed is an informer over a shelf.
+func informed(t *testing.T, s *shelf, quiet time.Duration) *cached {
+	t.Helper()
+	from := newListWatch(&corev1.ConfigMap{})
+	from.list, from.watch, from.silence = s.list, s.watch, quiet
+	c := &cached{informer: cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), from: from}
+	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.handled.saw, UpdateFunc: func(_, o any) { c.handled.saw(o) }, DeleteFunc: c.handled.lost,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.synced = heard.HasSynced
+	go c.informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), c.informer.HasSynced, c.synced) {
+		t.Fatal("the informer did not begin")
+	}
+	return c
+}
+
+func (c *cached) content() string {
+	out := map[string]string{}
+	for _, o := range c.informer.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		out[cm.Name] = cm.Data["v"]
+	}
+	return fmt.Sprint(out)
+}
+
+func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	end := time.After(limit)
+	for !holds() {
+		select {
+		case <-end:
+			t.Fatalf("%s: not within %s", what, limit)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func newShelf() *shelf {
+	return &shelf{version: 10, maps: map[string]*corev1.ConfigMap{}}
+}
+
+func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
+	s := newShelf()
+	s.put("a", "1")
+	s.put("b", "1")
+	c := informed(t, s, time.Hour)
+	within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) == 1 })
+	s.set(func() { s.silent = true })
+	s.put("a", "2")
+	s.put("b", "")
+	now := s.put("c", "1")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := c.reach(ctx, uint64(now)); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.content(), "map[a:2 c:1]"; got != want {
+		t.Errorf("the cache has %s, want %s", got, want)
+	}
+	if c.handled.version("ns/a") == 0 || c.handled.version("ns/b") != 0 || c.handled.version("ns/c") != uint64(now) {
+		t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
+	}
+	if err := c.reach(ctx, uint64(now)); err != nil || s.lists != 2 {
+		t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
+	}
+}
+
+func TestAWatchThatIsSilentForTooLongIsDoubted(t *testing.T) {
+	s := newShelf()
+	c := informed(t, s, 50*time.Millisecond)
+	within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > 0 })
+	s.set(func() { s.silent = true })
+	s.put("a", "1")
+	within(t, 5*time.Second, "the change is seen", func() bool { return c.content() == "map[a:1]" })
+}
+
+func TestAServerThatIsAwayAgainAndAgainIsAskedSoon(t *testing.T) {
+	s := newShelf()
+	c := informed(t, s, time.Hour)
+	for i := range 4 {
+		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > i })
+		asked := 0
+		s.set(func() {
+			s.failing = apierrors.NewServiceUnavailable("starting")
+			s.asked = &asked
+			s.open[i].Error(&apierrors.NewResourceExpired("the server began anew").ErrStatus)
+			s.silent = true
+		})
+		within(t, 10*time.Second, "it is asked in vain", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return asked > 3 })
+		value := strconv.Itoa(i)
+		s.put("a", value)
+		s.set(func() { s.failing, s.silent = nil, false })
+		within(t, 2*time.Second, "what was written meanwhile is seen", func() bool { return c.content() == "map[a:"+value+"]" })
+	}
+}
+
+func TestThePauseOfAServerThatIsAwayStaysShort(t *testing.T) {
+	for failed := 1; failed < 100; failed++ {
+		if d := pause(failed, apierrors.NewServiceUnavailable("x")); d > time.Second {
+			t.Fatalf("after %d failures: %s", failed, d)
+		}
+		if d := pause(failed, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d > look {
+			t.Fatalf("after %d refusals: %s", failed, d)
+		}
+	}
+	if d := pause(30, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d < look/3 {
+		t.Errorf("who is refused for long is asked again after %s", d)
+	}
+}
