@@ -39,6 +39,7 @@ type weather struct {
 	halfClose float64 // share of the answers of which half arrives before the server's side is closed
 	stall     bool    // new watches hang without an answer
 	refuse    refusal // whose requests are answered with 403
+	holdLease bool    // requests for leases get no answer
 }
 
 // refusal is whom an API server refuses while it has not read all roles.
@@ -66,6 +67,8 @@ type proxy struct {
 	clear    chan struct{} // closed when stalled watches may go on
 	streams  map[*stream]bool
 	captured func(*http.Request) bool // a write for which it answers true is late
+
+	leaseHeld bool // a request for a lease hangs
 }
 
 func newProxy(to *rest.Config, random *rand.Rand) (*proxy, error) {
@@ -139,6 +142,13 @@ func (p *proxy) capture(f func(*http.Request) bool, lateBy time.Duration) {
 	p.captured, p.now.lateBy = f, lateBy
 }
 
+// holdsLease says whether a request for a lease hangs.
+func (p *proxy) holdsLease() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.leaseHeld
+}
+
 // sent are all requests so far by their audit ids.
 func (p *proxy) sent() map[string]check.Send {
 	p.mu.Lock()
@@ -167,7 +177,8 @@ func (p *proxy) admit(req *http.Request) fate {
 	req.Header.Set("Authorization", "Bearer "+p.token)
 	f := fate{weather: p.now, clear: p.clear}
 	if strings.Contains(req.URL.Path, "/leases") {
-		f.weather = weather{cut: p.now.cut}
+		f.weather = weather{cut: p.now.cut, holdLease: p.now.holdLease}
+		p.leaseHeld = p.leaseHeld || p.now.holdLease
 		return f
 	}
 	if req.Method != http.MethodGet {
@@ -188,6 +199,8 @@ func (p *proxy) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	switch {
+	case f.holdLease:
+		<-req.Context().Done()
 	case f.refuse == everybody, f.refuse == runners && req.Header.Get("Impersonate-User") != "":
 		forbid(w, req)
 	case req.Method == http.MethodGet && req.URL.Query().Get("watch") != "":

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 // be found by the story about it.
 func scenarios() map[string]func(context.Context, *people) error {
 	return map[string]func(context.Context, *people) error{
+		"mid-step":      midStep,
 		"stale-standby": staleStandby,
 		"deaf-leader":   deafLeader,
 		"deposed":       deposed,
@@ -132,7 +134,7 @@ func staleStandby(ctx context.Context, p *people) error {
 	if err != nil {
 		return err
 	}
-	for name, spec := range map[string]string{"once": once, "paused": every(3), "edited": every(3)} {
+	for name, spec := range map[string]string{"once": once, "paused": every(3), "edited": every(3), "deleted": every(3)} {
 		if _, err := p.write(ctx, name, spec); err != nil {
 			return err
 		}
@@ -156,6 +158,9 @@ func staleStandby(ctx context.Context, p *people) error {
 	p.insist(ctx, "edits", func(ctx context.Context) error {
 		return p.mergeMap(ctx, "edited", fmt.Sprintf(`{"data":{%q:%q}}`, annotations.DataPlan, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  description: v2\n  steps:\n  - {name: hold, type: suspend, properties: {duration: 1s}}\n"))
 	})
+	p.insist(ctx, "deletes", func(ctx context.Context) error {
+		return p.admin.CoreV1().ConfigMaps(namespace).Delete(ctx, "deleted", metav1.DeleteOptions{})
+	})
 	leader.hold(true)
 	leader.current().Kill()
 	pause(ctx, 2*time.Second)
@@ -164,6 +169,36 @@ func staleStandby(ctx context.Context, p *people) error {
 	}
 	pause(ctx, 10*time.Second)
 	return nil
+}
+
+// midStep: the leader dies with a step's request on its way, which never arrives.
+// The next one does the step, and says so in the journal before.
+func midStep(ctx context.Context, p *people) error {
+	leader, _, err := p.pair(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := p.write(ctx, "once", once); err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	var first sync.Once
+	leader.proxy.capture(func(req *http.Request) bool {
+		scales := req.Method == http.MethodPatch && strings.HasSuffix(req.URL.Path, "/scale")
+		if scales {
+			first.Do(func() { close(gone) })
+		}
+		return scales
+	}, time.Hour) // long after all is over
+	p.insist(ctx, "asks for the run", func(ctx context.Context) error { return p.ask(ctx, "once") })
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		return errors.New("the step does not begin within a minute")
+	}
+	leader.hold(true)
+	leader.current().Kill()
+	return p.phases(ctx, "once", 1, "Succeeded")
 }
 
 // deafLeader: the leader's own watches fall silent, and a plan is paused.
@@ -190,7 +225,7 @@ func deafLeader(ctx context.Context, p *people) error {
 // an answer. The next leader sends them again, and the runs end. Then the first one
 // wakes up, reads that it is to call another address, and must not.
 func deposed(ctx context.Context, p *people) error {
-	const plans = 8
+	const plans = 12
 	leader, _, err := p.pair(ctx)
 	if err != nil {
 		return err
@@ -203,6 +238,12 @@ func deposed(ctx context.Context, p *people) error {
 		p.insist(ctx, "asks for the run", func(ctx context.Context) error { return p.ask(ctx, name) })
 	}
 	if err := p.world.until(ctx, "all webhooks have come", time.Minute, func(context.Context) (bool, error) { return len(p.hooks.deliveries()) >= plans, nil }); err != nil {
+		return err
+	}
+	// With the renewal under way it has something to wait for when it wakes, beside
+	// the answers: which it reads first is chance.
+	leader.proxy.set(func(x *weather) { x.holdLease = true })
+	if err := p.world.until(ctx, "the renewal of the lease hangs", time.Minute, func(context.Context) (bool, error) { return leader.proxy.holdsLease(), nil }); err != nil {
 		return err
 	}
 	if err := leader.current().Freeze(); err != nil {
