@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,8 +83,8 @@ func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.C
 		p.OnNode(call.Node)
 	}
 	if m.Step.Type == plan.TypeForEachNode && !call.Listed {
-		if call.Rolled, failed = s.rolled(ctx); failed != nil {
-			return failed
+		if call.Turns, err = s.turnsOf(ctx); err != nil {
+			return s.away(err)
 		}
 	}
 	if p, waits := props.(*plan.WaitProperties); waits && p.Resource == (plan.ResourceRef{}) {
@@ -113,30 +112,6 @@ func (s sighting) turn(path, node string) func(string) (bool, string) {
 		}
 		return s.agent.keeper.turn(at, wanted)
 	}
-}
-
-// rolled are the nodes that ended runs of the plan came to, and when they were
-// through with each.
-func (s sighting) rolled(ctx context.Context) (map[string]time.Time, *executors.Outcome) {
-	list, err := s.agent.kube.CoreV1().ConfigMaps(s.run.run.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: s.run.run.Plan}.String(),
-	})
-	if err != nil {
-		return nil, s.away(fmt.Errorf("read the runs of the plan: %w", err))
-	}
-	out := map[string]time.Time{}
-	for i := range list.Items {
-		_, journal, err := annotations.ReadRun(&list.Items[i])
-		if err != nil {
-			continue // a run that cannot be read says nothing
-		}
-		for node, at := range journal.Rolled() {
-			if at.After(out[node]) {
-				out[node] = at
-			}
-		}
-	}
-	return out, nil
 }
 
 func refusal(reason string, err error) *executors.Outcome {

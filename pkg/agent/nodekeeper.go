@@ -36,16 +36,19 @@ type nodeKeeper struct {
 	gone    map[string]bool // nodes of rollouts that are known not to be there
 	refused time.Time       // since when every write of a node was refused for want of a right; zero: not
 	denied  time.Time       // until then requests are left out: the agent may not write nodes
-	shut    *nodes.Gate     // what keeps change from all nodes, at the present look
+	writers chan struct{}   // bounds writes in flight
+	writes  sync.WaitGroup
+	shut    *nodes.Gate // what keeps change from all nodes, at the present look
 
 	mu      sync.Mutex
 	seen    map[string]*nodeObject // as the watch showed it last
+	writing map[string]*nodeWriting
 	written map[string]*nodeObject // as our own last write left it, until the watch shows that
 	wants   map[spot]nodeWant
-	sights  map[key]map[string]plan.NodeSight // by run, of the nodes that it takes
+	sights  map[spot]map[string]plan.NodeSight // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
-	later   map[string]time.Time      // nodes that could not be written, and until when they are left alone
-	why     map[key]map[string]string // by run, why it was not given a node
+	later   map[string]time.Time       // nodes that could not be written, and until when they are left alone
+	why     map[spot]map[string]string // by step, why it was not given a node
 	ranking nodes.Ranking
 }
 
@@ -57,13 +60,19 @@ type nodeWant struct {
 	bare  bool // of a drain outside of any for-each-node
 }
 
-// wish is a claimant that waits for a node.
-type wish struct{ node, claimant string }
+// wish is a step that waits for a node.
+type wish struct {
+	node string
+	spot spot
+}
+
+// String names a step as the ranking does: two steps of a plan are two holders.
+func (s spot) String() string { return s.run.String() + "/" + s.path }
 
 func newNodeKeeper(a *Agent) *nodeKeeper {
 	k := &nodeKeeper{
-		agent: a, wake: make(chan struct{}, 1), seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[spot]nodeWant{}, sights: map[key]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
+		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
+		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(a, k.ring)
 	if a.options.Drainer != nil {
@@ -85,6 +94,7 @@ func (k *nodeKeeper) saw(n *nodeObject) {
 	k.mu.Lock()
 	was := k.seen[n.Name]
 	k.seen[n.Name] = n
+	k.answered(n)
 	k.mu.Unlock()
 	if was == nil || !was.same(n) {
 		k.ring()
@@ -160,6 +170,7 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 		return now.Add(look)
 	}
 	k.again, k.shut = now.Add(look), k.agent.clusterGate(now)
+	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
@@ -167,12 +178,12 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	}
 	k.confirm(ctx, objects)
 	claims := k.claims(objects, now)
-	world.Holds = claims.holds
+	world.Holds = append(claims.holds, promised(writing)...)
 	ranking := k.rank(&world, claims)
 	k.tellRuns(objects, claims, ranking)
 	k.reportLimits(ranking.Conditions, now)
 	k.agent.metrics.nodes(world.Nodes)
-	k.carryOut(ctx, objects, world, ranking)
+	k.carryOut(ctx, objects, world, ranking, writing)
 	return k.again
 }
 
@@ -269,18 +280,21 @@ func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) no
 type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Want
-	spots   map[wish][]spot // who wants it, in order
+	spots   map[string]spot // steps that want nodes, by their names in the ranking
 	unknown []wish          // nodes that the agent does not see
 }
 
 func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{spots: map[wish][]spot{}}
+	c := claims{spots: map[string]spot{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
 		holds, _ := nodes.NodeClaims(l.run, l.journal) // what it wants now, it said itself
-		c.holds = append(c.holds, holds...)
+		for _, h := range holds {
+			h.Step = spot{l.key(), h.Path}.String()
+			c.holds = append(c.holds, h)
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -291,30 +305,29 @@ func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claim
 			delete(k.wants, s)
 			continue
 		}
-		for _, name := range want.nodes {
-			w := wish{name, claimantOf(l)}
+		c.spots[s.String()] = s
+		for i, name := range want.nodes {
+			w := wish{name, s}
 			if want.given[name] && want.bare && drainsNow(l, s.path, name) { // the journal has it
 				continue
 			}
 			if want.given[name] { // until the run has taken it, or does not want it any more
-				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: w.claimant})
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l), Step: s.String()})
 				continue
 			}
 			if objects[name] == nil {
 				c.unknown = append(c.unknown, w)
-				c.spots[w] = append(c.spots[w], s)
 				continue
 			}
 			waits[w] = true
 			if k.since[w].IsZero() {
 				k.since[w] = now
 			}
-			if n := objects[name]; n != nil {
-				gate := k.agent.nodeGate(n, k.shut, now)
-				k.by(gate.Next)
-				c.wants = append(c.wants, nodes.Want{Node: name, Claimant: w.claimant, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason})
-				c.spots[w] = append(c.spots[w], s)
-			}
+			gate := k.agent.nodeGate(objects[name], k.shut, now)
+			k.by(gate.Next)
+			c.wants = append(c.wants, nodes.Want{
+				Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason,
+			})
 		}
 	}
 	maps.DeleteFunc(k.since, func(w wish, _ time.Time) bool { return !waits[w] })
@@ -338,7 +351,7 @@ func (k *nodeKeeper) rank(world *nodes.World, c claims) nodes.Ranking {
 		if len(surplus) == 0 {
 			return ranking
 		}
-		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return surplus[wish{w.Node, w.Claimant}] })
+		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return w.Step != "" && surplus[wish{w.Node, c.spots[w.Step]}] })
 	}
 }
 
@@ -348,13 +361,12 @@ func (k *nodeKeeper) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 	defer k.mu.Unlock()
 	given, out := map[spot]int{}, map[wish]bool{}
 	for _, g := range ranking.Grants {
-		w := wish{g.Node, g.Claimant}
-		if len(c.spots[w]) == 0 {
+		s, wanted := c.spots[g.Step]
+		if !wanted {
 			continue
 		}
-		s := c.spots[w][0]
 		if given[s]++; given[s]+len(k.wants[s].given) > k.wants[s].most {
-			out[w] = true
+			out[wish{g.Node, s}] = true
 		}
 	}
 	return out
@@ -365,7 +377,9 @@ func (k *nodeKeeper) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
 	why := map[wish]string{}
 	for _, w := range ranking.Waits {
-		why[wish{w.Node, w.Claimant}] = w.Lasting
+		if s, wanted := c.spots[w.Step]; wanted {
+			why[wish{w.Node, s}] = w.Lasting
+		}
 		k.by(w.Next)
 	}
 	var news []spot
@@ -375,33 +389,35 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 	k.mu.Lock()
 	k.ranking = ranking
 	for _, g := range ranking.Grants {
-		if spots := c.spots[wish{g.Node, g.Claimant}]; len(spots) > 0 {
-			want := k.wants[spots[0]]
+		s, wanted := c.spots[g.Step]
+		if want, there := k.wants[s]; wanted && there {
 			given := maps.Clone(want.given)
 			if given == nil {
 				given = map[string]bool{}
 			}
 			given[g.Node] = true
 			want.given = given
-			k.wants[spots[0]] = want
+			k.wants[s] = want
 		}
 	}
 	before := k.why
-	k.why = map[key]map[string]string{}
-	for w, spots := range c.spots {
-		for _, s := range spots {
-			if k.why[s.run] == nil {
-				k.why[s.run] = map[string]string{}
-			}
-			k.why[s.run][w.node] = why[w]
-			if k.wants[s].bare && (k.wants[s].given[w.node] || before[s.run][w.node] != why[w]) {
+	k.why = map[spot]map[string]string{}
+	for _, s := range c.spots {
+		want := k.wants[s]
+		k.why[s] = map[string]string{}
+		for _, name := range want.nodes {
+			k.why[s][name] = why[wish{name, s}]
+			if want.bare && (want.given[name] || before[s][name] != k.why[s][name]) {
 				news = append(news, s)
 			}
 		}
 	}
-	sights := map[key]map[string]plan.NodeSight{}
+	sights, held := map[spot]map[string]plan.NodeSight{}, map[string]bool{}
+	for _, h := range c.holds {
+		held[h.Node] = true
+	}
 	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
-		sights[l.key()] = k.sightsOf(l, objects, why)
+		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
 	was := k.sights
 	k.sights = sights
@@ -409,9 +425,9 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 	for _, s := range news {
 		k.agent.passes.moved(s)
 	}
-	for run, now := range sights {
-		if !reflect.DeepEqual(was[run], now) {
-			k.agent.ringRun(run)
+	for s, now := range sights {
+		if !reflect.DeepEqual(was[s], now) {
+			k.agent.ringRun(s.run)
 		}
 	}
 }
@@ -426,28 +442,33 @@ func rollsOut(j plan.Journal) bool {
 	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning && r.Type == plan.TypeForEachNode })
 }
 
-// sightsOf is what a run needs to know of its nodes.
-func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, why map[wish]string) map[string]plan.NodeSight {
-	out := map[string]plan.NodeSight{}
+// sightsOf is what a run needs to know of its nodes, by rollout.
+func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[spot]map[string]plan.NodeSight {
+	out := map[spot]map[string]plan.NodeSight{}
 	for i := range l.journal.Steps {
+		s := spot{l.key(), l.journal.Steps[i].Path}
 		for _, item := range itemsOf(&l.journal.Steps[i]) {
-			n := objects[item.Name]
-			if n == nil {
-				out[item.Name] = plan.NodeSight{Gone: k.gone[item.Name], Why: unseen}
-				continue
+			if out[s] == nil {
+				out[s] = map[string]plan.NodeSight{}
 			}
-			out[item.Name] = plan.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{item.Name, claimantOf(l)}]}
-		}
-	}
-	for s, want := range k.wants {
-		for name := range want.given {
-			if sight, there := out[name]; there && s.run == l.key() {
-				sight.Granted, sight.Why = true, ""
-				out[name] = sight
-			}
+			sight := k.sightOf(s, item.Name, objects[item.Name], why)
+			// Of a live run, also of another of its steps, a cordon is not left behind.
+			sight.Abandoned = !held[item.Name] && objects[item.Name].cordonedBy(claimantOf(l))
+			out[s][item.Name] = sight
 		}
 	}
 	return out
+}
+
+func (k *nodeKeeper) sightOf(s spot, name string, n *nodeObject, why map[wish]string) plan.NodeSight {
+	sight := plan.NodeSight{Gone: k.gone[name], Why: unseen}
+	if n != nil {
+		sight = plan.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
+	}
+	if k.wants[s].given[name] {
+		sight.Granted, sight.Why = true, ""
+	}
+	return sight
 }
 
 func itemsOf(rec *plan.Record) []plan.Item {
@@ -457,20 +478,20 @@ func itemsOf(rec *plan.Record) []plan.Item {
 	return rec.Items
 }
 
-// see is what a run is told of its nodes.
-func (k *nodeKeeper) see(run key) map[string]plan.NodeSight {
+// see is what a run is told of its nodes, by the path of its rollout.
+func (k *nodeKeeper) see(run key) map[string]map[string]plan.NodeSight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	given := map[string]bool{}
-	for s, want := range k.wants {
-		if s.run == run {
-			maps.Copy(given, want.given)
+	out := map[string]map[string]plan.NodeSight{}
+	for s, sights := range k.sights {
+		if s.run != run {
+			continue
 		}
-	}
-	out := map[string]plan.NodeSight{}
-	for name, sight := range k.sights[run] {
-		sight.Granted = given[name] // as it stands now, and not at the last look
-		out[name] = sight
+		out[s.path] = map[string]plan.NodeSight{}
+		for name, sight := range sights {
+			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
+			out[s.path][name] = sight
+		}
 	}
 	return out
 }
@@ -524,7 +545,7 @@ func (k *nodeKeeper) turn(s spot, node string) (granted bool, why string) {
 		k.wants[s] = want
 		k.ring()
 	}
-	return false, k.why[s.run][node]
+	return false, k.why[s][node]
 }
 
 func atWork(l *liveRun, path string) bool {
@@ -534,6 +555,7 @@ func atWork(l *liveRun, path string) bool {
 
 // stop ends what was begun; another agent goes on with it.
 func (k *nodeKeeper) stop() {
+	k.writes.Wait()
 	k.pods.stop()
 	if k.drainer != nil {
 		k.drainer.Keep(func(string, string) bool { return false })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -21,16 +22,92 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// nodeWriters is how many nodes are written at once, and nodeWrite how long one
-// write may take (guesses: a look waits for all of them).
+// Guesses about writes of nodes. A look waits for its writes no longer than
+// writesAwaited: a node whose reply is late does not hold up the others.
 const (
-	nodeWriters = 8
-	nodeWrite   = 10 * time.Second
+	nodeWriters   = 8                // nodes written at once
+	nodeWrite     = 10 * time.Second // how long one write may take
+	replyAwaited  = time.Second      // for a reply, once the watch shows a newer node
+	writesAwaited = time.Second
+	writeBackoff  = 2 * time.Second // after a write that failed
 )
+
+// nodeWriting is a write of a node in flight.
+type nodeWriting struct {
+	version string     // that it is made of
+	step    nodes.Step // what it writes
+	cancel  context.CancelFunc
+}
+
+// inFlight are the writes that were not answered yet.
+func (k *nodeKeeper) inFlight() map[string]*nodeWriting {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.writing)
+}
+
+// promised are the nodes that writes in flight give to requestors: their slots are
+// taken, whether or not the write is seen yet.
+func promised(writing map[string]*nodeWriting) []nodes.Hold {
+	var out []nodes.Hold
+	for name, w := range writing {
+		for requestor, status := range w.step.Statuses {
+			if status.Phase.Holds() {
+				out = append(out, nodes.Hold{Node: name, Claimant: requestor})
+			}
+		}
+	}
+	return out
+}
+
+// startWrite has a step written, beside the looks.
+func (k *nodeKeeper) startWrite(ctx context.Context, group *sync.WaitGroup, n *nodeObject, step nodes.Step) {
+	w := &nodeWriting{version: n.ResourceVersion, step: step}
+	inner, cancel := context.WithCancel(ctx)
+	w.cancel = cancel
+	k.mu.Lock()
+	k.writing[n.Name] = w
+	k.mu.Unlock()
+	k.writes.Add(1)
+	group.Go(func() {
+		defer k.writes.Done()
+		defer cancel()
+		defer k.ring() // after it is in flight no more
+		defer func() {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			delete(k.writing, n.Name)
+		}()
+		k.writers <- struct{}{}
+		defer func() { <-k.writers }()
+		k.write(ctx, inner, n, step)
+	})
+}
+
+// answered ends the wait for the reply to a write soon after the watch has shown a
+// newer node: the write is in it, or it can only be a conflict.
+func (k *nodeKeeper) answered(n *nodeObject) {
+	if w := k.writing[n.Name]; w != nil && number(n.ResourceVersion) > number(w.version) {
+		time.AfterFunc(replyAwaited, w.cancel)
+	}
+}
+
+// await waits for writes, but not long.
+func await(ctx context.Context, group *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { group.Wait(); close(done) }()
+	timer := time.NewTimer(writesAwaited)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
 
 // carryOut does for each node with requests the one next thing: a write, a drain, a
 // count of pods. What is to be drained no more is stopped before anything is written.
-func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObject, world nodes.World, ranking nodes.Ranking) {
+func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObject, world nodes.World, ranking nodes.Ranking, writing map[string]*nodeWriting) {
 	steps, drains := map[string]nodes.Step{}, map[string]bool{}
 	for _, n := range world.Nodes {
 		if len(n.Asked) == 0 && n.Cordon == nil {
@@ -51,24 +128,20 @@ func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObjec
 	later := maps.Clone(k.later)
 	k.mu.Unlock()
 	var group sync.WaitGroup
-	places := make(chan struct{}, nodeWriters)
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
 		switch {
-		case !there:
+		case !there || writing[n.Name] != nil:
 		case step.Writes():
 			if !k.agent.options.DryRun && later[n.Name].IsZero() {
-				group.Go(func() {
-					places <- struct{}{}
-					defer func() { <-places }()
-					k.write(ctx, objects[n.Name], step)
-				})
+				k.startWrite(ctx, &group, objects[n.Name], step)
 			}
 		case step.Drain != nil && k.drainer != nil:
 			k.pods.noteSession(n.Name, step.Drain, k.drainer.Ensure(ctx, k.order(n, *step.Drain)))
 		}
 	}
-	group.Wait()
+	await(ctx, &group)
+	k.requeueLater()
 	k.pods.keepOnly(func(name string) bool {
 		n := objects[name]
 		return n != nil && len(annotations.Requests(n.Annotations)) > 0
@@ -127,23 +200,81 @@ func (k *nodeKeeper) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 
 // write makes a step's one patch of the version that was looked at, and says its
 // Events after it. What somebody else wrote meanwhile is looked at again.
-func (k *nodeKeeper) write(ctx context.Context, n *nodeObject, step nodes.Step) {
+func (k *nodeKeeper) write(ctx, inner context.Context, n *nodeObject, step nodes.Step) {
 	defer k.agent.caught("over a node's write")
-	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
+	inner, cancel := context.WithTimeout(inner, nodeWrite)
 	defer cancel()
-	got, err := k.patch(ctx, n, step)
+	got, err := k.patch(inner, n, step)
+	if err != nil && ctx.Err() == nil && unanswered(err) {
+		got, err = k.outcomeOf(ctx, n, step, err)
+	}
 	switch {
+	case err == nil && got == nil: // somebody else was first
 	case err == nil:
 		k.keep(got)
 		k.may()
 		k.say(got, step)
-		k.ring()
 	case apierrors.IsConflict(err):
 		k.reread(ctx, n.Name)
-		k.ring()
-	case apierrors.IsNotFound(err) || errors.Is(err, context.Canceled):
+	case apierrors.IsNotFound(err) || ctx.Err() != nil:
 	default:
 		k.postpone(n.Name, err)
+	}
+}
+
+// unanswered says whether an error leaves open if the request was carried out.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
+}
+
+// outcomeOf looks what became of a write whose reply was lost: the node as written,
+// or nothing where it was not, and is to be looked at again.
+func (k *nodeKeeper) outcomeOf(ctx context.Context, n *nodeObject, step nodes.Step, lost error) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeBackoff)
+	defer cancel()
+	node, err := k.agent.kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, err
+	case err != nil || node.ResourceVersion == n.ResourceVersion:
+		return nil, lost
+	case node.UID == n.UID && shows(nodeOf(node), step):
+		return node, nil
+	}
+	k.keep(node)
+	return nil, nil
+}
+
+// shows says whether a node is as a step writes it.
+func shows(n *nodeObject, step nodes.Step) bool {
+	have := annotations.RequestStatuses(n.Annotations)
+	for requestor, status := range step.Statuses {
+		if have[requestor] != status.String() {
+			return false
+		}
+	}
+	for _, requestor := range step.Remove {
+		if _, left := have[requestor]; left {
+			return false
+		}
+	}
+	record := ""
+	if step.Cordon != nil {
+		record = step.Cordon.String()
+	}
+	return (!step.CordonChanged || n.Annotations[annotations.StatusCordoned] == record) &&
+		(step.Unschedulable == nil || n.Spec.Unschedulable == *step.Unschedulable) &&
+		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress)
+}
+
+// requeueLater has the keeper look again when the nodes that could not be written
+// may be tried again.
+func (k *nodeKeeper) requeueLater() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, until := range k.later {
+		k.by(&until)
 	}
 }
 
@@ -161,7 +292,7 @@ func (k *nodeKeeper) postpone(node string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.agent.now()
-	k.later[node] = now.Add(2 * time.Second)
+	k.later[node] = now.Add(writeBackoff)
 	switch {
 	case apierrors.IsInvalid(err):
 		k.later[node] = now.Add(look)

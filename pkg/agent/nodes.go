@@ -2,6 +2,7 @@ package agent
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,15 @@ func (n *nodeObject) same(o *nodeObject) bool {
 }
 
 func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }
+
+// cordonedBy says whether a node is cordoned, and for a claimant among others.
+func (n *nodeObject) cordonedBy(claimant string) bool {
+	if n == nil || !n.Spec.Unschedulable {
+		return false
+	}
+	record, ok := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned])
+	return ok && slices.Contains(record.By, claimant)
+}
 
 // sawNode tells the scheduler of a node, and metrics of one whose stanza says when
 // it may be changed.

@@ -435,6 +435,9 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 		return err
 	}
 	now := a.now()
+	if err := a.keepTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it
+		return err
+	}
 	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger {
 		ledger = closeEntry(ledger, l.run, l.journal, now)
 		if removed {
@@ -511,7 +514,9 @@ func (a *Agent) closeTorn(ctx context.Context, k key) error {
 				a.runs.mended(l.key())
 				continue
 			}
-			err = a.ledgers.edit(ctx, k, l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
+			if err = a.keepTurns(ctx, l, a.now()); err == nil {
+				err = a.ledgers.edit(ctx, k, l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
+			}
 		}
 		if err != nil {
 			return err

@@ -58,6 +58,7 @@ const (
 	DataLedger   = "ledger.json"
 	DataGate     = "gate.json"
 	DataSeen     = "seen.json"
+	DataNodes    = "nodes.json"
 )
 
 // Intent annotations. Actor and reason of each stand beside it, see Actor.
@@ -204,6 +205,12 @@ func ArchiveName(planName, planUID string) string {
 // ShardName is the name of a shard of what a plan's watch rules have seen.
 func ShardName(planName, planUID string, shard int) string {
 	return agentName(KindLedger, planName, Hash10(planUID, "seen", strconv.Itoa(shard)))
+}
+
+// NodeTurnsName is the name of the part of a ledger that knows which nodes a plan's
+// rollouts have been through.
+func NodeTurnsName(planName, planUID string) string {
+	return agentName(KindLedger, planName, Hash10(planUID, "nodes"))
 }
 
 // GateName is the name of the record of a policy's gates. A policy that is made

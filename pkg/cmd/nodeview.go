@@ -24,10 +24,14 @@ type rolling struct {
 	node    string
 	phase   plan.StepPhase // Running, Failed, or empty: not begun
 	message string         // of the node where it has one, else of the step
+	order   int            // its place in its step
 	next    bool           // not begun, and its step may begin it now
 }
 
 func (r rolling) claimant() string { return nodes.PlanClaimant(r.run.run.Namespace, r.run.run.Plan) }
+
+// step names the step as the ranking does.
+func (r rolling) step() string { return r.run.run.Name + "/" + r.path }
 
 func (r rolling) words() string {
 	switch r.phase {
@@ -56,8 +60,8 @@ func rollingOf(runs []aRun) []rolling {
 			}
 			out = append(out, one)
 		}
-		for _, w := range wants {
-			out = append(out, rolling{run: r, path: w.Path, node: w.Node, message: r.itemSays(w.Path, w.Node), next: w.Next})
+		for i, w := range wants {
+			out = append(out, rolling{run: r, order: i, path: w.Path, node: w.Node, message: r.itemSays(w.Path, w.Node), next: w.Next})
 		}
 	}
 	return out

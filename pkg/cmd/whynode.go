@@ -97,15 +97,15 @@ func (q *nodeQuestion) claims() {
 	asked := map[string]bool{} // rollouts that want the very node; the others of theirs are not asked about
 	for _, r := range q.rollings {
 		if r.node == q.node && r.phase == "" {
-			asked[r.run.run.Name+"/"+r.path] = true
+			asked[r.step()] = true
 		}
 	}
 	for _, r := range q.rollings {
 		switch {
 		case r.phase != "":
-			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Failed: r.phase == plan.StepFailed})
-		case r.node == q.node || r.next && !asked[r.run.run.Name+"/"+r.path]:
-			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.node, Claimant: r.claimant(), Permitted: gates[r.node].Permitted, Reason: gates[r.node].Reason})
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Step: r.step(), Failed: r.phase == plan.StepFailed})
+		case r.node == q.node || r.next && !asked[r.step()]:
+			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.node, Claimant: r.claimant(), Step: r.step(), Order: r.order, Permitted: gates[r.node].Permitted, Reason: gates[r.node].Reason})
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (q *nodeQuestion) claims() {
 // request is one request on the node: how far it is, or what it waits for.
 func (q nodeQuestion) request(out *nodeAnswer, v view, n nodes.Node, a nodes.Asked, ranking nodes.Ranking) {
 	requestor := a.Request.Requestor
-	wait, waits := waitOf(ranking, n.Name, requestor)
+	wait, waits := waitOf(ranking, n.Name, requestor, "")
 	switch {
 	case a.Gone:
 		out.stands("%s: %s", requestor, askedWords(&a))
@@ -129,8 +129,8 @@ func (q nodeQuestion) request(out *nodeAnswer, v view, n nodes.Node, a nodes.Ask
 	}
 }
 
-func waitOf(r nodes.Ranking, node, claimant string) (nodes.Wait, bool) {
-	i := slices.IndexFunc(r.Waits, func(w nodes.Wait) bool { return w.Node == node && w.Claimant == claimant })
+func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
+	i := slices.IndexFunc(r.Waits, func(w nodes.Wait) bool { return w.Node == node && w.Claimant == claimant && w.Step == step })
 	if i < 0 {
 		return nodes.Wait{}, false
 	}
@@ -172,7 +172,7 @@ func (q nodeQuestion) holding(out *nodeAnswer, v view, n nodes.Node, a nodes.Ask
 func (q nodeQuestion) rollout(out *nodeAnswer, v view, n nodes.Node, r rolling, ranking nodes.Ranking) {
 	who := claimantWords(r.claimant())
 	at := fmt.Sprintf(" (run %s, step %s)", r.run.run.Name, r.path)
-	wait, waits := waitOf(ranking, n.Name, r.claimant())
+	wait, waits := waitOf(ranking, n.Name, r.claimant(), r.step())
 	switch {
 	case r.phase == plan.StepRunning:
 		out.stands("%s: at work%s", who, at)

@@ -62,8 +62,8 @@ type Call struct {
 	Approval   *plan.Approval  // approval: what somebody said
 	Listed     bool            // for-each: its items are known
 	Items      []plan.Item     // for-each: those that its batches have done so far
-	// Rolled says of a node when an earlier run of the plan was through with it.
-	Rolled map[string]time.Time
+	// Turns says of nodes when an earlier run of the plan was through with them.
+	Turns plan.NodeTurns
 	// Drainer drains nodes beside the passes, and rings the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the limits over all

@@ -11,8 +11,9 @@ import (
 // A claimant's rank is its priority and one more for each whole AgeRank since it
 // was first seen, so that none waits for ever behind fresh ones. Within a rank
 // come first those who have something in progress elsewhere, then those with
-// fewer nodes pending, then the older; the node's and the claimant's name make the
-// order total.
+// fewer nodes pending, then the older. The wants of one rollout are as old as its
+// oldest, so that among them its own order holds; the node's and the claimant's
+// name make the order total.
 //
 // A node that nobody has costs a slot, a place in its zone and, where it is
 // available, budget; one that does not fit is passed over. A node that its last
@@ -47,14 +48,16 @@ func (s *site) unavailable() bool {
 	return s.Unschedulable || s.NotReady || s.maintained() || s.failed
 }
 
-func (s *site) held(claimant string) bool {
-	return slices.ContainsFunc(s.holds, func(h Hold) bool { return h.Claimant == claimant })
+func (s *site) held(claimant, step string) bool {
+	return slices.ContainsFunc(s.holds, func(h Hold) bool { return h.Claimant == claimant && h.Step == step })
 }
 
 // entry is a claimant that may get a node now, as far as the node is concerned.
 type entry struct {
 	*site
 	claimant string
+	step     string // of a rollout
+	order    int    // within its step
 	asked    *Asked // nil: a rollout
 	rank     int
 	busy     bool // the claimant has something in progress
@@ -68,7 +71,7 @@ func (e *entry) shared() bool { return e.asked != nil && e.asked.Request.Shared 
 func before(a, b *entry) int {
 	return cmp.Or(
 		cmp.Compare(b.rank, a.rank), first(a.busy, b.busy), cmp.Compare(a.pending, b.pending),
-		a.since.Compare(b.since), compare(a.Name, b.Name), compare(a.claimant, b.claimant),
+		a.since.Compare(b.since), cmp.Compare(a.order, b.order), compare(a.Name, b.Name), compare(a.claimant, b.claimant), compare(a.step, b.step),
 	)
 }
 
@@ -168,8 +171,9 @@ func (r *ranker) entries() []*entry {
 			}
 		}
 	}
+	oldest := r.oldest()
 	for i := range r.Wants {
-		if e := r.want(&r.Wants[i]); e != nil {
+		if e := r.want(&r.Wants[i], oldest); e != nil {
 			out = append(out, e)
 		}
 	}
@@ -182,42 +186,57 @@ func (r *ranker) entries() []*entry {
 
 func (r *ranker) request(s *site, a *Asked) *entry {
 	claimant := a.Request.Requestor
-	if a.Gone || s.phase(a).Holds() || s.held(claimant) {
+	if a.Gone || s.phase(a).Holds() || s.held(claimant, "") {
 		return nil
 	}
 	if s.waits(a) {
 		r.pending[claimant]++
 	}
 	if wait, stuck := r.stuck(s, a); stuck {
-		r.fix(s.Name, claimant, wait)
+		r.fix(s.Name, claimant, "", wait)
 		return nil
 	}
 	since := a.since(r.Now)
 	return &entry{site: s, claimant: claimant, asked: a, since: since, rank: a.Request.Priority + aged(since, r.Now)}
 }
 
-func (r *ranker) want(w *Want) *entry {
+// stepOf names one step of one claimant.
+type stepOf struct{ claimant, step string }
+
+// oldest is since when each step waits for any of its nodes.
+func (r *ranker) oldest() map[stepOf]time.Time {
+	out := map[stepOf]time.Time{}
+	for _, w := range r.Wants {
+		since, key := w.Since, stepOf{w.Claimant, w.Step}
+		if since.IsZero() {
+			since = r.Now
+		}
+		if was, known := out[key]; !known || since.Before(was) {
+			out[key] = since
+		}
+	}
+	return out
+}
+
+func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
 	s := r.byName[w.Node]
-	if s != nil && s.held(w.Claimant) {
+	if s != nil && s.held(w.Claimant, w.Step) {
 		return nil
 	}
 	r.pending[w.Claimant]++
 	switch {
 	case s == nil:
-		r.fix(w.Node, w.Claimant, said(WaitUnknown, "there is no node "+w.Node))
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitUnknown, "there is no node "+w.Node))
 		return nil
 	case s.Deleting:
-		r.fix(w.Node, w.Claimant, said(WaitDeleting, "the node is being deleted"))
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitDeleting, "the node is being deleted"))
 		return nil
 	case !w.Permitted:
-		r.fix(w.Node, w.Claimant, said(WaitClosed, or(w.Reason, "no change is permitted now")))
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitClosed, or(w.Reason, "no change is permitted now")))
 		return nil
 	}
-	since := w.Since
-	if since.IsZero() {
-		since = r.Now
-	}
-	return &entry{site: s, claimant: w.Claimant, since: since, rank: w.Priority + aged(since, r.Now)}
+	since := oldest[stepOf{w.Claimant, w.Step}]
+	return &entry{site: s, claimant: w.Claimant, step: w.Step, order: w.Order, since: since, rank: w.Priority + aged(since, r.Now)}
 }
 
 func aged(since, now time.Time) int { return int(max(now.Sub(since), 0) / AgeRank) }
@@ -315,7 +334,7 @@ func (r *ranker) grant(e *entry) {
 	if e.winner == nil {
 		e.winner = e
 	}
-	r.out.Grants = append(r.out.Grants, Grant{Node: e.Name, Claimant: e.claimant})
+	r.out.Grants = append(r.out.Grants, Grant{Node: e.Name, Claimant: e.claimant, Step: e.step})
 	r.turns(e.Name)[e.claimant] = Turn{Granted: true}
 }
 

@@ -25,6 +25,7 @@ type World struct {
 type Hold struct {
 	Node, Claimant string
 	Path           string // of the step; empty: not known
+	Step           string // which run and step of the claimant has it
 	Failed         bool   // at work no more, left cordoned: unavailable, but holds no slot
 }
 
@@ -33,14 +34,16 @@ type Want struct {
 	Node, Claimant string
 	Path           string    // of the step; empty: not known
 	Next           bool      // its step may begin it now, as far as its own limits are known
+	Step           string    // which run and step of the claimant wants it: two of them never have a node at once
+	Order          int       // its place in the rollout's own order: lower first
 	Since          time.Time // since when it waits; zero: since now
 	Priority       int
 	Permitted      bool
 	Reason         string // why it is not permitted
 }
 
-// Grant is a node given to a claimant.
-type Grant struct{ Node, Claimant string }
+// Grant is a node given to a claimant; Step is the Want's.
+type Grant struct{ Node, Claimant, Step string }
 
 // WaitReason is the kind of reason for which a claimant waits.
 type WaitReason string
@@ -64,6 +67,7 @@ const (
 // Wait says why a claimant does not have a node yet.
 type Wait struct {
 	Node, Claimant string
+	Step           string // of a Want
 	Reason         WaitReason
 	Message        string     // one sentence for a person, with the rule and its numbers
 	Lasting        string     // the same without what every grant elsewhere changes: for a status

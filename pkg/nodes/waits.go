@@ -26,15 +26,17 @@ func (r *ranker) stuck(s *site, a *Asked) (Wait, bool) {
 	return Wait{}, false
 }
 
-func (r *ranker) fix(node, claimant string, wait Wait) {
-	wait.Node, wait.Claimant = node, claimant
+func (r *ranker) fix(node, claimant, step string, wait Wait) {
+	wait.Node, wait.Claimant, wait.Step = node, claimant, step
 	r.turns(node)[claimant] = Turn{Wait: wait.Lasting}
 	r.fixed = append(r.fixed, wait)
 }
 
 func (r *ranker) wait(e *entry, wait Wait) {
-	wait.Node, wait.Claimant = e.Name, e.claimant
-	r.turns(e.Name)[e.claimant] = Turn{Wait: wait.Lasting}
+	wait.Node, wait.Claimant, wait.Step = e.Name, e.claimant, e.step
+	if !r.turns(e.Name)[e.claimant].Granted { // another step of the claimant may have it
+		r.turns(e.Name)[e.claimant] = Turn{Wait: wait.Lasting}
+	}
 	r.out.Waits = append(r.out.Waits, wait)
 }
 

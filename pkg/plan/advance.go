@@ -27,8 +27,9 @@ type Signals struct {
 	// count from there at the earliest: that nobody was there to clean up must
 	// not be the reason for which nobody ever does. Zero: always.
 	LookingSince time.Time
-	// Nodes is what is known of the nodes that the run's rollouts take, by name.
-	Nodes map[string]NodeSight
+	// Nodes is what is known of the nodes that the run's rollouts take, by the
+	// rollout's path and the node's name: what one of them was given is not another's.
+	Nodes map[string]map[string]NodeSight
 	// ClosesAt is when the open gate closes; zero: that is not known, or never.
 	ClosesAt time.Time
 	// Leader is the agent that looks. Before the first act of another one than the

@@ -11,6 +11,7 @@ type NodeSight struct {
 	Granted     bool   // the limits over all maintenance of nodes let it be taken now
 	Why         string // why not
 	Unavailable bool   // it takes no pods now: unschedulable or not ready
+	Abandoned   bool   // an earlier run of the plan cordoned it and did not open it again
 	Gone        bool   // there is no such node any more
 }
 
@@ -80,38 +81,29 @@ func (j Journal) Rollouts() []Rollout {
 	return out
 }
 
-// Rolled are the nodes that the rollouts of a run were through with, and when.
-func (j Journal) Rolled() map[string]time.Time {
-	out := map[string]time.Time{}
-	for _, rec := range j.Steps {
-		for _, item := range rec.Items {
-			if rec.Type == TypeForEachNode && item.At != nil && item.At.After(out[item.Name]) {
-				out[item.Name] = *item.At
-			}
-		}
-	}
-	return out
-}
-
 // crew counts the nodes of a rollout by how they stand.
 type crew struct {
 	total, running, soaking, done, failed, pending int
 	cannot                                         int       // not at work and without room for pods
 	stuck                                          int       // of them, failed here
+	abandoned                                      int       // of them, left by an earlier run and not begun in this one
 	real                                           int       // succeeded, and had something to do
 	soaked                                         time.Time // when the next soak is over
 }
 
-func (a *advance) crewOf(list []Item, soak time.Duration) crew {
+func (a *advance) crewOf(path string, list []Item, soak time.Duration) crew {
 	c := crew{total: len(list)}
 	for _, item := range list {
-		sight := a.sig.Nodes[item.Name]
+		sight := a.sig.Nodes[path][item.Name]
 		switch item.Phase {
 		case StepRunning:
 			c.running++
 			continue
 		case "":
 			c.pending++
+			if sight.Unavailable && sight.Abandoned {
+				c.abandoned++
+			}
 		case StepFailed:
 			c.failed++
 			if sight.Unavailable {
@@ -149,7 +141,7 @@ func (a *advance) rollout(s scope, step Step, path string) {
 		a.failed(s, step, path, faults.Error())
 		return
 	}
-	c := a.crewOf(list, props.Soak.Or(0))
+	c := a.crewOf(path, list, props.Soak.Or(0))
 	if stop := a.stopsRollout(props, c); stop || c.pending == 0 {
 		if c.running == 0 {
 			a.endLoop(s, step, path)
@@ -242,10 +234,17 @@ func (a *advance) mayBegin(props ForEachNodeProperties, path string, c crew) int
 	return most
 }
 
+// room is how many more nodes may become unavailable. Those that an earlier run
+// left cordoned count, but for the last place: else one node whose steps always
+// fail would keep all others from their turn for ever.
+func (c crew) room(limit int) int {
+	return limit - c.running - c.soaking - (c.cannot - c.abandoned) - min(c.abandoned, limit-1)
+}
+
 // beginNodes begins those of the nodes that wait which are granted. Those that are
 // away already fit where the limit is used up.
 func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c crew, most int) {
-	room := mostUnavailableOf(step, c.total) - c.running - c.soaking - c.cannot
+	room := c.room(mostUnavailableOf(step, c.total))
 	var wanted []string
 	why := ""
 	for i := range list {
@@ -253,13 +252,13 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 		if item.Phase != "" {
 			continue
 		}
-		sight := a.sig.Nodes[item.Name]
+		sight := a.sig.Nodes[path][item.Name]
 		switch {
 		case sight.Gone:
 			item.Phase, item.Message = StepSucceeded, "the node is gone"
 			a.moved = true
 		case !sight.Unavailable && room <= 0:
-			why = or(why, "enough of its nodes are away already: "+a.away(list, step))
+			why = or(why, "enough of its nodes are away already: "+a.away(path, list, step))
 		case sight.Granted && most > 0:
 			a.beginItem(s, step, path, item)
 			a.record(path).Message = ""
@@ -282,7 +281,7 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 }
 
 // away names the nodes that use up the limit of a rollout, the first few of them.
-func (a *advance) away(list []Item, step Step) string {
+func (a *advance) away(path string, list []Item, step Step) string {
 	const few = 5
 	var props ForEachNodeProperties
 	_ = DecodeValue(step.Own(), "", nil, true, &props) // the rollout has read it
@@ -294,7 +293,7 @@ func (a *advance) away(list []Item, step Step) string {
 			names = append(names, item.Name+" (at work)")
 		case soaks:
 			names = append(names, item.Name+" (soaks)")
-		case !a.sig.Nodes[item.Name].Unavailable:
+		case !a.sig.Nodes[path][item.Name].Unavailable:
 		case item.Phase == StepFailed:
 			names = append(names, item.Name+" (failed here)")
 		default:

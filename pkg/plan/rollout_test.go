@@ -27,14 +27,14 @@ type fleet struct {
 
 func fleetOf(t *testing.T, properties string, n int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, now: time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC), fails: map[string]bool{}, sig: plan.Signals{Nodes: map[string]plan.NodeSight{}}}
+	f := &fleet{t: t, now: time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC), fails: map[string]bool{}, sig: plan.Signals{Nodes: map[string]map[string]plan.NodeSight{"roll": {}}}}
 	f.run = runOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+properties+"steps: ["+hook("work")+"]}}]")
 	f.journal = plan.NewJournal(f.run).Start(f.now)
 	f.look()
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("n%d", i)
-		f.sig.Nodes[names[i]] = plan.NodeSight{Granted: true}
+		f.sig.Nodes["roll"][names[i]] = plan.NodeSight{Granted: true}
 	}
 	listed := picks(names...)
 	listed.ItemVersion, listed.ItemKind = "v1", "Node"
@@ -70,9 +70,9 @@ func (f *fleet) end(names ...string) {
 }
 
 func (f *fleet) sight(name string, edit func(*plan.NodeSight)) {
-	s := f.sig.Nodes[name]
+	s := f.sig.Nodes["roll"][name]
 	edit(&s)
-	f.sig.Nodes[name] = s
+	f.sig.Nodes["roll"][name] = s
 }
 
 func (f *fleet) after(d time.Duration) {
@@ -217,6 +217,72 @@ func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 	f.works("n1")
 }
 
+func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) {
+	left := func(f *fleet, names ...string) {
+		for _, name := range names {
+			f.sight(name, func(s *plan.NodeSight) { s.Unavailable, s.Abandoned = true, true })
+		}
+	}
+	t.Run("one of them leaves the only place", func(t *testing.T) {
+		f := fleetOf(t, "canary: 0, ", 3)
+		f.end("n0")
+		left(f, "n2")
+		f.end("n1")
+		f.works("n2")
+		f.end("n2")
+		f.ended("Succeeded")
+	})
+	t.Run("many of them leave one place", func(t *testing.T) {
+		f := fleetOf(t, "canary: 1, maxUnavailable: 2, ", 6)
+		left(f, "n3", "n4", "n5")
+		f.end("n0")
+		f.works("n1", "n3") // n3 is away already and costs nothing
+		f.end("n1")
+		f.works("n3", "n4") // with one at work and one abandoned there is no place for n2
+	})
+	t.Run("a node that somebody else has closed does not", func(t *testing.T) {
+		f := fleetOf(t, "canary: 0, ", 3)
+		f.sight("n1", func(s *plan.NodeSight) { s.Unavailable, s.Granted = true, false })
+		f.end("n0")
+		f.works()
+		if want := "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n1"; f.message() != want {
+			t.Errorf("it says %q, want %q", f.message(), want)
+		}
+	})
+}
+
+// Two rollouts side by side: what one of them was given is not the other's.
+func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
+	r := runOf(t, "steps: [{name: both, type: step-group, properties: {mode: parallel, steps: ["+
+		"{name: x, type: for-each-node, properties: {canary: 0, steps: ["+hook("work")+"]}},"+
+		"{name: y, type: for-each-node, properties: {canary: 0, steps: ["+hook("more")+"]}}]}}]")
+	now := time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
+	j := plan.NewJournal(r).Start(now)
+	j, _ = plan.Advance(r, j, now, plan.Signals{})
+	for _, path := range []string{"both/x", "both/y"} {
+		listed := picks("n0")
+		listed.ItemVersion, listed.ItemKind = "v1", "Node"
+		j = plan.Note(r, j, path, listed, now)
+	}
+	sig := plan.Signals{Nodes: map[string]map[string]plan.NodeSight{"both/x": {"n0": {Granted: true}}, "both/y": {"n0": {Why: "waits: the node is another's"}}}}
+	j, m := plan.Advance(r, j, now, sig)
+	var work []string
+	for _, one := range m.All() {
+		if one.Act == plan.ActPass {
+			work = append(work, one.Path)
+		}
+	}
+	if diff := cmp.Diff([]string{"both/x/n0/work"}, work); diff != "" {
+		t.Errorf("at work (-want +got):\n%s", diff)
+	}
+	if want := []plan.NodeWant{{Path: "both/y", Nodes: []string{"n0"}, Most: 1}}; cmp.Diff(want, m.Wants) != "" {
+		t.Errorf("wants %+v", m.Wants)
+	}
+	if got := j.Record("both/y").Message; !strings.Contains(got, "the node is another's") {
+		t.Errorf("y says %q", got)
+	}
+}
+
 func TestANodeThatIsGoneIsDone(t *testing.T) {
 	f := fleetOf(t, "", 2)
 	f.sight("n1", func(s *plan.NodeSight) { s.Gone = true })
@@ -259,14 +325,18 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 		if len(work) > most {
 			t.Fatalf("%v are at work, the limit is %d", work, most)
 		}
-		away := 0
-		for name, s := range f.sig.Nodes {
-			if s.Unavailable || slices.Contains(work, name) {
+		away, abandoned := 0, 0
+		for name, s := range f.sig.Nodes["roll"] {
+			switch {
+			case s.Unavailable && s.Abandoned && !slices.Contains(work, name):
+				abandoned++
+			case s.Unavailable || slices.Contains(work, name):
 				away++
 			}
 		}
+		away += min(abandoned, most-1)
 		for _, name := range work {
-			if !slices.Contains(was, name) && !f.sig.Nodes[name].Unavailable && away > most {
+			if !slices.Contains(was, name) && !f.sig.Nodes["roll"][name].Unavailable && away > most {
 				t.Fatalf("%s was begun although %d are away and the limit is %d", name, away, most)
 			}
 		}
@@ -276,7 +346,7 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 		case dice.IntN(3) == 0 && len(work) > 0:
 			f.end(work[dice.IntN(len(work))])
 		case dice.IntN(3) == 0 && !at && !f.fails[name]:
-			f.sight(name, func(s *plan.NodeSight) { s.Unavailable = dice.IntN(6) == 0 })
+			f.sight(name, func(s *plan.NodeSight) { s.Unavailable, s.Abandoned = dice.IntN(6) == 0, dice.IntN(2) == 0 })
 			f.look()
 		case dice.IntN(2) == 0:
 			f.sight(name, func(s *plan.NodeSight) { s.Granted = dice.IntN(4) > 0 })
@@ -285,5 +355,5 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 			f.after(time.Minute)
 		}
 	}
-	t.Fatalf("never ends: %q, %+v", f.message(), f.sig.Nodes)
+	t.Fatalf("never ends: %q, %+v", f.message(), f.sig.Nodes["roll"])
 }

@@ -64,9 +64,18 @@ func needs(when string, node unstructured.Unstructured) (bool, error) {
 // always fails does not keep the others from their turn.
 func oldestFirst(list []unstructured.Unstructured, call executors.Call, by string) {
 	slices.SortStableFunc(list, func(a, b unstructured.Unstructured) int {
-		if last := call.Rolled[a.GetName()].Compare(call.Rolled[b.GetName()]); last != 0 && by != "name" {
+		if last := turnOf(call, a).Compare(turnOf(call, b)); last != 0 && by != "name" {
 			return last
 		}
 		return strings.Compare(a.GetName(), b.GetName())
 	})
+}
+
+// turnOf is a node's last turn; none where the last one was that of another node
+// under its name.
+func turnOf(call executors.Call, node unstructured.Unstructured) plan.NodeTurn {
+	if turn := call.Turns[node.GetName()]; turn.Of(string(node.GetUID())) {
+		return turn
+	}
+	return plan.NodeTurn{}
 }

@@ -1,0 +1,103 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func stays(string) bool { return false }
+
+func TestTurnsOfARun(t *testing.T) {
+	through, now := time.Unix(1000, 0), time.Unix(2000, 0)
+	j := plan.Journal{Steps: []plan.Record{
+		{Path: "roll", Type: plan.TypeForEachNode, Items: []plan.Item{
+			{Name: "done", UID: "12345678-9abc", Phase: plan.StepSucceeded, At: &through},
+			{Name: "failed", Phase: plan.StepFailed, At: &through},
+			{Name: "cut-off", Phase: plan.StepRunning},
+			{Name: "tried-again", Phase: plan.StepRunning, At: &through},
+			{Name: "idle", Phase: plan.StepSucceeded},
+			{Name: "not-begun"},
+		}},
+		{Path: "each", Type: plan.TypeForEach, Items: []plan.Item{{Name: "no-node", Phase: plan.StepSucceeded, At: &through}}},
+	}}
+	want := plan.NodeTurns{
+		"done": {UID: "12345678", Last: 1000, Success: 1000}, "failed": {Last: 1000}, "cut-off": {Last: 2000}, "tried-again": {Last: 1000},
+	}
+	if diff := cmp.Diff(want, j.Turns(now)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTurnsAreRemembered(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, more plan.NodeTurns
+		gone      string
+		want      plan.NodeTurns
+	}{
+		"the first turn":               {nil, plan.NodeTurns{"a": {Last: 5, Success: 5}}, "", plan.NodeTurns{"a": {Last: 5, Success: 5}}},
+		"a failure keeps the success":  {plan.NodeTurns{"a": {Last: 5, Success: 5}}, plan.NodeTurns{"a": {Last: 9}}, "", plan.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"the same twice":               {plan.NodeTurns{"a": {Last: 9, Success: 5}}, plan.NodeTurns{"a": {Last: 9}}, "", plan.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"an older run ends later":      {plan.NodeTurns{"a": {Last: 9}}, plan.NodeTurns{"a": {Last: 5, Success: 5}}, "", plan.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"another node under the name":  {plan.NodeTurns{"a": {UID: "1", Last: 9, Success: 9}}, plan.NodeTurns{"a": {UID: "2", Last: 8}}, "", plan.NodeTurns{"a": {UID: "2", Last: 8}}},
+		"a node that is gone is not":   {plan.NodeTurns{"a": {Last: 9}, "b": {Last: 9}}, plan.NodeTurns{"c": {Last: 9}}, "b", plan.NodeTurns{"a": {Last: 9}, "c": {Last: 9}}},
+		"what others had stays theirs": {plan.NodeTurns{"b": {Last: 3}}, plan.NodeTurns{"a": {Last: 9}}, "", plan.NodeTurns{"a": {Last: 9}, "b": {Last: 3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.was.With(c.more, func(name string) bool { return name == c.gone })
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTurnsAreBounded(t *testing.T) {
+	many := plan.NodeTurns{}
+	for i := range plan.MaxNodeTurns + 100 {
+		many[fmt.Sprint("n", i)] = plan.NodeTurn{Last: int64(i)}
+	}
+	got := plan.NodeTurns(nil).With(many, stays)
+	if _, oldest := got["n99"]; len(got) != plan.MaxNodeTurns || oldest {
+		t.Errorf("%d are kept, the oldest too: %t", len(got), oldest)
+	}
+}
+
+// Whatever fails, and however many a run gets through before it stops: no node has
+// a turn more than another has.
+func TestEveryNodeHasItsTurn(t *testing.T) {
+	for _, failing := range []string{"", "n0", "n1", "n3"} {
+		turns, had, now := plan.NodeTurns{}, map[string]int{}, time.Unix(0, 0)
+		for range 40 { // runs, each of which ends at its first failure, or after two nodes
+			order := []string{"n0", "n1", "n2", "n3"}
+			for i := range order {
+				for k := i + 1; k < len(order); k++ {
+					if turns[order[k]].Compare(turns[order[i]]) < 0 {
+						order[i], order[k] = order[k], order[i]
+					}
+				}
+			}
+			for _, name := range order[:2] {
+				now = now.Add(time.Minute)
+				had[name]++
+				turn := plan.NodeTurn{Last: now.Unix(), Success: now.Unix()}
+				if name == failing {
+					turn.Success = 0
+				}
+				turns = turns.With(plan.NodeTurns{name: turn}, stays)
+				if name == failing {
+					break
+				}
+			}
+		}
+		for name, n := range had {
+			if n < had["n2"]-1 || n > had["n2"]+1 || had["n2"] == 0 {
+				t.Errorf("with %q failing, turns: %v (%s)", failing, had, name)
+			}
+		}
+	}
+}
