@@ -59,7 +59,7 @@ func newMetrics(version string) *metrics {
 // nodes counts the requests as they stand.
 func (m *metrics) nodes(all []nodes.Node) {
 	count := map[nodes.Phase]int{
-		nodes.Pending: 0, nodes.Scheduled: 0, nodes.Cordoning: 0, nodes.WaitingForPods: 0, nodes.Draining: 0, nodes.Ready: 0, nodes.RequestorFailed: 0, nodes.Invalid: 0,
+		nodes.Pending: 0, nodes.Scheduled: 0, nodes.Cordoning: 0, nodes.WaitingForPods: 0, nodes.Draining: 0, nodes.Ready: 0, nodes.RequestorFailed: 0, nodes.Uncordoned: 0, nodes.Invalid: 0,
 	}
 	for _, n := range all {
 		for _, asked := range n.Asked {

@@ -43,6 +43,7 @@ type nodeKeeper struct {
 	mu      sync.Mutex
 	seen    map[string]*nodeObject // as the watch showed it last
 	writing map[string]*nodeWriting
+	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
 	written map[string]*nodeObject // as our own last write left it, until the watch shows that
 	wants   map[spot]nodeWant
 	sights  map[spot]map[string]plan.NodeSight // by rollout, of the nodes that it takes
@@ -71,7 +72,7 @@ func (s spot) String() string { return s.run.String() + "/" + s.path }
 
 func newNodeKeeper(a *Agent) *nodeKeeper {
 	k := &nodeKeeper{
-		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
+		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
 		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(a, k.ring)
@@ -94,11 +95,23 @@ func (k *nodeKeeper) saw(n *nodeObject) {
 	k.mu.Lock()
 	was := k.seen[n.Name]
 	k.seen[n.Name] = n
+	if n.Spec.Unschedulable {
+		delete(k.opened, n.Name)
+	} else if was != nil && was.Spec.Unschedulable {
+		k.opened[n.Name] = k.agent.now()
+	}
 	k.answered(n)
 	k.mu.Unlock()
 	if was == nil || !was.same(n) {
 		k.ring()
 	}
+}
+
+// openedAt is when the watch showed a node being uncordoned; zero: it did not.
+func (k *nodeKeeper) openedAt(name string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.opened[name]
 }
 
 // drained is told by the drainer that a drain has come further.
@@ -240,6 +253,7 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 	for name := range k.seen {
 		if out[name] == nil {
 			delete(k.seen, name)
+			delete(k.opened, name)
 		}
 	}
 	for name, ours := range k.written {

@@ -50,15 +50,17 @@ func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	if out.State != executors.Record {
 		a.watches.drop(s)
 	}
-	rep := a.report(m, out)
+	rep := a.report(l, m, out)
 	return outcome{note: func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }}, nil
 }
 
-func (a *Agent) report(m plan.Move, o executors.Outcome) plan.Report {
+func (a *Agent) report(l *liveRun, m plan.Move, o executors.Outcome) plan.Report {
+	_, checked := l.run.ClosedNode(l.journal, m.Path)
 	rep := plan.Report{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
-		Listed: o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
+		NodeSeen: checked && o.State != executors.Record && o.Reason != reasonUnlooked,
+		Listed:   o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
 	}
 	if rep.Failed && !o.WakeAt.IsZero() {
 		rep.NotBefore = &o.WakeAt
@@ -78,7 +80,7 @@ func (a *Agent) report(m plan.Move, o executors.Outcome) plan.Report {
 // memory is worth a write only when it is new.
 func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executors.Outcome) outcome {
 	rec := l.journal.Record(m.Path)
-	rep := a.report(m, out)
+	rep := a.report(l, m, out)
 	after := plan.Note(l.run, l.journal, m.Path, rep, a.now())
 	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
 	if out.Watch != nil && out.Watch.Every > 0 {
@@ -119,6 +121,9 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 		return executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type), clients, nil
 	}
 	call, failed := a.prepare(ctx, l, m, clients)
+	if failed == nil {
+		failed = a.stillClosed(ctx, l, m, clients)
+	}
 	if failed != nil {
 		return *failed, clients, nil
 	}

@@ -22,7 +22,7 @@ func (p paint) phase(s string) string {
 	switch s {
 	case "Succeeded", "Ran", "Idle", "Ready":
 		return p.good(s)
-	case "Failed", "Invalid", "Missed", "RequestorFailed":
+	case "Failed", "Invalid", "Missed", "RequestorFailed", "Uncordoned":
 		return p.bad(s)
 	case "Running", "Scheduled", "Cordoning", "WaitingForPods", "Draining":
 		return p.busy(s)

@@ -24,9 +24,10 @@ import (
 // that it was schedulable before and that nobody has uncordoned it since. Where
 // the ranker gives the node to the next one in the same pass, the cordon stays.
 //
-// An uncordon by somebody else is written into the record. Phases stay, the drain
-// stops, nothing is cordoned again; a second cordon by somebody else is theirs,
-// and the requests go on under it with a drain that begins anew. An uncordon and a
+// An uncordon by somebody else is written into the record. Who was Ready is
+// Uncordoned, the other phases stay, the drain stops, nothing is cordoned again; a
+// second cordon by somebody else is theirs, and the requests go on under it with a
+// drain that begins anew. An uncordon and a
 // cordon between two looks leave no trace in the node, and are not seen.
 //
 // A drain that is out of time and aborts gives up the requests that said so, and

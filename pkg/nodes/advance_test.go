@@ -358,12 +358,24 @@ func TestAnUncordonBySomebodyElse(t *testing.T) {
 		delete(d.requests, "gpu")
 		d.run().is("")
 	})
-	t.Run("leaves Ready what is Ready", func(t *testing.T) {
+	t.Run("takes Ready back, until it is cordoned and drained again", func(t *testing.T) {
 		d := newDesk(t, "gpu").run("gpu").drained()
 		d.node.Unschedulable = false
-		d.run().is("gpu Ready | cordoned for gpu, undone")
+		d.run().is("gpu Uncordoned | cordoned for gpu, undone")
+		d.says("gpu", "somebody uncordoned the node")
 		d.node.Unschedulable = true
-		d.run().is("gpu Ready | cordoned for gpu and before | unschedulable")
+		d.after(time.Minute).run().is("gpu Draining | cordoned for gpu and before | unschedulable | drains for gpu")
+		d.drained().is("gpu Ready | cordoned for gpu and before | unschedulable")
+	})
+	t.Run("is said also where the requestor failed", func(t *testing.T) {
+		d := newDesk(t, "gpu").run("gpu").drained()
+		d.ask(`gpu {"failed":true}`)
+		d.run().is("gpu RequestorFailed | cordoned for gpu | unschedulable")
+		d.node.Unschedulable = false
+		d.run().is("gpu RequestorFailed | cordoned for gpu, undone")
+		d.says("gpu", "somebody uncordoned the node")
+		d.ask(`gpu {}`)
+		d.run().is("gpu Uncordoned | cordoned for gpu, undone")
 	})
 }
 

@@ -81,7 +81,9 @@ func (w *work) reason(s *seat, order *Drain) word {
 	case phase == Pending:
 		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:
-		return word{reason: or(s.Request.Reason, "its requestor failed") + "; the node is kept out until the request is mended or removed"}
+		return word{reason: or(s.Request.Reason, "its requestor failed") + w.keptOut()}
+	case phase == Uncordoned:
+		return word{reason: "somebody uncordoned the node while its requestor had it: it is not Ready any more, pods may come; cordon it, and it is drained again, or remove the request"}
 	case w.frozen():
 		return word{reason: "somebody uncordoned the node; nothing more is drained until it is cordoned again, or the request is removed"}
 	}
@@ -100,6 +102,14 @@ func (w *work) reason(s *seat, order *Drain) word {
 		said += "; " + s.next.Note
 	}
 	return word{reason: said}
+}
+
+// keptOut says what becomes of a node whose requestor failed.
+func (w *work) keptOut() string {
+	if w.frozen() {
+		return "; somebody uncordoned the node, so pods may come; that is left as it is"
+	}
+	return "; the node is kept out until the request is mended or removed"
 }
 
 func (w *work) pendingReason(s *seat) string {

@@ -29,10 +29,15 @@ func (w *work) move() {
 func (w *work) serve(s *seat) {
 	switch {
 	case s.Fault != "":
-	case s.Request.Failed && s.was == Ready:
+	case s.Request.Failed && s.was != RequestorFailed:
 		s.to(RequestorFailed, w.now)
 		w.say(s.name(), true, "RequestorFailed", or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
 	case s.Request.Failed:
+	case w.frozen() && w.cordonedBy(s.name()):
+		s.to(Uncordoned, w.now)
+	case s.was == Uncordoned: // pods may have come: the node is drained again
+		s.next.Drained = ""
+		s.to(Cordoning, w.now)
 	case !w.fulfilled(s):
 		s.to(Cordoning, w.now)
 		w.say(s.name(), false, "AsksForMore", "the request asks for more than was drained; it is drained again")

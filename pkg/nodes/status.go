@@ -21,6 +21,7 @@ const (
 	Draining        Phase = "Draining"        // pods are leaving
 	Ready           Phase = "Ready"           // the node is its requestor's
 	RequestorFailed Phase = "RequestorFailed" // its requestor failed; the node is kept out
+	Uncordoned      Phase = "Uncordoned"      // it was Ready, and somebody uncordoned the node: pods may come
 	Invalid         Phase = "Invalid"         // the value cannot be read; nothing was begun
 )
 
@@ -28,7 +29,7 @@ const (
 // what it had cordoned stays cordoned.
 func (p Phase) Holds() bool {
 	switch p {
-	case Scheduled, Cordoning, WaitingForPods, Draining, Ready, RequestorFailed:
+	case Scheduled, Cordoning, WaitingForPods, Draining, Ready, RequestorFailed, Uncordoned:
 		return true
 	}
 	return false
@@ -38,7 +39,7 @@ func (p Phase) Holds() bool {
 func (p Phase) preparing() bool { return p.Holds() && !p.given() }
 
 // given are the phases in which the node is the requestor's.
-func (p Phase) given() bool { return p == Ready || p == RequestorFailed }
+func (p Phase) given() bool { return p == Ready || p == RequestorFailed || p == Uncordoned }
 
 // Status is the value of status.request.maint.dev/<requestor>: what the agent
 // says of a request, and all that it must remember of it. All instants have whole

@@ -19,6 +19,7 @@ type Report struct {
 	ResumeAt  *time.Time      // to be kept: the absolute end of a suspend
 	Changed   []Change
 	Memory    json.RawMessage // replaces what is remembered; nil leaves it
+	NodeSeen  bool            // the node was found closed, and the step has begun
 	KeepAt    *time.Time      // done, and a lease to renew then
 	NotBefore *time.Time      // failed: somebody asked for no attempt before it
 	Waits     string          // not done yet: what is missing that somebody has to give, a right or a quota
@@ -49,6 +50,9 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	}
 	rec.Changed = mergeChanges(rec.Changed, rep.Changed)
 	rec.Waits = Cut(rep.Waits, MaxMessage)
+	if rep.NodeSeen {
+		rec.NodeSeen = rec.Attempt
+	}
 	if rep.Memory != nil {
 		rec.Memory = rep.Memory
 	}

@@ -237,6 +237,7 @@ type Record struct {
 	Batch          int             `json:"batch,omitempty"`          // for-each: batches that are through
 	ItemBase       int             `json:"itemBase,omitempty"`       // for-each: attempts of its items' steps before they were listed
 	HeldBefore     int64           `json:"heldBefore,omitempty"`     // of a step that holds others: heldSeconds when it began
+	NodeSeen       int             `json:"nodeSeen,omitempty"`       // in a rollout: the attempt whose first pass found the node closed
 	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
 	Changed        []Change        `json:"changed,omitempty"`
 }

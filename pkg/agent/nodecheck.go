@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// reasonUnlooked is of a step whose node could not be looked at: it has not begun.
+const reasonUnlooked = "NodeNotRead"
+
+// stillClosed looks, before a step of a rollout begins, whether its node is as an
+// earlier step of the item left it. The look is live and the plan account's own: a
+// cache may be older than the uncordon. A node that is gone, or was made anew under
+// its name, was opened by nobody.
+func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m plan.Move, clients executors.Clients) *executors.Outcome {
+	item, relies := l.run.ClosedNode(l.journal, m.Path)
+	if !relies {
+		return nil
+	}
+	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return a.nodeNotRead(ctx, l, clients, item.Name, err)
+	case node.Spec.Unschedulable || item.UID != "" && string(node.UID) != item.UID:
+		return nil
+	}
+	failed := executors.Refuse("Uncordoned", "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
+		item.Name, a.uncordonedBy(node))
+	return &failed
+}
+
+// nodeNotRead is a look at a node that failed: the step has not begun.
+func (a *Agent) nodeNotRead(ctx context.Context, l *liveRun, clients executors.Clients, name string, err error) *executors.Outcome {
+	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
+	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
+	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.user(), err))
+	if failed.Reason == executors.ReasonUnavailable {
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, latest(failed.WakeAt, a.now().Add(again))
+	}
+	if failed.State == executors.NotYet {
+		failed.Reason = reasonUnlooked
+	}
+	return failed
+}
+
+// uncordonedBy says who opened a node and when, as far as anything tells. The API
+// server keeps the name only of who wrote the field, and not of who took it away.
+func (a *Agent) uncordonedBy(node *corev1.Node) string {
+	at := a.keeper.openedAt(node.Name)
+	if at.IsZero() {
+		at = a.now()
+	}
+	if who, when := ownerOfUnschedulable(node); who != "" {
+		return fmt.Sprintf("by %s at %s", who, when.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("by somebody else (seen at %s)", at.UTC().Format(time.RFC3339))
+}
+
+// ownerOfUnschedulable is the manager of spec.unschedulable, and when it wrote.
+func ownerOfUnschedulable(node *corev1.Node) (string, time.Time) {
+	for _, m := range node.ManagedFields {
+		if m.FieldsV1 == nil || m.Time == nil {
+			continue
+		}
+		var fields struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec["f:unschedulable"] != nil {
+			return m.Manager, m.Time.Time
+		}
+	}
+	return "", time.Time{}
+}
