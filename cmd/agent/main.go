@@ -108,6 +108,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
+	limitMemory(log)
 	klog.SetSlogLogger(log) // what the libraries say goes the same way
 	steps := builtin.Executors()
 	a, err := agent.New(agent.Options{

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// memoryShare is how much of the container's memory the Go runtime may take before
+// it collects harder, in percent: the rest is for what it does not count, the
+// program itself above all (a guess).
+const memoryShare = 90
+
+// garbageShare is how much garbage the runtime lets gather before it collects, in
+// percent of what lives; 100 as it comes. An agent is idle most of its time, and
+// what lives is what it keeps of each plan (a guess: a third less memory at size for
+// a few percent more CPU while many runs are at work). GOGC, where it is set, wins.
+const garbageShare = 50
+
+// limitMemory tells the Go runtime the container's limit. GOMEMLIMIT, where it is
+// set, has told it already.
+func limitMemory(log *slog.Logger) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbageShare)
+	}
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	limit, found := containerLimit(os.DirFS("/"))
+	if !found {
+		return
+	}
+	debug.SetMemoryLimit(limit / 100 * memoryShare)
+	log.Info("memory is limited", "container", limit, "runtime", limit/100*memoryShare)
+}
+
+// containerLimit is the smallest limit of memory, in bytes, that the control groups
+// of this process have, version 2 or 1.
+func containerLimit(root fs.FS) (int64, bool) {
+	least := int64(math.MaxInt64)
+	for _, file := range limitFiles(root) {
+		b, err := fs.ReadFile(root, file)
+		if err != nil {
+			continue // not this version, or seen from inside a container
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 { // max is none
+			least = min(least, n)
+		}
+	}
+	return least, least < 1<<50 // version 1 says a huge number for none
+}
+
+// limitFiles are where a limit may stand: of the process's own group and of those
+// around it, up to the root, which is the container's own where it has a namespace.
+func limitFiles(root fs.FS) []string {
+	const two, one = "sys/fs/cgroup", "sys/fs/cgroup/memory"
+	out := []string{two + "/memory.max", one + "/memory.limit_in_bytes"}
+	b, err := fs.ReadFile(root, "proc/self/cgroup")
+	if err != nil {
+		return out
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for group := path.Clean("/" + parts[2]); group != "/"; group = path.Dir(group) {
+			switch {
+			case parts[1] == "":
+				out = append(out, two+group+"/memory.max")
+			case strings.Contains(","+parts[1]+",", ",memory,"):
+				out = append(out, one+group+"/memory.limit_in_bytes")
+			}
+		}
+	}
+	return out
+}
