@@ -29,7 +29,7 @@ func main() {
 
 type options struct {
 	plans, namespaces, rounds, history, triggers int
-	drains, fleet, fleetPods                     int
+	drains, fleet, fleetPods, idle               int
 	only, ways                                   []string
 	profile                                      string
 	agent                                        string
@@ -37,7 +37,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "drain", "nodes-memory"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "idle", "drain", "nodes-memory"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -53,9 +53,10 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.IntVar(&o.drains, "drains", 50, fmt.Sprintf("nodes to drain, of %d pods each", podsPerNode))
 	set.IntVar(&o.fleet, "fleet", 5000, "nodes of nodes-memory")
 	set.IntVar(&o.fleetPods, "fleet-pods", 50000, "pods on them")
+	set.IntVar(&o.idle, "idle", 10000, "plans of idle")
 	set.StringVar(&only, "only", "", "only these, by comma: "+strings.Join(names(), ", "))
 	set.StringVar(&ways, "ways", "", "of drain, only these, by comma: "+strings.Join(wayNames(), ", "))
-	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due or drain alone")
+	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due, drain or idle alone")
 	set.StringVar(&o.agent, "agent", "", "path of an agent to measure, and of kubectl-maint beside it; default: built from here")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -82,8 +83,8 @@ func (o options) validate(rest []string) error {
 			faults = append(faults, fmt.Errorf("--ways: %q is none of %s", name, strings.Join(wayNames(), ", ")))
 		}
 	}
-	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods) < 1 {
-		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet and --fleet-pods must be at least 1"))
+	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle) < 1 {
+		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods and --idle must be at least 1"))
 	}
 	if o.fleet < fleetDrains {
 		faults = append(faults, fmt.Errorf("--fleet: %d nodes are drained, is %d", fleetDrains, o.fleet))
@@ -91,8 +92,8 @@ func (o options) validate(rest []string) error {
 	if o.history > 100 {
 		faults = append(faults, fmt.Errorf("--history: a plan keeps at most 100 runs, is %d", o.history))
 	}
-	if o.profile != "" && !slices.Equal(o.only, []string{"plans-due"}) && !slices.Equal(o.only, []string{"drain"}) {
-		faults = append(faults, errors.New("--profile goes with --only plans-due or --only drain: a profiled round is no figure"))
+	if o.profile != "" && (len(o.only) != 1 || !slices.Contains([]string{"plans-due", "drain", "idle"}, o.only[0])) {
+		faults = append(faults, errors.New("--profile goes with --only plans-due, drain or idle: a profiled round is no figure"))
 	}
 	if len(rest) > 0 {
 		faults = append(faults, fmt.Errorf("unexpected argument %q", rest[0]))
@@ -156,7 +157,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 			return err
 		}
 	}
-	if err := inTurn(ctx, out, b.asked([]part{{"drain", b.drain}, {"nodes-memory", b.nodesMemory}})); err != nil {
+	if err := inTurn(ctx, out, b.asked([]part{{"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}})); err != nil {
 		return err
 	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -48,6 +49,7 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 	if err != nil {
 		return err
 	}
+	debug.SetGCPercent(50) // as the real one
 	runtime.SetMutexProfileFraction(10)
 	runtime.SetBlockProfileRate(10_000)
 	a, err := agent.New(agent.Options{
