@@ -149,6 +149,12 @@ func (l *lab) journals(name string) []plan.Journal {
 		l.must(err)
 		out = append(out, j)
 	}
+	slices.SortStableFunc(out, func(a, b plan.Journal) int { // creation counts whole seconds
+		if a.StartedAt == nil || b.StartedAt == nil {
+			return 0
+		}
+		return a.StartedAt.Compare(*b.StartedAt)
+	})
 	return out
 }
 
