@@ -96,13 +96,15 @@ type Agent struct {
 	watches    *stepWatches
 	passes     *passes
 	refusals   *refusals[spot]
-	config     *config
-	herald     *herald
-	planQueue  workqueue.TypedRateLimitingInterface[key]
-	runQueue   workqueue.TypedRateLimitingInterface[key]
-	planAlarm  *alarm
-	runAlarm   *alarm
-	keeper     *nodeKeeper
+
+	refusedRuns *refusedRuns
+	config      *config
+	herald      *herald
+	planQueue   workqueue.TypedRateLimitingInterface[key]
+	runQueue    workqueue.TypedRateLimitingInterface[key]
+	planAlarm   *alarm
+	runAlarm    *alarm
+	keeper      *nodeKeeper
 
 	healthy  atomic.Bool
 	mu       sync.Mutex
@@ -128,6 +130,7 @@ func New(o Options) (*Agent, error) {
 	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
 	a.passes = newPasses(a.ringRun)
 	a.refusals = newRefusals[spot]()
+	a.refusedRuns = &refusedRuns{byPlan: map[key]map[string]refusedRun{}}
 	a.watches = &stepWatches{ring: a.passes.moved, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)

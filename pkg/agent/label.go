@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -42,6 +44,28 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 		}
 	}
 	return false, errMoved
+}
+
+// labelStays says, on the run and on its plan, that the API server does not let the
+// label be taken away: for want of a right, or by an admission policy. It is tried
+// again without end, for a label that stays would ask for another run.
+func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error {
+	kind := executors.RefusalOf(refusal, a.account(l).user())
+	if kind == executors.NotRefused || kind == executors.RefusedAgent {
+		return refusal
+	}
+	waits := plan.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.run.Request.Label, refusal), plan.MaxMessage)
+	if l.journal.Waits == waits {
+		return refusal
+	}
+	j := l.journal
+	j.Waits = waits
+	if _, err := a.write(ctx, l, j); err != nil {
+		return err
+	}
+	a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.run.Name, waits)
+	a.planQueue.AddAfter(l.planKey(), settle)
+	return refusal
 }
 
 // sharesLabel says whether another plan's live run answers the same request.

@@ -139,7 +139,7 @@ func sameLedger(a, b plan.Ledger) bool {
 		return false
 	}
 	for i := range a.Open {
-		if a.Open[i].Run != b.Open[i].Run {
+		if a.Open[i].Run != b.Open[i].Run || a.Open[i].Refused != b.Open[i].Refused {
 			return false
 		}
 	}

@@ -85,9 +85,11 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err := noted(ctx, true); err != nil {
 		return time.Time{}, err
 	}
-	if err := a.createRuns(ctx, k, cm, known, facts, decision); err != nil {
+	retry, err := a.createRuns(ctx, k, cm, known, facts, decision)
+	if err != nil {
 		return time.Time{}, err
 	}
+	decision.Wake = soonest(decision.Wake, retry)
 	for _, name := range slices.Concat(decision.Replace, decision.Supersede) {
 		a.ringRun(key{k.namespace, name})
 	}
@@ -162,13 +164,20 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 	f.Ledger = ledger
 	f.Gate = a.gates.of(&known.gate, plan.Asked(cm.Namespace, f.Intent, known.spec.Policies))
 	a.noteGate(k, cm, known, ledger)
-	f.LedgerLost = ledger == nil && cm.Annotations[annotations.StatusNextRun]+cm.Annotations[annotations.StatusLastRun]+cm.Annotations[annotations.StatusTrigger] != ""
+	f.LedgerLost, f.Handled = ledger == nil && wasDecided(cm), cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
 		a.labelTarget(ctx, k, known, &f)
 		return f, a.rules.observe(ctx, cm, known, &f)
 	}
 	a.rules.drop(k)
 	return f, nil
+}
+
+// wasDecided says whether an agent has decided over a plan before, and so gave it a
+// ledger: what it says of a plan that is not valid it says without one.
+func wasDecided(cm *corev1.ConfigMap) bool {
+	said := cm.Annotations[annotations.StatusNextRun] + cm.Annotations[annotations.StatusLastRun] + cm.Annotations[annotations.StatusTrigger]
+	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(plan.PhaseInvalid)
 }
 
 // noteGate tells metrics of the plan.
@@ -346,60 +355,60 @@ func heedSkip(k key, known *knownPlan, object *targetObject, f *plan.Facts) {
 }
 
 // createRuns makes sure that every open entry has its run: the ones claimed just
-// now, and those whose creation an earlier agent did not live to see.
-func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
+// now, and those whose creation an earlier agent did not live to see. One that the
+// API server does not take holds up no other; retry is when it is tried again.
+func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) (retry time.Time, err error) {
 	if len(f.Faults) > 0 || f.ClockDoubt != "" {
-		return nil
+		return time.Time{}, nil
 	}
+	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
 		if e.Request == nil || a.runs.isTorn(key{k.namespace, e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
-		if err := a.createRun(ctx, k, cm, f.Spec, known.templates, e); err != nil {
-			return err
+		if next := a.refusedRuns.next(k, e.Run, known.observed); a.now().Before(next) {
+			retry = soonest(retry, next)
+			continue
 		}
+		next, failed := a.createRun(ctx, k, cm, f.Spec, known, e)
+		retry, err = soonest(retry, next), errors.Join(err, failed)
 	}
-	return nil
+	return retry, err
 }
 
-func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, templates map[string]plan.TemplateSpec, e plan.Entry) error {
+func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e plan.Entry) (retry time.Time, err error) {
 	watched, err := a.rules.watched(ctx, k, who{k.namespace, plan.Account(spec)}, *e.Request)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	run := plan.Run{
 		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.namespace, Plan: k.name, PlanUID: string(cm.UID),
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: templates, Watched: watched,
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.templates, Watched: watched,
 	}
 	run.Request.Body = nil
 	journal := plan.NewJournal(run)
 	object, err := annotations.RunObject(run, journal)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	maps := a.kube.CoreV1().ConfigMaps(k.namespace)
 	made, err := maps.Create(ctx, object, createOptions())
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return a.adopt(ctx, k, e)
-	case refused(err) && !a.terminating(k.namespace):
-		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server did not take run %s: %s", e.Run, err)
-		return a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger {
-			return l.Close(e.Run, plan.Missed, plan.ReasonRefused, nil, a.now())
-		})
+		return time.Time{}, a.adopt(ctx, k, e)
+	case err != nil && !a.terminating(k.namespace) && notTaken(err):
+		return a.refuseRun(ctx, k, cm, known, e, err)
 	case err != nil:
-		return fmt.Errorf("create run %s/%s: %w", k.namespace, e.Run, err)
+		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.namespace, e.Run, err)
 	}
 	made.ManagedFields = nil
 	l := &liveRun{object: made, run: run, journal: journal}
 	a.runs.put(l)
 	a.ringRun(l.key())
-	return nil
-}
-
-// refused says whether the API server will not take an object, now or later.
-func refused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
+	if e.Refused == "" {
+		return time.Time{}, nil
+	}
+	return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger { return l.Refuse(e.Run, "") })
 }
 
 // adopt goes on with a run that an earlier agent created. One that has ended

@@ -429,10 +429,7 @@ func (a *Agent) reread(ctx context.Context, l *liveRun) error {
 func (a *Agent) close(ctx context.Context, l *liveRun) error {
 	removed, err := a.endLabel(ctx, l)
 	if err != nil {
-		if about := a.document(l.planKey()); about != nil && apierrors.IsForbidden(err) {
-			a.events.Eventf(about, corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.run.Name, err)
-		}
-		return err
+		return a.labelStays(ctx, l, err)
 	}
 	now := a.now()
 	if err := a.keepTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it

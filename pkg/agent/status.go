@@ -170,6 +170,15 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 	}
 	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
 	out = append(out, mirrorCondition(known)...)
+	if d.Refused != "" {
+		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: plan.Cut(d.Refused, plan.MaxMessage)})
+	}
+	for _, l := range f.Live {
+		if l.Stays != "" {
+			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: plan.Cut("run "+l.Name+" cannot end: "+l.Stays, plan.MaxMessage)})
+			break
+		}
+	}
 	if f.ClockDoubt != "" {
 		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
 	}
@@ -220,7 +229,7 @@ func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger
 		return
 	}
 	e := now.Recent[len(now.Recent)-1]
-	if e.Slot == nil || e.Run != "" {
+	if e.Slot == nil || e.Run != "" && e.Reason != plan.ReasonRefused { // what had a run tells of itself
 		return
 	}
 	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {

@@ -146,6 +146,9 @@ func (o *whyOptions) obstacles(s subject, p aPlan, agent agentState, v view) []o
 		found.remedy += fmt.Sprintf("; or '%s trigger %s --outside-window --reason …'", o.Name, s.name)
 		out = append(out, found)
 	}
+	if refused := p.decision.Refused; refused != "" {
+		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
+	}
 	return append(out, o.runObstacles(p, v)...)
 }
 

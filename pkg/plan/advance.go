@@ -130,7 +130,7 @@ func (j Journal) EndBefore(end End, now time.Time) Journal {
 
 // Finish is the journal of a run that is over.
 func (j Journal) Finish(now time.Time) Journal {
-	j.Phase, j.FinishedAt = RunFailed, at(now)
+	j.Phase, j.FinishedAt, j.Waits = RunFailed, at(now), ""
 	if j.End != nil {
 		j.Phase, j.Message = j.End.Phase, j.End.Message
 	}

@@ -28,6 +28,7 @@ type Facts struct {
 	Target     *Target
 	Ledger     *Ledger // nil: the plan is seen for the first time
 	LedgerLost bool    // it was seen before, and its ledger is gone
+	Handled    string  // the last token that its status calls handled
 	Live       []Live
 	// Watched are the changes that ask for a run by a watch rule, in order.
 	Watched []Observed
@@ -69,6 +70,7 @@ type Live struct {
 	Waiting   string
 	Message   string // why it waits
 	Held      bool   // it began, and waits between two steps for its window
+	Stays     string // it ends, and why its trigger label stays
 	Waits     bool   // it began, and a step waits for what somebody has to give
 	Request   Request
 	StartedAt *time.Time
@@ -80,7 +82,7 @@ type Live struct {
 // LiveOf is a run as Decide looks at it.
 func LiveOf(r Run, j Journal) Live {
 	return Live{
-		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
 		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
 	}
 }
@@ -127,6 +129,7 @@ type Decision struct {
 	Returned  []string          // label keys that came back from the hands that applied them
 	Window    *schedule.Verdict // what the gate says; nil without one
 	Waiting   string            // what was asked for and cannot be claimed yet, and why
+	Refused   string            // what was claimed and has no run yet, since the API server does not take it, and why
 	Ready     Readiness         // with what the gate adds
 	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
 }
@@ -156,6 +159,7 @@ func Decide(f Facts) Decision {
 	d.begin()
 	d.edited()
 	d.usedNext()
+	d.giveUpRefused()
 	switch {
 	case d.f.Ready.OK:
 		d.creation()
@@ -209,7 +213,7 @@ func (d *decider) wakeAt(t time.Time) {
 // begin opens the ledger of a plan that is seen for the first time. A token
 // that is already there is recorded, not run: a rebuilt cluster would fire them
 // all. Where an earlier ledger is lost nothing before now is made up: doubt
-// stops maintenance.
+// stops maintenance. Of tokens, the status knows the last that was handled.
 func (d *decider) begin() {
 	if d.f.Ledger != nil {
 		return
@@ -218,8 +222,11 @@ func (d *decider) begin() {
 	if d.f.LedgerLost {
 		l.Watermark, l.Created = d.f.Now.UTC(), true
 	}
-	if d.f.Intent.Token != "" {
-		l = l.WithToken(d.f.Intent.Token)
+	switch token := d.f.Intent.Token; {
+	case d.f.LedgerLost && d.f.Handled != "": // another one came after the plan was seen: it is new
+		l = l.WithToken(d.f.Handled)
+	case !d.f.LedgerLost && token != "":
+		l = l.WithToken(token)
 	}
 	d.write(l)
 	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
@@ -362,7 +369,7 @@ func (d *decider) busyWith(after time.Time) (string, bool) {
 		}
 	}
 	for _, e := range d.out.Ledger.Open {
-		if e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
+		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
 			return e.Run, true
 		}
 	}
@@ -520,7 +527,7 @@ func (d *decider) retry() {
 	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
 		return
 	}
-	if len(d.f.Live)+len(d.out.Ledger.Open) > 0 { // also where runs may overlap: a retry is of the newest
+	if len(d.f.Live)+d.occupying() > 0 { // also where runs may overlap: a retry is of the newest
 		d.waiting = "the retry of " + name + " waits until no run lives"
 		return
 	}

@@ -126,7 +126,10 @@ func told(f plan.Facts, d plan.Decision) []string {
 		}
 	}
 	for _, e := range d.Ledger.Recent[min(had, len(d.Ledger.Recent)):] {
-		line := fmt.Sprintf("%s %s(%s)", e.Slot.UTC().Format("15:04"), e.Result, e.Reason)
+		line := fmt.Sprintf("%s %s(%s)", e.Kind, e.Result, e.Reason)
+		if e.Slot != nil {
+			line = fmt.Sprintf("%s %s(%s)", e.Slot.UTC().Format("15:04"), e.Result, e.Reason)
+		}
 		if e.Count > 0 {
 			line += fmt.Sprintf(" ×%d to %s", e.Count, e.Last.UTC().Format("15:04"))
 		}
@@ -488,12 +491,51 @@ func TestEdits(t *testing.T) {
 
 func TestALostLedgerStartsNothing(t *testing.T) {
 	lost := func(f *plan.Facts) { f.Ledger, f.LedgerLost = nil, true }
+	handled := func(token string) edit { return func(f *plan.Facts) { f.Handled = token } }
 	check(t, []decideCase{
-		{"neither slots, nor creation, nor a token", facts("05:30", scheduled("0 * * * *"), lost, token("t"), func(f *plan.Facts) { f.Spec.Triggers.OnCreate = true }), nil},
+		{"neither slots, nor creation, nor a token that was handled", facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *plan.Facts) { f.Spec.Triggers.OnCreate = true }), nil},
+		{"a token that came after the one that was handled is new", facts("05:30", lost, token("u"), handled("t")), []string{"claim token u"}},
+		{"so is one on a plan that had none when it was seen", facts("05:30", lost, token("u")), []string{"claim token u"}},
 	})
-	d := plan.Decide(facts("05:30", scheduled("0 * * * *"), lost, token("t")))
+	if d := plan.Decide(facts("05:30", lost, token("u"), handled("t"))); !d.Ledger.KnowsToken("t") || !d.Ledger.KnowsToken("u") {
+		t.Errorf("%+v", d.Ledger)
+	}
+	d := plan.Decide(facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t")))
 	if !d.Changed || !d.Ledger.Watermark.Equal(clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") {
 		t.Errorf("%+v", d.Ledger)
+	}
+}
+
+func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
+	claimed := func(r plan.Request) edit {
+		return ledger(func(l *plan.Ledger) {
+			name := nameOf(r)
+			*l = l.Claim(name, r, r.TargetUID)
+			*l = l.Refuse(name, "exceeded quota: few")
+		})
+	}
+	asked := plan.Request{Kind: plan.ByToken, Token: "a", At: clock("00:30")}
+	label := plan.Request{Kind: plan.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 1, At: clock("00:30")}
+	hourly := scheduled("0 * * * *")
+	at := func(watermark string) edit { return ledger(func(l *plan.Ledger) { l.Watermark = clock(watermark) }) }
+	check(t, []decideCase{
+		{"a slot falls due beside it", facts("02:00", hourly, at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
+		{"and under Queue", facts("02:00", hourly, policy(plan.Queue), at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
+		{"another token asks beside it", facts("02:00", claimed(asked), token("b")), []string{"claim token b"}},
+		{"a slot waits until its deadline", facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00"))), nil},
+		{"and is then Missed", facts("02:06", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00"))), []string{"02:00 Missed(refused)"}},
+		{"a newer slot takes its place", facts("03:00", hourly, deadline("2h"), at("02:00"), claimed(slotAt("02:00"))), []string{"claim slot 03:00", "02:00 Missed(superseded)"}},
+		{"a label waits without end", facts("20:00", labelled("k", "v"), claimed(label)), nil},
+		{"until it is taken away", facts("20:00", labelled("k", "v"), func(f *plan.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
+		{"a token waits without end", facts("20:00", claimed(asked)), nil},
+		{"a run that was made after all is none of them", facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")), live(plan.Live{Name: nameOf(slotAt("02:00")), Request: slotAt("02:00"), Phase: plan.RunRunning, StartedAt: on("02:01")})), nil},
+	})
+	d := plan.Decide(facts("20:00", claimed(asked)))
+	if want := "the trigger waits: the API server does not take its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != plan.PhaseWaiting {
+		t.Errorf("%s: %q, %q", d.Phase, d.Message, d.Refused)
+	}
+	if d = plan.Decide(facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")))); !d.Wake.Equal(clock("02:05").Add(time.Nanosecond)) {
+		t.Errorf("looks again at %s", d.Wake)
 	}
 }
 

@@ -64,6 +64,7 @@ type Entry struct {
 	Request   *Request    `json:"request,omitempty"` // while open: all that the run needs to be created
 	Spec      *Spec       `json:"spec,omitempty"`    // while open and the plan was edited or deleted since: the snapshot
 	TargetUID string      `json:"targetUID,omitempty"`
+	Refused   string      `json:"refused,omitempty"` // while open: why the API server does not take its run
 }
 
 // LabelState is what the ledger knows of the requests by one label.
@@ -192,7 +193,7 @@ func (l Ledger) Close(run string, result Result, reason string, startedAt *time.
 		return l
 	}
 	l.Open = slices.DeleteFunc(slices.Clone(l.Open), func(e Entry) bool { return e.Run == run })
-	e.Result, e.StartedAt, e.At, e.Request, e.Spec, e.TargetUID = result, startedAt, now, nil, nil, ""
+	e.Result, e.StartedAt, e.At, e.Request, e.Spec, e.TargetUID, e.Refused = result, startedAt, now, nil, nil, "", ""
 	if result != Ran {
 		e.Reason, e.StartedAt = reason, nil
 	}

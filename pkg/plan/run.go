@@ -161,6 +161,7 @@ type Journal struct {
 	WorkedAt    *time.Time `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
 	Steps       []Record   `json:"steps,omitempty"`
 	Leader      string     `json:"leader,omitempty"`    // the agent that does what follows: another one writes itself down before it does anything
+	Waits       string     `json:"waits,omitempty"`     // closing: for what it needs to take its trigger label away
 	Truncated   bool       `json:"truncated,omitempty"` // outputs were cut to fit
 	Packed      int        `json:"packed,omitempty"`    // as it is stored: records that have ended and stand beside it, compressed
 }
@@ -168,8 +169,11 @@ type Journal struct {
 // Notice is what is to be said of the run now: of a step that cannot go on unless
 // somebody gives it something, or else the run's own message.
 func (j Journal) Notice() string {
-	if j.Phase.Ended() {
+	switch {
+	case j.Phase.Ended():
 		return j.Message
+	case j.Waits != "":
+		return j.Waits
 	}
 	for _, rec := range j.Steps {
 		if rec.Waits != "" {

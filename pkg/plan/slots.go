@@ -31,6 +31,7 @@ func (d *decider) slots() {
 		d.write(l)
 		if claim {
 			d.supersedePending()
+			d.supersedeRefused()
 			d.claim(d.request(slot))
 			continue
 		}
@@ -131,7 +132,7 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 	after := time.Time{}
 	switch d.f.Spec.ConcurrencyPolicy {
 	case Allow:
-		return len(d.out.Ledger.Open) >= MaxOpen
+		return d.occupying() >= MaxOpen
 	case Replace:
 		after = slot.At
 	}
@@ -184,6 +185,7 @@ func (d *decider) finish() {
 	if d.f.Unwatched != "" {
 		d.wakeAt(d.f.Now.Add(30 * time.Second))
 	}
+	d.sayRefused()
 	d.out.Waiting = d.waiting
 	if d.f.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Intent.Token) && d.out.Waiting == "" {
 		d.out.Waiting = "the trigger waits: " + d.f.Ready.Message

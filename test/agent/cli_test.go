@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -215,24 +214,5 @@ func TestAJobStepRunsAJobAndAnAbortTakesItAway(t *testing.T) {
 		jobs, err := l.admin.BatchV1().Jobs(l.ns).List(l.ctx, metav1.ListOptions{})
 		l.must(err)
 		return len(jobs.Items) == 0 || jobs.Items[0].DeletionTimestamp != nil, fmt.Sprint(len(jobs.Items))
-	})
-}
-
-func TestAQuotaThatRefusesTheRunEndsItsSlotAsRefused(t *testing.T) {
-	l := newLab(t)
-	l.runner()
-	cm := l.plan("quota", quick)
-	l.seen("quota")
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": *zero()}}}
-	_, err := l.admin.CoreV1().ResourceQuotas(l.ns).Create(l.ctx, quota, metav1.CreateOptions{})
-	l.must(err)
-	l.eventually("the quota is in force", func() (bool, string) {
-		_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}, metav1.CreateOptions{})
-		return err != nil, ""
-	})
-	l.trigger("quota", "t")
-	l.eventually("the entry says refused", func() (bool, string) {
-		ledger := l.ledger(cm)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Missed && ledger.Recent[0].Reason == plan.ReasonRefused, fmt.Sprintf("%+v", ledger)
 	})
 }

@@ -265,3 +265,138 @@ finally:
 		t.Log(agent.Log())
 	}
 }
+
+// full forbids new ConfigMaps in the namespace by a quota; lift takes it away.
+func (l *lab) full() (lift func()) {
+	l.Helper()
+	quotas := l.admin.CoreV1().ResourceQuotas(l.ns)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/configmaps": *zero()}}}
+	_, err := quotas.Create(l.ctx, quota, metav1.CreateOptions{})
+	l.must(err)
+	l.eventually("the quota is in force", func() (bool, string) {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"}}
+		_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil, fmt.Sprint(err)
+	})
+	return func() { l.must(quotas.Delete(l.ctx, "few", metav1.DeleteOptions{})) }
+}
+
+func TestATokenWhoseRunAQuotaRefusesWaitsAndSaysForWhat(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	cm := l.plan("quota", quick)
+	l.seen("quota")
+	lift := l.full()
+	l.trigger("quota", "t")
+	l.says("quota", "the trigger waits", "the API server does not take its run", "exceeded quota: few")
+	l.expect(l.maint("why", "quota"), 3, "the trigger waits", "exceeded quota: few")
+	l.expect(l.maint("status", "quota"), 0, "exceeded quota: few")
+	if c := condition(t, l.seen("quota").Annotations, "RunRefused"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "exceeded quota") {
+		t.Errorf("%+v", c)
+	}
+	l.toldOnce("RunRefused", "quota")
+	if open := l.ledger(cm).Open; len(open) != 1 {
+		t.Errorf("claimed: %+v", open)
+	}
+	lift()
+	if end := l.ended("quota", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+		t.Errorf("%+v", end.journal)
+	}
+	l.eventually("nothing is said of it any more", func() (bool, string) {
+		text := l.seen("quota").Annotations[annotations.StatusConditions]
+		return !strings.Contains(text, "RunRefused"), text
+	})
+}
+
+// toldOnce checks that there is one Event of a reason about an object, sent once.
+func (l *lab) toldOnce(reason, about string) {
+	l.Helper()
+	l.eventually("the Event "+reason, func() (bool, string) {
+		events, err := l.admin.CoreV1().Events(l.ns).List(l.ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + about})
+		l.must(err)
+		return len(events.Items) == 1 && events.Items[0].Count <= 1, fmt.Sprint(len(events.Items))
+	})
+}
+
+func TestASlotWhoseRunAQuotaRefusesRunsWithinItsDeadlineOrIsMissed(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	slot := time.Now().Add(12 * time.Second).UTC().Truncate(time.Second)
+	spec := func(deadline string) string {
+		return fmt.Sprintf("triggers: {schedules: [{at: %q, timezone: UTC}]}\nstartDeadline: %s\n%s", slot.UTC().Format(time.RFC3339), deadline, strings.TrimLeft(quick, "\n"))
+	}
+	short, long := l.plan("short", spec("5s")), l.plan("long", spec("10m"))
+	l.seen("short")
+	l.seen("long")
+	for _, cm := range []*corev1.ConfigMap{short, long} { // their ledgers are there before the quota is
+		l.ledger(cm)
+	}
+	lift := l.full()
+	l.eventually("the slot with the short deadline is Missed(refused)", func() (bool, string) {
+		ledger := l.ledger(short)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Missed && ledger.Recent[0].Reason == plan.ReasonRefused, fmt.Sprintf("%+v", ledger)
+	})
+	if e := l.ledger(short).Recent[0]; e.At.Before(slot.Add(5 * time.Second)) {
+		t.Errorf("it ended at %s, its deadline is %s", e.At, slot.Add(5*time.Second))
+	}
+	if open := l.ledger(long).Open; len(open) != 1 || open[0].Refused == "" {
+		t.Errorf("the slot with the long one: %+v", l.ledger(long))
+	}
+	lift()
+	if end := l.ended("long", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+		t.Errorf("%+v", end.journal)
+	}
+}
+
+func TestALabelThatAnAdmissionPolicyKeepsIsToldAndTakenWhenItMay(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	l.deployment("orders", 1)
+	l.plan("stays", "target: {apiVersion: apps/v1, kind: Deployment, name: orders}\ntriggers: {labels: [example.org/go]}\n"+strings.TrimLeft(quick, "\n"))
+	l.seen("stays")
+	_, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"labels":{"example.org/go":"1"}}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	l.must(err)
+	lift := l.deny("label", admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}, []admissionv1.OperationType{admissionv1.Update},
+		"!has(oldObject.metadata.labels) || !('example.org/go' in oldObject.metadata.labels) || has(object.metadata.labels) && 'example.org/go' in object.metadata.labels", "the label stays for the audit")
+	probe := l.deployment("probe", 1)
+	l.eventually("the policy is in force", func() (bool, string) {
+		_, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, probe.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"example.org/go":"1"}}}`), metav1.PatchOptions{})
+		l.must(err)
+		_, err = l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, probe.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"example.org/go":null}}}`), metav1.PatchOptions{})
+		return err != nil, fmt.Sprint(err)
+	})
+	_, err = l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"labels":{"example.org/go":"1"}}}`), metav1.PatchOptions{})
+	l.must(err)
+	l.says("stays", "cannot be taken away", "the label stays for the audit")
+	r := l.runs("stays")[0]
+	l.says(r.run.Name, "the label example.org/go cannot be taken away", "the label stays for the audit")
+	if c := condition(t, l.seen("stays").Annotations, "TriggerLabelStays"); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "the label stays for the audit") {
+		t.Errorf("%+v", c)
+	}
+	l.toldOnce("LabelStays", "stays")
+	lift()
+	if end := l.ended("stays", 1)[0]; end.journal.Phase != plan.RunSucceeded || end.journal.Waits != "" {
+		t.Errorf("%+v", end.journal)
+	}
+}
+
+func TestATokenThatComesAfterTheLedgerIsLostRuns(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	cm := l.plan("lost", quick)
+	l.seen("lost")
+	l.trigger("lost", "first")
+	l.ended("lost", 1)
+	l.eventually("the status knows the token", func() (bool, string) {
+		got := l.seen("lost").Annotations[annotations.StatusTrigger]
+		return got == "first", got
+	})
+	l.must(l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, annotations.LedgerName(cm.Name, string(cm.UID)), metav1.DeleteOptions{}))
+	l.trigger("lost", "second")
+	l.ended("lost", 2)
+	never := l.plan("never", quick)
+	l.seen("never")
+	l.must(l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, annotations.LedgerName(never.Name, string(never.UID)), metav1.DeleteOptions{}))
+	l.trigger("never", "first")
+	l.ended("never", 1)
+}
