@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,8 +51,8 @@ type accounts struct {
 	asked time.Time // when the kinds were last asked for anew
 }
 
-// askKinds is how often the kinds are asked for anew at most (a guess: that many
-// requests are made for a document with a kind that does not exist).
+// askKinds is how often the kinds are asked for anew at most (a guess: it is a
+// hundred requests where a kind is served that the list of kinds lacks).
 const askKinds = 10 * time.Second
 
 type answer struct {
@@ -144,52 +145,71 @@ func (a *accounts) may(ctx context.Context, w who, verb string, gvr schema.Group
 	})
 }
 
-// mapping finds a kind. One that is not known may have been installed since the
-// kinds were last asked for.
+// mapping finds a kind for what the agent looks at again and again, so that the
+// kinds are not asked for anew each time.
 func (a *accounts) mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	found, err := a.mapper.RESTMapping(kind, versions...)
-	if !meta.IsNoMatchError(err) {
-		return found, err
-	}
-	a.mu.Lock()
-	again := a.now().Sub(a.asked) >= askKinds
-	if again {
-		a.asked = a.now()
-	}
-	a.mu.Unlock()
-	if !again {
-		return nil, err
-	}
-	a.mapper.Reset()
-	return a.mapper.RESTMapping(kind, versions...)
+	return liveMapper{a.mapper, a.kube}.find(kind, versions, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		again := a.now().Sub(a.asked) >= askKinds
+		if again {
+			a.asked = a.now()
+		}
+		return again
+	})
 }
 
-// liveMapper finds kinds for steps, whose failure an unknown kind is for good. One
-// that is not known may have been installed since the kinds were last asked for:
-// whether it is served costs one small request, and only where it is are all kinds
-// asked for anew.
+// liveMapper finds kinds. One that is not known may have been installed since the
+// kinds were last asked for, or the API server could not tell of its group then:
+// only its answer for that very group and version says that a kind is gone. That
+// costs one small request, and only where it is served are all kinds asked for anew.
 type liveMapper struct {
 	meta.ResettableRESTMapper
 	kube kubernetes.Interface
 }
 
+// errKinds says that a kind is served, and that the kinds could not be read.
+var errKinds = errors.New("it is served, but the API server does not list all kinds now") //nolint:gochecknoglobals // a sentinel for errors.Is
+
 // RESTMapping is meta.RESTMapper's.
 func (m liveMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.find(kind, versions, func() bool { return true })
+}
+
+func (m liveMapper) find(kind schema.GroupKind, versions []string, mayReset func() bool) (*meta.RESTMapping, error) {
 	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
 	if !meta.IsNoMatchError(err) {
 		return found, err
 	}
+	if len(versions) == 0 && mayReset() { // there is no one version to ask for
+		m.Reset()
+		return m.ResettableRESTMapper.RESTMapping(kind)
+	}
 	for _, version := range versions {
 		served, asked := m.serves(kind.WithVersion(version))
-		if asked != nil {
+		switch {
+		case asked != nil:
 			return nil, asked
+		case !served:
+			continue
+		case !mayReset():
+			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)
 		}
-		if served {
-			m.Reset()
-			return m.ResettableRESTMapper.RESTMapping(kind, versions...)
+		m.Reset()
+		found, err = m.ResettableRESTMapper.RESTMapping(kind, versions...)
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)
 		}
+		return found, err
 	}
 	return nil, err
+}
+
+// gone says whether the API server serves a kind no more, and an error where it
+// does not say.
+func (a *accounts) gone(kind schema.GroupVersionKind) (bool, error) {
+	served, err := liveMapper{a.mapper, a.kube}.serves(kind)
+	return err == nil && !served, err
 }
 
 func (m liveMapper) serves(kind schema.GroupVersionKind) (bool, error) {

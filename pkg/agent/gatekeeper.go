@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -178,7 +177,7 @@ func (g *gatekeeper) describe(ctx context.Context, k key, e plan.GateEntry) (*ga
 		return nil, missing, err
 	}
 	if w.mapping, err = g.agent.resolve(e.APIVersion, e.Kind); err != nil {
-		if meta.IsNoMatchError(errors.Unwrap(err)) {
+		if unknownKind(err) {
 			return nil, err.Error(), nil
 		}
 		return nil, "", err

@@ -26,7 +26,7 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 	for range 3 {
 		u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
 		var gone errGone
-		if errors.As(err, &gone) {
+		if errors.As(err, &gone) || unknownKind(err) {
 			return true, nil
 		}
 		if err != nil {

@@ -334,7 +334,7 @@ func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, 
 	switch {
 	case errors.As(err, &gone):
 		return notReadyYet(plan.ReasonTarget, gone.Error(), a.now()), nil, nil
-	case apierrors.IsForbidden(err) || meta.IsNoMatchError(errors.Unwrap(err)):
+	case apierrors.IsForbidden(err) || unknownKind(err):
 		return notReadyYet(plan.ReasonTarget, err.Error(), a.now()), nil, nil
 	case err != nil:
 		return plan.Readiness{}, nil, err

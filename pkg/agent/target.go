@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -86,6 +87,9 @@ func (a *Agent) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
 	}
 	mapping, err := a.accounts.mapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err)
 	}
@@ -100,12 +104,39 @@ func (a *Agent) readTarget(ctx context.Context, w who, ref plan.ObjectRef) (*uns
 	}
 	u, err := from.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, errGone{ref}
+		gone, asked := a.isGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		if gone {
+			return nil, errGone{ref}
+		}
+		err = errors.Join(err, asked)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the target %s as %s: %w", ref, w.user(), err)
 	}
 	return u, nil
+}
+
+// isGone says whether a 404 means that an object is not there. One that names no
+// object speaks of its kind, and an API server that starts says so of kinds that it
+// has not read yet: it is asked once more.
+func (a *Agent) isGone(err error, kind schema.GroupVersionKind) (bool, error) {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		if details := answer.Status().Details; details != nil && details.Name != "" {
+			return true, nil
+		}
+	}
+	return a.accounts.gone(kind)
+}
+
+// unknownKind says whether the API server told that it serves no such kind.
+func unknownKind(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if meta.IsNoMatchError(err) {
+			return true
+		}
+	}
+	return false
 }
 
 // targetWatches watch the targets of plans with label triggers: one watch for

@@ -2,16 +2,20 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -31,6 +35,8 @@ type watchRules struct {
 	mu    sync.Mutex
 	open  map[ruleKey]*ruleWatch
 	plans map[key]*watchedPlan
+
+	refusals *refusals[hiddenObject]
 }
 
 // watchedPlan is a plan with watch rules, as long as it is looked at.
@@ -55,7 +61,7 @@ type openedRule struct {
 }
 
 func newWatchRules(a *Agent) *watchRules {
-	return &watchRules{agent: a, open: map[ruleKey]*ruleWatch{}, plans: map[key]*watchedPlan{}}
+	return &watchRules{agent: a, open: map[ruleKey]*ruleWatch{}, plans: map[key]*watchedPlan{}, refusals: newRefusals[hiddenObject]()}
 }
 
 // count is how many watches are open.
@@ -518,19 +524,54 @@ func (r *watchRules) watched(ctx context.Context, k key, w who, req plan.Request
 	}
 	rule := plan.Watch{APIVersion: req.APIVersion, Kind: req.ObjectKind, Namespace: req.Namespace}
 	rk, err := r.agent.keyOf(w, rule)
+	if unknownKind(err) {
+		return req.Watched(nil), nil // the kind is gone, and the object with it
+	}
 	if err != nil {
-		return req.Watched(nil), nil //nolint:nilerr // the kind is gone, and the object with it
+		return nil, err
 	}
 	c, err := r.agent.accounts.clients(w, "")
 	if err != nil {
 		return nil, err
 	}
 	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), plan.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	gone := err == nil && found == nil
+	if apierrors.IsNotFound(err) {
+		var asked error
+		gone, asked = r.agent.accounts.gone(schema.FromAPIVersionAndKind(req.APIVersion, req.ObjectKind))
+		err = errors.Join(err, asked)
+	}
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || err == nil && found == nil:
+	case gone || err != nil && r.hidden(ctx, c, k, rk, req, err):
 		return req.Watched(nil), nil
 	case err != nil:
 		return nil, err
 	}
+	r.refusals.over(hiddenObject{k, req.Rule, req.UID})
 	return req.Watched(found.Object), nil
+}
+
+// hiddenObject is an object of a request that its account may not read.
+type hiddenObject struct {
+	plan      key
+	rule, uid string
+}
+
+// hidden says whether an account may not read the object of a request any more,
+// which is believed when it was said for half a minute.
+func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k key, rk ruleKey, req plan.Request, refusal error) bool {
+	asked := executors.Asked{As: rk.who.user(), Right: authorizationv1.ResourceAttributes{
+		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
+	}}
+	out, is := executors.Refused(ctx, c.Kube, r.agent.now(), asked, refusal)
+	of := hiddenObject{k, req.Rule, req.UID}
+	if !is || out.Reason != executors.ReasonForbidden || !out.Permanent {
+		r.refusals.over(of)
+		return false
+	}
+	_, final := r.refusals.again(of, r.agent.now())
+	if final {
+		r.refusals.over(of)
+	}
+	return final
 }
