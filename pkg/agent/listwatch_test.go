@@ -70,8 +70,8 @@ func (s *shelf) put(name, value string) int {
 	s.version++
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(s.version)}, Data: map[string]string{"v": value}}
 	kind := watch.Modified
-	switch {
-	case value == "":
+	switch value {
+	case "":
 		kind = watch.Deleted
 		delete(s.maps, name)
 	default:
