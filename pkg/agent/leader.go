@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -21,9 +22,10 @@ import (
 var errLeaseLost = errors.New("the lease was lost: another agent leads") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // The timing of the lease. A leader that is gone is replaced when its lease has run
-// out, up to two retries later: each waits up to 2.2 times its period. A leader that
-// cannot renew changes nothing once the lease has run out by its own clock, which began
-// earlier than anybody else's; it goes on when it learns that nobody else has led.
+// out, which a standby sees by a watch; where that is broken, up to two retries later:
+// each waits up to 2.2 times its period. A leader that cannot renew changes nothing
+// once the lease has run out by its own clock, which began earlier than anybody else's;
+// it goes on when it learns that nobody else has led.
 const (
 	leaseDuration = 8 * time.Second
 	renewDeadline = 6 * time.Second
@@ -38,7 +40,7 @@ func (a *Agent) lead(ctx context.Context) error {
 		a.work(ctx)
 		return nil
 	}
-	t := &tenure{agent: a, process: ctx, done: make(chan struct{})}
+	t := &tenure{agent: a, process: ctx, work: a.work, done: make(chan struct{})}
 	for ctx.Err() == nil {
 		if err := t.stand(ctx); err != nil {
 			return fmt.Errorf("leader election: %w", err)
@@ -55,8 +57,10 @@ func (a *Agent) lead(ctx context.Context) error {
 type tenure struct {
 	agent   *Agent
 	process context.Context //nolint:containedctx // the work outlives an election that could not be renewed
+	work    func(ctx context.Context)
 	began   atomic.Bool
-	done    chan struct{} // closed when the work has ended
+	ended   atomic.Pointer[resourcelock.LeaderElectionRecord] // a lease that was seen to run out
+	done    chan struct{}                                     // closed when the work has ended
 }
 
 // stand takes part in the election until the lease could not be renewed, or may be
@@ -65,6 +69,8 @@ func (t *tenure) stand(ctx context.Context) error {
 	a := t.agent
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	standing, leads := context.WithCancel(ctx)
+	defer leads()
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: a.options.Namespace, Name: annotations.LeaseName},
 		Client:     a.kube.CoordinationV1(),
@@ -74,7 +80,10 @@ func (t *tenure) stand(ctx context.Context) error {
 		Lock: &fencedLock{LeaseLock: lock, tenure: t}, LeaseDuration: a.options.LeaseDuration, RenewDeadline: a.options.RenewDeadline, RetryPeriod: a.options.RetryPeriod,
 		ReleaseOnCancel: true, Name: annotations.LeaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) { t.begin() },
+			OnStartedLeading: func(context.Context) {
+				leads()
+				t.begin()
+			},
 			OnStoppedLeading: func() { a.metrics.leading.Set(0) },
 			OnNewLeader:      t.sawLeader,
 		},
@@ -83,7 +92,7 @@ func (t *tenure) stand(ctx context.Context) error {
 		return err
 	}
 	if !t.began.Load() {
-		go t.awaitRelease(ctx, cancel)
+		go (&leaseWatch{tenure: t}).await(standing, cancel)
 	}
 	elector.Run(ctx)
 	return nil
@@ -99,7 +108,7 @@ func (t *tenure) begin() {
 	}
 	defer close(t.done)
 	a.log.Info("leading", "identity", a.options.Identity)
-	a.work(t.process)
+	t.work(t.process)
 }
 
 // sawLeader ends an agent that led when another one does.
@@ -110,30 +119,70 @@ func (t *tenure) sawLeader(identity string) {
 	}
 }
 
-// awaitRelease has a standby ask for the lease at once when its holder gives it away,
-// in place of when it would ask the next time.
-func (t *tenure) awaitRelease(ctx context.Context, now func()) {
-	leases, held := t.agent.kube.CoordinationV1().Leases(t.agent.options.Namespace), false
+// leaseMargin is how long after the end of a lease a standby leaves it alone, so that
+// what its holder sent in the last moment has arrived (a guess).
+const leaseMargin = 500 * time.Millisecond
+
+// leaseWatch follows the lease for a standby, which otherwise asks once in a while.
+type leaseWatch struct {
+	tenure *tenure
+	held   bool // it was seen in somebody's hand
+}
+
+// await has a standby ask for the lease as soon as it may be had: when its holder
+// gives it away, or has let it run out.
+func (l *leaseWatch) await(ctx context.Context, ask func()) {
+	a := l.tenure.agent
+	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.LeaseName).String()}
 	for failed := 1; ctx.Err() == nil; failed++ {
-		w, err := leases.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.LeaseName).String()})
-		if err != nil {
-			sleep(ctx, pause(failed, err))
-			continue
-		}
-		for event := range w.ResultChan() {
-			lease, is := event.Object.(*coordinationv1.Lease)
-			if failed = 0; !is {
-				continue
-			}
-			free := lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
-			if free && held && !t.began.Load() {
-				w.Stop()
-				now()
+		w, err := a.kube.CoordinationV1().Leases(a.options.Namespace).Watch(ctx, only)
+		if err == nil {
+			failed = 0
+			if l.follow(ctx, w) {
+				ask()
 				return
 			}
-			held = held || !free
 		}
-		sleep(ctx, pause(failed+1, nil))
+		sleep(ctx, pause(failed+1, err))
+	}
+}
+
+// follow says whether the lease may be had; otherwise the watch has ended. How long a
+// lease was not renewed is counted within one watch: while the API server was away its
+// holder could not renew, and is to have the first word.
+func (l *leaseWatch) follow(ctx context.Context, w watch.Interface) bool {
+	defer w.Stop()
+	var last *resourcelock.LeaderElectionRecord
+	end := time.NewTimer(time.Hour)
+	defer end.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-end.C:
+			if last == nil {
+				continue
+			}
+			l.tenure.ended.Store(last)
+			return true
+		case event, open := <-w.ResultChan():
+			lease, is := event.Object.(*coordinationv1.Lease)
+			if !open || !is {
+				return false
+			}
+			last = resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
+			switch {
+			case event.Type == watch.Deleted:
+				last = nil
+			case last.HolderIdentity == "" && l.held:
+				return true
+			case last.HolderIdentity == "":
+				last = nil
+			default:
+				l.held = true
+				end.Reset(time.Duration(last.LeaseDurationSeconds)*time.Second + leaseMargin)
+			}
+		}
 	}
 }
 
@@ -142,6 +191,21 @@ func (t *tenure) awaitRelease(ctx context.Context, now func()) {
 type fencedLock struct {
 	*resourcelock.LeaseLock
 	tenure *tenure
+}
+
+// Get is resourcelock.Interface's. A lease that is known to have run out is nobody's:
+// the elector would count anew from when it sees it.
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := l.LeaseLock.Get(ctx)
+	if ended := l.tenure.ended.Load(); err == nil && ended != nil && sameTerm(r, ended) && r.RenewTime.Equal(&ended.RenewTime) {
+		r.HolderIdentity = ""
+	}
+	return r, raw, err
+}
+
+// sameTerm says whether a lease is in the same hand as it was.
+func sameTerm(a, b *resourcelock.LeaderElectionRecord) bool {
+	return a.HolderIdentity == b.HolderIdentity && a.LeaderTransitions == b.LeaderTransitions
 }
 
 // Create is resourcelock.Interface's.

@@ -131,3 +131,10 @@ func TestOfTwoAgentsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 	x.play("pair", nil, 60*time.Second)
 	x.check("pair", "the first leader's death")
 }
+
+func TestAnAgentWithoutAnElectionSaysThatItLeads(t *testing.T) {
+	x := newCrashes(t)
+	p := x.agent()
+	defer p.Kill()
+	shows(t, x.ctx, p, "maint_leading 1")
+}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// leaseWorld is a lease in the hand of another agent, and a standby beside it.
+type leaseWorld struct {
+	t       *testing.T
+	kube    *fake.Clientset
+	watches []*watch.RaceFreeFakeWatcher
+	broken  bool // watches that are opened show nothing
+	tenure  *tenure
+	led     time.Time
+}
+
+func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
+	t.Helper()
+	w := &leaseWorld{t: t, kube: fake.NewClientset()}
+	w.kube.PrependWatchReactor("leases", func(clienttesting.Action) (bool, watch.Interface, error) {
+		f := watch.NewRaceFreeFake()
+		if w.broken {
+			return true, f, nil
+		}
+		w.watches = append(w.watches, f)
+		o, err := w.kube.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "maint-system", annotations.LeaseName)
+		if err == nil {
+			f.Add(o.DeepCopyObject())
+		}
+		return true, f, nil
+	})
+	o := withDefaults(Options{Namespace: "maint-system", Identity: "standby", LeaderElect: true})
+	a := &Agent{options: o, log: slog.New(slog.DiscardHandler), now: o.Now, kube: w.kube, metrics: newMetrics("test"), fence: &fence{lease: o.LeaseDuration, now: o.Now}}
+	w.tenure = &tenure{agent: a, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
+		w.led = time.Now()
+		<-ctx.Done()
+	}}
+	return w
+}
+
+// write has the lease say who holds it, renewed now.
+func (w *leaseWorld) write(holder string, shown bool) {
+	w.t.Helper()
+	now, seconds, transitions := metav1.NowMicro(), int32(leaseDuration/time.Second), int32(3)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.LeaseName},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, LeaseTransitions: &transitions},
+	}
+	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	var err error
+	if _, missing := w.kube.Tracker().Get(leases, "maint-system", annotations.LeaseName); missing != nil {
+		err = w.kube.Tracker().Create(leases, lease, "maint-system")
+	} else {
+		err = w.kube.Tracker().Update(leases, lease, "maint-system")
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if shown {
+		w.show(lease)
+	}
+}
+
+func (w *leaseWorld) show(lease runtime.Object) {
+	for _, f := range w.watches {
+		if !f.IsStopped() {
+			f.Modify(lease.DeepCopyObject())
+		}
+	}
+}
+
+// stand has the standby take part until ctx ends.
+func (w *leaseWorld) stand(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := w.tenure.stand(ctx); err != nil {
+			w.t.Error(err)
+			return
+		}
+	}
+}
+
+func TestAStandbyLeadsAsSoonAsTheLeaseHasRunOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		released   bool // by its holder, in place of dying
+		broken     bool // the standby's watch shows nothing
+		least, max time.Duration
+	}{
+		"the holder died":                      {least: leaseDuration, max: leaseDuration + leaseMargin + 100*time.Millisecond},
+		"the holder gave it away":              {released: true, max: 100 * time.Millisecond},
+		"the holder died, the watch is broken": {broken: true, least: leaseDuration, max: leaseDuration + 2*22*retryPeriod/10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				w := newLeaseWorld(t, ctx)
+				w.broken = test.broken
+				w.write("leader", false)
+				stood := make(chan struct{})
+				go func() {
+					defer close(stood)
+					w.stand(ctx)
+				}()
+				for range 13 {
+					time.Sleep(time.Second)
+					w.write("leader", true)
+				}
+				gone := time.Now()
+				if test.released {
+					w.write("", true)
+				}
+				time.Sleep(20 * time.Second)
+				if took := w.led.Sub(gone); w.led.IsZero() || took < test.least || took > test.max {
+					t.Errorf("it led %s after the last renewal, want %s to %s", took, test.least, test.max)
+				}
+				for i, f := range w.watches {
+					if !f.IsStopped() {
+						t.Errorf("watch %d of the lease is open while the agent leads", i)
+					}
+				}
+				cancel()
+				<-stood
+			})
+		})
+	}
+}
+
+// The watch hangs, its standby believes the lease to have run out, and its holder has
+// renewed it all the while.
+func TestALeaseThatWasRenewedUnseenIsLeftToItsHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newLeaseWorld(t, ctx)
+		w.write("leader", false)
+		stood := make(chan struct{})
+		go func() {
+			defer close(stood)
+			w.stand(ctx)
+		}()
+		for range 60 {
+			time.Sleep(time.Second)
+			w.write("leader", false)
+		}
+		if !w.led.IsZero() {
+			t.Errorf("it led beside the holder")
+		}
+		if w.tenure.ended.Load() == nil {
+			t.Error("the watch was believed")
+		}
+		cancel()
+		<-stood
+	})
+}
