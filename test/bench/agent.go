@@ -23,8 +23,8 @@ type agent struct {
 	address string
 }
 
-// startAgent returns when the agent leads.
-func (b *bench) startAgent(ctx context.Context) (*agent, error) {
+// launch starts an agent's process.
+func (b *bench) launch(ctx context.Context) (*agent, error) {
 	config, err := b.cluster.ServiceAccountConfig(ctx, annotations.DefaultNamespace, "maint-agent")
 	if err != nil {
 		return nil, err
@@ -37,7 +37,15 @@ func (b *bench) startAgent(ctx context.Context) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &agent{Process: process}
+	return &agent{Process: process}, nil
+}
+
+// startAgent returns when the agent leads.
+func (b *bench) startAgent(ctx context.Context) (*agent, error) {
+	a, err := b.launch(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := a.awaitLead(ctx); err != nil {
 		a.Kill()
 		return nil, fmt.Errorf("%w; the agent said:\n%s", err, a.Log())
