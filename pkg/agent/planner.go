@@ -275,7 +275,8 @@ func notReadyYet(reason, message string, now time.Time) plan.Readiness {
 // something would start, or nothing is known yet, is readiness looked up live.
 func (a *Agent) decide(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
 	d := plan.Decide(*f)
-	if len(f.Faults) > 0 || !f.Ready.OK || len(d.Claims) == 0 && known.checked && known.ready.OK {
+	remembered := known.spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
+	if len(f.Faults) > 0 || !f.Ready.OK || len(d.Claims) == 0 && known.checked && known.ready.OK && remembered {
 		return d, nil
 	}
 	ready, target, err := a.readiness(ctx, k, known, f)

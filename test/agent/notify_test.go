@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,10 +38,10 @@ func (l *lab) sinks(on string) *harness.Receiver {
 func (l *lab) configure(spec string) {
 	l.Helper()
 	l.must(harness.Configure(l.ctx, world.cluster.AdminConfig(), spec))
-	cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
-	l.must(err)
 	l.eventually("the agent takes up its configuration", func() (bool, string) {
-		return strings.Contains(world.agent.Log(), "version="+cm.ResourceVersion), cm.ResourceVersion
+		cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
+		l.must(err)
+		return cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm), fmt.Sprint(cm.Annotations)
 	})
 }
 

@@ -227,7 +227,8 @@ func TestAMissingRightIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := w.drainer(t, w.kube)
 			s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
-			s.call.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, w.account(t, strings.ReplaceAll(name, " ", "-"), c.rules)
+			s.call.Account = strings.ReplaceAll(name, " ", "-")
+			s.call.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, w.account(t, s.call.Account, c.rules)
 			out := s.end(t)
 			if out.State != executors.Failed || out.Reason != executors.ReasonForbidden || !strings.Contains(out.Message, c.says) {
 				t.Errorf("%+v", out)
