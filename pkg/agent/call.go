@@ -78,7 +78,9 @@ func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.C
 	}
 	call.Node = s.node(m.Path)
 	call.Drainer = s.agent.keeper.drainer
-	call.Turn = s.turn(m.Path, call.Node)
+	ahead := plan.DrainToPreview(props, call.DryRun)
+	call.Turn = s.turn(ctx, m.Path, call.Node, ahead)
+	call.Blocked = func(node string) string { return s.agent.keeper.blocked(spot{s.run.key(), m.Path}, node, ahead) }
 	if p, about := props.(interface{ OnNode(name string) }); about {
 		p.OnNode(call.Node)
 	}
@@ -103,14 +105,15 @@ func (s sighting) node(path string) string {
 	return name
 }
 
-// turn is how a step takes nodes. What a rollout has come to was granted to it.
-func (s sighting) turn(path, node string) func(string) (bool, string) {
+// turn is how a step takes nodes. What a rollout has come to was granted to it;
+// before its cordon it is looked at all the same.
+func (s sighting) turn(ctx context.Context, path, node string, ahead *plan.DrainOptions) func(string) (bool, string) {
 	at := spot{s.run.key(), path}
 	return func(wanted string) (bool, string) {
 		if wanted == node {
-			return true, ""
+			return s.agent.keeper.preflight(ctx, at, wanted, ahead)
 		}
-		return s.agent.keeper.turn(at, wanted)
+		return s.agent.keeper.turn(at, wanted, ahead)
 	}
 }
 

@@ -58,7 +58,8 @@ type nodeWant struct {
 	nodes []string
 	most  int
 	given map[string]bool
-	bare  bool // of a drain outside of any for-each-node
+	drain *plan.DrainOptions // what is looked at before a node is given; nil: nothing
+	bare  bool               // of a drain outside of any for-each-node
 }
 
 // wish is a step that waits for a node.
@@ -75,7 +76,7 @@ func newNodeKeeper(a *Agent) *nodeKeeper {
 		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
 		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
 	}
-	k.pods = newNodePods(a, k.ring)
+	k.pods = newNodePods(a, k.ring, func(claimant string) { k.drained("", claimant) })
 	if a.options.Drainer != nil {
 		k.drainer = a.options.Drainer(a.kube, k.drained)
 	}
@@ -190,10 +191,10 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
 	}
 	k.confirm(ctx, objects)
-	claims := k.claims(objects, now)
+	claims := k.claims(ctx, objects, now)
 	world.Holds = append(claims.holds, promised(writing)...)
 	ranking := k.rank(&world, claims)
-	k.tellRuns(objects, claims, ranking)
+	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
 	k.reportLimits(ranking.Conditions, now)
 	k.agent.metrics.nodes(world.Nodes)
 	k.carryOut(ctx, objects, world, ranking, writing)
@@ -282,6 +283,7 @@ func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) no
 		asked := &f.Asked[i]
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
 		asked.Preview = k.pods.preview(n.Name, *asked)
+		k.pods.previewNext(ctx, f, *asked, now)
 		if next := k.pods.refresh(ctx, n.Name, *asked, now); !next.IsZero() {
 			k.by(&next)
 		}
@@ -294,12 +296,13 @@ func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) no
 type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Want
+	drains  map[wish]planDrain
 	spots   map[string]spot // steps that want nodes, by their names in the ranking
 	unknown []wish          // nodes that the agent does not see
 }
 
-func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{spots: map[string]spot{}}
+func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
+	c := claims{spots: map[string]spot{}, drains: map[wish]planDrain{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
@@ -339,9 +342,14 @@ func (k *nodeKeeper) claims(objects map[string]*nodeObject, now time.Time) claim
 			}
 			gate := k.agent.nodeGate(objects[name], k.shut, now)
 			k.by(gate.Next)
-			c.wants = append(c.wants, nodes.Want{
-				Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason,
-			})
+			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason}
+			if want.drain != nil {
+				c.drains[w] = k.planDrain(l, name, *want.drain)
+				var next time.Time
+				one.Blocked, next = k.pods.standing(ctx, c.drains[w], now)
+				k.by(soonestOf(next))
+			}
+			c.wants = append(c.wants, one)
 		}
 	}
 	maps.DeleteFunc(k.since, func(w wish, _ time.Time) bool { return !waits[w] })
@@ -386,17 +394,19 @@ func (k *nodeKeeper) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 	return out
 }
 
-// tellRuns notes what the rollouts were given and why they were not given the rest,
+// notifyRuns notes what the rollouts were given and why they were not given the rest,
 // and wakes the runs for which that is news.
-func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
-	why := map[wish]string{}
+func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
+	why, blocked := map[wish]string{}, map[wish]bool{}
 	for _, w := range ranking.Waits {
 		if s, wanted := c.spots[w.Step]; wanted {
 			why[wish{w.Node, s}] = w.Lasting
+			blocked[wish{w.Node, s}] = w.Reason == nodes.WaitBlocked
 		}
 		k.by(w.Next)
 	}
 	var news []spot
+	var stuck []wish
 	for _, w := range c.unknown {
 		why[w] = unseen
 	}
@@ -421,6 +431,9 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 		k.why[s] = map[string]string{}
 		for _, name := range want.nodes {
 			k.why[s][name] = why[wish{name, s}]
+			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.why[s][name] {
+				stuck = append(stuck, wish{name, s})
+			}
 			if want.bare && (want.given[name] || before[s][name] != k.why[s][name]) {
 				news = append(news, s)
 			}
@@ -438,6 +451,11 @@ func (k *nodeKeeper) tellRuns(objects map[string]*nodeObject, c claims, ranking 
 	k.mu.Unlock()
 	for _, s := range news {
 		k.agent.passes.moved(s)
+	}
+	for _, w := range stuck {
+		if l := k.agent.runs.get(w.spot.run); l != nil {
+			k.agent.drainBlocked(l, w.spot.path, []string{w.node}, w.node+": "+why[w])
+		}
 	}
 	for s, now := range sights {
 		if !reflect.DeepEqual(was[s], now) {
@@ -529,7 +547,7 @@ func (k *nodeKeeper) want(run key, wants []plan.NodeWant) {
 				given[name] = true
 			}
 		}
-		k.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given}
+		k.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
 		news = true
 	}
 	for s := range k.wants {
@@ -546,7 +564,7 @@ func (k *nodeKeeper) want(run key, wants []plan.NodeWant) {
 
 // turn says whether a drain outside of a for-each-node may take a node now, or why
 // not; asking is wanting. What it has, it keeps until its step ends.
-func (k *nodeKeeper) turn(s spot, node string) (granted bool, why string) {
+func (k *nodeKeeper) turn(s spot, node string, ahead *plan.DrainOptions) (granted bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	want := k.wants[s]
@@ -555,7 +573,7 @@ func (k *nodeKeeper) turn(s spot, node string) (granted bool, why string) {
 	}
 	if !slices.Contains(want.nodes, node) {
 		want.bare, want.nodes = true, append(slices.Clone(want.nodes), node)
-		want.most = len(want.nodes)
+		want.most, want.drain = len(want.nodes), ahead
 		k.wants[s] = want
 		k.ring()
 	}

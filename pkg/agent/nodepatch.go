@@ -113,7 +113,7 @@ func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObjec
 		if len(n.Asked) == 0 && n.Cordon == nil {
 			continue
 		}
-		step := nodes.Advance(n, k.foresee(ctx, n, ranking.Turns(n.Name), world.Now), world.Limits, world.Now)
+		step := nodes.Advance(n, k.previewTurns(ctx, n, ranking.Turns(n.Name), world.Now), world.Limits, world.Now)
 		if !step.Writes() && leftOver(n, world.Holds) {
 			step.CordonChanged = true
 		}
@@ -142,7 +142,7 @@ func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObjec
 	}
 	await(ctx, &group)
 	k.requeueLater()
-	k.pods.keepOnly(func(name string) bool {
+	k.pods.keepOnly(ctx, func(name string) bool {
 		n := objects[name]
 		return n != nil && len(annotations.Requests(n.Annotations)) > 0
 	})
@@ -178,11 +178,11 @@ func (k *nodeKeeper) endDrains(asked map[string]bool) {
 	k.drainer.Keep(func(node, by string) bool { return by == requests && asked[node] || plans[by+" "+node] })
 }
 
-// foresee takes a turn back whose pods have not been looked at yet: a look is under
+// previewTurns takes a turn back whose pods have not been looked at yet: a look is under
 // way then. A node that passes from one to the next is cordoned already.
-func (k *nodeKeeper) foresee(ctx context.Context, n nodes.Node, turns nodes.Turns, now time.Time) nodes.Turns {
+func (k *nodeKeeper) previewTurns(ctx context.Context, n nodes.Node, turns nodes.Turns, now time.Time) nodes.Turns {
 	for requestor, turn := range turns {
-		if turn.Granted && n.Cordon == nil && !k.pods.foreseen(ctx, n, requestor, now) {
+		if turn.Granted && n.Cordon == nil && !k.pods.previewed(ctx, n, requestor, now) {
 			turn.Granted = false
 			turns[requestor] = turn
 		}

@@ -13,40 +13,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// foresight is how long what was found on a node before its cordon is believed: as
+// previewTTL is how long what was found on a node before its cordon is believed: as
 // long as something there stands in the way for good, nobody need hear of every pod
 // (a guess: who mends it waits no longer than this).
-const foresight = time.Minute
+const previewTTL = time.Minute
 
 // nodePods knows what is asked about pods of nodes: of those alone that are to be
 // drained or waited for, and of no others.
 type nodePods struct {
 	agent *Agent
 	ring  func()
-	looks chan struct{} // bounds looks under way
+	wake  func(claimant string) // the steps of a plan
+	looks chan struct{}         // bounds looks under way
 
 	mu       sync.Mutex
 	watches  map[string]*podWatch
 	drains   map[string]nodes.Session
-	previews map[preview]*foresaw
+	previews map[previewKey]*preview
+	budgets  context.CancelFunc // of the watch on budgets; nil: there is none
+	watched  time.Time          // since when that watch shows every change; zero: not yet
 }
 
 // preview is a look at a node's pods for one value of one request.
-type preview struct{ node, requestor, identity string }
+type previewKey struct{ node, requestor, identity string }
 
-type foresaw struct {
-	at      time.Time
-	block   nodes.Block
-	looking bool // again, or for the first time
+type preview struct {
+	at        time.Time
+	block     nodes.Block
+	budgets   []string // that are in the way for good, namespace/name
+	stale     bool     // one of them has moved since
+	unsettled bool     // a budget was changed, and is not computed yet
+	looking   bool     // again, or for the first time
+	moved     []string // budgets that moved during the look
 }
 
 type podWatch struct {
@@ -54,8 +63,8 @@ type podWatch struct {
 	stop     context.CancelFunc
 }
 
-func newNodePods(a *Agent, ring func()) *nodePods {
-	return &nodePods{agent: a, ring: ring, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, previews: map[preview]*foresaw{}}
+func newNodePods(a *Agent, ring func(), wake func(claimant string)) *nodePods {
+	return &nodePods{agent: a, ring: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -210,14 +219,14 @@ func (p *nodePods) preview(node string, a nodes.Asked) nodes.Block {
 	return seen.block // the last known one, while a new look is under way
 }
 
-func previewOf(node string, r nodes.Request) preview {
-	return preview{node, r.Requestor, r.Identity}
+func previewOf(node string, r nodes.Request) previewKey {
+	return previewKey{node, r.Requestor, r.Identity}
 }
 
-// foreseen says whether the pods of a node have been looked at for a request whose
+// previewed says whether the pods of a node have been looked at for a request whose
 // turn has come; if not, the look begins, and rings when it is done. What the ranking
 // makes of what was found stands in Asked.Preview.
-func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
+func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
 	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
 	if i < 0 || n.Asked[i].Fault != "" || n.Asked[i].Request.Drain == nil {
 		return true
@@ -227,21 +236,21 @@ func (p *nodePods) foreseen(ctx context.Context, n nodes.Node, requestor string,
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	seen := p.previews[k]
-	if seen != nil && (seen.looking || now.Sub(seen.at) < foresight) {
+	if seen != nil && (seen.looking || seen.fresh(now)) {
 		return !seen.looking
 	}
-	p.begin(ctx, k, r)
+	p.begin(ctx, k, *r.Drain, p.own)
 	return false
 }
 
 // begin has the pods of a node looked at, for the first time or again; its caller
 // holds the lock.
-func (p *nodePods) begin(ctx context.Context, k preview, r nodes.Request) {
+func (p *nodePods) begin(ctx context.Context, k previewKey, o plan.DrainOptions, kube func() (kubernetes.Interface, error)) {
 	if p.previews[k] == nil {
-		p.previews[k] = &foresaw{}
+		p.previews[k] = &preview{}
 	}
-	p.previews[k].looking = true
-	go p.foresee(ctx, k, r)
+	p.previews[k].looking, p.previews[k].moved = true, nil
+	go p.runPreview(ctx, k, o, kube)
 }
 
 // refresh looks again at what stood in a request's way for good, once that is old.
@@ -256,34 +265,40 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	case seen == nil: // it is remembered from an agent before
 	case seen.looking || !seen.block.Permanent:
 		return time.Time{}
-	case now.Sub(seen.at) < foresight:
-		return seen.at.Add(foresight)
+	case seen.fresh(now):
+		return seen.due()
 	}
-	p.begin(ctx, k, a.Request)
+	p.begin(ctx, k, *a.Request.Drain, p.own)
 	return time.Time{}
 }
 
-func (p *nodePods) foresee(ctx context.Context, k preview, r nodes.Request) {
+func (p *nodePods) runPreview(ctx context.Context, k previewKey, o plan.DrainOptions, kube func() (kubernetes.Interface, error)) {
 	defer p.agent.caught("over the pods of a node")
 	p.looks <- struct{}{}
 	defer func() { <-p.looks }()
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
-	block, err := p.look(ctx, k.node, r)
+	began := p.agent.now()
+	found, err := p.look(ctx, k.node, o, kube)
 	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
 		p.agent.log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
 	}
+	found.at = p.agent.now()
 	p.mu.Lock()
-	p.previews[k] = &foresaw{at: p.agent.now(), block: block}
+	p.settle(k, &found, began)
 	p.mu.Unlock()
-	p.ring()
+	p.wakeAll(map[string]bool{k.requestor: true})
 }
 
 // look is what stands in the way of a drain for good, before anything is cordoned.
-func (p *nodePods) look(ctx context.Context, node string, r nodes.Request) (nodes.Block, error) {
-	list, err := p.agent.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+func (p *nodePods) look(ctx context.Context, node string, o plan.DrainOptions, clients func() (kubernetes.Interface, error)) (preview, error) {
+	kube, err := clients()
 	if err != nil {
-		return nodes.Block{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+		return preview{}, err
+	}
+	list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return preview{}, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
 	var pods []drain.Pod
 	namespaces := map[string]bool{}
@@ -295,20 +310,24 @@ func (p *nodePods) look(ctx context.Context, node string, r nodes.Request) (node
 	for namespace := range namespaces {
 		found, err := p.agent.kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nodes.Block{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
+			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
 		}
 		for i := range found.Items {
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.NewJudge(*r.Drain, p.daemonSets(ctx)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.agent.now())
+	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.agent.now())
+	var out preview
 	var texts []string
 	for _, b := range forecast.Blocks {
 		if b.Permanent {
 			texts = append(texts, b.String())
+			out.budgets = append(out.budgets, b.Budgets...)
 		}
 	}
-	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}, nil
+	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
+	out.block = nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}
+	return out, nil
 }
 
 // ownReplicas is what is known of the agent's replicas, where the node has one.
@@ -334,14 +353,14 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 }
 
 // daemonSets asks for each DaemonSet once.
-func (p *nodePods) daemonSets(ctx context.Context) drain.DaemonSets {
+func daemonSets(ctx context.Context, kube kubernetes.Interface) drain.DaemonSets {
 	known := map[string]bool{}
 	return func(namespace, name string) (bool, error) {
 		at := namespace + "/" + name
 		if there, asked := known[at]; asked {
 			return there, nil
 		}
-		_, err := p.agent.kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+		_, err := kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, err
 		}
@@ -351,7 +370,7 @@ func (p *nodePods) daemonSets(ctx context.Context) drain.DaemonSets {
 }
 
 // keepOnly forgets what is known of pods of nodes that nobody asks for any more.
-func (p *nodePods) keepOnly(asked func(node string) bool) {
+func (p *nodePods) keepOnly(ctx context.Context, asked func(node string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, w := range p.watches {
@@ -361,16 +380,21 @@ func (p *nodePods) keepOnly(asked func(node string) bool) {
 		}
 	}
 	for k, seen := range p.previews {
-		if !seen.looking && (!asked(k.node) || p.agent.now().Sub(seen.at) > 3*foresight) {
+		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.agent.now().Sub(seen.at) > 3*previewTTL) {
 			delete(p.previews, k)
 		}
 	}
+	p.watchBudgets(ctx)
 }
 
 // stop ends the watches.
 func (p *nodePods) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.budgets != nil {
+		p.budgets()
+		p.budgets = nil
+	}
 	for name, w := range p.watches {
 		w.stop()
 		delete(p.watches, name)

@@ -69,6 +69,9 @@ type Call struct {
 	// Turn says whether a node may be taken now, or why not: the limits over all
 	// maintenance of nodes are the agent's. Asking is wanting.
 	Turn func(node string) (granted bool, why string)
+	// Blocked is what stands in the way of the step's drain of a node for good, as
+	// far as it was seen before the cordon; empty: nothing. Nil: nobody looks.
+	Blocked func(node string) string
 	// Node is the node that a rollout has come to; empty outside of one.
 	Node string
 

@@ -77,7 +77,7 @@ func (w *work) reason(s *seat, order *Drain) word {
 	case s.Fault != "":
 		return word{reason: oneLine(s.Fault)}
 	case phase == Pending && w.blocked(s.Asked):
-		return word{reason: blockedText(s.Preview), blocked: s.Preview}
+		return word{reason: w.blockedText(s.Asked), blocked: s.Preview}
 	case phase == Pending:
 		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:

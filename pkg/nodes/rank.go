@@ -231,6 +231,9 @@ func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
 	case s.Deleting:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitDeleting, "the node is being deleted"))
 		return nil
+	case w.Blocked.Permanent:
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, BlockedText(w.Blocked)))
+		return nil
 	case !w.Permitted:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitClosed, or(w.Reason, "no change is permitted now")))
 		return nil

@@ -154,6 +154,8 @@ func TestWhoIsNext(t *testing.T) {
 		"the older of request and rollout":            {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Pending")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, grants: "a/plan:infra/roll", waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
 		"a rollout's own order holds":                 {limits: []string{"parallel 2"}, nodes: list(one("a"), one("b"), one("c")), wants: []nodes.Want{wanted("c", "one/roll", 0), wanted("a", "one/roll", 1), wanted("b", "one/roll", 2)}, grants: "c/plan:infra/roll a/plan:infra/roll", waits: []string{"b/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 2)"}},
 		"also where a later one waits for longer":     {nodes: list(one("a"), one("b")), wants: []nodes.Want{wanted("b", "one/roll", 0), older(wanted("a", "one/roll", 1), noon.Add(-2*time.Hour))}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"a drain of a rollout that could not end":     {nodes: list(one("a"), one("b")), wants: []nodes.Want{blocked(wanted("a", "one/x", 0)), wanted("b", "one/x", 1)}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Blocked: Blocked: budget web allows none; the node is not cordoned, and others have their turn"}},
+		"one that could not end takes nothing over":   {nodes: list(leaving(held(hindered(one("a", "gpu Ready", "net Pending"))), "gpu"), one("b", "sky Pending")), waits: []string{"b/sky Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a", "a/net Blocked: Blocked: budget web allows none; it does not take the node over, and others have their turn"}},
 		"two steps of a run never share a node":       {limits: []string{"parallel 9"}, nodes: list(one("a"), one("b")), wants: []nodes.Want{wanted("a", "one/x", 0), wanted("b", "one/x", 1), wanted("a", "one/y", 0)}, grants: "a/plan:infra/roll b/plan:infra/roll", waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
 		"nor does one join what the other has":        {limits: []string{"parallel 9"}, nodes: list(one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Step: "one/x"}}, wants: []nodes.Want{wanted("a", "one/y", 0)}, waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
 		"a rollout that may not":                      {nodes: list(one("a"), one("b")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Reason: "window closed"}, {Node: "c", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll WindowClosed: window closed", "c/plan:infra/roll NodeUnknown: there is no node c"}},
@@ -192,6 +194,17 @@ func TestWhoIsNext(t *testing.T) {
 // wanted is a node that a step of the plan would take, at its place in the step's order.
 func wanted(node, step string, order int) nodes.Want {
 	return nodes.Want{Node: node, Claimant: thePlan, Step: step, Order: order, Permitted: true}
+}
+
+func blocked(w nodes.Want) nodes.Want {
+	w.Blocked = nodes.Block{Permanent: true, Text: "budget web allows none"}
+	return w
+}
+
+// held is a node that is cordoned for its first requestor.
+func held(n nodes.Node) nodes.Node {
+	n.Unschedulable, n.Cordon = true, &nodes.Cordon{By: []string{n.Asked[0].Request.Requestor}}
+	return n
 }
 
 func older(w nodes.Want, since time.Time) nodes.Want { w.Since = since; return w }

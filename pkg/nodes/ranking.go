@@ -40,6 +40,7 @@ type Want struct {
 	Priority       int
 	Permitted      bool
 	Reason         string // why it is not permitted
+	Blocked        Block  // what a look at the pods before any cordon found
 }
 
 // Grant is a node given to a claimant; Step is the Want's.

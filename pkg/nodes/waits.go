@@ -17,7 +17,7 @@ func (r *ranker) stuck(s *site, a *Asked) (Wait, bool) {
 	case s.Deleting:
 		return said(WaitDeleting, "the node is being deleted"), true
 	case s.blocked(a):
-		return said(WaitBlocked, blockedText(a.Preview)), true
+		return said(WaitBlocked, s.blockedText(a)), true
 	case !s.Gate.Permitted:
 		wait := said(WaitClosed, closedText(s.Gate))
 		wait.Next = s.Gate.Next
@@ -132,7 +132,16 @@ func behind(claimant string) Wait {
 	return said(WaitHeld, claimant+" waits for the node before it, and does not share it")
 }
 
-func blockedText(b Block) string {
+// blockedText is that of a request; the node may be cordoned for who has it now.
+func (n *Node) blockedText(a *Asked) string {
+	if n.Cordon != nil {
+		return "Blocked: " + or(a.Preview.Text, "pods would not leave") + "; it does not take the node over, and others have their turn"
+	}
+	return BlockedText(a.Preview)
+}
+
+// BlockedText says why a node is not taken for a drain that could not end.
+func BlockedText(b Block) string {
 	return "Blocked: " + or(b.Text, "pods would not leave") + "; the node is not cordoned, and others have their turn"
 }
 

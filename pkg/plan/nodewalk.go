@@ -21,6 +21,7 @@ type NodeWant struct {
 	Path  string
 	Nodes []string
 	Most  int
+	Drain *DrainOptions // with which the work on each begins; nil: with something else, or not known yet
 }
 
 // rollsOut says whether a spec holds a for-each-node: it takes the windows that it
@@ -273,7 +274,7 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 		}
 	}
 	if len(wanted) > 0 {
-		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most})
+		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most, Drain: a.run.firstDrain(step)})
 	}
 	if why != "" && most > 0 && !a.moved {
 		a.says(path, c, "waits: "+why)
@@ -304,6 +305,43 @@ func (a *advance) away(path string, list []Item, step Step) string {
 		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
+}
+
+// firstDrain is the drain with which the work on a node begins. What stands in its
+// way can be seen before the node is taken; behind a step that may move pods itself
+// it cannot. Nor does it count where the drain would leave or delete such pods.
+func (r Run) firstDrain(step Step) *DrainOptions {
+	for _, s := range r.children(step) {
+		switch s.Type {
+		case TypeCordon, TypeApproval, "notification", "suspend":
+			continue
+		case TypeDrain:
+			var p DrainProperties
+			if faults := DecodeValue(s.Own(), "", nil, false, &p); len(faults) > 0 || s.If != "" || p.Node != "" || p.Selector != nil || r.Request.DryRun {
+				return nil
+			}
+			return p.toPreview()
+		}
+		return nil
+	}
+	return nil
+}
+
+// toPreview are the options of a drain that pods which never leave would hold up
+// for ever; nil: it goes on without them.
+func (p DrainProperties) toPreview() *DrainOptions {
+	if p.OnTimeout == TimeoutSkip || p.OnTimeout == TimeoutForce {
+		return nil
+	}
+	return &p.DrainOptions
+}
+
+// DrainToPreview says which drain a step does that can be looked at before its cordon.
+func DrainToPreview(properties any, dryRun bool) *DrainOptions {
+	if p, drains := properties.(*DrainProperties); drains && !dryRun {
+		return p.toPreview()
+	}
+	return nil
 }
 
 func mostUnavailableOf(step Step, total int) int {

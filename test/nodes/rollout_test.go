@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -400,10 +400,11 @@ func TestAnAbortedRolloutLeavesNobodyAtWork(t *testing.T) {
 	l.roller()
 	b := newBench(t)
 	l.pool("gpu", "node-9", "node-10")
-	l.deployment("held", 2, only("gpu"))
-	l.budget("held", intstr.FromInt32(0))
+	l.deployment("held", 2, only("gpu"), func(d *appsv1.Deployment) {
+		d.Spec.Template.Annotations = map[string]string{"maint.dev/drain": "wait-completed"} // and they never are
+	})
 	l.roll("gpu", "", b)
-	l.eventually("the drain is blocked", func() (bool, string) {
+	l.eventually("the drain waits for the pods", func() (bool, string) {
 		all := l.journals("gpu")
 		for _, j := range all {
 			for _, rec := range j.Steps {

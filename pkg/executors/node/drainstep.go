@@ -108,7 +108,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	}
 	if t.Cordoned { // its turn has come before, perhaps under an agent that is no more
 	} else if granted, why := call.Turn(t.Name); !granted {
-		return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}, nil, nil
+		return notBegun(call, t.Name, why), nil, nil
 	}
 	if _, err := claim(ctx, call, n, by, call.Now); err != nil {
 		return executors.DrainStatus{}, nil, err
@@ -121,6 +121,17 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: t.Since,
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
 	}), nil, nil
+}
+
+// notBegun is how a drain stands that has not begun: it waits for its turn, or pods
+// that never leave are in its way, and the node is not cordoned for them.
+func notBegun(call executors.Call, node, why string) executors.DrainStatus {
+	if call.Blocked != nil {
+		if text := call.Blocked(node); text != "" {
+			return executors.DrainStatus{Reason: executors.DrainBlocked, Message: text, Blocks: []drain.Block{{Permanent: true, Why: text}}}
+		}
+	}
+	return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}
 }
 
 // summary is how the drains of a step stand together.
