@@ -117,10 +117,14 @@ func (a *accounts) exists(ctx context.Context, w who) (string, error) {
 	return a.ask("exists "+w.user(), func() (string, error) {
 		_, err := a.kube.CoreV1().ServiceAccounts(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need (kubectl create serviceaccount %s -n %s)", w.name, w.namespace, w.name, w.namespace), nil
+			return noAccount(w), nil
 		}
 		return "", err
 	})
+}
+
+func noAccount(w who) string {
+	return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need (kubectl create serviceaccount %s -n %s)", w.name, w.namespace, w.name, w.namespace)
 }
 
 // may says whether an account has a right, by asking as that account.

@@ -76,6 +76,7 @@ type Agent struct {
 	accounts *accounts
 	events   record.EventRecorder
 	metrics  *metrics
+	changes  *changeCollector
 
 	documents  cache.SharedIndexInformer
 	live       cache.SharedIndexInformer
@@ -89,9 +90,12 @@ type Agent struct {
 	gates      *gates
 	gatekeeper *gatekeeper
 	runs       *runs
+	history    *history
+	words      *words
 	ledgers    *ledgers
 	locks      *locks
 	targets    *targetWatches
+	blockers   *blockers
 	rules      *watchRules
 	watches    *stepWatches
 	passes     *passes
@@ -116,7 +120,7 @@ type Agent struct {
 // New prepares an agent. Nothing is read or written before Run.
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
-	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
+	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: newWords(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
 	a.clock = &clock{now: o.Now}
 	a.fence = &fence{lease: o.LeaseDuration, now: o.Now}
 	a.config = newConfig(o, a.metrics, a.fence)
@@ -127,7 +131,9 @@ func New(o Options) (*Agent, error) {
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
-	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]watchKey{}}
+	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]targetUse{}}
+	a.blockers = newBlockers(o.Now, a.ringPlan)
+	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
 	a.passes = newPasses(a.ringRun)
 	a.refusals = newRefusals[spot]()
 	a.refusedRuns = &refusedRuns{byPlan: map[key]map[string]refusedRun{}}
@@ -140,7 +146,7 @@ func New(o Options) (*Agent, error) {
 	a.metrics.watches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
 	a.metrics.documents(a.plans, a.runs)
 	a.herald = newHerald(a)
-	a.metrics.registry.MustRegister(&changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }})
+	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
 	a.caches, a.fresh = map[cache.SharedIndexInformer]*cached{}, newFreshness(a)
 	a.informers()
 	return a, nil
@@ -275,6 +281,7 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.gatekeeper.work(ctx) })
 	group.Go(func() { a.herald.work(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })
+	group.Go(func() { a.blockers.work(ctx) })
 	for range planWorkers {
 		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncDocument) })
 	}

@@ -19,6 +19,7 @@ type gates struct {
 	mu      sync.Mutex
 	book    *plan.Book
 	seen    map[key]*gated
+	open    map[string]*gated // what nothing stands before, by namespace
 	asked   map[string]*schedule.Gate
 	askedAt int64
 	said    map[key]string // what each policy and calendar says, to know an echo of our own status from news
@@ -35,7 +36,7 @@ type gated struct {
 }
 
 func newGates(agentNamespace string) *gates {
-	return &gates{book: plan.NewBook(agentNamespace), seen: map[key]*gated{}, said: map[key]string{}}
+	return &gates{book: plan.NewBook(agentNamespace), seen: map[key]*gated{}, open: map[string]*gated{}, said: map[key]string{}}
 }
 
 // planGate is a plan's gate, kept until its annotations or the book change: the
@@ -86,6 +87,25 @@ func (g *gates) change(edit func(*plan.Book)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	edit(g.book)
+}
+
+// gated is a plan as metrics show it, by its question and its gate. What nothing
+// stands before looks the same all over its namespace.
+func (g *gates) gated(q plan.Question, gate *schedule.Gate) *gated {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	strategy := func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
+	if gate != nil || !sameQuestion(q, plan.Question{Namespace: q.Namespace}) {
+		if gate == nil {
+			gate = schedule.NewGate(schedule.GateSpec{})
+		}
+		return &gated{verdict: gate.Verdict, strategy: strategy, uses: g.book.Uses(q)}
+	}
+	if g.open[q.Namespace] == nil {
+		g.open[q.Namespace] = &gated{verdict: schedule.NewGate(schedule.GateSpec{}).Verdict, strategy: strategy}
+	}
+	o := *g.open[q.Namespace]
+	return &o
 }
 
 func (g *gates) note(k key, o *gated) {
@@ -160,8 +180,8 @@ func (a *Agent) lookAtGated() {
 		case annotations.KindPolicy:
 			a.ringPlan(key{cm.Namespace, cm.Name})
 		case annotations.KindPlan:
-			known := a.plans.of(cm)
-			if len(known.spec.Policies) > 0 || annotations.Stanza(cm.Annotations).Set() || a.gates.namespaceSet(cm.Namespace) || a.gates.kept(known) {
+			known := a.plans.memory(key{cm.Namespace, cm.Name})
+			if known == nil || known.policed || annotations.Stanza(cm.Annotations).Set() || a.gates.namespaceSet(cm.Namespace) || a.gates.kept(known) {
 				a.ringPlan(key{cm.Namespace, cm.Name})
 			}
 		}
@@ -172,7 +192,7 @@ func (a *Agent) lookAtGated() {
 }
 
 // kept says whether a gate was found for a plan when it was last looked at.
-func (g *gates) kept(known *knownPlan) bool {
+func (g *gates) kept(known *planMemory) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return known.gate.gate != nil

@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,25 +23,19 @@ const retention = 30 * 24 * time.Hour
 // prune deletes the ended runs of a plan beyond its limits and its age, the
 // oldest first. The ledger remembers them all the same.
 func (a *Agent) prune(ctx context.Context, k key, uid string, spec plan.Spec) error {
-	objects, err := a.ended.GetIndexer().ByIndex(byPlan, k.String())
-	if err != nil {
-		return fmt.Errorf("history of plan %s: %w", k, err)
-	}
-	var good, bad []*metav1.PartialObjectMetadata
-	for _, o := range objects {
-		m := o.(*metav1.PartialObjectMetadata)
-		if m.DeletionTimestamp != nil {
-			continue
-		}
-		if m.Labels[annotations.LabelPhase] == string(plan.RunSucceeded) {
-			good = append(good, m)
-		} else {
-			bad = append(bad, m)
+	var good, bad []*retiredRun
+	for _, r := range a.history.of(k) {
+		switch {
+		case r.deleting:
+		case r.succeeded:
+			good = append(good, r)
+		default:
+			bad = append(bad, r)
 		}
 	}
 	keep := a.config.spec().Retention.Runs.Or(retention)
-	for _, m := range append(a.beyond(good, *spec.SuccessfulRunsHistoryLimit, keep), a.beyond(bad, *spec.FailedRunsHistoryLimit, keep)...) {
-		if err := a.deleteRun(ctx, m); err != nil {
+	for _, r := range append(a.beyond(good, *spec.SuccessfulRunsHistoryLimit, keep), a.beyond(bad, *spec.FailedRunsHistoryLimit, keep)...) {
+		if err := a.deleteRun(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -46,24 +43,82 @@ func (a *Agent) prune(ctx context.Context, k key, uid string, spec plan.Spec) er
 }
 
 // beyond are the runs past a limit or too old, by creation.
-func (a *Agent) beyond(runs []*metav1.PartialObjectMetadata, limit int, keep time.Duration) []*metav1.PartialObjectMetadata {
-	slices.SortFunc(runs, func(x, y *metav1.PartialObjectMetadata) int {
-		return y.CreationTimestamp.Compare(x.CreationTimestamp.Time)
-	})
-	var out []*metav1.PartialObjectMetadata
-	for i, m := range runs {
-		if i >= limit || a.now().Sub(m.CreationTimestamp.Time) > keep {
-			out = append(out, m)
+func (a *Agent) beyond(runs []*retiredRun, limit int, keep time.Duration) []*retiredRun {
+	slices.SortFunc(runs, func(x, y *retiredRun) int { return cmp.Compare(y.created, x.created) })
+	var out []*retiredRun
+	for i, r := range runs {
+		if i >= limit || a.now().Sub(time.Unix(r.created, 0)) > keep {
+			out = append(out, r)
 		}
 	}
 	return out
 }
 
-func (a *Agent) deleteRun(ctx context.Context, m *metav1.PartialObjectMetadata) error {
-	uid := types.UID(m.UID)
-	err := a.kube.CoreV1().ConfigMaps(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+func (a *Agent) deleteRun(ctx context.Context, r *retiredRun) error {
+	uid := types.UID(r.uid)
+	err := a.kube.CoreV1().ConfigMaps(r.namespace).Delete(ctx, r.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete the ended run %s/%s: %w", m.Namespace, m.Name, err)
+		return fmt.Errorf("delete the ended run %s/%s: %w", r.namespace, r.name, err)
 	}
 	return nil
+}
+
+// retiredRun is what is kept of a run that has ended: who it is, and what decides how
+// long it stays. There may be a hundred for each plan.
+type retiredRun struct {
+	namespace, name, uid, plan string
+	version                    uint64
+	created                    int64 // seconds
+	succeeded, deleting        bool
+}
+
+// GetObjectMeta is metav1.ObjectMetaAccessor's: a cache asks for it.
+func (r *retiredRun) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: r.namespace, Name: r.name, UID: types.UID(r.uid), ResourceVersion: strconv.FormatUint(r.version, 10)}
+}
+
+func slimEnded(o any) (any, error) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return o, nil
+	}
+	return &retiredRun{
+		namespace: m.Namespace, name: m.Name, uid: string(m.UID), plan: m.Labels[annotations.LabelPlan], version: number(m.ResourceVersion),
+		created: m.CreationTimestamp.Unix(), succeeded: m.Labels[annotations.LabelPhase] == string(plan.RunSucceeded), deleting: m.DeletionTimestamp != nil,
+	}, nil
+}
+
+// history are the ended runs by plan, as the watch shows them.
+type history struct {
+	mu   sync.Mutex
+	runs map[key][]*retiredRun
+}
+
+func newHistory() *history { return &history{runs: map[key][]*retiredRun{}} }
+
+func (h *history) put(r *retiredRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := key{r.namespace, r.plan}
+	h.runs[k] = append(h.without(k, r.name), r)
+}
+
+func (h *history) drop(r *retiredRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := key{r.namespace, r.plan}
+	if h.runs[k] = h.without(k, r.name); len(h.runs[k]) == 0 {
+		delete(h.runs, k)
+	}
+}
+
+func (h *history) without(k key, name string) []*retiredRun {
+	return slices.DeleteFunc(h.runs[k], func(r *retiredRun) bool { return r.name == name })
+}
+
+// of are a plan's ended runs.
+func (h *history) of(k key) []*retiredRun {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.runs[k])
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,28 +28,20 @@ func (a *Agent) informers() {
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.documents = a.inform(a.configMaps(documents), cache.Indexers{})
 	a.live = a.inform(a.configMaps(live), cache.Indexers{})
-	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), cache.Indexers{byPlan: indexByPlan})
+	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), cache.Indexers{})
 	a.namespaces = a.inform(a.metadata("namespaces", "", ""), cache.Indexers{})
 	a.nodes = a.inform(a.everyNode(), cache.Indexers{})
-	for _, informer := range []cache.SharedIndexInformer{a.documents, a.live, a.ended, a.namespaces} {
+	for _, informer := range []cache.SharedIndexInformer{a.live, a.namespaces} {
 		must(informer.SetTransform(strip))
 	}
+	must(a.documents.SetTransform(a.slimDocument))
+	must(a.ended.SetTransform(slimEnded))
 	must(a.nodes.SetTransform(slimNode))
 	a.handle(a.documents, a.sawDocument, a.lostDocument)
 	a.handle(a.live, a.sawRun, a.lostRun)
-	a.handle(a.ended, a.sawEnded, func(any) {})
+	a.handle(a.ended, a.sawEnded, a.lostEnded)
 	a.handle(a.namespaces, a.sawNamespace, func(any) {})
 	a.handle(a.nodes, a.sawNode, a.lostNode)
-}
-
-const byPlan = "plan"
-
-func indexByPlan(o any) ([]string, error) {
-	m, ok := o.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil, nil
-	}
-	return []string{m.Namespace + "/" + m.Labels[annotations.LabelPlan]}, nil
 }
 
 // inform is an informer of the agent's own.
@@ -112,6 +105,43 @@ func strip(o any) (any, error) {
 		m.ManagedFields = nil
 	}
 	return o, nil
+}
+
+// slimDocument drops of a plan what is never looked at, and keeps its texts once:
+// most that is written on a plan is our status, beside which the rest is as it was.
+func (a *Agent) slimDocument(o any) (any, error) {
+	cm, ok := o.(*corev1.ConfigMap)
+	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
+		return strip(o)
+	}
+	annotations.KeepEdits(&cm.ObjectMeta)
+	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
+	found, there, err := a.documents.GetStore().GetByKey(key{cm.Namespace, cm.Name}.String())
+	if err != nil || !there {
+		cm.Annotations = a.words.keys(cm.Annotations)
+		cm.Labels = a.words.keys(cm.Labels)
+		cm.Data = a.words.keys(cm.Data)
+		cm.Namespace = a.words.of(cm.Namespace)
+		return cm, nil
+	}
+	was := found.(*corev1.ConfigMap)
+	cm.Namespace, cm.Name = was.Namespace, was.Name
+	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.words.keys(shared(was.Annotations, cm.Annotations))
+	return cm, nil
+}
+
+// shared is a map with the texts of an older one where they are the same; the older
+// one itself where all are.
+func shared(was, is map[string]string) map[string]string {
+	if maps.Equal(was, is) {
+		return was
+	}
+	for k, v := range is {
+		if old, there := was[k]; there && old == v {
+			is[k] = old
+		}
+	}
+	return is
 }
 
 func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) {
@@ -207,9 +237,12 @@ func (a *Agent) lostRun(o any) {
 
 // sawEnded lets a plan prune its history.
 func (a *Agent) sawEnded(o any) {
-	m := o.(*metav1.PartialObjectMetadata)
-	a.ringPlan(key{m.Namespace, m.Labels[annotations.LabelPlan]})
+	r := o.(*retiredRun)
+	a.history.put(r)
+	a.ringPlan(key{r.namespace, r.plan})
 }
+
+func (a *Agent) lostEnded(o any) { a.history.drop(o.(*retiredRun)) }
 
 // sawNamespace looks at a namespace's plans and runs again: it may be paused, or
 // on its way out.
@@ -259,10 +292,14 @@ func (a *Agent) sync(ctx context.Context) error {
 	return nil
 }
 
+// eventsHeld is how many kinds of Events are remembered, so that the same one is
+// counted and not written again (a guess: 4096, as it comes, are some 10 MiB).
+const eventsHeld = 512
+
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1})
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1, LRUCacheSize: eventsHeld})
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
 	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
 	return broadcaster.Shutdown

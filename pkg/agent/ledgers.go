@@ -91,7 +91,7 @@ func (l *ledgers) load(ctx context.Context, h *heldLedger, pk key, uid string) e
 	if err != nil {
 		return err
 	}
-	cm.ManagedFields = nil
+	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
 	h.object, h.ledger, h.read = cm, ledger, true
 	return nil
 }
@@ -177,7 +177,7 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk key, ledger plan.
 		}
 		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
 	}
-	cm.ManagedFields = nil
+	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
 	h.object, h.ledger, h.read = cm, ledger, true
 	return nil
 }

@@ -1,8 +1,13 @@
 package agent
 
 import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -165,7 +170,7 @@ func (m *metrics) requests(next http.RoundTripper) http.RoundTripper {
 // Handler serves /metrics, /healthz and /readyz.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", a.metricsHandler())
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !a.Ready() {
@@ -176,3 +181,30 @@ func (a *Agent) Handler() http.Handler {
 	})
 	return mux
 }
+
+// metricsHandler serves what the registry has and what changes say, as text.
+func (a *Agent) metricsHandler() http.Handler {
+	registered := promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{DisableCompression: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept") // the text format is every scraper's
+		out, closed := io.Writer(w), func() error { return nil }
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			compressed := gzip.NewWriter(w)
+			out, closed = compressed, compressed.Close
+		}
+		lines := bufio.NewWriter(out)
+		registered.ServeHTTP(bodyWriter{w, lines}, r)
+		a.changes.write(lines)
+		_ = errors.Join(lines.Flush(), closed()) // whoever asked has gone
+	})
+}
+
+// bodyWriter is a response whose body goes another way.
+type bodyWriter struct {
+	http.ResponseWriter
+	body io.Writer
+}
+
+// Write is io.Writer's.
+func (w bodyWriter) Write(b []byte) (int, error) { return w.body.Write(b) }

@@ -33,6 +33,7 @@ func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[st
 	}
 	if known.spec.Target == nil {
 		*m = mirrored{}
+		a.blockers.unmirrored(k, false)
 		return
 	}
 	if len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.again) {
@@ -55,8 +56,9 @@ func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[st
 		return
 	}
 	m.problem = a.patchMirror(ctx, who{k.namespace, plan.Account(known.spec)}, known.spec, values)
+	pause := a.blockers.unmirrored(k, m.problem != "")
 	if m.problem != "" {
-		m.again = f.Now.Add(look)
+		m.again = f.Now.Add(pause)
 		return
 	}
 	m.digest, m.again = digest, time.Time{}

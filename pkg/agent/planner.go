@@ -10,12 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // document is a plan's ConfigMap as the watch last showed it, or as it was read live
@@ -49,6 +47,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	}
 	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
 		a.targets.drop(k)
+		a.blockers.drop(k)
 		a.rules.drop(k)
 		if cm == nil {
 			a.plans.drop(k)
@@ -60,7 +59,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err != nil {
 		return a.cannotDecide(ctx, cm, known, err)
 	}
-	decision, err := a.decide(ctx, k, known, &facts)
+	decision, err := a.decide(ctx, k, cm, known, &facts)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -170,6 +169,8 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 		return f, a.rules.observe(ctx, cm, known, &f)
 	}
 	a.rules.drop(k)
+	a.targets.drop(k)
+	a.blockers.leave(k)
 	return f, nil
 }
 
@@ -186,12 +187,8 @@ func (a *Agent) noteGate(k key, cm *corev1.ConfigMap, known *knownPlan, ledger *
 		a.gates.forget(k)
 		return
 	}
-	q, gate := known.gate.question, known.gate.gate
-	if gate == nil {
-		gate = schedule.NewGate(schedule.GateSpec{})
-	}
-	o := &gated{kind: "Plan", system: cm.Labels[annotations.LabelSystem], verdict: gate.Verdict, uses: a.gates.uses(q)}
-	o.strategy = func(now time.Time) schedule.Strategy { return a.gates.book.Strategy(q, now) }
+	o := a.gates.gated(known.gate.question, known.gate.gate)
+	o.kind, o.system = "Plan", cm.Labels[annotations.LabelSystem]
 	if ledger != nil && ledger.Last != nil && ledger.Last.StartedAt != nil {
 		o.lastStart = *ledger.Last.StartedAt
 	}
@@ -227,132 +224,6 @@ func (a *Agent) pauses(namespace string) []plan.Switch {
 		out = append(out, annotations.Intent(map[string]string{annotations.Pause: o.(*metav1.PartialObjectMetadata).Annotations[annotations.Pause]}).Pause)
 	}
 	return out
-}
-
-// labelTarget looks at the target of a plan with label triggers, through a watch.
-func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *plan.Facts) {
-	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
-		a.targets.drop(k)
-		return
-	}
-	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
-	if err != nil {
-		f.Ready = notReadyYet(plan.ReasonTarget, err.Error(), a.now())
-		return
-	}
-	w := who{k.namespace, plan.Account(known.spec)}
-	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
-	tw := a.targets.keep(ctx, k, watchKey{w, mapping.Resource, cluster}, known.spec.Target.Name)
-	namespace := k.namespace
-	if cluster {
-		namespace = ""
-	}
-	object, failure := tw.get(namespace, known.spec.Target.Name)
-	if object != nil && a.targets.wrote.stale(object.UID, object.ResourceVersion) {
-		if u, err := a.readTarget(ctx, w, *known.spec.Target); err == nil {
-			object = slimTarget(u)
-		}
-	}
-	switch {
-	case failure != "":
-		f.Ready = notReadyYet(plan.ReasonTarget, failure, a.now())
-	case object == nil:
-		f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: errGone{*known.spec.Target}.Error()}
-	default:
-		f.Target = object.facts(known.spec.Triggers.Labels)
-		heedSkip(k, known, object, f)
-		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
-			f.Ready = plan.Readiness{Reason: plan.ReasonTarget, Message: fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready)}
-		}
-	}
-}
-
-func notReadyYet(reason, message string, now time.Time) plan.Readiness {
-	return plan.Readiness{Reason: reason, Message: message, Again: now.Add(look)}
-}
-
-// decide asks the pure core, first as if the plan were ready; only when
-// something would start, or nothing is known yet, is readiness looked up live.
-func (a *Agent) decide(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
-	d := plan.Decide(*f)
-	remembered := known.spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
-	if len(f.Faults) > 0 || !f.Ready.OK || len(d.Claims) == 0 && known.checked && known.ready.OK && remembered {
-		return d, nil
-	}
-	ready, target, err := a.readiness(ctx, k, known, f)
-	if err != nil {
-		return d, err
-	}
-	known.checked, known.ready, f.Ready = true, ready, ready
-	if f.Target == nil {
-		f.Target = target
-	}
-	d = plan.Decide(*f)
-	if f.Target != nil && ready.OK && d.Ledger.TargetReady != f.Target.UID {
-		d.Ledger.TargetReady, d.Changed = f.Target.UID, true
-	}
-	return d, nil
-}
-
-// readiness asks whether a run of the plan could start: its account is there,
-// may do what the end of a run needs, and its target is there and was ready.
-func (a *Agent) readiness(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (plan.Readiness, *plan.Target, error) {
-	w := who{k.namespace, plan.Account(known.spec)}
-	missing, err := a.accounts.exists(ctx, w)
-	if err != nil {
-		return plan.Readiness{}, nil, err
-	}
-	if missing != "" {
-		return notReadyYet(plan.ReasonNotReady, missing, a.now()), nil, nil
-	}
-	if known.spec.Target == nil {
-		return plan.Readiness{OK: true}, nil, nil
-	}
-	if f.Target == nil {
-		return a.liveTarget(ctx, k, w, known, f)
-	}
-	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
-	if err != nil {
-		return notReadyYet(plan.ReasonTarget, err.Error(), a.now()), nil, nil
-	}
-	for _, verb := range []string{"get", "patch"} {
-		refused, err := a.accounts.may(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
-		if err != nil {
-			return plan.Readiness{}, nil, err
-		}
-		if refused != "" {
-			return notReadyYet(plan.ReasonNotReady, refused, a.now()), nil, nil
-		}
-	}
-	return plan.Readiness{OK: true}, nil, nil
-}
-
-// liveTarget looks at the target of a plan without label triggers. One that is
-// not there or was never ready is watched until it is.
-func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, f *plan.Facts) (plan.Readiness, *plan.Target, error) {
-	u, err := a.readTarget(ctx, w, *known.spec.Target)
-	var gone errGone
-	switch {
-	case errors.As(err, &gone):
-		return notReadyYet(plan.ReasonTarget, gone.Error(), a.now()), nil, nil
-	case apierrors.IsForbidden(err) || unknownKind(err):
-		return notReadyYet(plan.ReasonTarget, err.Error(), a.now()), nil, nil
-	case err != nil:
-		return plan.Readiness{}, nil, err
-	}
-	object := slimTarget(u)
-	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
-		return notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready), a.now()), nil, nil
-	}
-	heedSkip(k, known, object, f)
-	return plan.Readiness{OK: true}, object.facts(nil), nil
-}
-
-// heedSkip lets the users of a target skip the plan's slots there.
-func heedSkip(k key, known *knownPlan, object *targetObject, f *plan.Facts) {
-	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.name) {
-		f.Intent.Skip.All = true
-	}
 }
 
 // createRuns makes sure that every open entry has its run: the ones claimed just

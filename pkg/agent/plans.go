@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,24 +13,38 @@ import (
 // out again: its parsed text, its readiness, and the status last written.
 type plans struct {
 	mu         sync.Mutex
-	byKey      map[key]*knownPlan
+	byKey      map[key]*planMemory
+	parsed     map[key]*parsedPlan
 	namespaces map[string]string // pause annotation and deletion, as last seen
 	others     map[key]*written  // statuses of documents that are no plans
 }
 
+// knownPlan is what is known about a plan in one look at it.
 type knownPlan struct {
-	uid, text, account string
-	spec               plan.Spec // with defaults
-	faults             plan.Faults
-	observed           string // hash of the text
-	written
-	checked bool // readiness was looked at
-	ready   plan.Readiness
-	phase   plan.Phase
+	*planMemory
+	*parsedPlan
 	// templates are what the spec's steps of type template stand for, as last seen.
 	templates map[string]plan.TemplateSpec
-	gate      planGate
-	mirrored  mirrored
+}
+
+// parsedPlan is a plan's text as it was understood.
+type parsedPlan struct {
+	text   string
+	spec   plan.Spec // with defaults
+	faults plan.Faults
+}
+
+// planMemory is what is kept of a plan as long as its text is the same.
+type planMemory struct {
+	uid, account string
+	observed     string // hash of the text
+	valid        bool
+	policed      bool // its text names policies
+	written
+	looked   looked
+	phase    plan.Phase
+	gate     planGate
+	mirrored mirrored
 }
 
 // written is a status as we last wrote it, until the watch shows it.
@@ -41,26 +54,48 @@ type written struct {
 }
 
 func newPlans() *plans {
-	return &plans{byKey: map[key]*knownPlan{}, namespaces: map[string]string{}, others: map[key]*written{}}
+	return &plans{byKey: map[key]*planMemory{}, parsed: map[key]*parsedPlan{}, namespaces: map[string]string{}, others: map[key]*written{}}
 }
 
 // of is what is known about a plan, read anew when its text or identity changed.
 func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 	k := key{cm.Namespace, cm.Name}
-	text := cm.Data[annotations.DataPlan]
-	account := cm.Labels[annotations.LabelServiceAccount]
 	p.mu.Lock()
-	have := p.byKey[k]
+	memory, parsed := p.byKey[k], p.parsed[k]
 	p.mu.Unlock()
-	if have != nil && have.uid == string(cm.UID) && have.text == text && have.account == account && len(cm.Data) == 1 {
-		return have
+	same := memory != nil && memory.of(cm)
+	if same && parsed != nil && parsed.text == cm.Data[annotations.DataPlan] {
+		return &knownPlan{planMemory: memory, parsedPlan: parsed}
 	}
-	spec, faults := annotations.Plan(cm)
-	known := &knownPlan{uid: string(cm.UID), text: text, account: account, spec: spec.Defaulted(), faults: faults, observed: annotations.Hash10(text)}
+	parsed = parsePlan(cm)
+	if observed := annotations.Hash10(parsed.text); !same || memory.observed != observed {
+		memory = &planMemory{
+			uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], observed: observed,
+			valid: len(parsed.faults) == 0, policed: len(parsed.spec.Policies) > 0,
+		}
+	}
 	p.mu.Lock()
-	p.byKey[k] = known
-	p.mu.Unlock()
-	return known
+	defer p.mu.Unlock()
+	p.byKey[k] = memory
+	p.parsed[k] = parsed
+	return &knownPlan{planMemory: memory, parsedPlan: parsed}
+}
+
+// of says whether the memory is of this very plan, apart from its text.
+func (m *planMemory) of(cm *corev1.ConfigMap) bool {
+	return m.uid == string(cm.UID) && m.account == cm.Labels[annotations.LabelServiceAccount] && len(cm.Data) == 1
+}
+
+func parsePlan(cm *corev1.ConfigMap) *parsedPlan {
+	spec, faults := annotations.Plan(cm)
+	return &parsedPlan{text: cm.Data[annotations.DataPlan], spec: spec.Defaulted(), faults: faults}
+}
+
+// memory is what is kept of a plan; nil where it was not looked at yet.
+func (p *plans) memory(k key) *planMemory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.byKey[k]
 }
 
 // writtenOf is the status last written on a document that is no plan.
@@ -77,7 +112,11 @@ func (p *plans) writtenOf(k key) *written {
 func (p *plans) all() map[key]*knownPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.byKey)
+	out := make(map[key]*knownPlan, len(p.byKey))
+	for k, memory := range p.byKey {
+		out[k] = &knownPlan{planMemory: memory, parsedPlan: p.parsed[k]}
+	}
+	return out
 }
 
 func (p *plans) has(k key) bool {
@@ -96,6 +135,7 @@ func (p *plans) drop(k key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, k)
+	delete(p.parsed, k)
 }
 
 // namespaceChanged says whether a namespace's pause or deletion is news.
@@ -116,7 +156,7 @@ func (p *plans) count() (valid, broken int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, k := range p.byKey {
-		if len(k.faults) == 0 {
+		if k.valid {
 			valid++
 		} else {
 			broken++

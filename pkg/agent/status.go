@@ -61,6 +61,7 @@ func standingStatus(cm *corev1.ConfigMap, last *written) map[string]string {
 	if last.status != nil && last.version > versionOf(cm) {
 		return last.status
 	}
+	last.status = nil // the watch shows it
 	return statusOf(cm.Annotations)
 }
 

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -139,48 +143,86 @@ func unknownKind(err error) bool {
 	return false
 }
 
-// targetWatches watch the targets of plans with label triggers: one watch for
-// all targets of a kind in a namespace that one account looks at.
+// targetWatches watch the targets of plans with label triggers, and those that
+// plans wait for: one watch for all targets of a kind in a namespace that one
+// account looks at.
 type targetWatches struct {
 	agent *Agent
 	mu    sync.Mutex
 	open  map[watchKey]*targetWatch
-	plans map[key]watchKey
+	plans map[key]targetUse
 	wrote ownWrites // on targets
 }
 
+// watchKey tells watches apart. Whoever waits for a target needs to hear of it
+// only that it is there or has changed: names says that the watch has no more.
 type watchKey struct {
 	who      who
 	resource schema.GroupVersionResource
 	cluster  bool
+	names    bool
+}
+
+// targetUse is what a plan looks at.
+type targetUse struct {
+	watch watchKey
+	name  string
 }
 
 type targetWatch struct {
+	parent   context.Context //nolint:containedctx // of the work: a watch that is opened anew outlives the look that asked for it
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
-	plans    map[key]string // and the name of their target
 	mu       sync.Mutex
+	plans    map[string][]key // by the name of their target
 	failure  string
+	failed   time.Time // when the account was refused
 }
+
+// refusedPause is how long a watch that was refused, and that serves only to
+// notice a target sooner, is not tried again (a guess).
+const refusedPause = 30 * time.Second
 
 // keep makes sure that a plan's target is watched, and by nothing it no longer
 // needs.
 func (t *targetWatches) keep(ctx context.Context, pk key, wk watchKey, name string) *targetWatch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if old, have := t.plans[pk]; have && old != wk {
+	use := targetUse{wk, name}
+	old, have := t.plans[pk]
+	if have && old != use {
 		t.leave(pk)
 	}
 	w := t.open[wk]
 	if w == nil {
-		w = t.start(ctx, wk)
+		w = t.start(ctx, wk, map[string][]key{}, "")
 		t.open[wk] = w
 	}
-	w.mu.Lock()
-	w.plans[pk] = name
-	w.mu.Unlock()
-	t.plans[pk] = wk
+	if !have || old != use {
+		w.join(name, pk)
+		t.plans[pk] = use
+	}
 	return w
+}
+
+// await watches for a target that is not there or not ready, where the account may
+// list and watch. The plan is looked at again when the target is not at the version
+// that the plan has seen; 0 is one that was not there.
+func (t *targetWatches) await(ctx context.Context, pk key, wk watchKey, ref plan.ObjectRef, version uint64) {
+	w := t.keep(ctx, pk, wk, ref.Name)
+	now := t.agent.now()
+	w.mu.Lock()
+	refused := w.failure != "" && now.Sub(w.failed) >= refusedPause
+	w.mu.Unlock()
+	if refused {
+		t.mu.Lock()
+		t.restart(wk)
+		t.mu.Unlock()
+	}
+	if w.version(wk, ref.Name) > version {
+		t.agent.blockers.outdate(pk)
+		t.agent.planQueue.AddAfter(pk, time.Second) // the watch was ahead of the look, or still is behind a deletion
+	}
 }
 
 // drop ends a plan's interest.
@@ -191,20 +233,43 @@ func (t *targetWatches) drop(pk key) {
 }
 
 func (t *targetWatches) leave(pk key) {
-	wk, have := t.plans[pk]
+	use, have := t.plans[pk]
 	if !have {
 		return
 	}
 	delete(t.plans, pk)
-	w := t.open[wk]
-	w.mu.Lock()
-	delete(w.plans, pk)
-	empty := len(w.plans) == 0
-	w.mu.Unlock()
-	if empty {
+	w := t.open[use.watch]
+	if w.left(use.name, pk) {
 		w.stop()
-		delete(t.open, wk)
+		delete(t.open, use.watch)
 	}
+}
+
+// retry opens anew what an account was refused: its rights have changed.
+func (t *targetWatches) retry(w who) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for wk, watch := range t.open {
+		watch.mu.Lock()
+		refused := watch.failure != ""
+		watch.mu.Unlock()
+		if wk.who == w && refused {
+			t.restart(wk)
+		}
+	}
+}
+
+// restart replaces a watch that was refused by a new one for the same plans. What
+// was wrong is said until the new one has been answered.
+func (t *targetWatches) restart(wk watchKey) {
+	was := t.open[wk]
+	if was == nil {
+		return
+	}
+	was.stop()
+	was.mu.Lock()
+	defer was.mu.Unlock()
+	t.open[wk] = t.start(was.parent, wk, maps.Clone(was.plans), was.failure)
 }
 
 func (t *targetWatches) count() int {
@@ -213,34 +278,64 @@ func (t *targetWatches) count() int {
 	return len(t.open)
 }
 
-func (t *targetWatches) start(ctx context.Context, wk watchKey) *targetWatch {
-	ctx, cancel := context.WithCancel(ctx)
-	w := &targetWatch{stop: cancel, plans: map[key]string{}}
-	c, err := t.agent.accounts.clients(wk.who, "")
+func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[string][]key, failure string) *targetWatch {
+	ctx, cancel := context.WithCancel(parent)
+	w := &targetWatch{parent: parent, stop: cancel, plans: plans, failure: failure, failed: t.agent.now()}
+	informer, err := t.agent.targetInformer(wk, func(err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			t.refused(w, wk, err)
+		}
+	})
 	if err != nil {
 		w.failure = err.Error()
 		return w
 	}
+	w.informer = informer
+	t.wire(w)
+	go w.informer.RunWithContext(ctx)
+	go func() { // a watch of nothing sends no event to say that it stands
+		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
+			w.fail("", time.Time{})
+			if !wk.names {
+				w.each("", t.agent.ringPlan)
+			}
+		}
+	}()
+	return w
+}
+
+func (a *Agent) targetInformer(wk watchKey, told func(error)) (cache.SharedIndexInformer, error) {
 	namespace := wk.who.namespace
 	if wk.cluster {
 		namespace = metav1.NamespaceAll
 	}
-	from := asAccount(c.Dynamic.Resource(wk.resource).Namespace(namespace), func(err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.name, wk.resource.GroupResource(), wk.who.namespace, err))
-			w.each("", t.agent.ringPlan)
+	if wk.names {
+		c, err := a.accounts.metadata(wk.who)
+		if err != nil {
+			return nil, err
 		}
-	})
-	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
-	t.wire(w)
-	go w.informer.RunWithContext(ctx)
-	return w
+		from := newListWatch(&metav1.PartialObjectMetadata{})
+		names := c.Resource(wk.resource).Namespace(namespace)
+		from.timeout, from.silence, from.told = foreignWatch, silence, told
+		from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return names.List(ctx, o) }
+		from.watch = names.Watch
+		return cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), nil
+	}
+	c, err := a.accounts.clients(wk.who, "")
+	if err != nil {
+		return nil, err
+	}
+	from := asAccount(c.Dynamic.Resource(wk.resource).Namespace(namespace), told)
+	return cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), nil
 }
 
 func (t *targetWatches) wire(w *targetWatch) {
 	must(w.informer.SetTransform(func(o any) (any, error) {
-		if u, ok := o.(*unstructured.Unstructured); ok {
-			return slimTarget(u), nil
+		switch o := o.(type) {
+		case *unstructured.Unstructured:
+			return slimTarget(o), nil
+		case *metav1.PartialObjectMetadata:
+			return &targetObject{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, ResourceVersion: o.ResourceVersion}}, nil
 		}
 		return o, nil
 	}))
@@ -250,6 +345,18 @@ func (t *targetWatches) wire(w *targetWatch) {
 		DeleteFunc: func(o any) { t.changed(w, o) },
 	})
 	must(err)
+}
+
+// refused notes that the account may not look. Where label triggers need the watch
+// it is tried on, and the plans say so; else the plans ask for themselves.
+func (t *targetWatches) refused(w *targetWatch, wk watchKey, err error) {
+	news := w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.name, wk.resource.GroupResource(), wk.who.namespace, err), t.agent.now())
+	switch {
+	case wk.names:
+		w.stop()
+	case news:
+		w.each("", t.agent.ringPlan)
+	}
 }
 
 // must is for calls that fail only when they are made too late, which is ours
@@ -265,30 +372,66 @@ func (t *targetWatches) changed(w *targetWatch, o any) {
 		o = d.Obj
 	}
 	if obj, ok := o.(*targetObject); ok {
-		w.fail("")
-		w.each(obj.Name, t.agent.ringPlan)
+		w.fail("", time.Time{})
+		w.each(obj.Name, t.agent.blockers.changed)
 	}
 }
 
-func (w *targetWatch) fail(message string) {
+// fail notes why nothing is seen, and says whether that is news.
+func (w *targetWatch) fail(message string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.failure = message
+	news := w.failure != message
+	w.failure, w.failed = message, at
+	return news
+}
+
+func (w *targetWatch) join(name string, pk key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plans[name] = append(w.plans[name], pk)
+}
+
+// left takes a plan off, and says whether it was the last.
+func (w *targetWatch) left(name string, pk key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.plans[name] = slices.DeleteFunc(slices.Clone(w.plans[name]), func(k key) bool { return k == pk })
+	if len(w.plans[name]) == 0 {
+		delete(w.plans, name)
+	}
+	return len(w.plans) == 0
 }
 
 // each visits the plans whose target has the name; an empty name is all.
 func (w *targetWatch) each(name string, visit func(key)) {
 	w.mu.Lock()
 	var hit []key
-	for pk, target := range w.plans {
-		if name == "" || target == name {
-			hit = append(hit, pk)
-		}
+	if name != "" {
+		hit = slices.Clone(w.plans[name])
+	} else {
+		hit = slices.Concat(slices.Collect(maps.Values(w.plans))...)
 	}
 	w.mu.Unlock()
 	for _, pk := range hit {
 		visit(pk)
 	}
+}
+
+// version is the one at which an object is seen; 0: not at all.
+func (w *targetWatch) version(wk watchKey, name string) uint64 {
+	if w.informer == nil {
+		return 0
+	}
+	k := name
+	if !wk.cluster {
+		k = wk.who.namespace + "/" + name
+	}
+	o, found, err := w.informer.GetStore().GetByKey(k)
+	if err != nil || !found {
+		return 0
+	}
+	return number(o.(*targetObject).ResourceVersion)
 }
 
 // get is the target as last seen, or why it is not seen.

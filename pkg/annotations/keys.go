@@ -227,3 +227,10 @@ func agentName(kind, planName, hash string) string {
 func PlanManager(namespace, name string) string {
 	return "maint-plan-" + Hash10(namespace+"/"+name)
 }
+
+// Ours says whether a key is one of this project's.
+func Ours(key string) bool {
+	domain, _, found := strings.Cut(key, "/")
+	root := strings.TrimSuffix(IntentPrefix, "/")
+	return found && (domain == root || strings.HasSuffix(domain, "."+root))
+}

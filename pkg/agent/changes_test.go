@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"bufio"
+	"compress/gzip"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
+	g := newGates("maint-system")
+	o := g.gated(plan.Question{Namespace: "shop"}, nil)
+	o.kind, o.system = "Plan", `a"b`
+	g.note(key{"shop", "orders"}, o)
+	a := &Agent{metrics: newMetrics("v1")}
+	a.changes = &changeCollector{gates: g, runs: newRuns(), held: func() []*heldObject { return nil }, now: time.Now, leading: func() bool { return true }}
+	for name, encoding := range map[string]string{"plain": "", "compressed": "gzip"} {
+		t.Run(name, func(t *testing.T) {
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
+			r.Header.Set("Accept-Encoding", encoding)
+			a.metricsHandler().ServeHTTP(w, r)
+			body := io.Reader(w.Body)
+			if encoding != "" {
+				var err error
+				if body, err = gzip.NewReader(w.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text, err := io.ReadAll(bufio.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{
+				"maint_build_info{", "# TYPE change_management_change_pending gauge\n",
+				`change_management_change_pending{kind="Plan",namespace="shop",object="orders",system="a\"b"} 0` + "\n",
+				`change_management_permissive_remaining{kind="Plan",namespace="shop",object="orders",system="a\"b"} -1` + "\n",
+				`change_management_strategy_enabled{kind="Plan",namespace="shop",object="orders",strategy="Permissive",system="a\"b"} `,
+			} {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("%s is missing in\n%s", want, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+func TestWhatIsKeptOfAnEndedRunDecidesHowLongItStays(t *testing.T) {
+	meta := func(name, phase string, age time.Duration) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+			Labels: map[string]string{annotations.LabelPlan: "orders", annotations.LabelPhase: phase},
+		}}
+	}
+	h, a := newHistory(), &Agent{now: time.Now}
+	for _, m := range []*metav1.PartialObjectMetadata{meta("old", "Succeeded", 3*time.Hour), meta("new", "Succeeded", time.Hour), meta("bad", "Failed", time.Hour)} {
+		slim, err := slimEnded(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name, err := cache.MetaNamespaceKeyFunc(slim); err != nil || name != "shop/"+m.Name {
+			t.Errorf("a cache calls it %q, %v", name, err)
+		}
+		h.put(slim.(*retiredRun))
+		h.put(slim.(*retiredRun)) // seen again
+	}
+	all := h.of(key{"shop", "orders"})
+	if len(all) != 3 {
+		t.Fatalf("%d runs are kept, want 3", len(all))
+	}
+	if gone := a.beyond(all[:2], 1, 24*time.Hour); len(gone) != 1 || gone[0].name != "old" {
+		t.Errorf("beyond a limit of one: %+v", gone)
+	}
+	if gone := a.beyond(all[:2], 5, 2*time.Hour); len(gone) != 1 || gone[0].name != "old" {
+		t.Errorf("older than two hours: %+v", gone)
+	}
+	for _, r := range all {
+		h.drop(r)
+	}
+	if len(h.runs) != 0 {
+		t.Errorf("kept after all are gone: %v", h.runs)
+	}
+}

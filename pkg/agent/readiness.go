@@ -1,0 +1,247 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// looked is what a look at a plan's readiness found, and of what it was a look.
+type looked struct {
+	done    bool
+	ready   plan.Readiness
+	version uint64 // of the plan
+	newest  string // the run that the plan would have begun with
+	looks   int    // in a row that found it not ready
+}
+
+// readinessCheck is what a live look at a plan's readiness found.
+type readinessCheck struct {
+	ready  plan.Readiness
+	by     blocker // what keeps it from being ready; the zero value: its target
+	target *plan.Target
+}
+
+// decide asks the pure core, first as if the plan were ready; only when
+// something would start, or nothing is known yet, is readiness looked up live.
+func (a *Agent) decide(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
+	d := plan.Decide(*f)
+	if len(f.Faults) > 0 || !f.Ready.OK {
+		return d, nil
+	}
+	remembered := known.spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
+	if len(d.Claims) == 0 && known.looked.done && known.looked.ready.OK && remembered {
+		a.blockers.leave(k)
+		return d, nil
+	}
+	newest := ""
+	if n := len(d.Claims); n > 0 {
+		newest = f.NameOf(d.Claims[n-1])
+	}
+	if a.stillNotReady(k, versionOf(cm), known, newest, f.Now) {
+		f.Ready = known.looked.ready
+		return plan.Decide(*f), nil
+	}
+	check, err := a.readiness(ctx, k, known, f)
+	if err != nil {
+		return d, err
+	}
+	a.noteReadiness(k, known, &check, f.Now)
+	known.looked.version, known.looked.newest = versionOf(cm), newest
+	f.Ready = check.ready
+	if f.Target == nil {
+		f.Target = check.target
+	}
+	d = plan.Decide(*f)
+	if f.Target != nil && f.Ready.OK && d.Ledger.TargetReady != f.Target.UID {
+		d.Ledger.TargetReady, d.Changed = f.Target.UID, true
+	}
+	return d, nil
+}
+
+// stillNotReady says whether a plan that was not ready need not be looked at live:
+// nothing has been heard of what it waits for, nobody wrote on it but us, no other
+// run would begin, and the time to ask all the same has not come.
+func (a *Agent) stillNotReady(k key, version uint64, known *knownPlan, newest string, now time.Time) bool {
+	last := known.looked
+	if !last.done || last.ready.OK || !now.Before(last.ready.Again) || newest != "" && newest != last.newest {
+		return false
+	}
+	if version != last.version && version != known.written.version {
+		return false
+	}
+	_, settled := a.blockers.waits(k)
+	return settled
+}
+
+// noteReadiness keeps what was found. A plan that is not ready waits for news, and
+// is looked at again after a while where there is none.
+func (a *Agent) noteReadiness(k key, known *knownPlan, check *readinessCheck, began time.Time) {
+	looks := 0
+	if check.ready.OK {
+		a.blockers.leave(k)
+		if len(known.spec.Triggers.Labels) == 0 {
+			a.targets.drop(k)
+		}
+	} else {
+		a.blockers.wait(k, check.by, began)
+		looks = known.looked.looks + 1
+		check.ready.Again = a.now().Add(a.blockers.pause(check.by, looks-1))
+	}
+	known.looked = looked{done: true, ready: check.ready, looks: looks}
+}
+
+// readiness asks whether a run of the plan could start: its account is there,
+// may do what the end of a run needs, and its target is there and was ready.
+func (a *Agent) readiness(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+	w := who{k.namespace, plan.Account(known.spec)}
+	missing, err := a.missingAccount(ctx, w)
+	if err != nil {
+		return readinessCheck{}, err
+	}
+	if missing != "" {
+		return readinessCheck{ready: notReadyYet(plan.ReasonNotReady, missing), by: blocker{who: w}}, nil
+	}
+	if known.spec.Target == nil {
+		return readinessCheck{ready: plan.Readiness{OK: true}}, nil
+	}
+	if f.Target == nil {
+		return a.liveTarget(ctx, k, w, known, f)
+	}
+	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	if err != nil {
+		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(known.spec.Target)}, nil
+	}
+	for _, verb := range []string{"get", "patch"} {
+		refused, err := a.accounts.may(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
+		if err != nil {
+			return readinessCheck{}, err
+		}
+		if refused != "" {
+			return readinessCheck{ready: notReadyYet(plan.ReasonNotReady, refused), by: blocker{who: w}}, nil
+		}
+	}
+	return readinessCheck{ready: plan.Readiness{OK: true}}, nil
+}
+
+// missingAccount says that an account is not there. The first plan of an account
+// asks for all that wait for it.
+func (a *Agent) missingAccount(ctx context.Context, w who) (string, error) {
+	if a.blockers.missing(w) {
+		return noAccount(w), nil
+	}
+	return a.accounts.exists(ctx, w)
+}
+
+func notReadyYet(reason, message string) plan.Readiness {
+	return plan.Readiness{Reason: reason, Message: message}
+}
+
+func kindBlocker(ref *plan.ObjectRef) blocker {
+	return blocker{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)}
+}
+
+// liveTarget looks at the target of a plan without label triggers. One that is
+// not there or was never ready is watched until it is, where the account may.
+func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+	ref := *known.spec.Target
+	u, err := a.readTarget(ctx, w, ref)
+	var gone errGone
+	switch {
+	case errors.As(err, &gone):
+		a.awaitTarget(ctx, k, w, ref, 0, f.Now)
+		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, gone.Error())}, nil
+	case apierrors.IsForbidden(err):
+		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
+	case unknownKind(err):
+		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(&ref)}, nil
+	case err != nil:
+		return readinessCheck{}, err
+	}
+	object := slimTarget(u)
+	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
+		a.awaitTarget(ctx, k, w, ref, number(u.GetResourceVersion()), f.Now)
+		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.ready))}, nil
+	}
+	heedSkip(k, known, object, f)
+	return readinessCheck{ready: plan.Readiness{OK: true}, target: object.facts(nil)}, nil
+}
+
+// awaitTarget has the plan looked at again as soon as its target is no longer at a
+// version; 0 is a target that is not there. It waits before the watch is there, so
+// that nothing that the watch says is lost.
+func (a *Agent) awaitTarget(ctx context.Context, k key, w who, ref plan.ObjectRef, version uint64, began time.Time) {
+	a.blockers.wait(k, blocker{}, began)
+	mapping, err := a.resolve(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return // it is asked for again all the same
+	}
+	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
+	a.targets.await(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster, names: true}, ref, version)
+}
+
+// labelTarget looks at the target of a plan with label triggers, through a watch.
+func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *plan.Facts) {
+	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
+		if waits, _ := a.blockers.waits(k); !waits {
+			a.targets.drop(k)
+		}
+		return
+	}
+	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	if err != nil {
+		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(plan.ReasonTarget, err.Error()), f.Now)
+		return
+	}
+	w := who{k.namespace, plan.Account(known.spec)}
+	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
+	tw := a.targets.keep(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster}, known.spec.Target.Name)
+	namespace := k.namespace
+	if cluster {
+		namespace = ""
+	}
+	object, failure := tw.get(namespace, known.spec.Target.Name)
+	if object != nil && a.targets.wrote.stale(object.UID, object.ResourceVersion) {
+		if u, err := a.readTarget(ctx, w, *known.spec.Target); err == nil {
+			object = slimTarget(u)
+		}
+	}
+	switch {
+	case failure != "":
+		f.Ready = a.waitFor(k, blocker{who: w}, notReadyYet(plan.ReasonTarget, failure), f.Now)
+	case object == nil:
+		a.blockers.leave(k)
+		f.Ready = notReadyYet(plan.ReasonTarget, errGone{*known.spec.Target}.Error())
+	default:
+		f.Target = object.facts(known.spec.Triggers.Labels)
+		heedSkip(k, known, object, f)
+		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
+			a.blockers.leave(k)
+			f.Ready = notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready))
+		}
+	}
+}
+
+// waitFor is for what is found without a request: whatever wakes the plan may look
+// again.
+func (a *Agent) waitFor(k key, by blocker, ready plan.Readiness, began time.Time) plan.Readiness {
+	a.blockers.wait(k, by, began)
+	ready.Again = began.Add(a.blockers.pause(by, 0))
+	return ready
+}
+
+// heedSkip lets the users of a target skip the plan's slots there.
+func heedSkip(k key, known *knownPlan, object *targetObject, f *plan.Facts) {
+	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.name) {
+		f.Intent.Skip.All = true
+	}
+}
