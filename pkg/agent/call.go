@@ -43,6 +43,7 @@ func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients ex
 		Manager: annotations.PlanManager(l.run.Namespace, l.run.Plan), DryRun: l.run.Request.DryRun, Target: l.run.Spec.Target, TargetUID: l.run.TargetUID,
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
 		Listed: rec.Listed, Items: l.run.ItemsDone(l.journal, m.Path), Watched: l.run.Watched, Now: a.now(), Clients: clients,
+		Holders: a.holders(l, m.Path),
 	}
 	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
 	failed := s.properties(ctx, m, &call)

@@ -135,7 +135,7 @@ func (l *ledgers) put(ctx context.Context, pk key, uid string, was *plan.Ledger,
 // sameLedger compares what every write changes at one of.
 func sameLedger(a, b plan.Ledger) bool {
 	if len(a.Open) != len(b.Open) || len(a.Recent) != len(b.Recent) || !a.Watermark.Equal(b.Watermark) || len(a.Tokens) != len(b.Tokens) ||
-		len(a.Rules) != len(b.Rules) || len(a.Seen) != len(b.Seen) || a.Shards != b.Shards {
+		len(a.Rules) != len(b.Rules) || len(a.Seen) != len(b.Seen) || len(a.Left) != len(b.Left) || a.Shards != b.Shards {
 		return false
 	}
 	for i := range a.Open {

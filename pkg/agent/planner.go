@@ -103,7 +103,11 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
-	return soonest(decision.Wake, known.mirrored.again), a.prune(ctx, k, string(cm.UID), known.spec)
+	leftAgain, err := a.leftAsItWas(ctx, k, cm, known, decision.Ledger)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return soonest(decision.Wake, known.mirrored.again, leftAgain), a.prune(ctx, k, string(cm.UID), known.spec)
 }
 
 // interests says whether a plan's change may concern one of its runs: it is
@@ -228,7 +232,8 @@ func (a *Agent) pauses(namespace string) []plan.Switch {
 
 // createRuns makes sure that every open entry has its run: the ones claimed just
 // now, and those whose creation an earlier agent did not live to see. One that the
-// API server does not take holds up no other; retry is when it is tried again.
+// API server does not take holds up no other; retry is when it is tried again. A run
+// that was made and taken away since is not made again.
 func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) (retry time.Time, err error) {
 	if len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return time.Time{}, nil
@@ -236,6 +241,13 @@ func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, kno
 	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
 		if e.Request == nil || a.runs.isTorn(key{k.namespace, e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
+			continue
+		}
+		if l := a.runs.get(key{k.namespace, e.Run}); l != nil && l.broken != nil {
+			continue // it is there, is left alone, and said so
+		}
+		if phase, made := wasMade(cm, e.Run); made {
+			err = errors.Join(err, a.taken(ctx, k, cm, e, phase))
 			continue
 		}
 		if next := a.refusedRuns.next(k, e.Run, known.observed); a.now().Before(next) {

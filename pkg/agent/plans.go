@@ -2,6 +2,7 @@ package agent
 
 import (
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,10 +42,11 @@ type planMemory struct {
 	valid        bool
 	policed      bool // its text names policies
 	written
-	looked   looked
-	phase    plan.Phase
-	gate     planGate
-	mirrored mirrored
+	looked    looked
+	phase     plan.Phase
+	gate      planGate
+	mirrored  mirrored
+	leftAgain time.Time // when what its runs did not put back is looked at again
 }
 
 // written is a status as we last wrote it, until the watch shows it.

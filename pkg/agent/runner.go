@@ -41,6 +41,7 @@ func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
 
 // letGo gives back what was held for a run that is no longer live.
 func (a *Agent) letGo(k key) {
+	a.runs.holds.drop(k, a.now())
 	a.watches.dropRun(k)
 	a.passes.forget(k)
 	a.refusals.forget(func(s spot) bool { return s.run == k })
@@ -357,6 +358,10 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 		if next.Act == plan.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}
+		if slices.ContainsFunc(next.All(), func(m plan.Move) bool { return m.Act != plan.ActWait }) && !a.recorded(l) {
+			a.ringPlan(l.planKey()) // its status comes first, and then the run again
+			return time.Time{}, nil
+		}
 		wake, more, err := a.dispatch(ctx, l, next)
 		if err != nil || !more {
 			return wake, err
@@ -492,36 +497,6 @@ func (a *Agent) release(ctx context.Context, l *liveRun) error {
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
 	a.events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
 		l.object.Name, l.object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
-	return nil
-}
-
-// closeTorn ends the entries of runs that vanished without us: somebody took
-// their finalizers off. What they had begun cannot be undone any more; their
-// slots must not start again, and it is said aloud.
-func (a *Agent) closeTorn(ctx context.Context, k key) error {
-	for _, l := range a.runs.tornOf(k) {
-		j := l.journal
-		j.End = &plan.End{Phase: plan.RunAborted, Reason: "TornAway", Message: "its object was removed against its finalizer"}
-		ledger, err := a.ledgers.get(ctx, k, l.run.PlanUID)
-		if err != nil {
-			return err
-		}
-		if ledger != nil {
-			if _, open := ledger.OpenEntry(l.run.Name); !open { // it ended, and the watch was faster than our own reply
-				a.runs.mended(l.key())
-				continue
-			}
-			if err = a.keepTurns(ctx, l, a.now()); err == nil {
-				err = a.ledgers.edit(ctx, k, l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger { return closeEntry(ledger, l.run, j, a.now()) })
-			}
-		}
-		if err != nil {
-			return err
-		}
-		a.events.Eventf(l.object, corev1.EventTypeWarning, "RunTornAway", "Run %s was removed against its finalizer; its finally did not run", l.object.Name)
-		a.runs.mended(l.key())
-		a.letGo(l.key())
-	}
 	return nil
 }
 

@@ -32,10 +32,13 @@ type runs struct {
 	byPlan map[key]map[key]bool
 	ended  map[key]uint64   // runs that we ended, until the watch has seen it too
 	torn   map[key]*liveRun // runs that vanished without us, until their entries are closed
+	holds  *holds
+	// recorded are those that stand as Running in the status of their plan.
+	recorded map[key]bool
 }
 
 func newRuns() *runs {
-	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}}
+	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}, holds: newHolds(), recorded: map[key]bool{}}
 }
 
 func versionOf(cm *corev1.ConfigMap) uint64 { return number(cm.ResourceVersion) }
@@ -65,6 +68,7 @@ func (r *runs) put(l *liveRun) {
 		return
 	}
 	r.byKey[k] = l
+	r.holds.saw(l)
 	pk := l.planKey()
 	if r.byPlan[pk] == nil {
 		r.byPlan[pk] = map[key]bool{}
@@ -106,9 +110,7 @@ func (r *runs) vanished(l *liveRun) {
 
 func (r *runs) tear(l *liveRun) {
 	r.forget(l.key())
-	if l.broken == nil {
-		r.torn[l.key()] = l
-	}
+	r.torn[l.key()] = l
 }
 
 // tornOf are the runs of a plan that were torn away.
@@ -143,11 +145,33 @@ func (r *runs) forget(k key) {
 		return
 	}
 	delete(r.byKey, k)
+	delete(r.recorded, k)
 	pk := have.planKey()
 	delete(r.byPlan[pk], k)
 	if len(r.byPlan[pk]) == 0 {
 		delete(r.byPlan, pk)
 	}
+}
+
+// record notes that runs stand in the status of their plan, and gives those that
+// did not before.
+func (r *runs) record(running []*liveRun) []*liveRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var news []*liveRun
+	for _, l := range running {
+		if k := l.key(); r.byKey[k] != nil && !r.recorded[k] {
+			r.recorded[k] = true
+			news = append(news, l)
+		}
+	}
+	return news
+}
+
+func (r *runs) isRecorded(k key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorded[k]
 }
 
 func (r *runs) get(k key) *liveRun {

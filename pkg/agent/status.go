@@ -22,7 +22,13 @@ import (
 
 // publish writes a plan's status where it differs from what stands there.
 func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
-	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string { return a.planStatus(have, known, f, d) })
+	live := a.runs.ofPlan(key{cm.Namespace, cm.Name})
+	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string {
+		want := a.planStatus(have, known, f, d)
+		want[annotations.StatusRuns] = liveRuns(live)
+		return want
+	})
+	a.record(live, err)
 	if news {
 		a.tellPlan(cm, known, f, d)
 	}
@@ -118,6 +124,9 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 
 // message adds to the decision's sentence what nobody may overlook.
 func (a *Agent) message(f plan.Facts, d plan.Decision) string {
+	if left := d.Ledger.LeftMessage(); left != "" {
+		d.Message = "not put back by " + left + "; " + d.Message
+	}
 	if len(f.Faults) > 1 {
 		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Message, len(f.Faults)-1)
 	}
@@ -179,6 +188,9 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: plan.Cut("run "+l.Name+" cannot end: "+l.Stays, plan.MaxMessage)})
 			break
 		}
+	}
+	if left := d.Ledger.LeftMessage(); left != "" {
+		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: plan.Cut(left, plan.MaxMessage)})
 	}
 	if f.ClockDoubt != "" {
 		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
@@ -257,6 +269,10 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts,
 	for intent, ask := range map[string]plan.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[intent] = cm.Annotations[intent]
+			if intent == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run) {
+				a.events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
+				continue
+			}
 			a.events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", intent, plan.Cut(gone[intent], 200))
 		}
 	}
@@ -391,12 +407,26 @@ func (a *Agent) aboutRun(l *liveRun) *corev1.ConfigMap {
 // tellEnd sends the Event of a run's end.
 func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
 	kind := corev1.EventTypeNormal
-	if j.Phase == plan.RunFailed {
+	if j.Phase == plan.RunFailed || j.NotPutBack() > 0 {
 		kind = corev1.EventTypeWarning
 	}
+	a.tellLeft(l, j)
 	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
 	a.herald.ended(l, j)
+}
+
+// tellLeft sends an Event for what a run did not put back, for the first of many.
+func (a *Agent) tellLeft(l *liveRun, j plan.Journal) {
+	const most = 5 // a guess: the run names all of them
+	told := 0
+	for _, rec := range j.Steps {
+		if rec.Restored != plan.RestoreFailed || told == most {
+			continue
+		}
+		told++
+		a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.run.Name, rec.Path, plan.Cut(rec.RestoreMessage, 512))
+	}
 }
 
 // changeConditions say whether a gated plan may change something, and whether it

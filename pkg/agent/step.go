@@ -267,13 +267,16 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome,
 
 // restore puts back what a step with restoreAfter found.
 func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+	rec := l.journal.Record(m.Path)
 	ended := func(how, message string, changed []plan.Change) outcome {
+		a.runs.holds.over(l.key(), m.Path, a.now())
 		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRestore(j, m.Path, how, message, changed) }}
 	}
+	defer a.runs.holds.restoring(uidOf(rec.Before))()
 	executor, _ := a.options.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {
-		return ended(plan.RestoreFailed, "steps of type "+m.Step.Type+" cannot be restored", nil), nil
+		return ended(plan.RestoreFailed, a.toPutBack(m, rec, "steps of type "+m.Step.Type+" cannot be restored"), nil), nil
 	}
 	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
@@ -289,6 +292,9 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 		return outcome{}, ctx.Err()
 	}
 	how := plan.RestoreDone
+	if out.State != executors.Done {
+		out.Message = a.toPutBack(m, rec, out.Message)
+	}
 	switch {
 	case isRefusal(out):
 		return a.waitsFor(l, m.Path, out), nil
@@ -300,6 +306,8 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 		how = plan.RestoreChanged
 	case out.Reason == "Gone":
 		how = plan.RestoreGone
+	case out.Reason == executors.ReasonHanded:
+		how = plan.RestoreHanded
 	}
 	return ended(how, out.Message, out.Changed), nil
 }

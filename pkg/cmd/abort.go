@@ -121,14 +121,14 @@ func (o *abortOptions) Run(ctx context.Context) error {
 }
 
 // waitForEnd shows the run until it has ended. That it ended Aborted is what was
-// asked for.
+// asked for, unless it left something behind.
 func (o *abortOptions) waitForEnd(ctx context.Context, k *cluster, r aRun) error {
 	ctx, cancel := withTimeout(ctx, o.timeout)
 	defer cancel()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.run.Namespace, Name: r.run.Plan, UID: uidOf(r.run.PlanUID)}}
 	err := o.followRun(ctx, k, cm, r.run.Name)
 	end, readErr := k.run(ctx, r.run.Name)
-	if readErr == nil && end.journal.Phase == plan.RunAborted {
+	if readErr == nil && end.journal.Phase == plan.RunAborted && len(notPutBack(end)) == 0 {
 		return nil
 	}
 	return err

@@ -176,7 +176,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 		"pod shop/web-1 on a: has left": func() {
 			o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave", progress(1, 2), forGood("shop/web-2 cannot leave")))
 		},
-		"Blocked for good": func() {
+		"is blocked until somebody changes something": func() {
 			o.become("a", stood(jane, nodes.Ready, "the node is its requestor's"),
 				cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{}}}))
 		},

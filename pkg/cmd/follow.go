@@ -136,6 +136,9 @@ func runLines(r aRun) []line {
 		case s.Phase == plan.StepRunning:
 			text += colon(loopCount(s))
 		}
+		if s.Restored == plan.RestoreFailed {
+			text += ", " + restoredWords()[s.Restored] + colon(s.RestoreMessage)
+		}
 		out = append(out, line{r.run.Name + "/" + s.Path, text})
 	}
 	if j.Phase.Ended() { // the end is the last word
@@ -272,7 +275,11 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 func runEnd(r aRun) error {
 	j := r.journal
 	switch {
-	case !j.Phase.Ended() || j.Phase == plan.RunSucceeded:
+	case !j.Phase.Ended():
+		return nil
+	case len(notPutBack(r)) > 0:
+		return exit(CodeRunFailed, "run %s ended %s and left something behind%s", r.run.Name, j.Phase, colon(strings.Join(notPutBack(r), "; ")))
+	case j.Phase == plan.RunSucceeded:
 		return nil
 	case j.StartedAt == nil:
 		return exit(CodeNotNow, "run %s did not start%s", r.run.Name, colon(j.Message))

@@ -92,7 +92,7 @@ type online struct {
 	stdin    string
 	terminal bool
 	ctx      context.Context
-	heard    func(line string) // each write to standard output
+	heard    func(line string) // each write to standard output or error
 }
 
 func newOnline(t *testing.T, objects ...runtime.Object) *online {
@@ -119,7 +119,7 @@ func (l *listener) Write(p []byte) (int, error) {
 // maint runs one command line.
 func (o *online) maint(args ...string) printed {
 	o.Helper()
-	out, errOut := &listener{heard: o.heard}, &bytes.Buffer{}
+	out, errOut := &listener{heard: o.heard}, &listener{heard: o.heard}
 	c := newCLI(Env{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(o.stdin), Out: out, ErrOut: errOut},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: saturday, Zone: "Europe/Berlin", InTerminal: o.terminal,

@@ -28,7 +28,8 @@ func newResume(c *cli) *cobra.Command {
 		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
 		Short: "End a plan's pause, or a run's suspend",
 		Long: `End the pause of plans or nodes, or the present suspend of a run. Slots that passed
-during a pause are not made up for. --all ends the pause of the namespace, with
+during a pause are not made up for. Of a run that ended and could not put something
+back: say that you know, so that its plan speaks of it no more. --all ends the pause of the namespace, with
 -A that of the whole cluster; plans that are paused themselves stay so.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
@@ -147,6 +148,9 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *cluster, cm *corev1.Co
 	if err != nil {
 		return err
 	}
+	if r.journal.Phase.Ended() && len(notPutBack(r)) > 0 {
+		return o.acknowledge(ctx, k, r)
+	}
 	if r.journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.journal.Phase)
 	}
@@ -157,6 +161,15 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *cluster, cm *corev1.Co
 		return err
 	}
 	fmt.Fprintf(o.Out, "run/%s resumed%s\n", cm.Name, o.mark())
+	return nil
+}
+
+// acknowledge says that somebody knows what an ended run did not put back.
+func (o *resumeOptions) acknowledge(ctx context.Context, k *cluster, r aRun) error {
+	if err := o.askRun(ctx, k, r, annotations.Resume, r.run.Name, o.reason, &o.dryRun); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "run/%s: what it did not put back is acknowledged%s; it stays as it is\n", r.run.Name, o.mark())
 	return nil
 }
 

@@ -50,11 +50,30 @@ func (v view) runHead(r aRun) string {
 	case j.Phase == plan.RunPending && j.Waiting != "":
 		return v.phase(string(j.Phase)) + ", " + waitingWords(j)
 	case j.Phase.Ended():
-		return v.phase(string(j.Phase)) + v.took(j) + colon(j.Message)
+		return v.phase(string(j.Phase)) + v.took(j) + colon(j.Message) + v.leftBehind(r)
 	case j.StartedAt != nil:
 		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.phase(string(j.Phase)), roughly(v.now.Sub(*j.StartedAt)), p.Done, p.Total, colon(v.ending(r)))
 	}
 	return v.phase(string(j.Phase)) + colon(j.Message)
+}
+
+// leftBehind is how many restores failed; the steps name what each of them left.
+func (v view) leftBehind(r aRun) string {
+	if n := len(notPutBack(r)); n > 0 {
+		return "; " + v.bad(fmt.Sprintf("%d of its steps could not be put back", n))
+	}
+	return ""
+}
+
+// notPutBack are the restores of a run that failed, each with its step.
+func notPutBack(r aRun) []string {
+	var out []string
+	for i := range r.journal.Steps {
+		if rec := &r.journal.Steps[i]; rec.Restored == plan.RestoreFailed {
+			out = append(out, "step "+rec.Path+" could not be put back"+colon(rec.RestoreMessage))
+		}
+	}
+	return out
 }
 
 // ending says how a run that is cleaning up will end, and when one that is to be
@@ -85,6 +104,14 @@ func colon(s string) string {
 		return ""
 	}
 	return ": " + s
+}
+
+// lineMark gives no tick to a step that left something behind.
+func (v view) lineMark(l stepLine) string {
+	if l.left {
+		return v.bad("✗")
+	}
+	return v.mark(l.phase)
 }
 
 func (v view) mark(p plan.StepPhase) string {
@@ -168,7 +195,7 @@ func (v view) question(r aRun, s plan.Record) string {
 func restoredWords() map[string]string {
 	return map[string]string{
 		"done": "put back as it was", "changed": "not put back: somebody changed it meanwhile",
-		"gone": "not put back: it is gone", "failed": "could not be put back",
+		"gone": "not put back: it is gone", "handed": "left to another run, which puts it back", "failed": "could not be put back",
 	}
 }
 

@@ -18,6 +18,7 @@ type stepLine struct {
 	bare                     bool // an item: it has no phase of its own to be spelled out
 	// rest is a line that counts what is not shown.
 	rest bool
+	left bool // what it found was not put back
 }
 
 // stepTree is a run's records by what holds them.
@@ -60,7 +61,7 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 		if !within {
 			continue
 		}
-		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec)})
+		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec), left: rec.Restored == plan.RestoreFailed})
 		if plan.IsLoop(rec.Type) {
 			t.items(rec, depth+1)
 			continue
@@ -124,10 +125,10 @@ func (v view) aligned(list []stepLine) []string {
 		case l.rest:
 			name += v.dim("… " + l.name)
 		case l.bare:
-			name += v.mark(l.phase) + " " + l.name + colon(l.detail)
+			name += v.lineMark(l) + " " + l.name + colon(l.detail)
 		default:
 			pad := width - 2*l.depth
-			name += fmt.Sprintf("%s %-*s  %-*s  %-9s  %6s  %s", v.mark(l.phase), pad, l.name, typeWidth, l.kind, l.phase, l.took, l.detail)
+			name += fmt.Sprintf("%s %-*s  %-*s  %-9s  %6s  %s", v.lineMark(l), pad, l.name, typeWidth, l.kind, l.phase, l.took, l.detail)
 		}
 		lines[i] = strings.TrimRight(name, " ")
 	}

@@ -146,6 +146,11 @@ func (o *whyOptions) obstacles(s subject, p aPlan, agent agentState, v view) []o
 		found.remedy += fmt.Sprintf("; or '%s trigger %s --outside-window --reason …'", o.Name, s.name)
 		out = append(out, found)
 	}
+	if p.ledger != nil {
+		for _, left := range p.ledger.Left {
+			add("not put back by run "+left.Run+said(", step ", left.Step)+": "+left.Message, "put it right by hand, which is noticed within a minute, or say that you know: '%s resume %s'", o.Name, left.Run)
+		}
+	}
 	if refused := p.decision.Refused; refused != "" {
 		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
 	}

@@ -75,11 +75,23 @@ type Call struct {
 	// Node is the node that a rollout has come to; empty outside of one.
 	Node string
 
+	// Holders are the other steps at work, of this run and of others, that hold what
+	// they found in the object of a uid, the newest first; with those that ended a
+	// moment ago. Nil: there are none.
+	Holders func(uid string) []Holder
+
 	Required map[string][]map[string]any // objects of the step's requires, by name
 	Watched  map[string]any              // the object whose change asked for the run, if one did
 
 	Now     time.Time
 	Clients Clients
+}
+
+// Holder is a step that changed an object and will put back what it found.
+type Holder struct {
+	Run, Path string
+	Before    json.RawMessage // what it recorded
+	Over      time.Time       // when that was put back, or its run ended; zero: it was not
 }
 
 // Clients are the worlds a step may reach, each already acting as the plan's
@@ -155,6 +167,7 @@ const (
 	ReasonReplaced         = "Replaced"         // the object is another one of the same name
 	ReasonInvalid          = "Invalid"          // the request can never be right
 	ReasonChangedMeanwhile = "ChangedMeanwhile" // restore: somebody's change was left alone
+	ReasonHanded           = "Handed"           // restore: another run set it since, and puts it back
 	ReasonGone             = "Gone"             // restore: nothing is left to put back into
 )
 
@@ -170,6 +183,15 @@ type Executor interface {
 // "ChangedMeanwhile"); what is gone is Done (Reason "Gone").
 type Restorer interface {
 	Restore(ctx context.Context, call Call) Outcome
+}
+
+// Finder is a Restorer that can say what its steps found.
+type Finder interface {
+	// Found says, for a person, what would be put back; empty where it cannot tell.
+	Found(before json.RawMessage) string
+	// AsItWas says whether what call.Before holds is so again, or can never be. It
+	// looks, and writes nothing.
+	AsItWas(ctx context.Context, call Call) (bool, error)
 }
 
 // Stopper is an executor whose work goes on in the cluster by itself and has to

@@ -160,6 +160,7 @@ func Decide(f Facts) Decision {
 	d.edited()
 	d.usedNext()
 	d.giveUpRefused()
+	d.acknowledged()
 	switch {
 	case d.f.Ready.OK:
 		d.creation()
@@ -279,6 +280,14 @@ func (d *decider) usedNext() {
 	}
 	d.f.Intent.Skip.Next = false
 	d.out.Skip = &d.f.Intent.Skip
+}
+
+// acknowledged forgets what an ended run left, where somebody resumes that run: they
+// know of it.
+func (d *decider) acknowledged() {
+	if run := d.f.Intent.Resume.Run; d.out.Ledger.LeftBy(run) {
+		d.write(d.out.Ledger.Acknowledge(run))
+	}
 }
 
 func sameSchedules(a, b []Schedule) bool {

@@ -104,6 +104,8 @@ type Ledger struct {
 	Rules  map[string]RuleState `json:"rules,omitempty"`
 	Seen   []Seen               `json:"seen,omitempty"`
 	Shards int                  `json:"shards,omitempty"`
+	// Left is what ended runs did not put back, and nobody has acknowledged.
+	Left []Leftover `json:"left,omitempty"`
 }
 
 // LastRun is the newest run that ended after it had started.
@@ -134,7 +136,7 @@ func (l Ledger) Finish(r Run, j Journal, now time.Time) Ledger {
 		last.SuccessAt = at(now)
 	}
 	l.Last = &last
-	return l
+	return l.withLeftovers(leftovers(r, j, now))
 }
 
 // LabelTaken notes that the label of a handled request is gone. A run that is

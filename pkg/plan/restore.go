@@ -12,6 +12,7 @@ const (
 	RestoreDone    = "done"
 	RestoreChanged = "changed" // somebody changed it meanwhile; theirs stays
 	RestoreGone    = "gone"
+	RestoreHanded  = "handed" // another run set it since, and puts it back
 	RestoreFailed  = "failed"
 )
 

@@ -49,6 +49,16 @@ type change struct {
 	After  json.RawMessage `json:"after,omitempty"`
 	Made   bool            `json:"made,omitempty"`
 	At     int             `json:"at,omitempty"` // where in its list a removed item stood
+	// Beneath are the other steps at work that had set the field before this one.
+	Beneath []beneath `json:"beneath,omitempty"`
+	// ours are values beside After that steps set which are over by now.
+	ours []json.RawMessage
+}
+
+// isOurs says whether a value is one that the step set, or one of those beneath it
+// that are over.
+func (c change) isOurs(v any, found bool) bool {
+	return same(v, found, c.After) || slices.ContainsFunc(c.ours, func(after json.RawMessage) bool { return same(v, found, after) })
 }
 
 // changesBetween are the fields in which two states of an object differ, but
@@ -200,7 +210,7 @@ func putBack(live map[string]any, changes []change) (restored map[string]any, pu
 		v, found, reachable := lookup(restored, c.Path)
 		switch {
 		case same(v, found, c.Before):
-		case !reachable || !same(v, found, c.After):
+		case !reachable || !c.isOurs(v, found):
 			left = append(left, c.Path)
 		default:
 			restored = set(restored, c.Path, c.Before, c.At).(map[string]any)

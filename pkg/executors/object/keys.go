@@ -14,7 +14,10 @@ import (
 
 // Keys adds labels or annotations to an object, or removes them. It needs get
 // and patch on the object's kind.
-type Keys struct{ field string }
+type Keys struct {
+	memory
+	field string
+}
 
 // Labels executes the step type label.
 func Labels() Keys { return Keys{field: "labels"} }

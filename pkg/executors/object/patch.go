@@ -23,7 +23,7 @@ import (
 // What a patch changes is the API server's to say: a dry run of it is compared
 // with what is there. That holds for all three kinds of patches, defaults and
 // admission included, and tells a patch that has nothing left to change.
-type Patcher struct{}
+type Patcher struct{ memory }
 
 // Pass applies the patch, unless it would change nothing.
 func (Patcher) Pass(ctx context.Context, call executors.Call) executors.Outcome {

@@ -20,13 +20,16 @@ import (
 // stood in the fields that it will change, and what it is about to write.
 // Restore needs both, to tell our value from somebody's.
 type record struct {
-	UID     string   `json:"uid"`
-	Changes []change `json:"changes"`
+	UID         string            `json:"uid"`
+	Object      *plan.ResourceRef `json:"object,omitempty"`
+	Subresource string            `json:"subresource,omitempty"`
+	Changes     []change          `json:"changes"`
 }
 
 // toRecord is the outcome that asks for the record to be journaled.
-func toRecord(o api.Object, live *unstructured.Unstructured, changes []change) executors.Outcome {
-	b, err := json.Marshal(record{UID: string(live.GetUID()), Changes: changes})
+func toRecord(o api.Object, live *unstructured.Unstructured, changes []change, subresource string) executors.Outcome {
+	ref := plan.ResourceRef{APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind, Namespace: o.Namespace, Name: o.Name}
+	b, err := json.Marshal(record{UID: string(live.GetUID()), Object: &ref, Subresource: subresource, Changes: changes})
 	if err != nil {
 		return executors.Refuse(executors.ReasonInvalid, "record what %s held: %s", o, err)
 	}

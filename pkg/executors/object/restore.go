@@ -2,7 +2,11 @@ package object
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,7 +52,8 @@ func read(ctx context.Context, o api.Object, subresource string) (*unstructured.
 }
 
 func writeBack(ctx context.Context, call executors.Call, o api.Object, live *unstructured.Unstructured, rec *record, subresource string) executors.Outcome {
-	restored, put, left := putBack(live.Object, rec.Changes)
+	changes, others := settled(call, rec)
+	restored, put, left := putBack(live.Object, changes)
 	out := api.Done("%s is as it was before", o)
 	if len(put) > 0 {
 		patch := api.Patch{Type: types.MergePatchType, Body: mergePatch(live.Object, restored), Subresource: subresource}
@@ -61,12 +66,73 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 		}
 		out = changed(o, "put back "+paths(put), "put back %s of %s", paths(put), o)
 	}
+	if len(others) > 0 {
+		out.Reason = executors.ReasonHanded
+		out.Message = handed(out.Message, len(put) > 0, o, others)
+	}
 	if len(left) > 0 {
 		out.Reason = executors.ReasonChangedMeanwhile
 		out.Message = plan.Cut(fmt.Sprintf("%s; somebody changed %s meanwhile, which stays", out.Message, paths(left)), plan.MaxMessage)
-		if len(put) == 0 {
+		if len(put) == 0 && len(others) == 0 {
 			out.Message = plan.Cut(fmt.Sprintf("somebody changed %s of %s meanwhile, which stays", paths(left), o), plan.MaxMessage)
 		}
 	}
 	return out
+}
+
+// handed says which fields are left to runs that stand on top of this one.
+func handed(message string, put bool, o api.Object, left map[string]string) string {
+	var parts []string
+	for _, path := range slices.Sorted(maps.Keys(left)) {
+		parts = append(parts, fmt.Sprintf("%s of %s is left to run %s, which set it since and puts it back", path, o, left[path]))
+	}
+	text := strings.Join(parts, "; ")
+	if put {
+		text = message + "; " + text
+	}
+	return plan.Cut(text, plan.MaxMessage)
+}
+
+// memory is what the executors here can say of what their steps found.
+type memory struct{}
+
+// Found says, for a person, what would be put back: spec.replicas: 7 of Deployment
+// shop/orders.
+func (memory) Found(before json.RawMessage) string {
+	var rec record
+	if json.Unmarshal(before, &rec) != nil || rec.Object == nil || len(rec.Changes) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, c := range rec.Changes {
+		if !c.Made && len(parts) < 3 { // a guess: who has more to look at looks at the run
+			parts = append(parts, fmt.Sprintf("%s: %s", c.Path, shown(c.Before, false)))
+		}
+	}
+	object := rec.Object.String()
+	if rec.Object.Namespace != "" {
+		object = fmt.Sprintf("%s %s/%s", rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
+	}
+	return plan.Cut(strings.Join(parts, ", ")+" of "+object, plan.MaxMessage/2)
+}
+
+// AsItWas says whether all that was found is there again, or nothing is left to put
+// it into. It writes nothing.
+func (memory) AsItWas(ctx context.Context, call executors.Call) (bool, error) {
+	rec, err := recorded(call)
+	if err != nil || rec == nil || rec.Object == nil {
+		return false, err
+	}
+	o, err := api.Resolve(call, *rec.Object)
+	if err != nil {
+		return false, err
+	}
+	live, err := read(ctx, o, rec.Subresource)
+	if api.IsMissing(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return string(live.GetUID()) != rec.UID || standingOf(live.Object, rec.Changes).untouched, nil
 }

@@ -16,7 +16,7 @@ const scaleSubresource = "scale"
 // Scaler executes the step type scale, for every kind with a scale
 // subresource. It needs get and patch on that subresource, and nothing on the
 // object itself. It sets the number and does not wait for pods.
-type Scaler struct{}
+type Scaler struct{ memory }
 
 // Pass sets the replicas.
 func (Scaler) Pass(ctx context.Context, call executors.Call) executors.Outcome {

@@ -2,6 +2,7 @@ package object
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,6 +30,9 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 	if err != nil {
 		return api.Outcome(ctx, call, err)
 	}
+	if rec == nil && w.restoreAfter && !call.DryRun && !w.hide {
+		w.changes = overlapping(call, w)
+	}
 	if out, ends := w.already(rec); ends {
 		return out
 	}
@@ -42,7 +46,7 @@ func (w write) pass(ctx context.Context, call executors.Call) executors.Outcome 
 		if w.hide {
 			return executors.Refuse("SecretNotKept", "%s: this step would have to write down what the Secret holds, which is never done; use a merge patch without restoreAfter", w.object)
 		}
-		return toRecord(w.object, w.live, w.changes)
+		return toRecord(w.object, w.live, w.changes, w.patch.Subresource)
 	}
 	if _, err := w.object.Patch(ctx, w.live, w.patch); err != nil {
 		return api.Outcome(ctx, call, err)
@@ -81,5 +85,9 @@ func (w write) rehearse(ctx context.Context, call executors.Call) executors.Outc
 }
 
 func (w write) written(changes []change) executors.Outcome {
+	changes = slices.DeleteFunc(slices.Clone(changes), func(c change) bool { return !c.Made && equalRaw(c.Before, c.After) })
+	if len(changes) == 0 { // another step at work had set it so
+		return api.Done("%s is so already", w.object)
+	}
 	return changed(w.object, paths(touched(changes)), "changed %s: %s", w.object, difference(changes, w.hide))
 }
