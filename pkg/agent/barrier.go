@@ -4,9 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // cached is one of the agent's own informers, with what tells how far it has come.
@@ -21,10 +25,16 @@ type cached struct {
 // behind the store of its informer.
 type handledVersions struct {
 	mu   sync.Mutex
-	seen map[string]handledObject
+	seen map[key]handledObject
+	gate uint64 // how often one was taken in, or was gone, that may gate plans
 }
 
-type handledObject struct{ version, kind string }
+type handledObject struct {
+	version uint64
+	kind    unique.Handle[string]
+}
+
+func objectKey(m metav1.Object) key { return key{m.GetNamespace(), m.GetName()} }
 
 func (h *handledVersions) saw(o any) {
 	m, err := meta.Accessor(o)
@@ -34,9 +44,11 @@ func (h *handledVersions) saw(o any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen == nil {
-		h.seen = map[string]handledObject{}
+		h.seen = map[key]handledObject{}
 	}
-	h.seen[storeKey(m.GetNamespace(), m.GetName())] = handledObject{m.GetResourceVersion(), kindOf(o)}
+	kind := kindOf(o)
+	h.seen[objectKey(m)] = handledObject{number(m.GetResourceVersion()), unique.Make(kind)}
+	h.moved(kind)
 }
 
 func (h *handledVersions) lost(o any) {
@@ -46,27 +58,41 @@ func (h *handledVersions) lost(o any) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.seen, storeKey(m.GetNamespace(), m.GetName()))
+	delete(h.seen, objectKey(m))
+	h.moved(kindOf(o))
+}
+
+func (h *handledVersions) moved(kind string) {
+	if kind != annotations.KindPlan {
+		h.gate++
+	}
+}
+
+// gating grows with each object taken in, or gone, that is no plan.
+func (h *handledVersions) gating() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gate
 }
 
 // version is that of an object as the handler took it in; 0: it is not there.
-func (h *handledVersions) version(k string) uint64 {
+func (h *handledVersions) version(k key) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return number(h.seen[k].version)
+	return h.seen[k].version
 }
 
 // shows says whether all that is there was taken in, and nothing else of its kinds.
-func (h *handledVersions) shows(there map[string]uint64, ours func(kind string) bool) bool {
+func (h *handledVersions) shows(there map[key]uint64, ours func(kind string) bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k, version := range there {
-		if number(h.seen[k].version) < version {
+		if h.seen[k].version < version {
 			return false
 		}
 	}
 	for k, o := range h.seen {
-		if _, is := there[k]; !is && ours(o.kind) {
+		if _, is := there[k]; !is && ours(o.kind.Value()) {
 			return false
 		}
 	}
@@ -77,14 +103,14 @@ func (h *handledVersions) shows(there map[string]uint64, ours func(kind string) 
 func (h *handledVersions) behind(store cache.Store) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	there := map[string]bool{}
+	there := map[key]bool{}
 	for _, o := range store.List() {
 		m, err := meta.Accessor(o)
 		if err != nil {
 			continue
 		}
-		k := storeKey(m.GetNamespace(), m.GetName())
-		if there[k] = true; number(h.seen[k].version) < number(m.GetResourceVersion()) {
+		k := objectKey(m)
+		if there[k] = true; h.seen[k].version < number(m.GetResourceVersion()) {
 			return true
 		}
 	}

@@ -24,8 +24,11 @@ const (
 	// echo is how long a watch has to show what a live look found, before it is
 	// doubted (a guess: ten times what a busy API server takes).
 	echo = time.Second
-	// many is from how many keys that wait on all plans are asked for at once.
-	many = 64
+	// many is from how many keys that wait on all plans are asked for at once; where
+	// there are more than fewPlans, to ask for each costs less (guesses: the API server
+	// lists about as many in the time between two such looks as are claimed then).
+	many     = 64
+	fewPlans = 2000
 )
 
 // freshness knows of which plans, and of what gates them, it is certain that the
@@ -116,25 +119,28 @@ func (f *freshness) recent(k key, now time.Time) bool {
 // basis is what a decision over a plan was made on.
 type basis struct {
 	found   int64  // how often what gates plans had been found to be old
+	taken   uint64 // how often something of what gates plans was taken in
 	version uint64 // of the plan
 }
 
 // basis is to be taken before the caches are read.
 func (a *Agent) basis(k key) basis {
-	b := basis{found: a.fresh.found.Load()}
+	b := basis{found: a.fresh.found.Load(), taken: a.caches[a.documents].handled.gating() + a.caches[a.namespaces].handled.gating()}
 	if cm := a.document(k); cm != nil {
 		b.version = versionOf(cm)
 	}
 	return b
 }
 
-// sure says whether what was decided may be begun. Where it may not, the caches are
-// made sure of now, and the decision is to be made anew.
+// sure says whether what was decided may be begun: the caches, which are made sure of
+// now, still show what it was decided on. Where they do not, it is to be decided anew.
 func (a *Agent) sure(ctx context.Context, k key, b basis) (bool, error) {
-	if a.fresh.recent(k, a.now()) {
-		return a.basis(k) == b, nil
+	if !a.fresh.recent(k, a.now()) {
+		if err := a.confirm(ctx, k); err != nil {
+			return false, err
+		}
 	}
-	return false, a.confirm(ctx, k)
+	return a.basis(k) == b, nil
 }
 
 // confirm looks live at a plan and at all that gates it.
@@ -149,7 +155,7 @@ func (a *Agent) confirm(ctx context.Context, k key) error {
 		}
 	}
 	if a.planQueue.Len() > many {
-		if valid, broken := a.plans.count(); a.planQueue.Len() > (valid+broken)/20 {
+		if valid, broken := a.plans.count(); valid+broken <= fewPlans && a.planQueue.Len() > (valid+broken)/20 {
 			if err := f.all.do(a.now, func() error { return a.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}
@@ -185,11 +191,11 @@ func (a *Agent) confirmPlan(ctx context.Context, k key) error {
 	case apierrors.IsNotFound(err) && have != nil:
 		f.gone[k] = string(have.UID)
 		delete(f.newer, k)
-		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k.String()) == 0 })
+		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k) == 0 })
 	case err == nil && (have == nil || versionOf(live) > versionOf(have)):
 		_, err = strip(live)
 		f.newer[k] = live
-		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k.String()) >= versionOf(live) })
+		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k) >= versionOf(live) })
 	}
 	return err
 }
@@ -238,11 +244,11 @@ func (a *Agent) confirmNamespaces(ctx context.Context) error {
 // and waits until that is no older: for the watch as long as an echo takes, then for a
 // list.
 func (a *Agent) confirmCache(ctx context.Context, c *cached, resource, namespace, selector string, ours func(kind string) bool) error {
-	there, version := map[string]uint64{}, uint64(0)
+	there, version := map[key]uint64{}, uint64(0)
 	err := a.eachOf(ctx, resource, namespace, selector, func(m *metav1.PartialObjectMetadata, list uint64) {
 		version = list
 		if m != nil {
-			there[storeKey(m.Namespace, m.Name)] = number(m.ResourceVersion)
+			there[key{m.Namespace, m.Name}] = number(m.ResourceVersion)
 		}
 	})
 	if err != nil || c.handled.shows(there, ours) {

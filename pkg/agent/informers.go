@@ -53,7 +53,7 @@ func (a *Agent) inform(from *listWatch, indexers cache.Indexers) cache.SharedInd
 
 func (a *Agent) configMaps(selector string) *listWatch {
 	l, maps := newListWatch(&corev1.ConfigMap{}), a.kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
-	l.labels = true
+	l.labels = a.words
 	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
 		return maps.List(ctx, o)
@@ -68,7 +68,9 @@ func (a *Agent) configMaps(selector string) *listWatch {
 func (a *Agent) metadata(resource, namespace, selector string) *listWatch {
 	l := newListWatch(&metav1.PartialObjectMetadata{})
 	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
-	l.labels = selector != ""
+	if selector != "" {
+		l.labels = a.words
+	}
 	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
 		return from.List(ctx, o)
@@ -125,7 +127,7 @@ func (a *Agent) slimDocument(o any) (any, error) {
 		return cm, nil
 	}
 	was := found.(*corev1.ConfigMap)
-	cm.Namespace, cm.Name = was.Namespace, was.Name
+	cm.Namespace = was.Namespace
 	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.words.keys(shared(was.Annotations, cm.Annotations))
 	return cm, nil
 }

@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // How long a watch is asked for, and how long it may be silent before it is doubted.
@@ -46,27 +47,28 @@ type listWatch struct {
 	told    func(error)    // hears of each answer; nil: nobody
 	timeout time.Duration  // that a watch is asked for
 	silence time.Duration  // longer than which a watch says something
-	labels  bool           // deletions that nobody saw are told with the labels that the object had
+	labels  *words         // where deletions that nobody saw are told with the kind and the plan of the object; nil: without
 
 	mu      sync.Mutex
-	known   map[string]knownObject // as handed on
-	version uint64                 // all that was written up to here has been handed on
-	moved   chan struct{}          // closed when version grows
-	doubted chan struct{}          // one place: the next thing to do is to list
+	known   map[key]knownObject // as handed on
+	version uint64              // all that was written up to here has been handed on
+	moved   chan struct{}       // closed when version grows
+	doubted chan struct{}       // one place: the next thing to do is to list
 }
 
-// knownObject is what is kept of an object, to tell what a list says anew.
+// knownObject is what is kept of an object, to tell what a list says anew. There may
+// be a hundred thousand.
 type knownObject struct {
-	uid     types.UID
-	version string
-	labels  map[string]string
+	uid        types.UID
+	version    uint64 // 0: it is no number, and each list is news
+	kind, plan string // its labels of that name
 }
 
 // newListWatch is one for an informer of the agent's own.
 func newListWatch(example runtime.Object) *listWatch {
 	return &listWatch{
 		example: example, timeout: ownWatch, silence: ownSilence,
-		known: map[string]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
+		known: map[key]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
 	}
 }
 
@@ -152,7 +154,7 @@ func (l *listWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) 
 	ctx, stop := context.WithCancel(ctx)
 	s := &watchStream{listWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
 	l.mu.Lock()
-	l.known = map[string]knownObject{}
+	l.known = map[key]knownObject{}
 	l.mu.Unlock()
 	go s.run(ctx)
 	return s, nil
@@ -245,7 +247,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	case <-s.doubted:
 	default:
 	}
-	there := map[string]bool{}
+	there := map[key]bool{}
 	for next, first := "", true; first || next != ""; first = false {
 		page, err := s.list(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
 		s.answered(err)
@@ -268,12 +270,12 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 }
 
 // listed hands one object of a list on, where it is not what was handed on before.
-func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[string]bool) error {
+func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[key]bool) error {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return err
 	}
-	k := storeKey(m.GetNamespace(), m.GetName())
+	k := objectKey(m)
 	there[k] = true
 	s.mu.Lock()
 	was, known := s.known[k]
@@ -284,7 +286,7 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[st
 		if err := s.lose(ctx, k, was, m.GetResourceVersion()); err != nil {
 			return err
 		}
-	case known && was.version == m.GetResourceVersion():
+	case known && was.version != 0 && was.version == number(m.GetResourceVersion()):
 		return nil
 	case known:
 		kind = watch.Modified
@@ -294,9 +296,9 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[st
 }
 
 // end hands on what a list no longer has, and that all of it was told.
-func (s *watchStream) end(ctx context.Context, there map[string]bool, version string) error {
+func (s *watchStream) end(ctx context.Context, there map[key]bool, version string) error {
 	s.mu.Lock()
-	lost := map[string]knownObject{}
+	lost := map[key]knownObject{}
 	for k, was := range s.known {
 		if !there[k] {
 			lost[k] = was
@@ -320,10 +322,11 @@ func (s *watchStream) end(ctx context.Context, there map[string]bool, version st
 	return nil
 }
 
-func (s *watchStream) keep(k string, m metav1.Object) {
-	known := knownObject{uid: m.GetUID(), version: m.GetResourceVersion()}
-	if s.labels {
-		known.labels = m.GetLabels()
+func (s *watchStream) keep(k key, m metav1.Object) {
+	known := knownObject{uid: m.GetUID(), version: number(m.GetResourceVersion())}
+	if s.labels != nil {
+		labels := m.GetLabels()
+		known.kind, known.plan = s.labels.of(labels[annotations.LabelKind]), labels[annotations.LabelPlan]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -331,19 +334,21 @@ func (s *watchStream) keep(k string, m metav1.Object) {
 }
 
 // lose hands on that an object is gone whose deletion nobody saw.
-func (s *watchStream) lose(ctx context.Context, k string, was knownObject, version string) error {
+func (s *watchStream) lose(ctx context.Context, k key, was knownObject, version string) error {
 	s.mu.Lock()
 	delete(s.known, k)
 	s.mu.Unlock()
 	o, m := s.blank(version)
-	namespace, name, err := cache.SplitMetaNamespaceKey(k)
-	if err != nil {
-		return err
-	}
-	m.SetNamespace(namespace)
-	m.SetName(name)
+	m.SetNamespace(k.namespace)
+	m.SetName(k.name)
 	m.SetUID(was.uid)
-	m.SetLabels(was.labels)
+	labels := map[string]string{}
+	for name, value := range map[string]string{annotations.LabelKind: was.kind, annotations.LabelPlan: was.plan} {
+		if value != "" {
+			labels[name] = value
+		}
+	}
+	m.SetLabels(labels)
 	return s.hand(ctx, watch.Deleted, o)
 }
 
@@ -421,7 +426,7 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	if err != nil {
 		return "", err
 	}
-	k := storeKey(m.GetNamespace(), m.GetName())
+	k := objectKey(m)
 	switch event.Type {
 	case watch.Bookmark:
 		s.bookmarks, s.patience = true, s.silence

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 type plans struct {
 	mu         sync.Mutex
 	byKey      map[key]*planMemory
-	parsed     map[key]*parsedPlan
+	parsed     *parsedPlans
 	namespaces map[string]string // pause annotation and deletion, as last seen
 	others     map[key]*written  // statuses of documents that are no plans
 }
@@ -28,19 +29,14 @@ type knownPlan struct {
 	templates map[string]plan.TemplateSpec
 }
 
-// parsedPlan is a plan's text as it was understood.
-type parsedPlan struct {
-	text   string
-	spec   plan.Spec // with defaults
-	faults plan.Faults
-}
-
 // planMemory is what is kept of a plan as long as its text is the same.
 type planMemory struct {
 	uid, account string
 	observed     string // hash of the text
 	valid        bool
 	policed      bool // its text names policies
+	drains       bool // it has drain steps, or templates that may have some
+	runsAs       string
 	written
 	looked    looked
 	phase     plan.Phase
@@ -56,14 +52,14 @@ type written struct {
 }
 
 func newPlans() *plans {
-	return &plans{byKey: map[key]*planMemory{}, parsed: map[key]*parsedPlan{}, namespaces: map[string]string{}, others: map[key]*written{}}
+	return &plans{byKey: map[key]*planMemory{}, parsed: newParsedPlans(mostParsed), namespaces: map[string]string{}, others: map[key]*written{}}
 }
 
 // of is what is known about a plan, read anew when its text or identity changed.
 func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 	k := key{cm.Namespace, cm.Name}
 	p.mu.Lock()
-	memory, parsed := p.byKey[k], p.parsed[k]
+	memory, parsed := p.byKey[k], p.parsed.get(k)
 	p.mu.Unlock()
 	same := memory != nil && memory.of(cm)
 	if same && parsed != nil && parsed.text == cm.Data[annotations.DataPlan] {
@@ -74,23 +70,19 @@ func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 		memory = &planMemory{
 			uid: string(cm.UID), account: cm.Labels[annotations.LabelServiceAccount], observed: observed,
 			valid: len(parsed.faults) == 0, policed: len(parsed.spec.Policies) > 0,
+			drains: mayDrain(parsed.spec), runsAs: plan.Account(parsed.spec),
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
-	p.parsed[k] = parsed
+	p.parsed.put(k, parsed)
 	return &knownPlan{planMemory: memory, parsedPlan: parsed}
 }
 
 // of says whether the memory is of this very plan, apart from its text.
 func (m *planMemory) of(cm *corev1.ConfigMap) bool {
 	return m.uid == string(cm.UID) && m.account == cm.Labels[annotations.LabelServiceAccount] && len(cm.Data) == 1
-}
-
-func parsePlan(cm *corev1.ConfigMap) *parsedPlan {
-	spec, faults := annotations.Plan(cm)
-	return &parsedPlan{text: cm.Data[annotations.DataPlan], spec: spec.Defaulted(), faults: faults}
 }
 
 // memory is what is kept of a plan; nil where it was not looked at yet.
@@ -110,15 +102,25 @@ func (p *plans) writtenOf(k key) *written {
 	return p.others[k]
 }
 
-// all are the plans that are known.
-func (p *plans) all() map[key]*knownPlan {
+// draining are the plans that may drain nodes, and whom their steps act as.
+func (p *plans) draining() map[key]who {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make(map[key]*knownPlan, len(p.byKey))
+	out := map[key]who{}
 	for k, memory := range p.byKey {
-		out[k] = &knownPlan{planMemory: memory, parsedPlan: p.parsed[k]}
+		if memory.drains {
+			out[k] = who{k.namespace, memory.runsAs}
+		}
 	}
 	return out
+}
+
+func mayDrain(spec plan.Spec) bool {
+	drains := false
+	plan.Run{Spec: spec}.Walk(func(s plan.Step) {
+		drains = drains || s.Type == plan.TypeDrain || strings.HasPrefix(s.Type, plan.TemplatePrefix)
+	})
+	return drains
 }
 
 func (p *plans) has(k key) bool {
@@ -137,7 +139,7 @@ func (p *plans) drop(k key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, k)
-	delete(p.parsed, k)
+	p.parsed.drop(k)
 }
 
 // namespaceChanged says whether a namespace's pause or deletion is news.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,9 +25,9 @@ func (k *nodeKeeper) sweepSurges(ctx context.Context) {
 			return
 		}
 		left := k.sweep(ctx, executors.Clients{Kube: k.agent.kube}, requests)
-		for claimant, account := range k.drainingPlans() {
+		for at, account := range k.agent.plans.draining() { // as that account their drains surge
 			if clients, err := k.agent.accounts.clients(account, ""); err == nil {
-				left = k.sweep(ctx, clients, claimant) || left
+				left = k.sweep(ctx, clients, nodes.PlanClaimant(at.namespace, at.name)) || left
 			}
 		}
 		if !left {
@@ -80,20 +79,4 @@ func (k *nodeKeeper) drainsFor(node, by string) bool {
 		}
 		return false
 	})) > 0
-}
-
-// drainingPlans are the plans with drain steps, and their accounts: as those their
-// drains surge.
-func (k *nodeKeeper) drainingPlans() map[string]who {
-	out := map[string]who{}
-	for at, known := range k.agent.plans.all() {
-		drains := false
-		plan.Run{Spec: known.spec}.Walk(func(s plan.Step) {
-			drains = drains || s.Type == plan.TypeDrain || strings.HasPrefix(s.Type, plan.TemplatePrefix) // a template may drain
-		})
-		if drains {
-			out[nodes.PlanClaimant(at.namespace, at.name)] = who{at.namespace, plan.Account(known.spec)}
-		}
-	}
-	return out
 }
