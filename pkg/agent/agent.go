@@ -137,7 +137,7 @@ func New(o Options) (*Agent, error) {
 	a.passes = newPasses(a.ringRun)
 	a.refusals = newRefusals[spot]()
 	a.refusedRuns = &refusedRuns{byPlan: map[key]map[string]refusedRun{}}
-	a.watches = &stepWatches{ring: a.passes.moved, open: map[spot]*stepWatch{}}
+	a.watches = &stepWatches{ring: a.passes.moved, silence: silence, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
 	a.rules = newWatchRules(a)

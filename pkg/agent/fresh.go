@@ -155,7 +155,7 @@ func (a *Agent) confirm(ctx context.Context, k key) error {
 		}
 	}
 	if a.planQueue.Len() > many {
-		if valid, broken := a.plans.count(); valid+broken <= fewPlans && a.planQueue.Len() > (valid+broken)/20 {
+		if n := a.plans.size(); n <= fewPlans && a.planQueue.Len() > n/20 {
 			if err := f.all.do(a.now, func() error { return a.confirmPlans(ctx) }); err != nil {
 				return fmt.Errorf("look whether the plans are as they were seen: %w", err)
 			}

@@ -72,11 +72,17 @@ func newListWatch(example runtime.Object) *listWatch {
 	}
 }
 
-// asAccount is one of many, of objects that a plan's or a policy's account looks at;
-// told hears of each answer.
-func asAccount(from dynamic.ResourceInterface, told func(error)) *listWatch {
-	l := newListWatch(&unstructured.Unstructured{})
+// oneOfMany is one of many, which makes do with a bookmark now and then; told hears
+// of each answer.
+func oneOfMany(example runtime.Object, told func(error)) *listWatch {
+	l := newListWatch(example)
 	l.timeout, l.silence, l.told = foreignWatch, silence, told
+	return l
+}
+
+// asAccount is one of many, of objects that a plan's or a policy's account looks at.
+func asAccount(from dynamic.ResourceInterface, told func(error)) *listWatch {
+	l := oneOfMany(&unstructured.Unstructured{}, told)
 	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) }
 	l.watch = from.Watch
 	return l

@@ -12,7 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -152,9 +153,17 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
-	w := &podWatch{stop: stop, informer: informers.NewFilteredPodInformer(p.agent.kube, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
-	})}
+	from, pods := oneOfMany(&corev1.Pod{}, nil), p.agent.kube.CoreV1().Pods(metav1.NamespaceAll)
+	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.FieldSelector = there
+		return pods.List(ctx, o)
+	}
+	from.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.FieldSelector = there
+		return pods.Watch(ctx, o)
+	}
+	w := &podWatch{stop: stop, informer: cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})}
 	must(w.informer.SetTransform(slimPod))
 	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { p.ring() }, UpdateFunc: func(any, any) { p.ring() }, DeleteFunc: func(any) { p.ring() },

@@ -10,7 +10,7 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	policyinformers "k8s.io/client-go/informers/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
@@ -167,9 +167,11 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 	case blocked && p.budgets == nil:
 		ctx, stop := context.WithCancel(ctx)
 		p.budgets = stop
-		informer := policyinformers.NewPodDisruptionBudgetInformer(p.agent.kube, metav1.NamespaceAll, 0, cache.Indexers{})
+		from, budgets := oneOfMany(&policyv1.PodDisruptionBudget{}, nil), p.agent.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
+		from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
+		from.watch = budgets.Watch
+		informer := cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
 		must(informer.SetTransform(slimBudget))
-		must(informer.SetWatchErrorHandler(func(*cache.Reflector, error) {})) // then the next look has to do
 		moved := func(o any) {
 			if b, ok := o.(*policyv1.PodDisruptionBudget); ok {
 				p.budgetMoved(b.Namespace + "/" + b.Name)

@@ -155,6 +155,12 @@ func (p *plans) namespaceChanged(name, pause string, deleted bool) bool {
 	return was != state || !seen && state != ""
 }
 
+func (p *plans) size() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byKey)
+}
+
 // count is how many plans are known, valid and not.
 func (p *plans) count() (valid, broken int) {
 	p.mu.Lock()

@@ -18,9 +18,10 @@ import (
 // stepWatches watch objects for steps that wait for them, as the plan's account.
 // An event only wakes the step: what it means is read live.
 type stepWatches struct {
-	ring func(spot)
-	mu   sync.Mutex
-	open map[spot]*stepWatch
+	ring    func(spot)
+	silence time.Duration // longer than which a watch says something
+	mu      sync.Mutex
+	open    map[spot]*stepWatch
 }
 
 type stepWatch struct {
@@ -118,26 +119,42 @@ func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, client
 	if sw.what.Namespace != "" {
 		from = client.Resource(sw.what.Resource).Namespace(sw.what.Namespace)
 	}
-	options := metav1.ListOptions{LabelSelector: sw.what.Selector}
+	options := metav1.ListOptions{LabelSelector: sw.what.Selector, AllowWatchBookmarks: true}
 	if sw.what.Name != "" {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", sw.what.Name).String()
 	}
 	for wait := 100 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, longestWatchPause) {
-		w, err := from.Watch(ctx, options)
-		news := sw.answered(err)
-		switch {
-		case err == nil:
+		if s.once(ctx, rk, sw, from, options) {
 			wait = 100 * time.Millisecond
-			s.ring(rk)
-			s.events(ctx, rk, w)
-		case news: // what the refusal means is for the next pass to ask
-			s.ring(rk)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 	}
+}
+
+// once opens a watch, and says whether it stood.
+func (s *stepWatches) once(ctx context.Context, rk spot, sw *stepWatch, from dynamic.ResourceInterface, options metav1.ListOptions) bool {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	opening := time.AfterFunc(s.silence, func() { // it is not even answered
+		s.ring(rk)
+		stop()
+	})
+	w, err := from.Watch(ctx, options)
+	inTime := opening.Stop()
+	news := sw.answered(err)
+	switch {
+	case err == nil && inTime:
+		s.ring(rk)
+		s.events(ctx, rk, w)
+	case err == nil:
+		w.Stop()
+	case news: // what the refusal means is for the next pass to ask
+		s.ring(rk)
+	}
+	return err == nil
 }
 
 // longestWatchPause bounds the pause before a watch is tried again (a guess: well
@@ -157,17 +174,27 @@ func (sw *stepWatch) answered(err error) (news bool) {
 	return news
 }
 
+// events rings for what a watch shows, until it ends or is silent for so long that
+// it is doubted.
 func (s *stepWatches) events(ctx context.Context, rk spot, w watch.Interface) {
 	defer w.Stop()
+	quiet := time.NewTimer(s.silence)
+	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case _, open := <-w.ResultChan():
+		case <-quiet.C:
+			s.ring(rk) // what it has missed is read
+			return
+		case event, open := <-w.ResultChan():
 			if !open {
 				return
 			}
-			s.ring(rk)
+			if event.Type != watch.Bookmark {
+				s.ring(rk)
+			}
+			quiet.Reset(s.silence)
 		}
 	}
 }

@@ -115,28 +115,22 @@ func (r *watchRules) openRule(ctx context.Context, k ruleKey, user interest, wp 
 		w.client = c.Dynamic.Resource(k.resource).Namespace(k.namespace)
 	}
 	w.ctx, w.stop = context.WithCancel(ctx)
-	lists := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = k.selector
-			list, err := w.client.List(ctx, o)
-			a.answered(w, err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = k.selector
-			open, err := w.client.Watch(ctx, o)
-			a.answered(w, err)
-			return open, err
-		},
+	from := oneOfMany(&unstructured.Unstructured{}, func(err error) { a.answered(w, err) })
+	from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.LabelSelector = k.selector
+		return w.client.List(ctx, o)
 	}
-	w.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lists, c.Dynamic), &unstructured.Unstructured{}, 0, cache.Indexers{})
+	from.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = k.selector
+		return w.client.Watch(ctx, o)
+	}
+	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
 	must(w.informer.SetTransform(func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
-			return ruleObjectOf(u), nil
+			return w.objectOf(u), nil
 		}
 		return o, nil
 	}))
-	must(w.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})) // answered has heard it
 	if w.heard, err = w.informer.AddEventHandler(r.handler(w)); err != nil {
 		return nil, fmt.Errorf("listen to the watch of %s: %w", k, err)
 	}
@@ -169,6 +163,21 @@ func (a *Agent) answered(w *ruleWatch, err error) {
 			a.ringPlan(user.plan)
 		}
 	}
+}
+
+// objectOf is what the rules are told of an object. One whose deletion nobody saw
+// comes with its name alone, without a kind: it is as it was when it was last seen.
+func (w *ruleWatch) objectOf(u *unstructured.Unstructured) *ruleObject {
+	if u.GetKind() != "" {
+		return ruleObjectOf(u)
+	}
+	was, found, err := w.informer.GetStore().GetByKey(storeKey(u.GetNamespace(), u.GetName()))
+	if object, ok := was.(*ruleObject); err == nil && found && ok && object.UID == u.GetUID() {
+		return object
+	}
+	object := ruleObjectOf(u)
+	object.body = nil
+	return object
 }
 
 func (w *ruleWatch) failed() string {

@@ -286,7 +286,12 @@ func (l *lab) eventually(what string, holds func() (bool, string)) {
 
 func eventually(t testing.TB, ctx context.Context, what string, holds func() (bool, string)) {
 	t.Helper()
-	limit := time.After(60 * time.Second)
+	eventuallyWithin(t, ctx, time.Minute, what, holds)
+}
+
+func eventuallyWithin(t testing.TB, ctx context.Context, patience time.Duration, what string, holds func() (bool, string)) {
+	t.Helper()
+	limit := time.After(patience)
 	last := ""
 	for {
 		ok, now := holds()
@@ -298,7 +303,7 @@ func eventually(t testing.TB, ctx context.Context, what string, holds func() (bo
 		case <-ctx.Done():
 			t.Fatalf("%s: %s: %v", what, last, ctx.Err())
 		case <-limit:
-			t.Fatalf("%s: not within 60 s: %s", what, last)
+			t.Fatalf("%s: not within %s: %s", what, patience, last)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

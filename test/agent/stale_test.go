@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -252,4 +253,52 @@ steps:
 	if after := hooks.Deliveries(); len(after) != before {
 		t.Errorf("sent by a leader that was none any more: %v", after[before:])
 	}
+}
+
+// The watches that act as plans' accounts die without a word: that of a step that
+// waits, and that of a watch rule. Both are doubted, and what they missed, a deletion
+// too, is acted on.
+func TestWatchesOfAccountsThatStallAreDoubted(t *testing.T) {
+	x := newCrashes(t)
+	x.story = `
+steps:
+- {name: ready, type: wait, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, until: "object.spec.paused"}}
+- {name: start, type: webhook, properties: {url: "HOOK/start"}}
+`
+	x.prepare("deaf")
+	x.document("deaf", "seen", `
+triggers: {watch: [{apiVersion: apps/v1, kind: Deployment, events: [delete], when: oldObject.metadata.name == "old"}]}
+steps:
+- {name: tell, type: webhook, properties: {url: "HOOK/${watched.metadata.name}"}}
+`)
+	deployments := x.admin.AppsV1().Deployments("deaf")
+	old, err := deployments.Get(x.ctx, "orders", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Name, old.ResourceVersion, old.UID = "old", "", ""
+	if _, err := deployments.Create(x.ctx, old, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	agent := x.agent()
+	defer agent.Kill()
+	x.observed("deaf", "orders-weekly")
+	x.annotate("deaf", "orders-weekly", map[string]string{annotations.Trigger: "one"})
+	x.at("deaf", "orders-weekly", "ready")
+	shows(t, x.ctx, agent, `maint_watches{for="steps"} 1`)
+	shows(t, x.ctx, agent, `maint_watches{for="targets"} 1`)
+	eventually(t, x.ctx, "the rule is compared with what is there", func() (bool, string) {
+		cm, err := x.admin.CoreV1().ConfigMaps("deaf").Get(x.ctx, "seen", metav1.GetOptions{})
+		return err == nil && strings.Contains(cm.Annotations[annotations.StatusConditions], "a run can start"), fmt.Sprint(cm.Annotations, err)
+	})
+	x.proxy.StallWatches(func(req *http.Request) bool { return strings.HasSuffix(req.URL.Path, "/deployments") })
+	if err := deployments.Delete(x.ctx, "old", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deployments.Patch(x.ctx, "orders", types.MergePatchType, []byte(`{"spec":{"paused":true}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventuallyWithin(t, x.ctx, 100*time.Second, "what the watches missed is acted on", func() (bool, string) {
+		return x.count("/deaf/start") == 1 && x.count("/deaf/old") == 1, agent.Log()
+	})
 }
