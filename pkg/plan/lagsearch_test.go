@@ -7,33 +7,62 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
+// lagSignals are what every leader knows: each node that a rollout may take is granted.
+func lagSignals(leader string) plan.Signals {
+	granted := map[string]plan.NodeSight{"n0": {Granted: true}, "n1": {Granted: true}}
+	return plan.Signals{Leader: leader, Nodes: map[string]map[string]plan.NodeSight{"roll": granted}}
+}
+
 // history is every state of a run's journal that one leader writes, from its start to
-// its end.
+// its end. What it does side by side ends one after the other.
 func history(t *testing.T, r plan.Run, now time.Time) []plan.Journal {
 	t.Helper()
 	var out []plan.Journal
 	j := plan.NewJournal(r).Start(now)
-	for range 50 {
-		next, m := plan.Advance(r, j, now, plan.Signals{Leader: "a"})
+	for range 100 {
+		next, m := plan.Advance(r, j, now, lagSignals("a"))
 		if len(out) == 0 || !same(next, out[len(out)-1]) {
 			out = append(out, plan.Clone(next))
 		}
-		switch m.Act {
-		case plan.ActClose:
-			return out
-		case plan.ActPass:
-			j = plan.Note(r, next, m.Path, plan.Report{Done: true}, now)
-		case plan.ActStop:
-			j = plan.NoteStop(next, m.Path, nil)
-		case plan.ActRestore:
-			j = plan.NoteRestore(next, m.Path, plan.RestoreDone, "", nil)
-		default:
-			j = next
+		j = next
+		acted := false
+		for _, m := range m.All() {
+			switch m.Act {
+			case plan.ActClose:
+				return out
+			case plan.ActPass:
+				j = plan.Note(r, j, m.Path, lagReport(m, record(j, m.Path)), now)
+			case plan.ActStop:
+				j = plan.NoteStop(j, m.Path, nil)
+			case plan.ActRestore:
+				j = plan.NoteRestore(j, m.Path, plan.RestoreDone, "", nil)
+			default:
+				continue
+			}
+			acted = true
+			if !same(j, out[len(out)-1]) { // the outcome may be written before the next one comes
+				out = append(out, plan.Clone(j))
+			}
+		}
+		if !acted {
 			now = now.Add(time.Hour)
 		}
 	}
 	t.Fatalf("the run does not end: %s", phases(j))
 	return nil
+}
+
+// lagReport is what comes of a pass: first what is to be remembered, then the end.
+func lagReport(m plan.Move, rec plan.Record) plan.Report {
+	switch {
+	case m.Step.Type == plan.TypeForEach && !rec.Listed:
+		return plan.Report{Listed: true, Items: []plan.Item{{Name: "x", UID: "ux"}, {Name: "y", UID: "uy"}}, ItemVersion: "v1", ItemKind: "ConfigMap"}
+	case m.Step.Type == plan.TypeForEachNode && !rec.Listed:
+		return plan.Report{Listed: true, Items: []plan.Item{{Name: "n0", UID: "u0"}, {Name: "n1", UID: "u1"}}, ItemVersion: "v1", ItemKind: "Node"}
+	case m.Step.Properties["restoreAfter"] == true && rec.Before == nil:
+		return plan.Report{Before: []byte(`{"uid":"u"}`)}
+	}
+	return plan.Report{Done: true}
 }
 
 // staleActs counts what a leader does that goes by an old state of a run, while the
@@ -42,18 +71,26 @@ func staleActs(r plan.Run, states []plan.Journal, now time.Time, leader string) 
 	n := 0
 	for truth := range states {
 		for cached := range truth + 1 {
-			next, m := plan.Advance(r, states[cached], now, plan.Signals{Leader: leader})
+			next, m := plan.Advance(r, states[cached], now, lagSignals(leader))
 			if !same(next, states[cached]) && cached != truth { // the write is a conflict, and the state is read anew
 				continue
 			}
 			for _, m := range m.All() {
-				if rec := record(states[truth], m.Path); m.Act != plan.ActWait && cached != truth && rec.Phase.Ended() {
+				if m.Act != plan.ActWait && cached != truth && overFor(m, record(states[truth], m.Path)) {
 					n++
 				}
 			}
 		}
 	}
 	return n
+}
+
+// overFor says whether what a move does had been done when the record was written.
+func overFor(m plan.Move, rec plan.Record) bool {
+	if m.Act == plan.ActRestore {
+		return rec.Restored != ""
+	}
+	return rec.Phase.Ended()
 }
 
 func TestANewLeaderOnAnOldStateDoesNothingOfAStepThatHasEnded(t *testing.T) {
@@ -72,6 +109,24 @@ func TestANewLeaderOnAnOldStateDoesNothingOfAStepThatHasEnded(t *testing.T) {
 			t.Errorf("%s: %d acts on steps that had ended", kind.Name, n)
 		}
 		seen += staleActs(r, states, now, "") // nobody writes itself down
+	}
+	const scale = "{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}"
+	for name, spec := range map[string]string{
+		"restores":           "steps: [" + scale + ", " + hook("b") + "]\nfinally: [" + hook("f") + "]",
+		"group":              "steps: [{name: g, type: step-group, properties: {steps: [" + scale + ", " + hook("b") + "]}}, " + hook("c") + "]",
+		"side by side":       "steps: [" + parallel(0, scale, hook("b"), hook("c", "dependsOn: [b]")) + "]",
+		"loop":               "steps: [" + loopOf("", scale, hook("b")) + ", " + hook("c") + "]",
+		"loop, side by side": "steps: [" + loopOf(", maxConcurrency: 2", scale, hook("b")) + "]",
+		"rollout":            "steps: [{name: roll, type: for-each-node, properties: {selector: {matchLabels: {a: b}}, steps: [{name: d, type: drain}, " + hook("b") + "]}}]",
+	} {
+		r := runOf(t, spec)
+		states := history(t, r, now)
+		if n := staleActs(r, states, now, "b"); n > 0 {
+			t.Errorf("%s: %d acts on what had ended", name, n)
+		}
+		if staleActs(r, states, now, "") == 0 {
+			t.Errorf("%s: the search sees nothing", name)
+		}
 	}
 	if seen == 0 {
 		t.Error("the search sees nothing: without the write, steps that have ended are done again")
