@@ -82,6 +82,10 @@ func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.C
 	ahead := plan.DrainToPreview(props, call.DryRun)
 	call.Turn = s.turn(ctx, m.Path, call.Node, ahead)
 	call.Blocked = func(node string) string { return s.agent.keeper.blocked(spot{s.run.key(), m.Path}, node, ahead) }
+	call.Yield = func(node string, blocked bool) bool {
+		return s.agent.keeper.noteStalled(spot{s.run.key(), m.Path}, node, ahead, blocked)
+	}
+	call.Resume = func(node string) (bool, string) { return s.agent.keeper.turn(spot{s.run.key(), m.Path}, node, ahead) }
 	if p, about := props.(interface{ OnNode(name string) }); about {
 		p.OnNode(call.Node)
 	}

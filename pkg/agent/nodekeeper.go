@@ -48,6 +48,7 @@ type nodeKeeper struct {
 	wants   map[spot]nodeWant
 	sights  map[spot]map[string]plan.NodeSight // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
+	stalled map[wish]stalledDrain      // drains of plans that are blocked for good after their cordon
 	later   map[string]time.Time       // nodes that could not be written, and until when they are left alone
 	why     map[spot]map[string]string // by step, why it was not given a node
 	ranking nodes.Ranking
@@ -59,7 +60,7 @@ type nodeWant struct {
 	most  int
 	given map[string]bool
 	drain *plan.DrainOptions // what is looked at before a node is given; nil: nothing
-	bare  bool               // of a drain outside of any for-each-node
+	bare  bool               // of a drain: outside of any for-each-node, or one that yielded its slot
 }
 
 // wish is a step that waits for a node.
@@ -74,7 +75,7 @@ func (s spot) String() string { return s.run.String() + "/" + s.path }
 func newNodeKeeper(a *Agent) *nodeKeeper {
 	k := &nodeKeeper{
 		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, later: map[string]time.Time{},
+		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(a, k.ring, func(claimant string) { k.drained("", claimant) })
 	if a.options.Drainer != nil {
@@ -204,10 +205,10 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 // unseen is why a node that a plan names is not given.
 const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
 
-// drainsNow says whether a bare drain's journal speaks of a node that it was given.
+// drainsNow says whether a drain's journal speaks of a node that it was given.
 func drainsNow(l *liveRun, path, node string) bool {
 	rec := l.journal.Record(path)
-	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned })
+	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
 }
 
 // confirm asks live whether nodes that rollouts want and that no watch shows are
@@ -284,9 +285,8 @@ func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) no
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
 		asked.Preview = k.pods.preview(n.Name, *asked)
 		k.pods.previewNext(ctx, f, *asked, now)
-		if next := k.pods.refresh(ctx, n.Name, *asked, now); !next.IsZero() {
-			k.by(&next)
-		}
+		k.by(soonestOf(k.pods.refresh(ctx, n.Name, *asked, now)))
+		k.by(soonestOf(k.pods.previewStalled(ctx, f, *asked, now)))
 	}
 	k.by(f.Gate.Next)
 	return f
@@ -310,6 +310,7 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 		holds, _ := nodes.NodeClaims(l.run, l.journal) // what it wants now, it said itself
 		for _, h := range holds {
 			h.Step = spot{l.key(), h.Path}.String()
+			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)
 		}
 	}
@@ -346,7 +347,7 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 			if want.drain != nil {
 				c.drains[w] = k.planDrain(l, name, *want.drain)
 				var next time.Time
-				one.Blocked, next = k.pods.standing(ctx, c.drains[w], now)
+				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.path, name), now)
 				k.by(soonestOf(next))
 			}
 			c.wants = append(c.wants, one)
@@ -449,7 +450,7 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	was := k.sights
 	k.sights = sights
 	k.mu.Unlock()
-	for _, s := range news {
+	for _, s := range append(news, k.noteYields(ranking.Yields)...) {
 		k.agent.passes.moved(s)
 	}
 	for _, w := range stuck {
@@ -572,9 +573,7 @@ func (k *nodeKeeper) turn(s spot, node string, ahead *plan.DrainOptions) (grante
 		return true, ""
 	}
 	if !slices.Contains(want.nodes, node) {
-		want.bare, want.nodes = true, append(slices.Clone(want.nodes), node)
-		want.most, want.drain = len(want.nodes), ahead
-		k.wants[s] = want
+		k.wants[s] = want.asks(node, ahead)
 		k.ring()
 	}
 	return false, k.why[s][node]

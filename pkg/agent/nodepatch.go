@@ -53,7 +53,7 @@ func promised(writing map[string]*nodeWriting) []nodes.Hold {
 	for name, w := range writing {
 		for requestor, status := range w.step.Statuses {
 			if status.Phase.Holds() {
-				out = append(out, nodes.Hold{Node: name, Claimant: requestor})
+				out = append(out, nodes.Hold{Node: name, Claimant: requestor, Yielded: status.Yielded != nil})
 			}
 		}
 	}

@@ -41,6 +41,7 @@ type nodePods struct {
 	mu       sync.Mutex
 	watches  map[string]*podWatch
 	drains   map[string]nodes.Session
+	stalled  map[string]time.Time // nodes whose drain is blocked for good, and since when
 	previews map[previewKey]*preview
 	budgets  context.CancelFunc // of the watch on budgets; nil: there is none
 	watched  time.Time          // since when that watch shows every change; zero: not yet
@@ -65,7 +66,7 @@ type podWatch struct {
 }
 
 func newNodePods(a *Agent, ring func(), wake func(claimant string)) *nodePods {
-	return &nodePods{agent: a, ring: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, previews: map[previewKey]*preview{}}
+	return &nodePods{agent: a, ring: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -94,6 +95,11 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 	news := p.drains[node] != now
 	ends := news && status.Done && p.drains[node].State != nodes.SessionDone
 	p.drains[node] = now
+	if _, stalled := p.stalled[node]; !now.Block.Permanent {
+		delete(p.stalled, node)
+	} else if !stalled {
+		p.stalled[node] = p.agent.now()
+	}
 	p.mu.Unlock()
 	if ends {
 		p.agent.metrics.drained(order.Since, p.agent.now(), status.Outcome)
@@ -135,6 +141,7 @@ func (p *nodePods) dropSession(node string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.drains, node)
+	delete(p.stalled, node)
 }
 
 // watch keeps a watch on the pods of a node while somebody counts them.

@@ -50,10 +50,16 @@ func optionsIdentity(o plan.DrainOptions) string {
 }
 
 // standing is what stands in the way of a plan's drain for good, as the last look
-// found it; once that is old, or its budget has moved, another look begins.
-func (p *nodePods) standing(ctx context.Context, d planDrain, now time.Time) (nodes.Block, time.Time) {
+// found it; once that is old, or its budget has moved, another look begins. What an
+// agent before us found holds until then.
+func (p *nodePods) standing(ctx context.Context, d planDrain, remembered nodes.Block, now time.Time) (nodes.Block, time.Time) {
 	p.mu.Lock()
 	seen := p.previews[d.previewKey]
+	if seen == nil && remembered.Permanent {
+		p.begin(ctx, d.previewKey, d.options, d.kube)
+		seen = p.previews[d.previewKey]
+		seen.block = remembered
+	}
 	block := seen != nil && seen.block.Permanent
 	p.mu.Unlock()
 	if !block {
@@ -133,9 +139,45 @@ func (k *nodeKeeper) blocked(s spot, node string, ahead *plan.DrainOptions) stri
 	k.pods.mu.Lock()
 	defer k.pods.mu.Unlock()
 	if seen := k.pods.previews[k.planDrain(l, node, *ahead).previewKey]; seen != nil && seen.block.Permanent {
-		return nodes.BlockedText(seen.block)
+		return seen.block.Text
 	}
 	return ""
+}
+
+// stalledBy is what a look at the pods finds in the way of a drain for good that has
+// stalled; it begins one where there was none since.
+func (p *nodePods) stalledBy(ctx context.Context, d planDrain, since, now time.Time) (block nodes.Block, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[d.previewKey]
+	known := seen != nil && !seen.at.Before(since)
+	if known {
+		block = seen.block
+	}
+	switch {
+	case seen != nil && seen.looking:
+		return block, time.Time{}
+	case known && seen.fresh(now):
+		return block, seen.due()
+	}
+	p.begin(ctx, d.previewKey, d.options, d.kube)
+	return block, time.Time{}
+}
+
+// previewStalled has the pods of a node looked at whose drain for a request is
+// blocked for good: whether it may yield its slot is decided by that.
+func (p *nodePods) previewStalled(ctx context.Context, n nodes.Node, a nodes.Asked, now time.Time) (next time.Time) {
+	if a.Gone || a.Fault != "" || a.Request.Drain == nil || a.Status == nil || a.Status.Phase != nodes.Draining {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	since, stalled := p.stalled[n.Name]
+	p.mu.Unlock()
+	if !stalled {
+		return time.Time{}
+	}
+	_, next = p.stalledBy(ctx, planDrain{previewKey: previewOf(n.Name, a.Request), options: *a.Request.Drain, kube: p.own}, since, now)
+	return next
 }
 
 // previewNext has the pods of a held node looked at for who waits for it, so that one

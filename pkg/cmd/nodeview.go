@@ -26,6 +26,7 @@ type rolling struct {
 	message string         // of the node where it has one, else of the step
 	order   int            // its place in its step
 	next    bool           // not begun, and its step may begin it now
+	yielded bool           // its drain is blocked, and others have its slot
 }
 
 func (r rolling) claimant() string { return nodes.PlanClaimant(r.run.run.Namespace, r.run.run.Plan) }
@@ -34,10 +35,12 @@ func (r rolling) claimant() string { return nodes.PlanClaimant(r.run.run.Namespa
 func (r rolling) step() string { return r.run.run.Name + "/" + r.path }
 
 func (r rolling) words() string {
-	switch r.phase {
-	case plan.StepRunning:
+	switch {
+	case r.yielded:
+		return "its drain is blocked, and others have its turn: the node stays cordoned, and goes on first"
+	case r.phase == plan.StepRunning:
 		return "at work"
-	case plan.StepFailed:
+	case r.phase == plan.StepFailed:
 		return "failed, and left as it is" + colon(r.message)
 	}
 	return "not begun" + colon(r.message)
@@ -54,7 +57,10 @@ func rollingOf(runs []aRun) []rolling {
 				continue
 			}
 			has[h.Node] = true
-			one := rolling{run: r, path: h.Path, node: h.Node, phase: plan.StepRunning, message: r.itemSays(h.Path, h.Node)}
+			one := rolling{run: r, path: h.Path, node: h.Node, phase: plan.StepRunning, message: r.itemSays(h.Path, h.Node), yielded: h.Yielded}
+			if h.Yielded {
+				one.message = r.itemSays(h.Drain, h.Node)
+			}
 			if h.Failed {
 				one.phase = plan.StepFailed
 			}
@@ -99,7 +105,11 @@ func claimsOf(list []*corev1.Node, rollings []rolling) []claim {
 		for _, r := range rollings {
 			if r.node == n.Name && r.phase != "" {
 				plans = append(plans, r.claimant())
-				out = append(out, claim{node: n.Name, by: claimantWords(r.claimant()), phase: string(r.phase), reason: fmt.Sprintf("run %s, step %s", r.run.run.Name, r.path)})
+				c := claim{node: n.Name, by: claimantWords(r.claimant()), phase: string(r.phase), reason: fmt.Sprintf("run %s, step %s", r.run.run.Name, r.path)}
+				if r.yielded {
+					c.phase, c.reason = "Yielded", c.reason+colon(r.message)
+				}
+				out = append(out, c)
 			}
 		}
 		out = append(out, leftClaims(facts, plans)...)

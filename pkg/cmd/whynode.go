@@ -103,7 +103,7 @@ func (q *nodeQuestion) claims() {
 	for _, r := range q.rollings {
 		switch {
 		case r.phase != "":
-			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Step: r.step(), Failed: r.phase == plan.StepFailed})
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.node, Claimant: r.claimant(), Step: r.step(), Failed: r.phase == plan.StepFailed, Yielded: r.yielded})
 		case r.node == q.node || r.next && !asked[r.step()]:
 			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.node, Claimant: r.claimant(), Step: r.step(), Order: r.order, Permitted: gates[r.node].Permitted, Reason: gates[r.node].Reason})
 		}
@@ -174,6 +174,8 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v view, n nodes.Node, r rolling, 
 	at := fmt.Sprintf(" (run %s, step %s)", r.run.run.Name, r.path)
 	wait, waits := waitOf(ranking, n.Name, r.claimant(), r.step())
 	switch {
+	case r.yielded:
+		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.message, at), fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; it goes on first once nothing does", v.name, n.Name))
 	case r.phase == plan.StepRunning:
 		out.stands("%s: at work%s", who, at)
 	case r.phase == plan.StepFailed:

@@ -69,6 +69,12 @@ type Call struct {
 	// Turn says whether a node may be taken now, or why not: the limits over all
 	// maintenance of nodes are the agent's. Asking is wanting.
 	Turn func(node string) (granted bool, why string)
+	// Yield notes whether a drain of the step is blocked for good after its cordon, and
+	// says whether its node's slot is to go to others meanwhile. Nil: never.
+	Yield func(node string, blocked bool) bool
+	// Resume says whether a drain that yielded its slot may go on, or why not. Asking
+	// is wanting.
+	Resume func(node string) (granted bool, why string)
 	// Blocked is what stands in the way of the step's drain of a node for good, as
 	// far as it was seen before the cordon; empty: nothing. Nil: nobody looks.
 	Blocked func(node string) string

@@ -45,6 +45,7 @@ func Advance(n Node, turns Turns, limits Limits, now time.Time) Step {
 	w.notice()
 	w.expire()
 	w.hear()
+	w.yieldOrResume()
 	w.start()
 	w.move()
 	w.recordCordon()
@@ -86,7 +87,7 @@ func (s *seat) to(p Phase, now time.Time) {
 // leave gives the node back. Its age stays, and with it its rank.
 func (s *seat) leave(now time.Time) {
 	s.to(Pending, now)
-	s.next.Started, s.next.Drained, s.next.Note, s.next.Overdue = nil, "", "", false
+	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Note, s.next.Overdue = nil, nil, "", "", false
 }
 
 func (s *seat) end(why, reason string, now time.Time) {
@@ -230,9 +231,14 @@ func (w *work) expire() {
 // order is the drain that the seats need which are Draining, as far as they can
 // have one together.
 func (w *work) order() (pass, bool) {
-	if w.frozen() {
+	if w.frozen() || w.yielded() {
 		return pass{}, false
 	}
+	return w.pass()
+}
+
+// pass is that drain, whether or not it may run.
+func (w *work) pass() (pass, bool) {
 	var members []member
 	for _, s := range w.seats {
 		if s.was == Draining && s.unmoved() && s.Fault == "" && !w.fulfilled(s) {
@@ -287,7 +293,7 @@ func (w *work) aborted(p pass) {
 		case !p.has(s.Asked):
 		case s.Request.Drain.OnTimeout == plan.TimeoutAbort:
 			reason := "the drain was aborted after " + p.options.Timeout.String()
-			if text := or(w.Drain.Text, w.Drain.Block.Text); text != "" {
+			if text := or(or(w.Drain.Text, w.Drain.Block.Text), s.Preview.Text); text != "" {
 				reason += ": " + text
 			}
 			w.say(s.name(), true, "Aborted", reason)
@@ -327,7 +333,7 @@ func (w *work) start() {
 
 // admits asks again what the ranker asked: a ranking of another view does no harm.
 func (w *work) admits(s *seat) bool {
-	if w.undone() {
+	if w.undone() || w.yielded() {
 		return false
 	}
 	present := w.holding()

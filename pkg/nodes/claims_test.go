@@ -22,6 +22,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	rollout := func(items ...plan.Item) plan.Record {
 		return plan.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: plan.StepRunning, Listed: true, Items: items}
 	}
+	group := func(path string) plan.Record { return plan.Record{Path: path, Phase: plan.StepRunning} }
 	item := func(name string, phase plan.StepPhase) plan.Item { return plan.Item{Name: name, Phase: phase} }
 	ended := drain("drain", plan.DrainTarget{Name: "a", Cordoned: true})
 	ended.Phase = plan.StepFailed
@@ -47,8 +48,26 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{
 			"a drain alone",
 			[]plan.Record{drain("drain", plan.DrainTarget{Name: "a", Cordoned: true}, plan.DrainTarget{Name: "b", Cordoned: true, Drained: true}, plan.DrainTarget{Name: "c"})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain"}},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain", Drain: "drain"}},
 			[]nodes.Want{{Node: "c", Claimant: who, Path: "drain", Next: true}},
+		},
+		{
+			"a rollout's drain that yielded",
+			[]plan.Record{rollout(item("a", plan.StepRunning)), drain("roll/a/drain", plan.DrainTarget{Name: "a", Cordoned: true, Yielded: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain", Yielded: true}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Yielded: true}},
+			nil,
+		},
+		{
+			"and other work beside it",
+			[]plan.Record{rollout(item("a", plan.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", plan.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain", Yielded: true}},
+			nil,
+		},
+		{
+			"a drain of a rollout in a group of its own",
+			[]plan.Record{rollout(item("a", plan.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", plan.DrainTarget{Name: "a", Cordoned: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/drain"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain"}},
+			nil,
 		},
 		{"a drain that has ended", []plan.Record{ended}, nil, nil},
 	} {

@@ -86,6 +86,8 @@ func (w *work) reason(s *seat, order *Drain) word {
 		return word{reason: "somebody uncordoned the node while its requestor had it: it is not Ready any more, pods may come; cordon it, and it is drained again, or remove the request"}
 	case w.frozen():
 		return word{reason: "somebody uncordoned the node; nothing more is drained until it is cordoned again, or the request is removed"}
+	case phase.preparing() && w.yielded():
+		return w.yieldedReason(s)
 	}
 	switch phase {
 	case Scheduled:

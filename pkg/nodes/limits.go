@@ -18,13 +18,14 @@ type Limits struct {
 	Zone           int           // nodes of one zone at once; 0: no limit
 	MaxTime        time.Duration // of one request with a node; 0: no limit
 	ReleaseExpired bool          // past MaxTime, unless the requestor works or failed
+	Yield          bool          // a drain that is blocked for good gives its slot to others
 }
 
 // LimitsOf reads the limits of an AgentConfig; what is not given has its default.
 func LimitsOf(l plan.NodeLimits) (Limits, error) {
 	out := Limits{
 		Parallel: plan.Share{N: DefaultParallel}, Zone: max(l.ZoneLimit, 0),
-		MaxTime: max(l.MaxNodeMaintenance.Or(0), 0), ReleaseExpired: l.ReleaseExpired,
+		MaxTime: max(l.MaxNodeMaintenance.Or(0), 0), ReleaseExpired: l.ReleaseExpired, Yield: l.YieldWhenBlocked == nil || *l.YieldWhenBlocked,
 	}
 	if l.MaxParallelOperations != nil {
 		s, err := plan.ParseShare(l.MaxParallelOperations)

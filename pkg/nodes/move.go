@@ -14,7 +14,7 @@ func (w *work) move() {
 			w.serve(s)
 		}
 	}
-	if w.frozen() {
+	if w.frozen() || w.yielded() {
 		return
 	}
 	for _, s := range w.seats {
@@ -258,7 +258,7 @@ func (w *work) drainNow() *Drain {
 	}
 	requestors := make([]string, 0, len(p.members))
 	for _, m := range p.members {
-		if m.Status == nil || !m.Status.Since.Equal(m.since) || !w.inForce(m.Asked) {
+		if m.Status == nil || m.Status.yielded() || !m.Status.Since.Equal(m.since) || !w.inForce(m.Asked) {
 			return nil
 		}
 		requestors = append(requestors, m.Request.Requestor)

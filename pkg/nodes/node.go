@@ -211,9 +211,9 @@ func (n *Node) blocked(a *Asked) bool {
 }
 
 // Remembered is what stood in the request's way for good, or for a while, when it
-// was looked at before its node was cordoned: it holds until somebody looks again.
+// was looked at before its node was cordoned, or while it has yielded its slot: it holds until somebody looks again.
 func (a Asked) Remembered() Block {
-	if a.Status == nil || a.Status.Phase != Pending || a.Status.Blocked == nil {
+	if a.Status == nil || a.Status.Phase != Pending && !a.Status.yielded() || a.Status.Blocked == nil {
 		return Block{}
 	}
 	return *a.Status.Blocked

@@ -40,13 +40,19 @@ type site struct {
 	winner   *entry   // who gets it in this ranking
 	barred   string   // who waits for it and cannot share it
 	queued   bool     // is counted among those that wait for a slot
+	yielded  bool     // its drain gave up the slot
+	resuming bool     // and is about to have one again
 }
 
-func (s *site) maintained() bool { return len(s.standing) > 0 || s.leaving || len(s.holds) > 0 }
-
-func (s *site) unavailable() bool {
-	return s.Unschedulable || s.NotReady || s.maintained() || s.failed
+// maintained says whether the node takes a slot.
+func (s *site) maintained() bool {
+	return !s.yielded && (len(s.standing) > 0 || s.leaving || len(s.holds) > 0)
 }
+
+// away says whether the node counts in its zone.
+func (s *site) away() bool { return s.maintained() || s.yielded || s.failed }
+
+func (s *site) unavailable() bool { return s.Unschedulable || s.NotReady || s.away() }
 
 func (s *site) held(claimant, step string) bool {
 	return slices.ContainsFunc(s.holds, func(h Hold) bool { return h.Claimant == claimant && h.Step == step })
@@ -61,6 +67,7 @@ type entry struct {
 	asked    *Asked // nil: a rollout
 	rank     int
 	busy     bool // the claimant has something in progress
+	resumes  bool // it yielded its slot, and its drain could go on
 	pending  int  // nodes that it waits for
 	since    time.Time
 }
@@ -70,6 +77,7 @@ func (e *entry) shared() bool { return e.asked != nil && e.asked.Request.Shared 
 // before is the order of rule 4.
 func before(a, b *entry) int {
 	return cmp.Or(
+		first(a.resumes, b.resumes),
 		cmp.Compare(b.rank, a.rank), first(a.busy, b.busy), cmp.Compare(a.pending, b.pending),
 		a.since.Compare(b.since), cmp.Compare(a.order, b.order), compare(a.Name, b.Name), compare(a.claimant, b.claimant), compare(a.step, b.step),
 	)
@@ -122,6 +130,9 @@ func survey(w World) *ranker {
 			r.busy[h.Claimant] = r.busy[h.Claimant] || !h.Failed
 		}
 	}
+	for _, s := range r.sites {
+		s.noteYield()
+	}
 	r.count()
 	return r
 }
@@ -132,6 +143,8 @@ func (s *site) take(h Hold) {
 		s.failed = true
 	case !slices.ContainsFunc(s.standing, func(a *Asked) bool { return a.Request.Requestor == h.Claimant }):
 		s.holds = append(s.holds, h)
+	case !h.Yielded: // a write that is not seen yet
+		s.resuming = true
 	}
 }
 
@@ -145,7 +158,7 @@ func (r *ranker) count() {
 		if s.unavailable() {
 			unavailable++
 		}
-		if s.Zone != "" && (s.maintained() || s.failed) {
+		if s.Zone != "" && s.away() {
 			r.zones[s.Zone] = append(r.zones[s.Zone], s.Name)
 		}
 	}
@@ -165,6 +178,9 @@ func (r *ranker) count() {
 func (r *ranker) entries() []*entry {
 	var out []*entry
 	for _, s := range r.sites {
+		if e := r.resumption(s); e != nil {
+			out = append(out, e)
+		}
 		for i := range s.Asked {
 			if e := r.request(s, &s.Asked[i]); e != nil {
 				out = append(out, e)
@@ -220,7 +236,8 @@ func (r *ranker) oldest() map[stepOf]time.Time {
 
 func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
 	s := r.byName[w.Node]
-	if s != nil && s.held(w.Claimant, w.Step) {
+	resumes := s != nil && s.yieldedBy(w.Claimant, w.Step)
+	if s != nil && !resumes && s.held(w.Claimant, w.Step) {
 		return nil
 	}
 	r.pending[w.Claimant]++
@@ -231,6 +248,11 @@ func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
 	case s.Deleting:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitDeleting, "the node is being deleted"))
 		return nil
+	case resumes && w.Blocked.Permanent && r.Limits.Yield:
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, YieldedText(w.Blocked)))
+		return nil
+	case resumes: // what has begun goes on, whether or not change is permitted
+		return &entry{site: s, claimant: w.Claimant, step: w.Step, resumes: true, since: r.Now}
 	case w.Blocked.Permanent:
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, BlockedText(w.Blocked)))
 		return nil
@@ -246,6 +268,10 @@ func aged(since, now time.Time) int { return int(max(now.Sub(since), 0) / AgeRan
 
 // judge gives the node to a claimant, or says why not.
 func (r *ranker) judge(e *entry) {
+	if e.resumes {
+		r.resume(e)
+		return
+	}
 	wait, held := r.holder(e)
 	switch {
 	case held:
@@ -278,6 +304,8 @@ func (r *ranker) holder(e *entry) (Wait, bool) {
 		return said(WaitUncordoned, "somebody uncordoned the node while it was held; it is free again when the present request is removed"), true
 	case occupied && e.asked == nil:
 		return held(e.present()), true
+	case len(e.standing) > 0 && e.yielded:
+		return held(e.present()), true
 	case len(e.standing) > 0 && !e.joins(e.asked, e.standing, e.phase):
 		return held(e.present()), true
 	case e.winner != nil && (!e.winner.shared() || !e.shared()):
@@ -302,12 +330,16 @@ func (r *ranker) afford(e *entry) (Wait, bool) {
 		return wait, true
 	}
 	zone := r.others(e.site)
+	zoneFull := e.Zone != "" && r.Limits.Zone > 0 && len(zone) >= r.Limits.Zone
 	switch {
 	case costs && r.limit == 0:
 		return r.overBudget(), true
 	case r.slots <= 0:
+		if !zoneFull && (!costs || r.budget > 0) {
+			r.makeRoom(e)
+		}
 		return r.turn(e), true
-	case e.Zone != "" && r.Limits.Zone > 0 && len(zone) >= r.Limits.Zone:
+	case zoneFull:
 		return r.zoneFull(e.Zone, zone), true
 	case costs && r.budget <= 0:
 		return r.overBudget(), true

@@ -251,7 +251,7 @@ func TestWhatOfTheConfigurationHoldsBackAll(t *testing.T) {
 
 func TestLimitsAreRead(t *testing.T) {
 	got, err := nodes.LimitsOf(plan.NodeLimits{MaxUnavailable: 3, MaxNodeMaintenance: span(time.Hour), ReleaseExpired: true, ZoneLimit: 2})
-	want := nodes.Limits{Parallel: plan.Share{N: 1}, Unavailable: &plan.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true}
+	want := nodes.Limits{Parallel: plan.Share{N: 1}, Unavailable: &plan.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true, Yield: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}

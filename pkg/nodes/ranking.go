@@ -25,8 +25,11 @@ type World struct {
 type Hold struct {
 	Node, Claimant string
 	Path           string // of the step; empty: not known
+	Drain          string // path of the drain that is all that is at work on it; empty: none, or other work too
 	Step           string // which run and step of the claimant has it
 	Failed         bool   // at work no more, left cordoned: unavailable, but holds no slot
+	Stalled        bool   // all that is at work on it is a drain that is blocked for good: it may yield its slot
+	Yielded        bool   // it did; its step wants the node until it has a slot again
 }
 
 // Want is a node that a rollout would take next.
@@ -92,12 +95,15 @@ type Ranking struct {
 	Maintenance []string    // names of the nodes in maintenance before the grants, sorted
 	Slots       int         // before the grants; negative: more are in maintenance than allowed
 	Budget      *int        // before the grants; nil: no limit
+	Yields      []string    // names of blocked nodes that are to yield their slots, so that others may go
 	turns       map[string]Turns
 }
 
 // Turn is what Advance must know of the ranking about one request.
 type Turn struct {
 	Granted bool
+	Yield   bool   // others wait for the slot of its drain, which is blocked
+	Resume  bool   // the drain that yielded its slot goes on
 	Wait    string // Wait.Lasting of the one that waits
 }
 

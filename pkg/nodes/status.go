@@ -54,6 +54,7 @@ type Status struct {
 	Node     string     `json:"node,omitempty"`     // uid: an earlier node of the name is another
 	Asked    time.Time  `json:"asked"`              // when this request was first seen: its age counts from here
 	Started  *time.Time `json:"started,omitempty"`  // when it got the node
+	Yielded  *time.Time `json:"yielded,omitempty"`  // since when others have its slot, while its drain is blocked for good
 	Drained  string     `json:"drained,omitempty"`  // identity of the drain that is done for it
 	Overdue  bool       `json:"overdue,omitempty"`  // past maxNodeMaintenanceTime, and said
 	Ended    *End       `json:"ended,omitempty"`    // given up, until the value changes

@@ -80,6 +80,7 @@ func newWalk(t *rapid.T) *walk {
 	if rapid.Bool().Draw(t, "budgeted") {
 		w.limits.Unavailable = &plan.Share{N: rapid.IntRange(1, 3).Draw(t, "unavailable")}
 	}
+	w.limits.Yield = rapid.Bool().Draw(t, "yields")
 	if rapid.Bool().Draw(t, "expires") {
 		w.limits.MaxTime, w.limits.ReleaseExpired = 10*time.Minute, rapid.Bool().Draw(t, "releaseExpired")
 	}
@@ -190,6 +191,10 @@ func (w *walk) write(name string, step nodes.Step) bool {
 	}
 	before := w.maintained(m)
 	for requestor, status := range step.Statuses {
+		was, _ := nodes.ParseStatus(m.statuses[requestor])
+		if was.Yielded != nil && status.Yielded == nil && status.Phase.Holds() {
+			w.assumed[nodes.Hold{Node: name, Claimant: requestor}] = m.version + 1
+		}
 		m.statuses[requestor] = status.String()
 	}
 	for _, requestor := range step.Remove {
@@ -234,7 +239,7 @@ func (w *walk) drive(n nodes.Node, step nodes.Step) {
 		w.t.Fatalf("%s: the view is wrong", n.Name)
 	}
 	for _, r := range step.Drain.Requestors {
-		if s, ok := nodes.ParseStatus(w.views[n.Name].statuses[r]); !ok || s.Phase != nodes.Draining {
+		if s, ok := nodes.ParseStatus(w.views[n.Name].statuses[r]); !ok || s.Phase != nodes.Draining || s.Yielded != nil {
 			w.t.Fatalf("%s: a drain for %s before its intent was written: %s", n.Name, r, w.views[n.Name].statuses[r])
 		}
 	}
@@ -317,11 +322,42 @@ func (w *walk) rollOff(i int, failed bool) {
 
 func (w *walk) maintained(m *machine) bool {
 	for _, s := range m.statuses {
-		if status, ok := nodes.ParseStatus(s); ok && status.Phase.Holds() {
+		if status, ok := nodes.ParseStatus(s); ok && status.Phase.Holds() && status.Yielded == nil {
 			return true
 		}
 	}
 	return slices.Contains(w.rollouts, rollout{node: m.name})
+}
+
+// stall has drains begin, whose pods refuse to leave from then on, and then others ask.
+func (w *walk) stall(requestor func() string, n int) {
+	for range n {
+		m := w.any("stalled")
+		m.closed = false
+		w.ask(m, requestor())
+		for range 6 {
+			w.see(w.all()...)
+			w.pass(always, never)
+		}
+		m.blocked = m.unschedulable
+		w.drains(m.name)
+	}
+	w.ask(w.any("waiting"), requestor())
+}
+
+func (w *walk) ask(m *machine, requestor string) {
+	if !m.guard[requestor] {
+		m.requests[requestor] = ""
+		m.version++
+	}
+}
+
+// holds says whether requests have a node, also where they yielded its slot.
+func (w *walk) holds(m *machine) bool {
+	return w.maintained(m) || slices.ContainsFunc(slices.Collect(maps.Values(m.statuses)), func(s string) bool {
+		status, ok := nodes.ParseStatus(s)
+		return ok && status.Phase.Holds()
+	})
 }
 
 func (w *walk) checkLimits(m *machine) {
@@ -465,6 +501,24 @@ func (w *walk) rest() {
 	}
 }
 
+// work has the agent and its drains go on for long, while nothing else happens: they
+// come to rest, also where drains are blocked and yield to each other.
+func (w *walk) work() {
+	for i, quiet := 0, 0; quiet < 3; i++ {
+		w.see(w.all()...)
+		quiet++
+		if w.pass(always, never) > 0 {
+			quiet = 0
+		}
+		for _, name := range w.all() {
+			w.drains(name)
+		}
+		if i > 100*len(w.machines)+100 {
+			w.t.Fatalf("works for ever: %+v", w.world().Nodes)
+		}
+	}
+}
+
 func always(string) bool { return true }
 func never() bool        { return false }
 
@@ -521,6 +575,10 @@ func TestWhateverHappensTheRulesHold(t *testing.T) {
 				w.pass(always, func() bool { at--; return at < 0 })
 			},
 			"nothing happens":    func(*rapid.T) { w.rest() },
+			"the agent works on": func(*rapid.T) { w.work() },
+			"drains are blocked after their cordon": func(t *rapid.T) {
+				w.stall(requestor, rapid.IntRange(1, 3).Draw(t, "drains"))
+			},
 			"the agent restarts": func(*rapid.T) { w.restart() },
 		})
 		w.heal()
@@ -558,7 +616,7 @@ func (w *walk) heal() {
 			w.drains(name)
 			m := w.machines[name]
 			w.finish(m)
-			if m.unschedulable && m.lastBy == "human" && !w.maintained(m) {
+			if m.unschedulable && m.lastBy == "human" && !w.holds(m) {
 				w.human(m, false)
 			}
 		}

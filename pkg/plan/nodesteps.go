@@ -95,6 +95,8 @@ type DrainTarget struct {
 	Cordoned bool      `json:"cordoned,omitempty"` // seen so, with our record, by this step
 	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
 	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
+	Yielded  bool      `json:"yielded,omitempty"`  // others have its slot meanwhile; it stays cordoned, and nothing is evicted
+	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded
 	Since    time.Time `json:"since,omitzero"`     // when its turn came
 }
 
@@ -149,6 +151,7 @@ type NodeLimits struct {
 	MaxUnavailable        any       `json:"maxUnavailable,omitempty"`        // number or share, rounded down; default: no limit
 	ZoneLimit             int       `json:"zoneLimit,omitempty"`             // nodes of one zone at once; default: no limit
 	MaxNodeMaintenance    *Duration `json:"maxNodeMaintenanceTime,omitempty"`
+	YieldWhenBlocked      *bool     `json:"yieldWhenBlocked,omitempty"`       // a drain that is blocked for good gives its slot to others; default true
 	ReleaseExpired        bool      `json:"releaseExpired,omitempty"`         // past maxNodeMaintenanceTime, and its requestor does not work
 	PauseMachineConfig    bool      `json:"pauseMachineConfigPool,omitempty"` // of OpenShift, while its nodes are in maintenance
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -55,7 +56,7 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 			return *failed, nil
 		}
 		m.Nodes[i].Drained = st.Done
-		m.Nodes[i].Blocked = slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent })
+		m.Nodes[i].Blocked = blockedForGood(st)
 		all.add(m.Nodes[i].Name, st)
 	}
 	return e.conclude(ctx, call, p, m, all)
@@ -64,12 +65,12 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 // begin writes down what the attempt is about. What an earlier attempt had
 // cordoned is remembered: an uncordon since was somebody else's.
 func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before plan.DrainMemory) (executors.Outcome, error) {
-	nodes, err := nodesOf(ctx, call, p.NodeProperties)
+	list, err := nodesOf(ctx, call, p.NodeProperties)
 	if err != nil {
 		return executors.Outcome{}, err
 	}
 	m := plan.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
-	for _, n := range nodes {
+	for _, n := range list {
 		ours := slices.ContainsFunc(before.Nodes, func(t plan.DrainTarget) bool { return t.UID == string(n.UID) && t.Cordoned })
 		m.Nodes = append(m.Nodes, plan.DrainTarget{Name: n.Name, UID: string(n.UID), Cordoned: ours})
 	}
@@ -106,9 +107,15 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		failed.Memory = memory(*m)
 		return executors.DrainStatus{}, &failed, nil
 	}
-	if t.Cordoned { // its turn has come before, perhaps under an agent that is no more
-	} else if granted, why := call.Turn(t.Name); !granted {
-		return notBegun(call, t.Name, why), nil, nil
+	if t.Yielded {
+		if st, goesOn := resume(call, p, t); !goesOn {
+			return st, nil, nil
+		}
+	}
+	if !t.Cordoned { // else its turn has come before, perhaps under an agent that is no more
+		if granted, why := call.Turn(t.Name); !granted {
+			return notBegun(call, t, why), nil, nil
+		}
 	}
 	if _, err := claim(ctx, call, n, by, call.Now); err != nil {
 		return executors.DrainStatus{}, nil, err
@@ -117,21 +124,98 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 	if t.Since.IsZero() { // what it waited for its turn is not of its time
 		t.Since = call.Now.UTC()
 	}
-	return call.Drainer.Ensure(ctx, executors.DrainOrder{
+	st := call.Drainer.Ensure(ctx, executors.DrainOrder{
 		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: t.Since,
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
-	}), nil, nil
+	})
+	return yield(call, t, st), nil, nil
+}
+
+// yield gives a node's slot to others, where its drain is blocked for good and they
+// wait for it. The drain stops; the node stays cordoned. The slot is another's only
+// once that is written down.
+func yield(call executors.Call, t *plan.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
+	if call.Yield == nil || !call.Yield(t.Name, blockedForGood(st)) {
+		return st
+	}
+	call.Drainer.Stop(t.Name, claimant(call))
+	block := drainBlock(st)
+	t.Yielded, t.Why = true, plan.Cut(block.Text, 500)
+	return yielded(block)
+}
+
+// resume says whether a drain that yielded its slot goes on, or how it stands.
+func resume(call executors.Call, p *plan.DrainProperties, t *plan.DrainTarget) (executors.DrainStatus, bool) {
+	call.Drainer.Stop(t.Name, claimant(call))
+	if at, ends := drain.Deadline(p.DrainOptions, t.Since); t.Cordoned && ends && p.OnTimeout == plan.TimeoutAbort && !call.Now.Before(at) {
+		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good, and its time is over"}, false
+	}
+	granted, why := call.Resume(t.Name)
+	if granted {
+		t.Yielded, t.Why = false, ""
+		return executors.DrainStatus{}, true
+	}
+	text := inTheWay(call, t.Name)
+	if text == "" && why == "" { // nobody has looked yet: an agent before us did
+		text = t.Why
+	}
+	switch {
+	case text != "" && !t.Cordoned:
+		return notCordoned(text), false
+	case text != "":
+		return yielded(nodes.Block{Permanent: true, Text: text}), false
+	}
+	st := yielded(nodes.Block{})
+	st.Message = strings.TrimSpace("yielded its slot while it was blocked; goes on first " + why)
+	return st, false
+}
+
+// yielded is how a drain stands whose slot others have.
+func yielded(block nodes.Block) executors.DrainStatus {
+	return executors.DrainStatus{Reason: executors.DrainBlocked, Message: nodes.YieldedText(block), Blocks: []drain.Block{{Permanent: true, Why: block.Text}}}
+}
+
+func blockedForGood(st executors.DrainStatus) bool {
+	return slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent })
+}
+
+// drainBlock is what stands in a drain's way for good.
+func drainBlock(st executors.DrainStatus) nodes.Block {
+	var texts []string
+	for _, b := range st.Blocks {
+		if b.Permanent {
+			texts = append(texts, b.String())
+		}
+	}
+	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}
 }
 
 // notBegun is how a drain stands that has not begun: it waits for its turn, or pods
-// that never leave are in its way, and the node is not cordoned for them.
-func notBegun(call executors.Call, node, why string) executors.DrainStatus {
-	if call.Blocked != nil {
-		if text := call.Blocked(node); text != "" {
-			return executors.DrainStatus{Reason: executors.DrainBlocked, Message: text, Blocks: []drain.Block{{Permanent: true, Why: text}}}
-		}
+// that never leave are in its way, and the node is not cordoned for them. The node of
+// a rollout has a slot already: others may have it then.
+func notBegun(call executors.Call, t *plan.DrainTarget, why string) executors.DrainStatus {
+	text := inTheWay(call, t.Name)
+	if t.Name == call.Node && call.Yield != nil {
+		t.Yielded, t.Why = call.Yield(t.Name, text != ""), plan.Cut(text, 500)
+	}
+	if text != "" {
+		return notCordoned(text)
 	}
 	return executors.DrainStatus{Reason: executors.DrainWorking, Message: strings.TrimSpace("waits for its turn " + why)}
+}
+
+// inTheWay is what a look at the pods of a node found that never leaves.
+func inTheWay(call executors.Call, node string) string {
+	if call.Blocked == nil {
+		return ""
+	}
+	return call.Blocked(node)
+}
+
+// notCordoned is how a drain stands that is blocked before its cordon.
+func notCordoned(text string) executors.DrainStatus {
+	text = nodes.BlockedText(nodes.Block{Permanent: true, Text: text})
+	return executors.DrainStatus{Reason: executors.DrainBlocked, Message: text, Blocks: []drain.Block{{Permanent: true, Why: text}}}
 }
 
 // summary is how the drains of a step stand together.
