@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -62,24 +62,8 @@ func (a *Agent) uncordonedBy(node *corev1.Node) string {
 	if at.IsZero() {
 		at = a.now()
 	}
-	if who, when := ownerOfUnschedulable(node); who != "" {
-		return fmt.Sprintf("by %s at %s", who, when.UTC().Format(time.RFC3339))
+	if writers := annotations.CordonWriters(node); len(writers) > 0 {
+		return fmt.Sprintf("by %s at %s", writers[0].Manager, writers[0].At.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("by somebody else (seen at %s)", at.UTC().Format(time.RFC3339))
-}
-
-// ownerOfUnschedulable is the manager of spec.unschedulable, and when it wrote.
-func ownerOfUnschedulable(node *corev1.Node) (string, time.Time) {
-	for _, m := range node.ManagedFields {
-		if m.FieldsV1 == nil || m.Time == nil {
-			continue
-		}
-		var fields struct {
-			Spec map[string]json.RawMessage `json:"f:spec"`
-		}
-		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec["f:unschedulable"] != nil {
-			return m.Manager, m.Time.Time
-		}
-	}
-	return "", time.Time{}
 }

@@ -40,7 +40,7 @@ func nodeOf(node *corev1.Node) *nodeObject {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
-	n.Annotations = annotations.OfNode(node.Annotations)
+	n.Annotations, n.ManagedFields = annotations.OfNode(node.Annotations), annotations.SlimCordon(node)
 	n.Labels = map[string]string{}
 	for _, label := range append(controlPlane(), annotations.LabelSystem, corev1.LabelTopologyZone) {
 		if value, there := node.Labels[label]; there {
@@ -53,6 +53,7 @@ func nodeOf(node *corev1.Node) *nodeObject {
 // same says whether nothing that is looked at differs: nodes tell their heartbeat.
 func (n *nodeObject) same(o *nodeObject) bool {
 	return n.UID == o.UID && n.Spec.Unschedulable == o.Spec.Unschedulable && n.ready() == o.ready() && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
+		slices.Equal(annotations.CordonWriters(&n.Node), annotations.CordonWriters(&o.Node)) &&
 		maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
 }
 

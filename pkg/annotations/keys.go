@@ -132,6 +132,8 @@ const RunExtra = "maint.dev/run"
 const (
 	ManagerCLI   = "maint-cli"
 	ManagerAgent = "maint-agent"
+	// PlanManagerPrefix begins the managers of all plans.
+	PlanManagerPrefix = "maint-plan-"
 )
 
 // AgentConfigName is the name of the agent's configuration in its namespace.
@@ -226,7 +228,7 @@ func agentName(kind, planName, hash string) string {
 
 // PlanManager is the one field manager of everything that a plan applies.
 func PlanManager(namespace, name string) string {
-	return "maint-plan-" + Hash10(namespace+"/"+name)
+	return PlanManagerPrefix + Hash10(namespace+"/"+name)
 }
 
 // Ours says whether a key is one of this project's.

@@ -27,6 +27,9 @@ func Node(n *corev1.Node) nodes.Node {
 		Progress: n.Annotations[StatusProgress],
 	}
 	out.Bear(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
+	if out.Cordon != nil && out.Unschedulable && !out.Cordon.Before {
+		out.Taken = takenCordon(n)
+	}
 	return out
 }
 

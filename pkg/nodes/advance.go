@@ -28,7 +28,7 @@ import (
 // Uncordoned, the other phases stay, the drain stops, nothing is cordoned again; a
 // second cordon by somebody else is theirs, and the requests go on under it with a
 // drain that begins anew. An uncordon and a
-// cordon between two looks leave no trace in the node, and are not seen.
+// cordon between two looks are seen by the field managers that the node names.
 //
 // A drain that is out of time and aborts gives up the requests that said so, and
 // releaseExpired those that are not Ready past maxNodeMaintenanceTime: phase
@@ -102,6 +102,7 @@ func begin(n Node, turns Turns, limits Limits, now time.Time) *work {
 	w.step.Statuses = map[string]Status{}
 	if n.Cordon != nil {
 		record := *n.Cordon
+		record.Before = record.Before || n.Taken.By != ""
 		w.record = &record
 	}
 	for i := range w.Asked {
@@ -177,6 +178,8 @@ func (w *work) notice() {
 		return
 	}
 	switch {
+	case w.Taken.By != "" && !w.Cordon.Before && !w.record.Undone:
+		w.taken()
 	case !w.Unschedulable && !w.record.Undone:
 		w.record.Undone, w.record.Drained = true, nil // pods may have come
 		for _, s := range w.holding() {
@@ -193,6 +196,27 @@ func (w *work) notice() {
 			}
 		}
 		w.say("", false, "CordonedByOthers", "the node was cordoned again; "+w.holderNames()+" goes on, and the node stays cordoned afterwards")
+	}
+}
+
+// taken sees that somebody else cordoned the node between two looks. Where it was
+// open before, pods may have come: it is drained again.
+func (w *work) taken() {
+	w.say("", false, "CordonedByOthers", "the node was cordoned by "+w.Taken.By+" too, while "+w.holderNames()+" had it; it stays cordoned afterwards")
+	if !w.Taken.Opened {
+		return
+	}
+	w.record.Drained = nil
+	for _, s := range w.holding() {
+		switch {
+		case s.next.Phase == Draining:
+			s.again(w.now)
+		case s.next.Phase == Ready && s.Request.Drain != nil && s.Fault == "":
+			s.next.Drained = ""
+			s.to(Cordoning, w.now)
+		case s.next.Phase.preparing():
+			s.next.Drained = ""
+		}
 	}
 }
 

@@ -879,3 +879,37 @@ func (d *desk) in(requestor string, want nodes.Phase) {
 		d.t.Fatalf("%s is %s, not %s: %s", requestor, got, want, d)
 	}
 }
+
+// Somebody opens the node and cordons it between two looks, or declares its cordon
+// beside ours.
+func TestACordonByOthersThatNobodySawIsTheirs(t *testing.T) {
+	for name, c := range map[string]struct {
+		taken nodes.Taken
+		then  string
+	}{
+		"of an open node": {nodes.Taken{By: "kubectl-cordon", Opened: true}, "gpu Draining | cordoned for gpu and before | unschedulable | drains for gpu"},
+		"beside ours":     {nodes.Taken{By: "flux"}, "gpu Ready | cordoned for gpu and before | unschedulable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, "gpu").run("gpu").drained()
+			d.is("gpu Ready | cordoned for gpu | unschedulable")
+			d.node.Taken = c.taken
+			d.after(time.Minute).run().is(c.then)
+			if got := strings.Count(strings.Join(d.said, ","), "CordonedByOthers"); got != 1 {
+				t.Errorf("said %d times: %v", got, d.said)
+			}
+			if d.drain != nil {
+				d.drained()
+			}
+			d.is("gpu Ready | cordoned for gpu and before | unschedulable")
+			delete(d.requests, "gpu")
+			d.run().is("unschedulable")
+		})
+	}
+	t.Run("as its request goes", func(t *testing.T) {
+		d := newDesk(t, "gpu").run("gpu").drained()
+		d.node.Taken = nodes.Taken{By: "kubectl-cordon", Opened: true}
+		delete(d.requests, "gpu")
+		d.run().is("unschedulable")
+	})
+}

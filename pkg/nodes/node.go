@@ -17,6 +17,7 @@ type Node struct {
 	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the World
 	Asked         []Asked
 	Cordon        *Cordon // status.maint.dev/cordoned
+	Taken         Taken   // by somebody else, since it was cordoned by us
 	Foreign       bool    // the record on it is of an earlier node of its name, and counts for nothing
 	Progress      string  // status.maint.dev/progress as it stands
 	Gate          Gate    // whether its stanza permits change; also closed while paused
@@ -31,6 +32,13 @@ type Asked struct {
 	Status  *Status // as recorded; nil: none, or not readable
 	Pods    Pods    // of waitFor; asked for by Step.Watch
 	Preview Block   // what a look at the pods before any cordon found
+}
+
+// Taken says that somebody else cordoned a node that is cordoned by us: the cordon is
+// theirs too. Nobody saw it happen; the node's managed fields tell.
+type Taken struct {
+	By     string // field manager; empty: nobody
+	Opened bool   // the node was open before that: pods may have come
 }
 
 // Gate says whether change may start on a node.

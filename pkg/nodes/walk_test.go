@@ -130,6 +130,9 @@ func (w *walk) fact(m *machine) nodes.Node {
 		Gate: nodes.Gate{Permitted: !m.closed, Reason: "window closed"},
 	}
 	n.Bear(m.requests, m.statuses, m.cordoned)
+	if n.Cordon != nil && n.Unschedulable && !n.Cordon.Before && m.lastBy == "human" {
+		n.Taken = nodes.Taken{By: "kubectl-cordon", Opened: true}
+	}
 	for i := range n.Asked {
 		n.Asked[i].Pods = nodes.Pods{Known: true, Left: m.pods}
 		n.Asked[i].Preview = nodes.Block{Permanent: m.blocked && m.pods > 0}
@@ -443,9 +446,6 @@ func (w *walk) human(m *machine, unschedulable bool) {
 	}
 	m.unschedulable, m.lastBy = unschedulable, "human"
 	m.guard = map[string]bool{}
-	if c, ok := nodes.ParseCordon(m.cordoned); ok && unschedulable && !c.Undone && !c.Before {
-		m.lastBy = "agent" // uncordoned and cordoned again between two looks: nothing tells of it
-	}
 	if !unschedulable {
 		m.pods = 3
 		n := w.fact(m)

@@ -150,8 +150,13 @@ func (l *lab) journals(name string) []plan.Journal {
 		out = append(out, j)
 	}
 	slices.SortStableFunc(out, func(a, b plan.Journal) int { // creation counts whole seconds
-		if a.StartedAt == nil || b.StartedAt == nil {
+		switch {
+		case a.StartedAt == nil && b.StartedAt == nil:
 			return 0
+		case a.StartedAt == nil: // it has not begun yet
+			return 1
+		case b.StartedAt == nil:
+			return -1
 		}
 		return a.StartedAt.Compare(*b.StartedAt)
 	})

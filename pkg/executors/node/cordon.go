@@ -45,6 +45,9 @@ func cordonOf(n *corev1.Node) (cordoned, error) {
 		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, plan.Cut(text, 100))
 	}
 	facts := annotations.Node(n)
+	if facts.Taken.By != "" {
+		facts.Cordon.Before = true
+	}
 	return cordoned{n, facts.Cordon}, nil
 }
 
