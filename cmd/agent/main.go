@@ -109,6 +109,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	limitMemory(log)
+	go giveBack(ctx)
 	klog.SetSlogLogger(log) // what the libraries say goes the same way
 	steps := builtin.Executors()
 	a, err := agent.New(agent.Options{

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"context"
 	"io/fs"
 	"log/slog"
 	"math"
 	"os"
 	"path"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // memoryShare is how much of the container's memory the Go runtime may take before
@@ -37,6 +40,70 @@ func limitMemory(log *slog.Logger) {
 	}
 	debug.SetMemoryLimit(limit / 100 * memoryShare)
 	log.Info("memory is limited", "container", limit, "runtime", limit/100*memoryShare)
+}
+
+// How an agent at rest gives memory back (guesses): it is looked at every so often;
+// at rest is one that allocates less than a tenth of what lives in that time; it
+// pays where a fifth of what is held may go. To collect takes as long as it takes to
+// read what lives once, and the runtime does so every two minutes anyway.
+const (
+	restLook  = 15 * time.Second
+	restShare = 10
+	idleShare = 5
+)
+
+// heapUse is what a look at the heap finds, in bytes.
+type heapUse struct {
+	allocated uint64 // since the process began
+	lives     uint64 // as of the last collection
+	held      uint64 // of the system's memory
+}
+
+func readHeap() heapUse {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples)
+	u := heapUse{allocated: samples[0].Value.Uint64(), lives: samples[1].Value.Uint64()}
+	for _, s := range samples[2:] {
+		u.held += s.Value.Uint64()
+	}
+	return u
+}
+
+// giveBack returns what the runtime holds beyond what lives whenever the agent is at
+// rest: after a start with many plans, or a busy hour, that is as much again.
+func giveBack(ctx context.Context) {
+	ticker := time.NewTicker(restLook)
+	defer ticker.Stop()
+	before, least := readHeap(), uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := readHeap()
+		if now.pays(before, least) {
+			debug.FreeOSMemory()
+			now = readHeap()
+			least = now.held
+		}
+		before = now
+	}
+}
+
+// pays says whether to collect is worth it: since a look before little was
+// allocated, and much more is held than what lives, and than what was left when it
+// was last collected.
+func (u heapUse) pays(before heapUse, least uint64) bool {
+	atRest := u.allocated-before.allocated < u.lives/restShare
+	floor := max(u.lives, least)
+	return atRest && u.held > floor+floor/idleShare
 }
 
 // containerLimit is the smallest limit of memory, in bytes, that the control groups

@@ -40,3 +40,30 @@ func TestTheLimitOfMemoryIsTheContainers(t *testing.T) {
 		})
 	}
 }
+
+func TestMemoryIsGivenBackAtRestWhereItPays(t *testing.T) {
+	const mib = 1 << 20
+	before := heapUse{allocated: 1000 * mib}
+	for what, row := range map[string]struct {
+		now   heapUse
+		least uint64
+		want  bool
+	}{
+		"at rest, with much garbage":             {heapUse{allocated: 1001 * mib, lives: 80 * mib, held: 150 * mib}, 0, true},
+		"at work":                                {heapUse{allocated: 1100 * mib, lives: 80 * mib, held: 150 * mib}, 0, false},
+		"at rest, with little":                   {heapUse{allocated: 1001 * mib, lives: 80 * mib, held: 90 * mib}, 0, false},
+		"no more than the last time left":        {heapUse{allocated: 1001 * mib, lives: 80 * mib, held: 110 * mib}, 105 * mib, false},
+		"more than the last time left":           {heapUse{allocated: 1001 * mib, lives: 80 * mib, held: 130 * mib}, 105 * mib, true},
+		"less lives than when it was last given": {heapUse{allocated: 1001 * mib, lives: 20 * mib, held: 130 * mib}, 105 * mib, true},
+	} {
+		if got := row.now.pays(before, row.least); got != row.want {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+}
+
+func TestTheHeapIsRead(t *testing.T) {
+	if u := readHeap(); u.allocated == 0 || u.held == 0 {
+		t.Errorf("the runtime does not know these metrics: %+v", u)
+	}
+}

@@ -36,6 +36,7 @@ type blockers struct {
 
 type openBlocker struct {
 	plans   map[key]bool
+	began   time.Time
 	answer  string
 	changed time.Time // when the answer became another one
 }
@@ -53,18 +54,22 @@ type blockedPlan struct {
 const (
 	blockerPause   = 1500 * time.Millisecond
 	blockerShare   = 100 * time.Millisecond
+	blockerLong    = 10 * time.Minute // what nobody has mended for so long is asked for less often, where it is one of many
+	blockerRarer   = 4
+	blockerLast    = 10 * time.Second
 	blockerTimeout = 10 * time.Second
 	blockerWorkers = 4
 )
 
 // How often a plan that is not ready is looked at live though nothing says that
-// something has changed (guesses): soon at first, later every half minute, and five
-// plans a second at most, however many there are.
+// something has changed (guesses): soon at first, later every half minute, and two
+// plans a second at most, however many there are: that takes half a percent of a
+// core.
 const (
 	firstLook    = 2 * time.Second
-	blockedShare = 200 * time.Millisecond
-	longestPause = 30 * time.Minute
-	askedFor     = 4 // times rarer is what a question is asked about for all
+	blockedShare = 500 * time.Millisecond
+	longestPause = 90 * time.Minute
+	askedFor     = 4 // times rarer is what a question is asked about for all, or is watched
 )
 
 // mostLooks is after how many looks the pauses no longer grow.
@@ -95,7 +100,7 @@ func (b *blockers) wait(k key, by blocker, looked time.Time) {
 	}
 	o := b.open[by]
 	if o == nil {
-		o = &openBlocker{plans: map[key]bool{}}
+		o = &openBlocker{plans: map[key]bool{}, began: b.now()}
 		b.open[by] = o
 		b.queue.Add(by)
 	}
@@ -151,12 +156,13 @@ func (b *blockers) outdate(k key) {
 	}
 }
 
-// pause is how long a plan that was looked at as many times is left alone.
-func (b *blockers) pause(by blocker, looks int) time.Duration {
+// pause is how long a plan that was looked at as many times is left alone; heard says
+// that its target is watched.
+func (b *blockers) pause(by blocker, heard bool, looks int) time.Duration {
 	b.mu.Lock()
 	share, longest := time.Duration(len(b.plans))*blockedShare, longestPause
 	b.mu.Unlock()
-	if by != (blocker{}) {
+	if heard || by != (blocker{}) {
 		looks, share, longest = mostLooks, share*askedFor, longest*askedFor
 	}
 	pause := min(max(min(firstLook<<min(looks, mostLooks), look), share), longest)
@@ -207,7 +213,7 @@ func (b *blockers) check(ctx context.Context, by blocker) {
 	if answer, err := b.ask(ctx, by, last); err == nil {
 		b.answered(by, answer)
 	}
-	b.queue.AddAfter(by, b.interval())
+	b.queue.AddAfter(by, b.interval(by))
 }
 
 func (b *blockers) last(by blocker) (answer string, waited bool) {
@@ -245,10 +251,15 @@ func (b *blockers) answered(by blocker, answer string) {
 	}
 }
 
-func (b *blockers) interval() time.Duration {
+// interval is when a question is asked again.
+func (b *blockers) interval(by blocker) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return max(blockerPause, time.Duration(len(b.open))*blockerShare)
+	share := time.Duration(len(b.open)) * blockerShare
+	if o := b.open[by]; o != nil && b.now().Sub(o.began) > blockerLong {
+		share = max(share, min(share*blockerRarer, blockerLast))
+	}
+	return max(blockerPause, share)
 }
 
 // missing says whether an account was not there when it was last asked about: all

@@ -108,6 +108,34 @@ func TestManyQuestionsAreAskedLessOften(t *testing.T) {
 	})
 }
 
+func TestWhatNobodyMendsForLongIsAskedForLessOftenWhereThereIsMuchOfIt(t *testing.T) {
+	for _, row := range []struct {
+		open       int
+		soon, late time.Duration
+	}{
+		{1, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{20, 2 * time.Second, 8 * time.Second},
+		{50, 5 * time.Second, 10 * time.Second},
+		{200, 20 * time.Second, 20 * time.Second},
+	} {
+		w := newBlockedWorld()
+		now := time.Now()
+		w.now = func() time.Time { return now }
+		by := blocker{who: who{"0", "maint-runner"}}
+		for i := range row.open {
+			ns := fmt.Sprint(i)
+			w.wait(key{ns, "p"}, blocker{who: who{ns, "maint-runner"}}, now)
+		}
+		if got := w.interval(by); got != row.soon {
+			t.Errorf("one of %d is asked about every %s, want %s", row.open, got, row.soon)
+		}
+		now = now.Add(11 * time.Minute)
+		if got := w.interval(by); got != row.late {
+			t.Errorf("one of %d that is old is asked about every %s, want %s", row.open, got, row.late)
+		}
+	}
+}
+
 func TestAnAnswerThatCameBetweenALookAndItsWaitIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newBlockedWorld()
@@ -148,18 +176,21 @@ func TestNewsDuringALookIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestPlansThatAreNotReadyAreLookedAtFiveTimesASecondAltogether(t *testing.T) {
+func TestPlansThatAreNotReadyAreLookedAtTwiceASecondAltogether(t *testing.T) {
 	w := newBlockedWorld()
 	for i, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second} {
-		if got := w.pause(blocker{}, i); got < want || got > want+want/8 {
+		if got := w.pause(blocker{}, false, i); got < want || got > want+want/8 {
 			t.Errorf("pause after %d looks: %s, want %s", i+1, got, want)
 		}
 	}
 	for i := range 5000 {
 		w.wait(key{"shop", fmt.Sprint(i)}, blocker{}, time.Now())
 	}
-	if got, want := w.pause(blocker{}, 0), 1000*time.Second; got < want || got > want+want/8 {
+	if got, want := w.pause(blocker{}, false, 0), 2500*time.Second; got < want || got > want+want/8 {
 		t.Errorf("pause of one of 5000: %s, want %s", got, want)
+	}
+	if got, want := w.pause(blocker{}, true, 0), 10_000*time.Second; got < want || got > want+want/8 {
+		t.Errorf("pause of one of 5000 whose targets are watched: %s, want %s", got, want)
 	}
 }
 

@@ -95,7 +95,7 @@ func (a *Agent) noteReadiness(k key, known *knownPlan, check *readinessCheck, be
 	} else {
 		a.blockers.wait(k, check.by, began)
 		looks = known.looked.looks + 1
-		check.ready.Again = a.now().Add(a.blockers.pause(check.by, looks-1))
+		check.ready.Again = a.now().Add(a.blockers.pause(check.by, a.targets.heard(k), looks-1))
 	}
 	known.looked = looked{done: true, ready: check.ready, looks: looks}
 }
@@ -235,7 +235,7 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 // again.
 func (a *Agent) waitFor(k key, by blocker, ready plan.Readiness, began time.Time) plan.Readiness {
 	a.blockers.wait(k, by, began)
-	ready.Again = began.Add(a.blockers.pause(by, 0))
+	ready.Again = began.Add(a.blockers.pause(by, false, 0))
 	return ready
 }
 

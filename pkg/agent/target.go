@@ -30,6 +30,18 @@ type targetObject struct {
 	ready string // why it is not ready; empty: it is
 }
 
+// targetName is what is kept of an object that plans may wait for: there may be many
+// beside it.
+type targetName struct {
+	namespace, name string
+	version         uint64
+}
+
+// GetObjectMeta is metav1.ObjectMetaAccessor's: a cache asks for it.
+func (t *targetName) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: t.namespace, Name: t.name, ResourceVersion: strconv.FormatUint(t.version, 10)}
+}
+
 // facts are a target as the decisions look at it.
 func (t *targetObject) facts(keys []string) *plan.Target {
 	out := &plan.Target{UID: string(t.UID), Labels: map[string]plan.TargetLabel{}, Handled: map[string]int64{}}
@@ -181,7 +193,7 @@ type targetWatch struct {
 
 // refusedPause is how long a watch that was refused, and that serves only to
 // notice a target sooner, is not tried again (a guess).
-const refusedPause = 30 * time.Second
+const refusedPause = 2 * time.Minute
 
 // keep makes sure that a plan's target is watched, and by nothing it no longer
 // needs.
@@ -223,6 +235,20 @@ func (t *targetWatches) await(ctx context.Context, pk key, wk watchKey, ref plan
 		t.agent.blockers.outdate(pk)
 		t.agent.planQueue.AddAfter(pk, time.Second) // the watch was ahead of the look, or still is behind a deletion
 	}
+}
+
+// heard says whether a plan's target is watched, and the watch stands.
+func (t *targetWatches) heard(pk key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	use, have := t.plans[pk]
+	if !have {
+		return false
+	}
+	w := t.open[use.watch]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure == "" && w.informer != nil && w.informer.HasSynced()
 }
 
 // drop ends a plan's interest.
@@ -282,7 +308,10 @@ func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[str
 	ctx, cancel := context.WithCancel(parent)
 	w := &targetWatch{parent: parent, stop: cancel, plans: plans, failure: failure, failed: t.agent.now()}
 	informer, err := t.agent.targetInformer(wk, func(err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		switch {
+		case err == nil: // whatever was wrong is over, though nothing may have changed
+			t.works(w, wk)
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
 			t.refused(w, wk, err)
 		}
 	})
@@ -335,7 +364,7 @@ func (t *targetWatches) wire(w *targetWatch) {
 		case *unstructured.Unstructured:
 			return slimTarget(o), nil
 		case *metav1.PartialObjectMetadata:
-			return &targetObject{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Namespace: o.Namespace, ResourceVersion: o.ResourceVersion}}, nil
+			return &targetName{namespace: o.Namespace, name: o.Name, version: number(o.ResourceVersion)}, nil
 		}
 		return o, nil
 	}))
@@ -345,6 +374,13 @@ func (t *targetWatches) wire(w *targetWatch) {
 		DeleteFunc: func(o any) { t.changed(w, o) },
 	})
 	must(err)
+}
+
+// works notes that the account may look.
+func (t *targetWatches) works(w *targetWatch, wk watchKey) {
+	if w.fail("", time.Time{}) && !wk.names {
+		w.each("", t.agent.ringPlan)
+	}
 }
 
 // refused notes that the account may not look. Where label triggers need the watch
@@ -371,10 +407,12 @@ func (t *targetWatches) changed(w *targetWatch, o any) {
 	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = d.Obj
 	}
-	if obj, ok := o.(*targetObject); ok {
-		w.fail("", time.Time{})
-		w.each(obj.Name, t.agent.blockers.changed)
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return
 	}
+	w.fail("", time.Time{})
+	w.each(m.GetName(), t.agent.blockers.changed)
 }
 
 // fail notes why nothing is seen, and says whether that is news.
@@ -431,7 +469,11 @@ func (w *targetWatch) version(wk watchKey, name string) uint64 {
 	if err != nil || !found {
 		return 0
 	}
-	return number(o.(*targetObject).ResourceVersion)
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return 0
+	}
+	return number(m.GetResourceVersion())
 }
 
 // get is the target as last seen, or why it is not seen.
