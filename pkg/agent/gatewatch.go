@@ -84,7 +84,10 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 	w.policies, w.problems, w.seen = map[key][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
 	w.undone = map[types.UID]undone{}
 	from := asAccount(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+		switch {
+		case err == nil: // whatever was wrong is over, though nothing may have changed
+			g.failed(w, "")
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err):
 			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -38,6 +40,9 @@ type DrainStatus struct {
 	Aborted bool // onTimeout abort: time is over; our cordon is to be undone
 	Reason  string
 	Message string // one sentence for a person
+	// Right is what the API server refused, where Reason is DrainForbidden and that is
+	// known: the drain goes on to ask, whoever waits for it has to judge.
+	Right *authorizationv1.ResourceAttributes
 
 	Outcome  drain.Outcome
 	Total    int // pods that have to leave, those that left included

@@ -3,6 +3,7 @@ package drain_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,43 @@ func TestAMissingRightIsNamed(t *testing.T) {
 			}
 			t.Log(out.Message)
 		})
+	}
+}
+
+// An API server that has just started refuses evictions for a while. No review says
+// that the right is missing, and so the step goes on.
+func TestARefusalWithoutAReviewThatSaysSoFailsNoDrain(t *testing.T) {
+	w := newWorld(t, 1)
+	n := w.nodes[0]
+	w.deployment(t, "web", 1)
+	w.running(t, "web", 1)
+	w.addNodes(t, 1)
+	starting := &wire{}
+	kube := w.client(t, starting.wrap)
+	starting.fault = func(r *http.Request, _ string, n int, send func() (*http.Response, error)) (*http.Response, error) {
+		if r.Method == http.MethodPost && n == 1 {
+			resp := status(http.StatusForbidden, "")
+			resp.Request = r
+			return resp, nil
+		}
+		return send()
+	}
+	d := w.drainer(t, kube)
+	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n)})
+	s.call.Drainer, s.bell, s.call.Clients.Kube = d, d.bell, kube
+	told := false
+	for out := s.pass(t); !told; out = s.pass(t) {
+		told = out.State == executors.NotYet && out.Reason == executors.ReasonForbidden && strings.Contains(out.Message, "create pods/eviction")
+		if out.State == executors.Failed || out.State == executors.Done {
+			t.Fatalf("%+v", out)
+		}
+		select {
+		case <-s.bell:
+		case <-time.After(time.Second):
+		}
+	}
+	if out := s.end(t); out.State != executors.Done {
+		t.Errorf("%+v", out)
 	}
 }
 

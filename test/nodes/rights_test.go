@@ -2,7 +2,10 @@ package nodes_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // daemonSet runs one pod on each node of a pool.
@@ -108,5 +112,48 @@ func TestASurgeBringsTheReplacementFirst(t *testing.T) {
 	})
 	if len(d.Annotations[annotations.StatusPrefix+"surge"]) > 0 {
 		t.Errorf("this was left behind: %v", d.Annotations)
+	}
+}
+
+// The account may not evict. The step says so at once and fails after half a minute;
+// an account that is given the right in that time goes on.
+func TestADrainWhoseAccountMayNotEvictFailsUnlessTheRightComesInTime(t *testing.T) {
+	l := newLab(t, unlimited)
+	l.roller()
+	roles := l.admin.RbacV1().ClusterRoles()
+	role, err := roles.Get(l.ctx, "roller-"+l.ns, metav1.GetOptions{})
+	l.must(err)
+	all := role.Rules
+	role.Rules = slices.DeleteFunc(slices.Clone(all), func(r rbacv1.PolicyRule) bool { return r.Resources[0] == "pods/eviction" })
+	role, err = roles.Update(l.ctx, role, metav1.UpdateOptions{})
+	l.must(err)
+	l.pool("lone", "node-2")
+	l.deployment("web", 1, only("lone"))
+	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: drain, type: drain, properties: {node: node-2}}\n  - {name: uncordon, type: uncordon, properties: {node: node-2}}\n"
+	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "late", text, ""), metav1.CreateOptions{})
+	l.must(err)
+	l.trigger("late", "one")
+	l.within(90, "the run fails", func() (bool, string) {
+		all := l.journals("late")
+		return len(all) == 1 && all[0].Phase.Ended(), fmt.Sprintf("%+v", all)
+	})
+	j := l.ends("late", 1)
+	if end := j.End; j.Phase != plan.RunFailed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
+		t.Errorf("the run ended %s: %+v", j.Phase, end)
+	}
+	if took := j.FinishedAt.Sub(*j.StartedAt); took < plan.RefusalPatience || took > 90*time.Second {
+		t.Errorf("it failed after %s", took)
+	}
+	l.trigger("late", "two")
+	l.eventually("what is missing is said", func() (bool, string) {
+		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "late", metav1.GetOptions{})
+		l.must(err)
+		return strings.Contains(cm.Annotations[annotations.StatusMessage], "create pods/eviction") && cm.Annotations[annotations.StatusPhase] == string(plan.PhaseRunning), fmt.Sprint(cm.Annotations)
+	})
+	role.Rules = all
+	_, err = roles.Update(l.ctx, role, metav1.UpdateOptions{})
+	l.must(err)
+	if j := l.ends("late", 2); j.Phase != plan.RunSucceeded {
+		t.Errorf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -226,6 +227,7 @@ type summary struct {
 	done     int
 	aborted  bool
 	denied   string
+	right    *authorizationv1.ResourceAttributes // that denied speaks of
 }
 
 func (s *summary) add(node string, st executors.DrainStatus) {
@@ -242,7 +244,7 @@ func (s *summary) add(node string, st executors.DrainStatus) {
 		s.said = slices.Insert(s.said, 0, text)
 	}
 	if st.Reason == executors.DrainForbidden && s.denied == "" {
-		s.denied = text
+		s.denied, s.right = text, st.Right
 	}
 	if s.outputs == nil {
 		s.outputs = map[string]any{}
@@ -254,8 +256,7 @@ func (s *summary) add(node string, st executors.DrainStatus) {
 func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m plan.DrainMemory, all summary) (executors.Outcome, error) {
 	switch {
 	case all.denied != "":
-		e.stop(call, m)
-		return executors.Refuse(executors.ReasonForbidden, "%s", all.denied), nil
+		return e.denied(ctx, call, m, all), nil
 	case all.aborted:
 		return e.abort(ctx, call, m, all)
 	case all.done < len(all.statuses):
@@ -278,6 +279,20 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 		}
 	}
 	return out, nil
+}
+
+// denied is a drain that the API server refuses. The drains go on to ask meanwhile: a
+// right that comes in time is no failure. Where a review does not say that the right
+// is missing, it is not known what the refusal means.
+func (e Drains) denied(ctx context.Context, call executors.Call, m plan.DrainMemory, all summary) executors.Outcome {
+	out := executors.Refuse(executors.ReasonForbidden, "%s", all.denied)
+	if all.right != nil {
+		if may, err := executors.Allowed(ctx, call.Clients.Kube, *all.right); err != nil || may {
+			out.State, out.Permanent, out.WakeAt = executors.NotYet, false, call.Now.Add(relook)
+		}
+	}
+	out.Memory = memory(m)
+	return out
 }
 
 // bounded keeps what a step's outputs may hold: past fifty nodes, the numbers.

@@ -92,7 +92,9 @@ func (s *session) send(r request) {
 		verb, err = "delete pods", deletePod(ctx, kube, r.pod, options.GracePeriod)
 	} else {
 		if options.WaitForVolumes {
-			err = s.noteVolumes(ctx, kube, r.pod)
+			if err = s.noteVolumes(ctx, kube, r.pod); err != nil {
+				verb = "get persistentvolumeclaims"
+			}
 		}
 		if err == nil {
 			err = evict(ctx, kube, r.pod, options.GracePeriod)
@@ -141,7 +143,7 @@ func (s *session) answered(r request, verb string, err error) {
 	asked.Answer, asked.At, asked.NotBefore, asked.Why, asked.Unclear = a.Answer, now, time.Time{}, a.why, a.unclear
 	switch a.Answer {
 	case drain.Accepted:
-		s.tries[uid], asked.Why, s.forbidden = 0, "", ""
+		s.tries[uid], asked.Why, s.forbidden, s.right = 0, "", "", nil
 	case drain.OverBudget:
 		asked.Version, asked.NotBefore = r.version, now.Add(a.after)
 		if asked.Held.IsZero() {
@@ -151,7 +153,7 @@ func (s *session) answered(r request, verb string, err error) {
 		asked.NotBefore = now.Add(a.after)
 		s.tries[uid]++
 		if a.forbidden {
-			s.forbidden = a.why
+			s.forbidden, s.right = a.why, rightOf(verb, r.pod.Namespace)
 		}
 	}
 	s.asked[uid] = asked

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,6 +95,13 @@ func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	}
 	code := status.Status().Code
 	return failed(err, tries, answer{unclear: code >= http.StatusInternalServerError, why: fmt.Sprintf("the API server said %d: %s", code, plan.Cut(err.Error(), 200))})
+}
+
+// rightOf is what a request needs, as a review is asked for it.
+func rightOf(verb, namespace string) *authorizationv1.ResourceAttributes {
+	verb, resource, _ := strings.Cut(verb, " ")
+	resource, subresource, _ := strings.Cut(resource, "/")
+	return &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Subresource: subresource, Namespace: namespace}
 }
 
 // failed says when to ask again: later and later, each time at another moment,

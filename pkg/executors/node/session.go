@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -36,6 +37,7 @@ type session struct {
 	tries      map[string]int
 	limbo      map[string]drain.Pod // gone while their request was in flight
 	forbidden  string
+	right      *authorizationv1.ResourceAttributes // that forbidden speaks of
 	// mayNotDelete says that the account may not delete pods: an eviction that was
 	// cut off is not finished, but waited for.
 	mayNotDelete bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -17,6 +18,10 @@ func (s *session) unreadable(err error) {
 	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+plan.Cut(err.Error(), 300)
 	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.readErr) || apierrors.IsForbidden(s.d.readErr) {
 		s.status.Reason = executors.DrainForbidden
+	}
+	s.status.Right = nil
+	if apierrors.IsForbidden(s.readErr) {
+		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
 	}
 	s.changed()
 }
@@ -83,7 +88,9 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 		Blocks: dec.Blocks[:min(len(dec.Blocks), mostBlocks)], Pods: dec.Pods[:min(len(dec.Pods), mostPods)],
 		Deadline: left.Deadline, Late: dec.Late,
 	}
-	s.status.Reason, s.status.Message = s.summary(dec)
+	if s.status.Reason, s.status.Message = s.summary(dec); s.status.Reason == executors.DrainForbidden {
+		s.status.Right = s.right
+	}
 	if dec.Done || dec.Aborted {
 		s.finish()
 	}

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -70,11 +73,70 @@ func reflect[O, L runtime.Object](ctx context.Context, name string, from source[
 			from.trim(&o)
 			w, err := from.watch(ctx, o)
 			from.heard(err)
-			return w, err
+			if err != nil {
+				return nil, err
+			}
+			return doubted(w, silence), nil
 		},
 	}
-	cache.NewReflectorWithOptions(lw, example, m, cache.ReflectorOptions{Name: name}).RunWithContext(ctx)
+	again := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 100, Cap: longestPause}
+	cache.NewReflectorWithOptions(lw, example, m, cache.ReflectorOptions{Name: name, Backoff: &again}).RunWithContext(ctx)
 }
+
+// How long a drain waits before it asks an API server again that is away (a guess:
+// that takes no longer than this to be noticed), and how long a watch may be silent:
+// a bookmark comes every minute.
+const (
+	longestPause = 2 * time.Second
+	silence      = 75 * time.Second
+)
+
+// doubtedWatch is a watch that ends when it was silent for too long: whoever reads it
+// goes on where it was.
+type doubtedWatch struct {
+	from    watch.Interface
+	out     chan watch.Event
+	stopped chan struct{}
+	once    sync.Once
+}
+
+func doubted(w watch.Interface, patience time.Duration) watch.Interface {
+	d := &doubtedWatch{from: w, out: make(chan watch.Event), stopped: make(chan struct{})}
+	go d.pass(patience)
+	return d
+}
+
+// pass hands events on until the watch ends, is stopped or is doubted.
+func (d *doubtedWatch) pass(patience time.Duration) {
+	defer close(d.out)
+	defer d.from.Stop()
+	quiet := time.NewTimer(patience)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-d.stopped:
+			return
+		case <-quiet.C:
+			return
+		case event, open := <-d.from.ResultChan():
+			if !open {
+				return
+			}
+			select {
+			case d.out <- event:
+			case <-d.stopped:
+				return
+			}
+			quiet.Reset(patience)
+		}
+	}
+}
+
+// ResultChan is watch.Interface's.
+func (d *doubtedWatch) ResultChan() <-chan watch.Event { return d.out }
+
+// Stop is watch.Interface's.
+func (d *doubtedWatch) Stop() { d.once.Do(func() { close(d.stopped) }) }
 
 func podsOn(kube kubernetes.Interface, node string, heard func(error)) source[*corev1.PodList] {
 	return source[*corev1.PodList]{

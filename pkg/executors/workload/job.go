@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -175,6 +176,10 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 	switch {
 	case err == nil:
 		out.Outputs["log"] = text
+	case errors.As(err, &request) && unsettled(ctx, call, job, request):
+		later := executors.Fail(executors.ReasonUnavailable, "%s; its log cannot be read yet: %s", out.Message, err)
+		later.State, later.WakeAt = executors.NotYet, call.Now.Add(api.RetryDelay)
+		return later
 	case errors.As(err, &request) && apierrors.IsForbidden(request.Err):
 		out.Message += fmt.Sprintf("; its log is not kept: grant %s to serviceaccount %s/%s", request.Action.Rights(), call.Namespace, call.Account)
 	default:
@@ -182,6 +187,38 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 	}
 	out.Message = plan.Cut(out.Message, plan.MaxMessage)
 	return out
+}
+
+// unsettled says whether a refusal of a log may be over soon: an API server that has
+// just started refuses everything for a while, the Job that the account has just read
+// among it. The log is a courtesy: it is not waited for longer than such a while.
+func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, request *api.Error) bool {
+	ended := job.CreationTimestamp.Time
+	for _, c := range job.Status.Conditions {
+		if c.LastTransitionTime.After(ended) {
+			ended = c.LastTransitionTime.Time
+		}
+	}
+	patience := plan.RefusalPatience
+	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil { // the Job must not go meanwhile
+		patience = min(patience, time.Duration(*ttl)*time.Second/2)
+	}
+	if call.Now.Sub(ended) > patience {
+		return false
+	}
+	as := "system:serviceaccount:" + call.Namespace + ":" + call.Account
+	switch executors.RefusalOf(request.Err, as) {
+	case executors.RefusedAgent:
+		return true
+	case executors.RefusedAccount:
+		may, err := api.May(ctx, call, request.Action)
+		if err != nil || may {
+			return true
+		}
+		reads, err := api.May(ctx, call, action(call, "get", job.Name))
+		return err != nil || !reads
+	}
+	return false
 }
 
 // jobName is derived, so that a pass after a crash finds what the one before it

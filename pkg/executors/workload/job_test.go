@@ -1,10 +1,19 @@
 package workload
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -83,6 +92,47 @@ func TestTheTailOfALog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, err := tail(strings.NewReader(c.in), 4); err != nil || got != c.want {
 				t.Errorf("tail is %q (%v), want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestALogThatAStartingAPIServerRefusesIsReadLater(t *testing.T) {
+	ended := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	ttl := int32(20)
+	for name, c := range map[string]struct {
+		allowed func(*authorizationv1.ResourceAttributes) bool
+		user    string
+		after   time.Duration
+		ttl     *int32
+		waits   bool
+	}{
+		"the right is missing":             {func(a *authorizationv1.ResourceAttributes) bool { return a.Resource == "jobs" }, "shop:maint-runner", time.Second, nil, false},
+		"nothing is allowed yet":           {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", time.Second, nil, true},
+		"it is allowed by now":             {func(*authorizationv1.ResourceAttributes) bool { return true }, "shop:maint-runner", time.Second, nil, true},
+		"the agent may not act as anybody": {func(*authorizationv1.ResourceAttributes) bool { return false }, "maint-system:maint-agent", time.Second, nil, true},
+		"it has been so for long":          {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", time.Minute, nil, false},
+		"the Job goes soon":                {func(*authorizationv1.ResourceAttributes) bool { return false }, "shop:maint-runner", 15 * time.Second, &ttl, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewSimpleClientset()
+			kube.PrependReactor("list", "pods", func(k8stesting.Action) (bool, runtime.Object, error) {
+				return true, nil, &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: `pods is forbidden: User "system:serviceaccount:` + c.user + `" cannot list resource "pods" in API group ""`}}
+			})
+			kube.PrependReactor("create", "selfsubjectaccessreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
+				review := a.(k8stesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
+				review.Status.Allowed = c.allowed(review.Spec.ResourceAttributes)
+				return true, review, nil
+			})
+			call := callOf(func(call *executors.Call) { call.Clients.Kube, call.Now = kube, ended.Add(c.after) })
+			job := &batchv1.Job{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "migrate", UID: "u"},
+				Spec:       batchv1.JobSpec{TTLSecondsAfterFinished: c.ttl},
+				Status:     batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ended)}}},
+			}
+			out := standing(t.Context(), call, job)
+			if waits := out.State == executors.NotYet; waits != c.waits || !waits && (out.State != executors.Done || !strings.Contains(out.Message, "its log is not kept")) {
+				t.Errorf("%+v", out)
 			}
 		})
 	}
