@@ -59,6 +59,17 @@ test-tools: ## Tests of what makes the image and the schemas
 	cd tools/image && GOWORK=off go test ./...
 	cd tools/schemagen && GOWORK=off go test ./...
 
+CORE := pkg/plan pkg/schedule pkg/nodes pkg/drain pkg/knob pkg/annotations pkg/selector
+MUTANTS ?= 100
+
+.PHONY: mutants
+mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; hours
+	go run ./tools/mutants -n $(MUTANTS) $(CORE)
+
+.PHONY: cover
+cover: ## Coverage of each package by its own tests
+	go test -cover $(UNIT_PACKAGES) | grep -v 'no test files'
+
 .PHONY: walls
 walls: ## What may import what; never from the cache
 	go test -count=1 ./test/walls
