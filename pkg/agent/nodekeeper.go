@@ -349,6 +349,10 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 				var next time.Time
 				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.path, name), now)
 				k.by(soonestOf(next))
+				if len(annotations.RequestStatuses(objects[name].Annotations)) > 0 { // it may go from a requestor to the plan without an uncordon
+					_, _, next = k.pods.previewPlan(ctx, c.drains[w], now)
+					k.by(soonestOf(next))
+				}
 			}
 			c.wants = append(c.wants, one)
 		}

@@ -913,3 +913,52 @@ func TestACordonByOthersThatNobodySawIsTheirs(t *testing.T) {
 		d.run().is("unschedulable")
 	})
 }
+
+// A requestor leaves a node that a plan is next to have: no pods come in between.
+func TestANodeStaysCordonedForThePlanThatIsNext(t *testing.T) {
+	left := func(t *testing.T) *desk {
+		d := newDesk(t, "gpu").run("gpu").drained()
+		delete(d.requests, "gpu")
+		return d.run(thePlan)
+	}
+	kept := "cordoned for " + thePlan + " | unschedulable"
+	t.Run("until it claims it", func(t *testing.T) {
+		d := left(t)
+		d.is(kept)
+		d.after(time.Hour).run(thePlan).is(kept)
+		record, _ := nodes.ParseCordon(d.cordoned)
+		if record.Handed == nil {
+			t.Errorf("the record is %s", d.cordoned)
+		}
+		d.cordoned = record.With(thePlan, true, d.now).String()
+		if strings.Contains(d.cordoned, "handed") {
+			t.Errorf("it is claimed, and the record is %s", d.cordoned)
+		}
+		d.after(time.Hour).run().is(kept)
+	})
+	t.Run("but not for a plan that is no more", func(t *testing.T) {
+		d := left(t)
+		d.after(10 * time.Second).run().is(kept)
+		if d.next == nil {
+			t.Error("nobody looks again")
+		}
+		d.after(21 * time.Second).run().is("")
+	})
+	t.Run("nor for one that others come before", func(t *testing.T) {
+		d := left(t)
+		d.ask("net")
+		d.after(time.Minute).run("net").is("net Ready | cordoned for net | unschedulable")
+		record, _ := nodes.ParseCordon(d.cordoned)
+		if record.Handed != nil {
+			t.Errorf("the record is %s", d.cordoned)
+		}
+	})
+	t.Run("and stays so afterwards where it was cordoned before", func(t *testing.T) {
+		d := newDesk(t, "gpu")
+		d.node.Unschedulable = true
+		d.run("gpu").drained()
+		delete(d.requests, "gpu")
+		d.run(thePlan).is("cordoned for " + thePlan + " and before | unschedulable")
+		d.after(time.Hour).run().is("unschedulable")
+	})
+}

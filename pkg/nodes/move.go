@@ -185,6 +185,9 @@ func (w *work) recordCordon() {
 		w.cordon()
 	default:
 		w.record.By = by
+		if !slices.ContainsFunc(by, IsPlan) {
+			w.record.Handed = nil
+		}
 	}
 }
 
@@ -192,7 +195,7 @@ func (w *work) recordCordon() {
 func (w *work) claimants() (by []string) {
 	if w.record != nil {
 		for _, c := range w.record.By {
-			if IsPlan(c) && !w.stale() {
+			if IsPlan(c) && !w.stale() && !w.forsaken(c) {
 				by = append(by, c)
 			}
 		}
@@ -212,8 +215,42 @@ func (w *work) claimants() (by []string) {
 	}
 	if len(by) == 0 && w.record != nil && !w.record.Undone && w.Unschedulable {
 		by = next // no uncordon between two requests
+		if len(by) == 0 {
+			by = w.handTo()
+		}
 	}
 	return sortedSet(by)
+}
+
+// handTo are the plans that get the node as its last request goes: it stays cordoned
+// for them, so that no pods come in between. The record says that they have not
+// claimed it themselves yet.
+func (w *work) handTo() (by []string) {
+	for claimant, turn := range w.turns {
+		if IsPlan(claimant) && turn.has() {
+			by = append(by, claimant)
+		}
+	}
+	if by = sortedSet(by); len(by) > 0 {
+		w.record.Handed = &w.now
+		w.say("", false, "KeptCordoned", "the node stays cordoned for "+some(by)+", which is next to have it")
+	}
+	return by
+}
+
+// has says whether a plan has a node, or is about to.
+func (t Turn) has() bool { return t.Granted || t.Next }
+
+// claimWithin is how long a node is kept cordoned for a plan that does not have it
+// after all (a guess: its turn is taken back where pods are in its way).
+const claimWithin = 30 * time.Second
+
+// forsaken says that a plan for which the node was kept does not take it.
+func (w *work) forsaken(claimant string) bool {
+	if w.record.Handed == nil || w.turns[claimant].has() {
+		return false
+	}
+	return !w.soon.add(w.record.Handed.Add(claimWithin))
 }
 
 // stale says that plans alone stand in the record, and that the node is

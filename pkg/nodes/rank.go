@@ -17,7 +17,8 @@ import (
 //
 // A node that nobody has costs a slot, a place in its zone and, where it is
 // available, budget; one that does not fit is passed over. A node that its last
-// requestor leaves goes to the next one on it at no cost, unless more nodes are in
+// requestor leaves goes to the next one on it at no cost (a plan gets it only once the
+// release is written: the request may have come back), unless more nodes are in
 // maintenance than the limits allow, and shared requests join at no cost those
 // that are shared too, while nobody who ranks before them waits for the node
 // alone. With maxParallelOperations 0 nothing begins at all.
@@ -26,8 +27,21 @@ func Rank(w World) Ranking {
 	for _, e := range r.entries() {
 		r.judge(e)
 	}
+	r.keepHanded()
 	r.out.Waits = append(r.out.Waits, r.fixed...)
 	return r.out
+}
+
+// keepHanded says of nodes that were kept cordoned for a plan whether it has them.
+func (r *ranker) keepHanded() {
+	for _, s := range r.sites {
+		if s.Cordon == nil || s.Cordon.Handed == nil {
+			continue
+		}
+		for _, h := range s.holds {
+			r.turns(s.Name)[h.Claimant] = Turn{Granted: true}
+		}
+	}
 }
 
 // site is a node as the ranker sees it.
@@ -67,9 +81,15 @@ type entry struct {
 	asked    *Asked // nil: a rollout
 	rank     int
 	busy     bool // the claimant has something in progress
+	next     bool // a rollout, which gets the node once its last request is released
 	resumes  bool // it yielded its slot, and its drain could go on
 	pending  int  // nodes that it waits for
 	since    time.Time
+}
+
+// handed says whether the node was kept cordoned for the claimant, which is next.
+func (e *entry) handed() bool {
+	return e.asked == nil && e.Cordon != nil && e.Cordon.Handed != nil && e.cordonedBy(e.claimant)
 }
 
 func (e *entry) shared() bool { return e.asked != nil && e.asked.Request.Shared }
@@ -77,7 +97,7 @@ func (e *entry) shared() bool { return e.asked != nil && e.asked.Request.Shared 
 // before is the order of rule 4.
 func before(a, b *entry) int {
 	return cmp.Or(
-		first(a.resumes, b.resumes),
+		first(a.resumes, b.resumes), first(a.handed(), b.handed()),
 		cmp.Compare(b.rank, a.rank), first(a.busy, b.busy), cmp.Compare(a.pending, b.pending),
 		a.since.Compare(b.since), cmp.Compare(a.order, b.order), compare(a.Name, b.Name), compare(a.claimant, b.claimant), compare(a.step, b.step),
 	)
@@ -279,6 +299,9 @@ func (r *ranker) judge(e *entry) {
 		wait, held = r.none()
 	case e.leaving:
 		wait, held = r.handover()
+		if e.next = !held && e.asked == nil; e.next {
+			wait, held = releasing()
+		}
 	default:
 		if wait, held = r.afford(e); !held {
 			r.pay(e)
@@ -302,7 +325,7 @@ func (r *ranker) holder(e *entry) (Wait, bool) {
 		return held(e.holds[0].Claimant), true
 	case occupied && e.undone():
 		return said(WaitUncordoned, "somebody uncordoned the node while it was held; it is free again when the present request is removed"), true
-	case occupied && e.asked == nil:
+	case len(e.standing) > 0 && e.asked == nil:
 		return held(e.present()), true
 	case len(e.standing) > 0 && e.yielded:
 		return held(e.present()), true

@@ -102,6 +102,7 @@ type Ranking struct {
 // Turn is what Advance must know of the ranking about one request.
 type Turn struct {
 	Granted bool
+	Next    bool   // of a plan: it is to get the node as the last request on it goes
 	Yield   bool   // others wait for the slot of its drain, which is blocked
 	Resume  bool   // the drain that yielded its slot goes on
 	Wait    string // Wait.Lasting of the one that waits

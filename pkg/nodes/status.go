@@ -100,12 +100,13 @@ func (s Status) String() string { return compact(s) }
 // how it was found, and which pods have left it since. It is written in the same
 // patch as spec.unschedulable.
 type Cordon struct {
-	By      []string  `json:"by"`                // claimants, sorted
-	Node    string    `json:"node,omitempty"`    // uid: an earlier node of the name is another
-	Before  bool      `json:"before"`            // was unschedulable already: it stays so when the last one leaves
-	At      time.Time `json:"at"`                // when the record began
-	Undone  bool      `json:"undone"`            // somebody else uncordoned the node meanwhile: it is left alone
-	Drained []Drained `json:"drained,omitempty"` // passes that are done since; none covers another
+	By      []string   `json:"by"`                // claimants, sorted
+	Node    string     `json:"node,omitempty"`    // uid: an earlier node of the name is another
+	Before  bool       `json:"before"`            // was unschedulable already: it stays so when the last one leaves
+	At      time.Time  `json:"at"`                // when the record began
+	Undone  bool       `json:"undone"`            // somebody else uncordoned the node meanwhile: it is left alone
+	Handed  *time.Time `json:"handed,omitempty"`  // when it was kept for a plan that is next and has not claimed it yet
+	Drained []Drained  `json:"drained,omitempty"` // passes that are done since; none covers another
 }
 
 // Drained is one pass that is done: which pods it was about.
@@ -136,6 +137,7 @@ func (c *Cordon) With(claimant string, unschedulable bool, now time.Time) *Cordo
 		return &Cordon{By: []string{claimant}, Before: unschedulable, At: stamp(now)}
 	}
 	next := *c
+	next.Handed = nil
 	next.By = sortedSet(append(slices.Clone(c.By), claimant))
 	return &next
 }

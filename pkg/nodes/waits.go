@@ -35,7 +35,7 @@ func (r *ranker) fix(node, claimant, step string, wait Wait) {
 func (r *ranker) wait(e *entry, wait Wait) {
 	wait.Node, wait.Claimant, wait.Step = e.Name, e.claimant, e.step
 	if !r.turns(e.Name)[e.claimant].Granted { // another step of the claimant may have it
-		r.turns(e.Name)[e.claimant] = Turn{Wait: wait.Lasting}
+		r.turns(e.Name)[e.claimant] = Turn{Next: e.next, Wait: wait.Lasting}
 	}
 	r.out.Waits = append(r.out.Waits, wait)
 }
@@ -127,6 +127,8 @@ func held(by string) Wait {
 	}
 	return said(WaitHeld, "the node is "+by+"'s; waits until it is released")
 }
+
+func releasing() (Wait, bool) { return held(""), true }
 
 func behind(claimant string) Wait {
 	return said(WaitHeld, claimant+" waits for the node before it, and does not share it")

@@ -82,7 +82,7 @@ func write(ctx context.Context, call executors.Call, n cordoned, unschedulable b
 
 // claim cordons a node for a claimant, if it is not so already.
 func claim(ctx context.Context, call executors.Call, n cordoned, by string, now time.Time) (changed bool, err error) {
-	if n.Spec.Unschedulable && n.claimed(by) {
+	if n.Spec.Unschedulable && n.claimed(by) && n.record.Handed == nil {
 		return false, nil
 	}
 	if c := n.record; c != nil && c.Undone && !n.Spec.Unschedulable && slices.ContainsFunc(c.By, func(other string) bool { return !nodes.IsPlan(other) }) {
