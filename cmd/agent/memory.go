@@ -45,9 +45,10 @@ func limitMemory(log *slog.Logger) {
 // How an agent at rest gives memory back (guesses): it is looked at every so often;
 // at rest is one that allocates less than a tenth of what lives in that time; it
 // pays where a fifth of what is held may go. To collect takes as long as it takes to
-// read what lives once, and the runtime does so every two minutes anyway.
+// read what lives once, so it is done no more often than the runtime does by itself.
 const (
 	restLook  = 15 * time.Second
+	restAgain = 2 * time.Minute
 	restShare = 10
 	idleShare = 5
 )
@@ -80,7 +81,7 @@ func readHeap() heapUse {
 func giveBack(ctx context.Context) {
 	ticker := time.NewTicker(restLook)
 	defer ticker.Stop()
-	before, least := readHeap(), uint64(0)
+	before, least, last := readHeap(), uint64(0), time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,9 +89,9 @@ func giveBack(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := readHeap()
-		if now.pays(before, least) {
+		if time.Since(last) >= restAgain && now.pays(before, least) {
 			debug.FreeOSMemory()
-			now = readHeap()
+			now, last = readHeap(), time.Now()
 			least = now.held
 		}
 		before = now

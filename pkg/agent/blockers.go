@@ -50,13 +50,14 @@ type blockedPlan struct {
 
 // How often a question is asked (guesses). Few are asked often enough that an
 // answer is noticed within two seconds; all together are asked ten times a second
-// at most, which costs the agent half a percent of a core.
+// at most, which costs the agent a percent of a core, and a third of that after a
+// minute.
 const (
 	blockerPause   = 1500 * time.Millisecond
 	blockerShare   = 100 * time.Millisecond
-	blockerLong    = 10 * time.Minute // what nobody has mended for so long is asked for less often, where it is one of many
-	blockerRarer   = 4
-	blockerLast    = 10 * time.Second
+	blockerLong    = time.Minute // what nobody has mended for so long is asked for less often, where it is one of many
+	blockerRarer   = 3
+	blockerLast    = 30 * time.Second
 	blockerTimeout = 10 * time.Second
 	blockerWorkers = 4
 )

@@ -114,9 +114,11 @@ func TestWhatNobodyMendsForLongIsAskedForLessOftenWhereThereIsMuchOfIt(t *testin
 		soon, late time.Duration
 	}{
 		{1, 1500 * time.Millisecond, 1500 * time.Millisecond},
-		{20, 2 * time.Second, 8 * time.Second},
-		{50, 5 * time.Second, 10 * time.Second},
-		{200, 20 * time.Second, 20 * time.Second},
+		{5, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{20, 2 * time.Second, 6 * time.Second},
+		{50, 5 * time.Second, 15 * time.Second},
+		{200, 20 * time.Second, 30 * time.Second},
+		{500, 50 * time.Second, 50 * time.Second},
 	} {
 		w := newBlockedWorld()
 		now := time.Now()
@@ -129,7 +131,7 @@ func TestWhatNobodyMendsForLongIsAskedForLessOftenWhereThereIsMuchOfIt(t *testin
 		if got := w.interval(by); got != row.soon {
 			t.Errorf("one of %d is asked about every %s, want %s", row.open, got, row.soon)
 		}
-		now = now.Add(11 * time.Minute)
+		now = now.Add(2 * time.Minute)
 		if got := w.interval(by); got != row.late {
 			t.Errorf("one of %d that is old is asked about every %s, want %s", row.open, got, row.late)
 		}
