@@ -110,5 +110,28 @@ func (k *nodeKeeper) reportLimits(found []nodes.Condition, now time.Time) {
 func (k *nodeKeeper) forbidden(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return !k.refused.IsZero() && now.Sub(k.refused) > look
+	return k.refused.Times > 1 && now.Sub(k.refused.Since) >= plan.RefusalPatience
+}
+
+// withheld says whether requests are left out, since the agent may not write nodes.
+func (k *nodeKeeper) withheld(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return now.Before(k.denied)
+}
+
+// forgetRefusal forgets that writes of nodes were refused, once no node bears a
+// request, or what the agent said of one: nothing is to be written then.
+func (k *nodeKeeper) forgetRefusal(objects map[string]*nodeObject) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refused.Times == 0 {
+		return
+	}
+	for _, n := range objects {
+		if len(annotations.Requests(n.Annotations)) > 0 || len(annotations.RequestStatuses(n.Annotations)) > 0 {
+			return
+		}
+	}
+	k.refused, k.denied = plan.Refusal{}, time.Time{}
 }

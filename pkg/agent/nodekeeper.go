@@ -34,7 +34,7 @@ type nodeKeeper struct {
 	pods    *nodePods
 	again   time.Time       // the latest instant of the next look
 	gone    map[string]bool // nodes of rollouts that are known not to be there
-	refused time.Time       // since when every write of a node was refused for want of a right; zero: not
+	refused plan.Refusal    // of every write of a node for want of a right; zero: not
 	denied  time.Time       // until then requests are left out: the agent may not write nodes
 	writers chan struct{}   // bounds writes in flight
 	writes  sync.WaitGroup
@@ -187,6 +187,7 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	k.again, k.shut = now.Add(look), k.agent.clusterGate(now)
 	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
+	k.forgetRefusal(objects)
 	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
@@ -272,7 +273,7 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 // facts are a node with what its annotations do not say.
 func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := annotations.Node(&n.Node)
-	if k.agent.options.DryRun || now.Before(k.denied) { // what is never carried out takes nobody's turn
+	if k.agent.options.DryRun || k.withheld(now) { // what is never carried out takes nobody's turn
 		f.Asked = nil
 	}
 	if len(f.Asked) == 0 && f.Cordon == nil {

@@ -282,7 +282,7 @@ func (k *nodeKeeper) requeueLater() {
 func (k *nodeKeeper) may() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.refused = time.Time{}
+	k.refused = plan.Refusal{}
 }
 
 // postpone leaves a node that could not be written alone for a while, and all
@@ -296,11 +296,11 @@ func (k *nodeKeeper) postpone(node string, err error) {
 	switch {
 	case apierrors.IsInvalid(err):
 		k.later[node] = now.Add(look)
-	case !apierrors.IsForbidden(err):
-	case k.refused.IsZero(): // an API server that has just begun says so of everything
-		k.refused = now
-	case now.Sub(k.refused) > look:
-		k.denied = now.Add(look)
+	case apierrors.IsForbidden(err): // an API server that has just begun says so of everything
+		final := false
+		if k.refused, final = k.refused.Again(now); final {
+			k.denied = now.Add(look)
+		}
 	}
 }
 

@@ -88,20 +88,23 @@ func TestAMissingRightOverNodesStandsOnTheConfiguration(t *testing.T) {
 	if j := l.ends("one", 1); j.Phase != plan.RunSucceeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
+	told := func(want bool, what string) {
+		t.Helper()
+		l.within(90, what, func() (bool, string) {
+			cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
+			l.must(err)
+			text := cm.Annotations[annotations.StatusConditions]
+			return text != "" && want == (strings.Contains(text, "NodesForbidden") && strings.Contains(text, "maint-agent-nodes")), text
+		})
+	}
 	l.request("node-1", "os", "")
-	l.within(90, "the missing right is told", func() (bool, string) {
-		cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
-		l.must(err)
-		text := cm.Annotations[annotations.StatusConditions]
-		return strings.Contains(text, "NodesForbidden") && strings.Contains(text, "maint-agent-nodes"), text
-	})
+	told(true, "the missing right is told")
+	l.release("node-1", "os")
+	told(false, "it is told no more, since nobody asks")
+	l.request("node-1", "os", "")
+	told(true, "the missing right is told again")
 	bound()
-	l.within(60, "it is told no more", func() (bool, string) {
-		cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
-		l.must(err)
-		text := cm.Annotations[annotations.StatusConditions]
-		return text != "" && !strings.Contains(text, "NodesForbidden"), text
-	})
+	told(false, "it is told no more")
 	l.release("node-1", "os")
 	l.gone("node-1", "os")
 }
