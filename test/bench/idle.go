@@ -91,7 +91,7 @@ func idleFigures() []figure {
 	}
 	return append(
 		out,
-		figure{"given", "s", "from the right to read targets in one namespace until its first plan is ready"},
+		figure{"given", "s", "from the right to read targets in one namespace, while all the others wait, until its first plan is ready"},
 		figure{"appears", "s", "from a target, where it is watched, until its plan is ready"},
 	)
 }
