@@ -47,11 +47,12 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 }
 
 // labelStays says, on the run and on its plan, that the API server does not let the
-// label be taken away: for want of a right, or by an admission policy. It is tried
+// label be taken away: for want of a right, by an admission policy, or because the
+// object would be too large. It is tried
 // again without end, for a label that stays would ask for another run.
 func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error {
 	kind := executors.RefusalOf(refusal, a.account(l).user())
-	if kind == executors.NotRefused || kind == executors.RefusedAgent {
+	if kind == executors.NotRefused && !neverTaken(refusal) || kind == executors.RefusedAgent {
 		return refusal
 	}
 	waits := plan.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.run.Request.Label, refusal), plan.MaxMessage)

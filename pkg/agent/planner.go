@@ -42,6 +42,9 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 			a.ringRun(l.key())
 		}
 	}
+	if cm != nil {
+		a.plans.of(cm).noteResume(cm.Annotations[annotations.Resume], a.now())
+	}
 	if err := a.closeTorn(ctx, k); err != nil {
 		return time.Time{}, err
 	}
@@ -76,7 +79,11 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	}
 	if decision.Changed {
 		if err := a.ledgers.put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
-			return time.Time{}, errors.Join(err, noted(ctx, false))
+			err = errors.Join(err, noted(ctx, false))
+			if neverTaken(err) {
+				return a.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
+			}
+			return time.Time{}, err
 		}
 		a.metrics.ends(facts.Ledger, decision.Ledger)
 		a.tellEnds(cm, facts.Ledger, decision.Ledger)
@@ -132,9 +139,12 @@ func betweenSteps(j plan.Journal) bool {
 	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning })
 }
 
-// cannotDecide says on the plan why its ledger or target cannot be read.
+// errLedger is a ledger that the API server does not take: somebody made it immutable.
+var errLedger = errors.New("nothing of this plan starts or ends")
+
+// cannotDecide says on the plan why its ledger cannot be read or written.
 func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, reason error) (time.Time, error) {
-	if !errors.Is(reason, annotations.ErrForeign) {
+	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, errLedger) {
 		return time.Time{}, reason
 	}
 	facts := plan.Facts{Now: a.now(), Faults: plan.Faults{{Message: reason.Error()}}, Spec: known.spec}
@@ -147,7 +157,7 @@ func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *k
 	f := plan.Facts{
 		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.namespace, Name: k.name, UID: uid,
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
-		Intent: annotations.Intent(cm.Annotations), Pauses: a.pauses(k.namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
 		NameOf: func(r plan.Request) string { return annotations.RunName(k.name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.namespace, known)...)

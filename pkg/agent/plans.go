@@ -43,6 +43,21 @@ type planMemory struct {
 	gate      planGate
 	mirrored  mirrored
 	leftAgain time.Time // when what its runs did not put back is looked at again
+	resume    seenResume
+}
+
+// seenResume is an intent to resume a run, and when it was first seen.
+type seenResume struct {
+	text string
+	at   time.Time
+}
+
+// noteResume notes what a plan says of resuming. It comes before its runs are looked
+// at: what ends in that look was not known to whoever said it.
+func (k *knownPlan) noteResume(text string, now time.Time) {
+	if text != k.resume.text {
+		k.resume = seenResume{text, now}
+	}
 }
 
 // written is a status as we last wrote it, until the watch shows it.

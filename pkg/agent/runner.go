@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,21 @@ import (
 // maxPasses is how many acts of one run are done before others get their turn.
 const maxPasses = 64
 
-// syncRun moves one run as far as it goes now and says when to look again.
+// syncRun moves one run as far as it goes now and says when to look again. What the
+// API server would refuse for ever is said on the plan: on the run it may not stand.
 func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
+	wake, err := a.moveRun(ctx, k)
+	stuck := ""
+	if err != nil && neverTaken(err) {
+		stuck = err.Error()
+	}
+	if l := a.runs.get(k); l != nil && a.runs.stick(k, stuck) {
+		a.ringPlan(l.planKey())
+	}
+	return wake, err
+}
+
+func (a *Agent) moveRun(ctx context.Context, k key) (time.Time, error) {
 	l := a.runs.get(k)
 	if l == nil {
 		a.letGo(k)
@@ -167,6 +181,7 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 	if verdict.Start {
 		names := a.claims(l)
 		if held, by := a.locks.take(l.key().String(), names); by != "" {
+			by = nameFrom(l.object.Namespace, by)
 			if held == planLock(l) {
 				standing.PlanBusy = by
 			} else {
@@ -306,10 +321,13 @@ func (a *Agent) heldBy(l *liveRun, s *plan.Standing) {
 			s.PlanBusy = other.run.Name
 		}
 		if l.run.TargetUID != "" && other.run.TargetUID == l.run.TargetUID {
-			s.LockedBy = other.run.Name
+			s.LockedBy = nameFrom(l.object.Namespace, other.key().String())
 		}
 	}
 }
+
+// nameFrom is a run as it is named within a namespace: another's with its own.
+func nameFrom(namespace, run string) string { return strings.TrimPrefix(run, namespace+"/") }
 
 func (a *Agent) account(l *liveRun) who {
 	return who{l.object.Namespace, plan.Account(l.run.Spec)}

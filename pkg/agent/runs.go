@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,10 +36,11 @@ type runs struct {
 	holds  *holds
 	// recorded are those that stand as Running in the status of their plan.
 	recorded map[key]bool
+	stuck    map[key]string // what the API server refuses for good of what they would write
 }
 
 func newRuns() *runs {
-	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}, holds: newHolds(), recorded: map[key]bool{}}
+	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}, holds: newHolds(), recorded: map[key]bool{}, stuck: map[key]string{}}
 }
 
 func versionOf(cm *corev1.ConfigMap) uint64 { return number(cm.ResourceVersion) }
@@ -146,6 +148,7 @@ func (r *runs) forget(k key) {
 	}
 	delete(r.byKey, k)
 	delete(r.recorded, k)
+	delete(r.stuck, k)
 	pk := have.planKey()
 	delete(r.byPlan[pk], k)
 	if len(r.byPlan[pk]) == 0 {
@@ -166,6 +169,35 @@ func (r *runs) record(running []*liveRun) []*liveRun {
 		}
 	}
 	return news
+}
+
+// stick notes why a run cannot go on, empty where it can, and says whether that is news.
+func (r *runs) stick(k key, why string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stuck[k] == why {
+		return false
+	}
+	if r.stuck[k] = why; why == "" {
+		delete(r.stuck, k)
+	}
+	return true
+}
+
+// stuckOf says which of a plan's runs cannot go on, and why; empty where all can.
+func (r *runs) stuckOf(k key) string {
+	for _, l := range r.ofPlan(k) {
+		if l.broken != nil {
+			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.object.Name, l.broken)
+		}
+		r.mu.Lock()
+		why := r.stuck[l.key()]
+		r.mu.Unlock()
+		if why != "" {
+			return fmt.Sprintf("run %s cannot go on, since the API server refuses what it writes: %s", l.object.Name, why)
+		}
+	}
+	return ""
 }
 
 func (r *runs) isRecorded(k key) bool {

@@ -127,6 +127,9 @@ func (a *Agent) message(f plan.Facts, d plan.Decision) string {
 	if left := d.Ledger.LeftMessage(); left != "" {
 		d.Message = "not put back by " + left + "; " + d.Message
 	}
+	if stuck := a.runs.stuckOf(key{f.Namespace, f.Name}); stuck != "" {
+		d.Message = stuck + "; " + d.Message
+	}
 	if len(f.Faults) > 1 {
 		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Message, len(f.Faults)-1)
 	}
@@ -182,6 +185,9 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 	out = append(out, mirrorCondition(known)...)
 	if d.Refused != "" {
 		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: plan.Cut(d.Refused, plan.MaxMessage)})
+	}
+	if stuck := a.runs.stuckOf(key{f.Namespace, f.Name}); stuck != "" {
+		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: plan.Cut(stuck, plan.MaxMessage)})
 	}
 	for _, l := range f.Live {
 		if l.Stays != "" {
@@ -269,7 +275,7 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts,
 	for intent, ask := range map[string]plan.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[intent] = cm.Annotations[intent]
-			if intent == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run) {
+			if intent == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
 				a.events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}

@@ -49,7 +49,8 @@ func (t *targetObject) facts(keys []string) *plan.Target {
 		if value, present := t.Labels[k]; present {
 			out.Labels[k] = plan.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}
 		}
-		if n, err := strconv.ParseInt(t.Annotations[annotations.Handled(k)], 10, 64); err == nil {
+		// Whoever may annotate the target may write any number there.
+		if n, err := strconv.ParseInt(t.Annotations[annotations.Handled(k)], 10, 64); err == nil && n > 0 && n < plan.MaxOrdinal {
 			out.Handled[k] = n
 		}
 	}

@@ -148,11 +148,18 @@ func (o *whyOptions) obstacles(s subject, p aPlan, agent agentState, v view) []o
 	}
 	if p.ledger != nil {
 		for _, left := range p.ledger.Left {
-			add("not put back by run "+left.Run+said(", step ", left.Step)+": "+left.Message, "put it right by hand, which is noticed within a minute, or say that you know: '%s resume %s'", o.Name, left.Run)
+			hand := "put it right by hand, which is noticed within a minute, or say that you know"
+			if left.Before == nil { // nobody can tell whether it is as it was
+				hand = "see to it, and then say that you know"
+			}
+			add("not put back by run "+left.Run+said(", step ", left.Step)+": "+left.Message, "%s: '%s resume %s'", hand, o.Name, left.Run)
 		}
 	}
 	if refused := p.decision.Refused; refused != "" {
 		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
+	}
+	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
+		add(stuck, "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand")
 	}
 	return append(out, o.runObstacles(p, v)...)
 }
@@ -210,6 +217,8 @@ func (o *whyOptions) stepObstacles(l aRun, v view) []obstacle {
 		switch {
 		case rec.Waits != "":
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
+		case rec.Type == plan.TypeForEachNode && rec.Phase == plan.StepRunning && strings.Contains(rec.Message, "waits: "):
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.run.Name + ": " + rec.Message, fmt.Sprintf("it goes on by itself when a node is free; '%s why NODE' says what keeps one", o.Name)})
 		case rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.run.Name)})
 		case asks(rec) && l.journal.Phase == plan.RunRunning:
@@ -227,11 +236,15 @@ func (o *whyOptions) answers(question string) string {
 // falseCondition is the message of a condition that the agent published as False
 // for this version of the plan.
 func falseCondition(p aPlan, kind string) (string, bool) {
+	return condition(p, kind, metav1.ConditionFalse)
+}
+
+func condition(p aPlan, kind string, status metav1.ConditionStatus) (string, bool) {
 	if !p.seen() {
 		return "", false
 	}
 	for _, c := range conditionsOf(p.object) {
-		if c.Type == kind && c.Status == "False" {
+		if c.Type == kind && c.Status == status {
 			return c.Message, true
 		}
 	}

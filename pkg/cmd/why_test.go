@@ -22,6 +22,8 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 	})
 	retried := aRunOf(record("a", "webhook", plan.StepPending))
 	retried.journal.RetryAt, retried.journal.Message = after(time.Minute), "retry 1 of 3: step a failed: no"
+	waiting := record("roll", plan.TypeForEachNode, plan.StepRunning)
+	waiting.Message = "1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3"
 	for _, c := range []struct {
 		name, want string
 		run        aRun
@@ -31,6 +33,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		{"a step that asks", "step g/ask of run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x/g/ask' or 'kubectl maint reject maint-run-p-x/g/ask'", held(askingOf(asking("g/ask")), "waits for approval: kubectl maint approve maint-run-p-x")},
 		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(aRunOf(record("a", "webhook", plan.StepPending)), "waits for its window")},
 		{"a run that is to be tried again", "run maint-run-p-x is to be tried again: retry 1 of 3: step a failed: no → it begins by itself at Sat 2026-11-21 01:01 CET (2026-11-21T00:01:00Z)", retried},
+		{"a rollout that waits for nodes", "step roll of run maint-run-p-x: 1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3 → it goes on by itself when a node is free; 'kubectl maint why NODE' says what keeps one", aRunOf(waiting)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := &whyOptions{cli: &cli{Env: Env{Name: "kubectl maint", Now: saturday}}}

@@ -27,7 +27,7 @@ type Standing struct {
 	TargetGone bool
 	NotReady   string // why its account or target would not let it run
 	Hold       *Hold  // its gate is closed
-	LockedBy   string // a started run on the same target
+	LockedBy   string // a started run on the same target; with its namespace where that is another
 	PlanBusy   string // a started run of the same plan, unless they may overlap
 	Approved   bool   // somebody approved it, and that is written down
 	Approve    *Actor // somebody approves it now

@@ -19,6 +19,8 @@ type Facts struct {
 	Spec                 Spec
 	Faults               Faults
 	Intent               Intent
+	// ResumeSeen is when the intent to resume a run was first seen.
+	ResumeSeen time.Time
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
 	Pauses []Switch
 	Ready  Readiness
@@ -282,10 +284,10 @@ func (d *decider) usedNext() {
 	d.out.Skip = &d.f.Intent.Skip
 }
 
-// acknowledged forgets what an ended run left, where somebody resumes that run: they
-// know of it.
+// acknowledged forgets what an ended run left, where somebody resumes that run since:
+// they know of it. Who resumed it before meant its suspend.
 func (d *decider) acknowledged() {
-	if run := d.f.Intent.Resume.Run; d.out.Ledger.LeftBy(run) {
+	if run := d.f.Intent.Resume.Run; d.out.Ledger.LeftBy(run, d.f.ResumeSeen) {
 		d.write(d.out.Ledger.Acknowledge(run))
 	}
 }
@@ -471,6 +473,10 @@ func (d *decider) label(key string) {
 	d.setLabel(key, LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version})
 	d.claim(r)
 }
+
+// MaxOrdinal is above every number of a request: one a nanosecond would reach it in
+// three months. A larger one was written by somebody else.
+const MaxOrdinal = 1 << 53
 
 // nextRequest is the number of the request that a present label makes. A claim
 // whose label has not been taken away yet (another plan's run still needs it)

@@ -35,7 +35,7 @@ func leftovers(r Run, j Journal, now time.Time) []Leftover {
 	var out []Leftover
 	torn := j.End != nil && j.End.Reason == TornAway
 	for _, rec := range j.Steps {
-		open := torn && rec.Before != nil && rec.Restored == "" && rec.Phase != StepPending && rec.Phase != StepSkipped
+		open := torn && rec.Before != nil && rec.Restored == "" && rec.Phase != StepPending && rec.Phase != StepSkipped && r.restoresAt(rec.Path)
 		if rec.Restored != RestoreFailed && !open {
 			continue
 		}
@@ -45,10 +45,26 @@ func leftovers(r Run, j Journal, now time.Time) []Leftover {
 		}
 		out = append(out, l)
 	}
-	if torn && len(out) == 0 && j.StartedAt != nil {
-		out = append(out, Leftover{Run: r.Name, Message: Cut("its onFailure, restores and finally did not run: "+tornMessage, maxLeftoverText), At: now.UTC()})
+	if torn && len(out) == 0 && j.StartedAt != nil && r.endsWithWork(j) {
+		out = append(out, Leftover{Run: r.Name, Message: Cut("its cleanup did not run: "+tornMessage, maxLeftoverText), At: now.UTC()})
 	}
 	return out
+}
+
+// restoresAt says whether a step puts back what it found when its run ends.
+func (r Run) restoresAt(path string) bool {
+	step, _ := r.Find(path)
+	return restores(step)
+}
+
+// endsWithWork says whether something would have been done at a run's end; of a run
+// whose text is not known, it may have been.
+func (r Run) endsWithWork(j Journal) bool {
+	if len(r.Spec.Steps) == 0 {
+		return true
+	}
+	holdsNodes := slices.ContainsFunc(j.Steps, func(rec Record) bool { return rec.Type == TypeCordon || rec.Type == TypeDrain })
+	return holdsNodes || len(r.Spec.OnFailure)+len(r.Spec.Finally) > 0
 }
 
 const tornMessage = "the run's object was removed against its finalizer"
@@ -90,9 +106,10 @@ func (l Ledger) PutBack(run, step string) Ledger {
 	return l
 }
 
-// LeftBy says whether a run left something that nobody has acknowledged.
-func (l Ledger) LeftBy(run string) bool {
-	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.Run == run })
+// LeftBy says whether a run had left something by an instant that nobody has
+// acknowledged.
+func (l Ledger) LeftBy(run string, at time.Time) bool {
+	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.Run == run && o.At.Before(at) })
 }
 
 // LeftMessage names what was left, in one sentence; empty when nothing was.

@@ -71,13 +71,17 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 	}
 	f := plan.Facts{
 		Now: clock("03:00"), LookingSince: clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: clock("01:00"), Spec: run().Spec,
-		Ready: plan.Readiness{OK: true}, Ledger: &l, NameOf: func(plan.Request) string { return "x" }, Intent: plan.Intent{Resume: plan.Ask{Run: "another"}},
+		Ready: plan.Readiness{OK: true}, Ledger: &l, NameOf: func(plan.Request) string { return "x" }, Intent: plan.Intent{Resume: plan.Ask{Run: "another"}}, ResumeSeen: clock("02:45"),
 	}
 	f.Ledger.Watermark = clock("02:59")
 	if d := plan.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("another run's resume acknowledges it: %+v", d.Ledger.Left)
 	}
-	f.Intent.Resume.Run = "run-1"
+	f.Intent.Resume.Run, f.ResumeSeen = "run-1", clock("02:29")
+	if d := plan.Decide(f); len(d.Ledger.Left) != 1 {
+		t.Errorf("a resume that was meant for the run's suspend acknowledges what it left: %+v", d.Ledger.Left)
+	}
+	f.ResumeSeen = clock("02:31")
 	d := plan.Decide(f)
 	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage() != "" {
 		t.Errorf("acknowledged: changed %t, %+v", d.Changed, d.Ledger.Left)
@@ -92,5 +96,36 @@ func TestWhatIsLeftIsBounded(t *testing.T) {
 	l := left(paths...)
 	if len(l.Left) != 10 || !strings.Contains(l.Left[9].Message, "and 15 more of this run") {
 		t.Errorf("%d: %+v", len(l.Left), l.Left)
+	}
+}
+
+func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
+	const scale = "{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0"
+	before := []byte(`{"uid":"u"}`)
+	for _, c := range []struct {
+		name, spec string
+		kind       string
+		before     []byte
+		want       []string
+	}{
+		{"a step that puts back", "steps: [" + scale + ", restoreAfter: true}}]", "scale", before, []string{"s"}},
+		{"a step that only remembers what it found", "steps: [" + scale + "}}]", "scale", before, nil},
+		{"nothing begun, nothing to clean up", "steps: [" + hook("s") + "]", "webhook", nil, nil},
+		{"a cleanup that did not run", "steps: [" + hook("s") + "]\nfinally: [" + hook("f") + "]", "webhook", nil, []string{""}},
+		{"a node that it cordoned", "steps: [{name: s, type: cordon, properties: {node: n}}]", plan.TypeCordon, nil, []string{""}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := runOf(t, c.spec)
+			r.Name = "run-1"
+			j := plan.Journal{Phase: plan.RunRunning, StartedAt: at("02:00"), End: &plan.End{Phase: plan.RunAborted, Reason: plan.TornAway}}
+			j.Steps = []plan.Record{{Path: "s", Type: c.kind, Phase: plan.StepSucceeded, Before: c.before}}
+			var got []string
+			for _, left := range claimed().Finish(r, j, clock("02:30")).Left {
+				got = append(got, left.Step)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
