@@ -114,9 +114,7 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	switch {
 	case s.Done:
 		out.State, out.Text = nodes.SessionDone, s.Outcome.String()
-		if own := s.Outcome.Agent; own != nil {
-			out.Note = own.Pod + ": " + own.Why
-		}
+		out.Note = noteOf(s.Outcome)
 	case s.Aborted:
 		out.State = nodes.SessionAborted
 	}
@@ -127,7 +125,7 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	}
 	var texts []string
 	for _, b := range s.Blocks {
-		out.Block.Permanent = out.Block.Permanent || b.Permanent
+		out.Block.Permanent, out.Block.Refused = out.Block.Permanent || b.Permanent, out.Block.Refused || b.Refused
 		texts = append(texts, b.String())
 	}
 	if len(texts) == 0 && (s.Reason == executors.DrainForbidden || s.Reason == executors.DrainUnavailable) {
@@ -135,6 +133,22 @@ func sessionOf(key string, s executors.DrainStatus) nodes.Session {
 	}
 	out.Block.Text = strings.Join(texts, "; ")
 	return out
+}
+
+// noteOf is what a requestor has to know of the pods that stay on its node.
+func noteOf(o drain.Outcome) string {
+	var notes []string
+	if o.Agent != nil {
+		notes = append(notes, o.Agent.Pod+": "+o.Agent.Why)
+	}
+	for i, s := range o.LeftPods {
+		before := ""
+		if i == 0 {
+			before = "left: "
+		}
+		notes = append(notes, before+s.Pod+" ("+s.Why+")")
+	}
+	return strings.Join(notes, "; ")
 }
 
 func (p *nodePods) dropSession(node string) {
@@ -335,14 +349,13 @@ func (p *nodePods) look(ctx context.Context, node string, o plan.DrainOptions, c
 	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.agent.now())
 	var out preview
 	var texts []string
-	for _, b := range forecast.Blocks {
-		if b.Permanent {
-			texts = append(texts, b.String())
-			out.budgets = append(out.budgets, b.Budgets...)
-		}
+	for _, b := range drain.Lasting(forecast.Blocks, o) {
+		texts = append(texts, b.String())
+		out.budgets = append(out.budgets, b.Budgets...)
+		out.block.Refused = out.block.Refused || b.Refused
 	}
 	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
-	out.block = nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}
+	out.block.Permanent, out.block.Text = len(texts) > 0, strings.Join(texts, "; ")
 	return out, nil
 }
 

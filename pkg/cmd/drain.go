@@ -49,7 +49,7 @@ func (r *request) addFlags(cmd *cobra.Command) {
 	f.StringVar(&r.gracePeriod, "grace-period", "", "what pods get to shut down, in seconds or like 2m; default: each pod's own")
 	f.StringVar(&r.podSelector, "pod-selector", "", "labels of the pods that leave; default: all")
 	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after so long --on-timeout says how it goes on; 0 is no limit; default 5m")
-	f.StringVar(&r.onTimeout, "on-timeout", "", "retry goes on, skip leaves the pods, force deletes them, abort takes the cordon back; default retry")
+	f.StringVar(&r.onTimeout, "on-timeout", "", "retry goes on, skip leaves the pods, force deletes those that may be evicted, abort takes the cordon back; default retry")
 	f.StringVar(&r.podTimeout, "pod-timeout", "", "the same for one pod, from its first refusal; default: none")
 	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "until the volumes of the pods are detached")
 }

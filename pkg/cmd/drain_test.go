@@ -177,6 +177,9 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 			o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave", progress(1, 2), forGood("shop/web-2 cannot leave")))
 		},
 		"is blocked until somebody changes something": func() {
+			if err := o.kube.CoreV1().Pods("shop").Delete(context.Background(), "web-2", metav1.DeleteOptions{}); err != nil {
+				o.Error(err)
+			}
 			o.become("a", stood(jane, nodes.Ready, "the node is its requestor's"),
 				cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{}}}))
 		},
@@ -191,6 +194,45 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 2026-11-21T00:00:00Z pod shop/web-2 on a: has left
 2026-11-21T00:00:00Z node a: Ready: the node is its requestor's
 `, "node/a requested for " + jane + "\nnode/a is blocked until somebody changes something: shop/web-2 cannot leave\n"})
+}
+
+// A pod that a drain leaves is not said to have left, nor one that is skipped while
+// the drain goes on.
+func TestDrainSaysWhichPodsStay(t *testing.T) {
+	o := newOnline(t, anAgent(), worker("a"), pod("web-1", "a"), pod("web-2", "a"), pod("web-3", "a"))
+	o.told(map[string]func(){
+		"has not looked at it yet": func() {
+			o.become("a", cordonedFor(nodes.Cordon{By: []string{jane}}), stood(jane, nodes.Draining, "3 of 3 pods are left", progress(3, 3)))
+		},
+		"pod shop/web-3 on a: is still there": func() {
+			p, err := o.kube.CoreV1().Pods("shop").Get(context.Background(), "web-1", metav1.GetOptions{})
+			if err == nil {
+				p.Annotations = map[string]string{annotations.DrainHow: "skip"}
+				_, err = o.kube.CoreV1().Pods("shop").Update(context.Background(), p, metav1.UpdateOptions{})
+			}
+			if err != nil {
+				o.Error(err)
+			}
+		},
+		"pod shop/web-1 on a: stays on the node": func() {
+			if err := o.kube.CoreV1().Pods("shop").Delete(context.Background(), "web-2", metav1.DeleteOptions{}); err != nil {
+				o.Error(err)
+			}
+		},
+		"pod shop/web-2 on a: has left": func() {
+			o.become("a", stood(jane, nodes.Ready, "the node is its requestor's; left: shop/web-3 (its budget)"), cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{Left: true}}}))
+		},
+	})
+	o.maint("drain", "a", "--on-timeout", "skip", "--yes", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: requested; the agent has not looked at it yet
+2026-11-21T00:00:00Z node a: Draining: 3 of 3 pods are left
+2026-11-21T00:00:00Z pod shop/web-1 on a: is still there
+2026-11-21T00:00:00Z pod shop/web-2 on a: is still there
+2026-11-21T00:00:00Z pod shop/web-3 on a: is still there
+2026-11-21T00:00:00Z pod shop/web-1 on a: stays on the node
+2026-11-21T00:00:00Z pod shop/web-2 on a: has left
+2026-11-21T00:00:00Z pod shop/web-3 on a: stays on the node
+2026-11-21T00:00:00Z node a: Ready: the node is its requestor's; left: shop/web-3 (its budget)
+`, "node/a requested for " + jane + "\n"})
 }
 
 // On a terminal the picture is drawn again in place, a warning above it.

@@ -262,20 +262,31 @@ func (w *podWorld) replicas(ctx context.Context, node string, pods []drain.Pod, 
 
 // of are the pods of a node, and the budgets of their namespaces.
 func (w *podWorld) of(ctx context.Context, node string) ([]drain.Pod, []drain.Budget, error) {
-	found, err := w.k.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	pods, err := w.k.podsOn(ctx, node)
 	if err != nil {
-		return nil, nil, plain("list the pods of node "+node, err)
+		return nil, nil, err
 	}
-	var pods []drain.Pod
 	var namespaces []string
-	for i := range found.Items {
-		if p := &found.Items[i]; p.Spec.NodeName == node {
-			pods = append(pods, annotations.DrainPod(p))
-			namespaces = append(namespaces, p.Namespace)
-		}
+	for _, p := range pods {
+		namespaces = append(namespaces, p.Namespace)
 	}
 	budgets, err := w.budgetsOf(ctx, sorted(namespaces))
 	return pods, budgets, err
+}
+
+// podsOn reads the pods of a node.
+func (k *cluster) podsOn(ctx context.Context, node string) ([]drain.Pod, error) {
+	found, err := k.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return nil, plain("list the pods of node "+node, err)
+	}
+	var pods []drain.Pod
+	for i := range found.Items {
+		if p := &found.Items[i]; p.Spec.NodeName == node {
+			pods = append(pods, annotations.DrainPod(p))
+		}
+	}
+	return pods, nil
 }
 
 // budgetsOf reads the budgets of some namespaces, each once: all at once where that

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,7 +140,7 @@ func (w *nodeWait) look(ctx context.Context) (over bool, err error) {
 // show is one node with the pods that are to leave it.
 func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]string, []line) {
 	if n == nil {
-		w.dropPods(name)
+		w.closePods(name)
 		return []string{w.view.bold(name) + "  " + w.view.bad("is gone")}, []line{{name, "node " + name + ": is gone"}}
 	}
 	facts := annotations.Node(n)
@@ -147,10 +149,10 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 		w.heard = true
 	}
 	picture := []string{w.view.bold(name) + "  " + w.view.asked(a)}
-	states, gone := w.podStates(ctx, name, a)
+	states, settled := w.podStates(ctx, name, a)
 	var said []line
-	for _, pod := range gone {
-		said = append(said, line{name + "/" + pod, fmt.Sprintf("pod %s on %s: has left", pod, name)})
+	for _, p := range settled {
+		said = append(said, line{name + "/" + p.of, fmt.Sprintf("pod %s on %s: %s", p.of, name, p.text)})
 	}
 	said = append(said, line{name, "node " + name + ": " + askedWords(a)})
 	for i, p := range states {
@@ -170,11 +172,11 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 // once must fit).
 const mostPods = 10
 
-// podStates are the pods that are still to leave, each with how it stands, and
-// those that have left since the last look.
-func (w *nodeWait) podStates(ctx context.Context, name string, a *nodes.Asked) (states []line, gone []string) {
+// podStates are the pods that are still to leave, each with how it stands, and those
+// that were when last looked at and are no more: have left, or stay.
+func (w *nodeWait) podStates(ctx context.Context, name string, a *nodes.Asked) (states, settled []line) {
 	if a == nil || a.Status == nil || a.Status.Phase != nodes.Draining && a.Status.Phase != nodes.WaitingForPods || a.Request.Drain == nil {
-		return nil, w.dropPods(name)
+		return nil, w.settledPods(ctx, name)
 	}
 	p := w.openPods(ctx, name)
 	if p == nil {
@@ -193,13 +195,33 @@ func (w *nodeWait) podStates(ctx context.Context, name string, a *nodes.Asked) (
 			states = append(states, line{j.Pod.String(), podWords(j)})
 		}
 	}
-	for pod := range p.before {
-		if !now[pod] {
-			gone = append(gone, pod)
+	maps.DeleteFunc(p.before, func(pod string, _ bool) bool { return now[pod] })
+	settled = settledWords(p.before, pods)
+	p.before = now
+	return states, settled
+}
+
+// settledWords say of pods that were to leave what became of them, by those that
+// are on the node.
+func settledWords(before map[string]bool, on []drain.Pod) []line {
+	words := map[string]string{}
+	for pod := range before {
+		words[pod] = "has left"
+	}
+	for _, p := range on {
+		switch {
+		case !before[p.String()]:
+		case p.Deleting:
+			words[p.String()] = "shuts down, and is not waited for"
+		default:
+			words[p.String()] = "stays on the node"
 		}
 	}
-	p.before = now
-	return states, sorted(gone)
+	var said []line
+	for _, pod := range slices.Sorted(maps.Keys(words)) {
+		said = append(said, line{pod, words[pod]})
+	}
+	return said
 }
 
 func podWords(j drain.Judged) string {
@@ -234,20 +256,30 @@ func (w *nodeWait) openPods(ctx context.Context, name string) *podsOf {
 	return w.pods[name]
 }
 
-// dropPods ends the look at the pods of a node; those that were still to leave
-// have left.
-func (w *nodeWait) dropPods(name string) []string {
-	p := w.pods[name]
-	if p == nil {
+// settledPods ends the look at the pods of a node, and says what became of those that
+// were still to leave. They are read once more: the live picture may be older than
+// the end of the drain, and what a drain leaves is not gone.
+func (w *nodeWait) settledPods(ctx context.Context, name string) []line {
+	p := w.closePods(name)
+	if p == nil || len(p.before) == 0 {
 		return nil
 	}
-	p.stop()
-	delete(w.pods, name)
-	var gone []string
-	for pod := range p.before {
-		gone = append(gone, pod)
+	pods, err := w.k.podsOn(ctx, name)
+	if err != nil {
+		w.tell("pods", fmt.Sprintf("warning: %v; what became of its pods is not known", err))
+		return nil
 	}
-	return sorted(gone)
+	return settledWords(p.before, pods)
+}
+
+// closePods ends the look at the pods of a node.
+func (w *nodeWait) closePods(name string) *podsOf {
+	p := w.pods[name]
+	if p != nil {
+		p.stop()
+	}
+	delete(w.pods, name)
+	return p
 }
 
 // warn tells what will not end by waiting.

@@ -193,7 +193,7 @@ func (q nodeQuestion) remedy(v view, n nodes.Node, claimant string, wait nodes.W
 	case nodes.WaitClosed:
 		return q.opens(v, n, wait)
 	case nodes.WaitBlocked:
-		return fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; or ask with --on-timeout skip or force", v.name, n.Name)
+		return fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way%s", v.name, n.Name, goesOnWith(n, claimant))
 	case nodes.WaitEnded:
 		return fmt.Sprintf("%s, then ask again; or ask for something else", v.releases(n.Name, claimant))
 	case nodes.WaitInvalid:
@@ -214,6 +214,22 @@ func (q nodeQuestion) remedy(v view, n nodes.Node, claimant string, wait nodes.W
 		return "it goes on when one of them is released; or raise " + q.limit("zoneLimit")
 	}
 	return "it goes on by itself then"
+}
+
+// goesOnWith is what a request could ask for instead, so that its drain goes on in
+// spite of the pods in its way. Force gets past budgets; it deletes nothing that the
+// drain refuses to evict. Both come when the drain's time is over, which must be a time.
+func goesOnWith(n nodes.Node, claimant string) string {
+	a := askedBy(n, claimant)
+	switch {
+	case a == nil || a.Request.Drain == nil:
+		return ""
+	case a.Preview.Refused:
+		return "; or ask with --on-timeout skip, which leaves those pods on the node"
+	case a.Request.Drain.Timeout.Or(plan.DefaultDrainTimeout) <= 0:
+		return "; or ask with a --drain-timeout, and --on-timeout skip or force"
+	}
+	return "; or ask with --on-timeout skip or force"
 }
 
 func (q nodeQuestion) limit(name string) string {

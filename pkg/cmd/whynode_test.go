@@ -159,6 +159,16 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip or force",
 		},
 		{
+			"a pod on it may not leave", question(plan.NodeLimits{}, worker("a", asked("gpu", `{"drain":{"onTimeout":"force"}}`), stood("gpu", nodes.Pending, "Blocked: shop/odd cannot leave", func(s *nodes.Status) {
+				s.Blocked = &nodes.Block{Permanent: true, Refused: true, Text: "shop/odd cannot leave"}
+			}))),
+			"1. gpu: Blocked: shop/odd cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip, which leaves those pods on the node",
+		},
+		{
+			"its drain could not end, and has no limit", question(plan.NodeLimits{}, worker("a", asked("gpu", `{"drain":{"timeout":"0s"}}`), stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave", forGood("shop/db-0 cannot leave")))),
+			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with a --drain-timeout, and --on-timeout skip or force",
+		},
+		{
 			"its drain does not end", question(plan.NodeLimits{}, worker("a", held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", forGood("shop/db-0 cannot leave"))...)),
 			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' tells all that stands in the way",
 		},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // unreadyFor is how long a running pod is not Ready until that is no longer a
@@ -22,6 +24,7 @@ const terminatingFor = time.Minute
 type cause struct {
 	budgets   string
 	permanent bool
+	refused   bool
 	why       string
 	remedy    string
 }
@@ -37,7 +40,7 @@ func Blocks(judged []Judged, budgets []Budget, now time.Time) []Block {
 	}
 	var out []Block
 	for c, names := range pods {
-		b := Block{Pods: named(names), Count: len(names), Permanent: c.permanent, Why: c.why, Remedy: c.remedy}
+		b := Block{Pods: named(names), Count: len(names), Permanent: c.permanent, Refused: c.refused, Why: c.why, Remedy: c.remedy}
 		if c.budgets != "" {
 			b.Budgets = strings.Split(c.budgets, ",")
 		}
@@ -60,7 +63,7 @@ func causeOf(j Judged, budgets []Budget, now time.Time) (cause, bool) {
 	case j.Deleting, j.Do == Await:
 		return cause{}, false
 	case j.Do == Refuse:
-		return cause{permanent: true, why: j.Reason(), remedy: j.Remedy}, true
+		return cause{permanent: true, refused: true, why: j.Reason(), remedy: j.Remedy}, true
 	}
 	over := Of(j.Pod, budgets)
 	if len(over) == 0 || j.Finished() || j.Phase == "Pending" {
@@ -150,4 +153,16 @@ func (b Budget) written() string {
 // stuck are pods that cannot leave by waiting, of those that should.
 func stuck(blocks []Block) bool {
 	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Permanent })
+}
+
+// Lasting are the blocks that a drain's timeout does not end either: force gets past
+// budgets, but deletes no pod that is refused; skip leaves both.
+func Lasting(blocks []Block, o plan.DrainOptions) []Block {
+	var out []Block
+	for _, b := range blocks {
+		if b.Permanent && o.OnTimeout != plan.TimeoutSkip && (b.Refused || o.OnTimeout != plan.TimeoutForce) {
+			out = append(out, b)
+		}
+	}
+	return out
 }

@@ -175,7 +175,7 @@ func (d *decider) sort() {
 			d.group, first = j.Verdict.Order, false
 		}
 	}
-	d.hold = refused && (d.onTimeout() == plan.TimeoutRetry || d.onTimeout() == plan.TimeoutAbort)
+	d.hold = refused && d.onTimeout() != plan.TimeoutSkip
 }
 
 // limit ends the drain where its time, or a pod's, says so.
@@ -188,7 +188,8 @@ func (d *decider) limit() {
 		d.Aborted = len(d.leaving) > 0 && (d.over || late)
 	case plan.TimeoutSkip:
 		d.Done = d.over
-	case plan.TimeoutForce: // each pod by itself
+	case plan.TimeoutForce: // each pod by itself; none, where one is refused
+		d.Late = d.over && d.hold
 	}
 }
 

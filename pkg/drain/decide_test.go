@@ -229,11 +229,28 @@ func TestDecide(t *testing.T) {
 		"time is over: abort":                       {s: during(over(plan.TimeoutAbort), pod("a")), aborted: true, left: 1},
 		"time is over: abort, but nothing is there": {s: during(over(plan.TimeoutAbort)), done: true},
 		"time is over: force": {
-			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("c", bare), pod("j", how("wait-completed"), order(3))).with(room(0)), deletes: "a j",
-			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating, "c": drain.Refused, "j": drain.Evicting}, wake: time.Minute + 2*time.Second,
+			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("j", how("wait-completed"), order(3))).with(room(0)), deletes: "a j",
+			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating, "j": drain.Evicting}, wake: time.Minute + 2*time.Second,
 		},
-		"time is over: force, what is refused is left": {
-			s: during(over(plan.TimeoutForce), pod("c", bare)), done: true, left: 1, states: map[string]drain.State{"c": drain.Refused},
+		"time is over: force deletes past budgets, and not what is refused": {
+			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("c", bare)).with(room(0)), late: true,
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Terminating, "c": drain.Refused}, wake: time.Minute + 2*time.Second,
+		},
+		"time is over: force is not done while a pod is refused": {
+			s: during(over(plan.TimeoutForce), pod("c", bare)), late: true, states: map[string]drain.State{"c": drain.Refused},
+		},
+		"nor before that": {
+			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce}, pod("c", bare)), states: map[string]drain.State{"c": drain.Refused},
+		},
+		"nor where the pod's order cannot be read": {
+			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce, Force: true}, pod("c", func(p *drain.Pod) { p.OrderFault = "abc" })), states: map[string]drain.State{"c": drain.Refused},
+		},
+		"a pod that is refused holds all: force": {
+			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce}, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
+		},
+		"a pod that is refused holds what is late: force": {
+			s:      during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutForce}, pod("a"), pod("b", bare)).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
 		},
 		"no limit is no deadline": {s: during(plan.DrainOptions{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
 		"a pod is late: skip": {
@@ -325,6 +342,37 @@ func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
 	}
 }
 
+// Whatever the pods and the options: a node is handed over only once every pod that
+// has to leave has left, but for those that skip leaves by name.
+func TestNoDrainIsDoneWhilePodsAreThatNobodySkips(t *testing.T) {
+	kinds := []drain.Pod{
+		pod("a"), pod("b", leaving), pod("c", bare), pod("d", how("wait-completed")), pod("e", how("surge")), pod("f", how("nonsense")),
+		pod("g", func(p *drain.Pod) { p.EmptyDir = true }), pod("h", func(p *drain.Pod) { p.OrderFault = "abc" }),
+	}
+	for bits := range 1 << len(kinds) {
+		var pods []drain.Pod
+		for i, p := range kinds {
+			if bits>>i&1 == 1 {
+				pods = append(pods, p)
+			}
+		}
+		for _, o := range []plan.OnTimeout{"", plan.TimeoutRetry, plan.TimeoutSkip, plan.TimeoutForce, plan.TimeoutAbort} {
+			for _, limit := range []time.Duration{0, time.Second, time.Hour} {
+				s := during(plan.DrainOptions{OnTimeout: o, Timeout: d(limit)}, pods...)
+				got := s.decide()
+				if got.Done && len(pods) > 0 && (o != plan.TimeoutSkip || len(got.Left) != len(pods)) {
+					t.Fatalf("%s, %s after %s: %+v", names(pods), o, limit, got)
+				}
+				for _, p := range append(slices.Clone(got.Evict), got.Delete...) {
+					if s.Judged[slices.IndexFunc(s.Judged, func(j drain.Judged) bool { return j.UID == p.UID })].Do == drain.Refuse {
+						t.Fatalf("%s, %s after %s: %s is refused, and sent away", names(pods), o, limit, p)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestReturns(t *testing.T) {
 	var r drain.Returns
 	a, b, c := pod("a"), pod("b"), pod("c")
@@ -335,6 +383,21 @@ func TestReturns(t *testing.T) {
 	steps = append(steps, r.Came(c), r.Came(pod("another")), r.Came(pod("x", func(p *drain.Pod) { p.Controller.UID = "other" })))
 	same(t, []int{0, 1, 2, 0, 0}, steps)
 	same(t, map[string]int{"uid-c": 2}, r.Counts())
+}
+
+// What time does not end depends on what comes then: force gets past budgets, and
+// past no refusal; skip leaves both.
+func TestWhatNoTimeoutEnds(t *testing.T) {
+	s := during(plan.DrainOptions{}, pod("a"), pod("b", bare))
+	s.decide()
+	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, now())
+	for o, want := range map[plan.OnTimeout]string{"": "a b", plan.TimeoutRetry: "a b", plan.TimeoutAbort: "a b", plan.TimeoutForce: "b", plan.TimeoutSkip: ""} {
+		var held []string
+		for _, b := range drain.Lasting(blocks, plan.DrainOptions{OnTimeout: o}) {
+			held = append(held, strings.TrimPrefix(b.Pods[0], "shop/"))
+		}
+		same(t, want, strings.Join(held, " "))
+	}
 }
 
 func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	Evict  Treatment = "evict"
 	Await  Treatment = "await"  // it leaves by finishing
 	Skip   Treatment = "skip"   // it stays, on purpose
-	Refuse Treatment = "refuse" // it would have to leave, and may not: nothing can be drained
+	Refuse Treatment = "refuse" // it would have to leave, and may not: nothing can be drained, and onTimeout force does not delete it
 )
 
 // Verdict is what becomes of one pod.

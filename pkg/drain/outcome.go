@@ -78,6 +78,7 @@ type Block struct {
 	Pods      []string `json:"pods"`              // namespace/name, at most fifty
 	Count     int      `json:"count"`             // of all pods that it keeps
 	Permanent bool     `json:"permanent"`         // waiting alone does not end it
+	Refused   bool     `json:"refused,omitempty"` // the pods may not be evicted, nor deleted when time is over
 	Why       string   `json:"why"`
 	Remedy    string   `json:"remedy"` // what a person can do, one sentence
 }

@@ -36,7 +36,7 @@ const (
 
 // DrainStatus is how a drain stands. It is a snapshot; nobody else holds it.
 type DrainStatus struct {
-	Done    bool // nothing more will happen: all left, or time is over and the rest stays (onTimeout skip, force)
+	Done    bool // nothing more will happen: all left, or the rest stays (onTimeout skip, or pods that keep coming back)
 	Aborted bool // onTimeout abort: time is over; our cordon is to be undone
 	Reason  string
 	Message string // one sentence for a person
@@ -51,7 +51,7 @@ type DrainStatus struct {
 	Blocks   []drain.Block
 	Pods     []drain.Progress // those still there, at most fifty, the stuck first
 	Deadline time.Time        // when onTimeout says how it goes on; zero: never
-	Late     bool             // the deadline is over, and it goes on (onTimeout retry)
+	Late     bool             // the deadline is over, and it goes on (onTimeout retry; force, where pods are refused)
 }
 
 // Drainer drains nodes in the background. Its sessions, one for each node and

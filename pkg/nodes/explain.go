@@ -59,7 +59,7 @@ func (w *work) tell(s *seat, said word) {
 	was := s.next.Blocked
 	s.next.Reason, s.next.Progress, s.next.Blocked = said.reason, said.progress, nil
 	if said.blocked != (Block{}) {
-		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Text: plan.Cut(said.blocked.Text, maxBlock)}
+		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Refused: said.blocked.Refused, Text: plan.Cut(said.blocked.Text, maxBlock)}
 	}
 	if said.blocked.Permanent && (was == nil || !was.Permanent) {
 		w.say(s.name(), true, EventBlocked, "the drain is blocked for good: "+said.blocked.Text)

@@ -62,8 +62,21 @@ type Pods struct {
 
 // Block is what stands in a drain's way.
 type Block struct {
-	Permanent bool   `json:"permanent"` // no waiting helps: somebody must change something
-	Text      string `json:"text"`      // which budget, which pods, what to change; empty: nothing is in the way
+	Permanent bool   `json:"permanent"`         // no waiting helps: somebody must change something
+	Refused   bool   `json:"refused,omitempty"` // pods may not be evicted at all: force does not delete them either
+	Text      string `json:"text"`              // which budget, which pods, what to change; empty: nothing is in the way
+}
+
+// holds says whether a block holds a drain up for good, also past its timeout: skip
+// goes on without the pods in the way, force deletes those that budgets keep.
+func (b Block) holds(o plan.DrainOptions) bool {
+	switch o.OnTimeout {
+	case plan.TimeoutSkip:
+		return false
+	case plan.TimeoutForce:
+		return b.Refused
+	}
+	return b.Permanent
 }
 
 // SessionState is how far a drain has come.
@@ -73,7 +86,7 @@ type SessionState string
 const (
 	SessionNone    SessionState = ""        // there is none, or not yet
 	SessionRunning SessionState = "Running" // pods are leaving, or wait to
-	SessionDone    SessionState = "Done"    // with skip and force also: out of time, and gone on
+	SessionDone    SessionState = "Done"    // with skip also: gone on without the pods that stay
 	SessionAborted SessionState = "Aborted" // out of time, and onTimeout is abort
 )
 
@@ -208,14 +221,7 @@ func (a *Asked) ended() bool {
 // blocked says whether a request does not begin, since its drain could not end:
 // the pods in its way stay, and it would neither leave nor delete them.
 func (n *Node) blocked(a *Asked) bool {
-	if !a.Preview.Permanent || n.fulfilled(a) {
-		return false
-	}
-	switch a.Request.Drain.OnTimeout {
-	case plan.TimeoutSkip, plan.TimeoutForce:
-		return false
-	}
-	return true
+	return a.Preview.Permanent && !n.fulfilled(a) && a.Preview.holds(*a.Request.Drain)
 }
 
 // Remembered is what stood in the request's way for good, or for a while, when it

@@ -128,6 +128,9 @@ func TestWhoIsNext(t *testing.T) {
 		"so does a value that cannot be read":         {nodes: list(one("a", "gpu Pending {"), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Invalid: the request cannot be read: this is no JSON: unexpected EOF"}},
 		"so does a drain that could not end":          {nodes: list(hindered(one("a", "gpu")), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Blocked: Blocked: budget web allows none; the node is not cordoned, and others have their turn"}},
 		"one that would skip them is not held":        {nodes: list(hindered(one("a", `gpu Pending {"drain":{"onTimeout":"skip"}}`))), grants: "a/gpu"},
+		"nor one that would delete them":              {nodes: list(hindered(one("a", `gpu Pending {"drain":{"onTimeout":"force"}}`))), grants: "a/gpu"},
+		"but it does not delete what is refused":      {nodes: list(refused(one("a", `gpu Pending {"drain":{"onTimeout":"force"}}`)), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Blocked: Blocked: shop/odd may not leave; the node is not cordoned, and others have their turn"}},
+		"one that would skip what is refused goes":    {nodes: list(refused(one("a", `gpu Pending {"drain":{"onTimeout":"skip"}}`))), grants: "a/gpu"},
 		"one that would not drain neither":            {nodes: list(hindered(one("a", `gpu Pending {"drain":false}`))), grants: "a/gpu"},
 		"higher priority first":                       {nodes: list(one("a", "gpu"), one("b", `net Pending {"priority":1}`)), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"an hour is worth a rank":                     {nodes: list(aged(2*time.Hour, one("a", "gpu Pending")), one("b", `net Pending {"priority":1}`)), grants: "a/gpu", waits: []string{"b/net Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
@@ -215,6 +218,15 @@ func hindered(n nodes.Node) nodes.Node {
 	n.Asked = slices.Clone(n.Asked)
 	for i := range n.Asked {
 		n.Asked[i].Preview = nodes.Block{Permanent: true, Text: "budget web allows none"}
+	}
+	return n
+}
+
+// refused is a node with a pod that its drain may not evict.
+func refused(n nodes.Node) nodes.Node {
+	n.Asked = slices.Clone(n.Asked)
+	for i := range n.Asked {
+		n.Asked[i].Preview = nodes.Block{Permanent: true, Refused: true, Text: "shop/odd may not leave"}
 	}
 	return n
 }

@@ -40,18 +40,13 @@ func (n *Node) stalled(standing []*Asked) bool {
 		}
 	}
 	p, runs := passing(members)
-	return ours && runs && !goesOn(p.options) && n.Drain.State == SessionRunning && n.Drain.Block.Permanent &&
+	return ours && runs && n.Drain.State == SessionRunning && n.Drain.Block.holds(p.options) &&
 		n.Drain.Key == orderKey(n.UID, p.options, p.since) && n.obstructed(standing)
 }
 
 // obstructed says whether a look at the pods found one in the way that never leaves.
 func (n *Node) obstructed(standing []*Asked) bool {
 	return slices.ContainsFunc(standing, func(a *Asked) bool { return a.Fault == "" && n.blocked(a) })
-}
-
-// goesOn says whether a drain goes on at its timeout without the pods that stay.
-func goesOn(o plan.DrainOptions) bool {
-	return o.OnTimeout == plan.TimeoutSkip || o.OnTimeout == plan.TimeoutForce
 }
 
 // noteYield decides whether a node has yielded its slot: all who have it did.

@@ -16,12 +16,13 @@ type queue struct {
 	t      *testing.T
 	world  nodes.World
 	stuck  map[string]bool // nodes with a pod that never leaves
+	block  nodes.Block     // what is said of it
 	early  bool            // that is seen before the cordon too
 	events []string
 }
 
 func newQueue(t *testing.T, limits nodes.Limits, list ...nodes.Node) *queue {
-	return &queue{t: t, stuck: map[string]bool{}, world: nodes.World{Now: noon, Limits: limits, Nodes: list}}
+	return &queue{t: t, stuck: map[string]bool{}, block: web(), world: nodes.World{Now: noon, Limits: limits, Nodes: list}}
 }
 
 // settle looks until nothing is written any more.
@@ -51,7 +52,7 @@ func (q *queue) look() (wrote bool) {
 		if step.Drain != nil {
 			n.Drain = nodes.Session{State: nodes.SessionDone, Key: step.Drain.Key}
 			if q.stuck[n.Name] {
-				n.Drain = nodes.Session{State: nodes.SessionRunning, Key: step.Drain.Key, Left: 1, Total: 3, Block: web()}
+				n.Drain = nodes.Session{State: nodes.SessionRunning, Key: step.Drain.Key, Left: 1, Total: 3, Block: q.block}
 			}
 		}
 		wrote = wrote || step.Writes() || n.Drain != session
@@ -68,7 +69,7 @@ func (q *queue) preview(n *nodes.Node) {
 	for i := range n.Asked {
 		n.Asked[i].Preview = nodes.Block{}
 		if q.stuck[n.Name] && (q.early || n.Cordon != nil) {
-			n.Asked[i].Preview = web()
+			n.Asked[i].Preview = q.block
 		}
 	}
 }
@@ -184,6 +185,19 @@ func TestWhoDoesNotYield(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Force gets past budgets, not past a refusal: such a drain gives its slot away, and
+// does not take its node over.
+func TestADrainThatForcesYieldsToOthersWhileAPodIsRefused(t *testing.T) {
+	q := newQueue(t, yields(), one("a", `gpu Pending {"drain":{"onTimeout":"force"}}`), one("b", "net"))
+	q.stuck["a"], q.block = true, nodes.Block{Permanent: true, Refused: true, Text: "shop/odd may not leave"}
+	q.is("a: gpu Draining yielded |; b: net Ready |")
+	if s := q.node("a").Asked[0].Status; s.Blocked == nil || *s.Blocked != q.block {
+		t.Errorf("its status is %s", s)
+	}
+	q.world.Now = q.world.Now.Add(time.Hour)
+	q.is("a: gpu Draining yielded |; b: net Ready |")
 }
 
 // Two that are blocked do not hand one slot back and forth.

@@ -29,7 +29,7 @@ type OnTimeout string
 const (
 	TimeoutRetry OnTimeout = "retry" // default: go on, and say that it takes too long
 	TimeoutSkip  OnTimeout = "skip"  // leave them and go on
-	TimeoutForce OnTimeout = "force" // delete them, past their budgets
+	TimeoutForce OnTimeout = "force" // delete them, past their budgets; not those that are refused
 	TimeoutAbort OnTimeout = "abort" // stop, and undo our cordon
 )
 

@@ -309,7 +309,7 @@ func (a *advance) away(path string, list []Item, step Step) string {
 
 // firstDrain is the drain with which the work on a node begins. What stands in its
 // way can be seen before the node is taken; behind a step that may move pods itself
-// it cannot. Nor does it count where the drain would leave or delete such pods.
+// it cannot. Nor does it count where the drain would leave such pods.
 func (r Run) firstDrain(step Step) *DrainOptions {
 	for _, s := range r.children(step) {
 		switch s.Type {
@@ -330,7 +330,7 @@ func (r Run) firstDrain(step Step) *DrainOptions {
 // toPreview are the options of a drain that pods which never leave would hold up
 // for ever; nil: it goes on without them.
 func (p DrainProperties) toPreview() *DrainOptions {
-	if p.OnTimeout == TimeoutSkip || p.OnTimeout == TimeoutForce {
+	if p.OnTimeout == TimeoutSkip {
 		return nil
 	}
 	return &p.DrainOptions

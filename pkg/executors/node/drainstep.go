@@ -129,18 +129,19 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: t.Since,
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
 	})
-	return yield(call, t, st), nil, nil
+	return yield(call, p, t, st), nil, nil
 }
 
 // yield gives a node's slot to others, where its drain is blocked for good and they
 // wait for it. The drain stops; the node stays cordoned. The slot is another's only
 // once that is written down.
-func yield(call executors.Call, t *plan.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
-	if call.Yield == nil || !call.Yield(t.Name, blockedForGood(st)) {
+func yield(call executors.Call, p *plan.DrainProperties, t *plan.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
+	lasting := drain.Lasting(st.Blocks, p.DrainOptions)
+	if call.Yield == nil || !call.Yield(t.Name, len(lasting) > 0) {
 		return st
 	}
 	call.Drainer.Stop(t.Name, claimant(call))
-	block := drainBlock(st)
+	block := blockOf(lasting)
 	t.Yielded, t.Why = true, plan.Cut(block.Text, 500)
 	return yielded(block)
 }
@@ -180,13 +181,11 @@ func blockedForGood(st executors.DrainStatus) bool {
 	return slices.ContainsFunc(st.Blocks, func(b drain.Block) bool { return b.Permanent })
 }
 
-// drainBlock is what stands in a drain's way for good.
-func drainBlock(st executors.DrainStatus) nodes.Block {
-	var texts []string
-	for _, b := range st.Blocks {
-		if b.Permanent {
-			texts = append(texts, b.String())
-		}
+// blockOf is what stands in a drain's way for good.
+func blockOf(lasting []drain.Block) nodes.Block {
+	texts := make([]string, len(lasting))
+	for i, b := range lasting {
+		texts[i] = b.String()
 	}
 	return nodes.Block{Permanent: len(texts) > 0, Text: strings.Join(texts, "; ")}
 }
