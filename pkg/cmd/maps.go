@@ -42,8 +42,14 @@ func (k *cluster) document(ctx context.Context, name string, kinds ...string) (*
 		}
 		return cm, nil
 	}
-	return nil, fmt.Errorf("there is no %s %q in namespace %s%s", what, bare, k.namespace, k.instead(ctx, bare, kinds))
+	return nil, noDocument(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.namespace, k.instead(ctx, bare, kinds)))
 }
+
+// noDocument says that there is no object of a name.
+type noDocument string
+
+// Error is error's.
+func (e noDocument) Error() string { return string(e) }
 
 func bareName(name string) string {
 	for _, prefix := range []string{"plan/", "policy/", "run/", "configmap/", "cm/"} {
@@ -224,6 +230,29 @@ func (k *cluster) ledgersIn(ctx context.Context, namespace string) (map[string]*
 		}
 	}
 	return out, nil
+}
+
+// leftBy is an ended run of the namespace whose object is gone and of which a plan's
+// ledger still says what it did not put back; nil where there is none.
+func (k *cluster) leftBy(ctx context.Context, name string) (*aRun, error) {
+	list, err := k.maps(k.namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
+	if err != nil {
+		return nil, plain("look for run "+name+" in the plans' ledgers", err)
+	}
+	for i := range list.Items {
+		cm := &list.Items[i]
+		l, err := annotations.ReadLedger(cm, ownerUID(cm))
+		planName := cm.Labels[annotations.LabelPlan]
+		if err != nil || cm.Name != annotations.LedgerName(planName, l.PlanUID) { // no plan's ledger
+			continue
+		}
+		for _, candidate := range []string{name, runPrefix + name} {
+			if slices.ContainsFunc(l.Left, func(o plan.Leftover) bool { return o.Run == candidate }) {
+				return &aRun{run: plan.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 func ownerUID(cm *corev1.ConfigMap) string {

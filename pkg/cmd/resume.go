@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,9 +64,9 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	if o.all {
 		return o.resumeAll(ctx, k)
 	}
-	var things []thing
+	var things []resumed
 	for _, name := range o.names {
-		found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
+		found, err := o.find(ctx, k, name)
 		if err != nil {
 			return err
 		}
@@ -79,8 +80,30 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-func (o *resumeOptions) resumeOne(ctx context.Context, k *cluster, found thing) error {
+// resumed is what is to be resumed: a document, a node, or a run whose object is gone.
+type resumed struct {
+	thing
+	gone *aRun
+}
+
+// find looks for a run that is gone in the ledgers: what it left is acknowledged by
+// its name, however long ago it was pruned.
+func (o *resumeOptions) find(ctx context.Context, k *cluster, name string) (resumed, error) {
+	found, err := k.thing(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
+	if kind, _ := splitKind(name); !errors.As(err, new(noDocument)) || kind == annotations.KindPlan || kind == annotations.KindPolicy {
+		return resumed{thing: found}, err
+	}
+	gone, readErr := k.leftBy(ctx, bareName(name))
+	if gone == nil {
+		return resumed{}, errors.Join(err, readErr)
+	}
+	return resumed{gone: gone}, nil
+}
+
+func (o *resumeOptions) resumeOne(ctx context.Context, k *cluster, found resumed) error {
 	switch {
+	case found.gone != nil:
+		return o.acknowledge(ctx, k, *found.gone)
 	case found.node != nil:
 		return o.resumeNode(ctx, k, found.node)
 	case found.document.Labels[annotations.LabelKind] == annotations.KindRun:
