@@ -42,6 +42,9 @@ func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 		return outcome{}, err
 	}
 	out = a.judge(spot{l.key(), m.Path}, out)
+	if l.journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
+		a.planQueue.AddAfter(l.planKey(), settle)
+	}
 	a.metrics.pass(m.Step.Type, out.State, a.now().Sub(began))
 	if out.State == executors.NotYet {
 		return a.notYet(l, m, clients, out), nil
@@ -89,7 +92,7 @@ func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executo
 	if m.Step.Type == plan.TypeDrain {
 		a.drainBlocked(l, m.Path, plan.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}
-	if (rec.Waits == "") != (rep.Waits == "") { // the plan says it, too
+	if rec.Waits != rep.Waits { // the plan says it, too
 		a.planQueue.AddAfter(l.planKey(), settle)
 	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {

@@ -106,7 +106,7 @@ func whatNext(p aPlan, v view, name string) string {
 		triggers = append(triggers, "next slot: "+next)
 	}
 	if keys := p.spec.Triggers.Labels; len(keys) > 0 && p.spec.Target != nil {
-		triggers = append(triggers, fmt.Sprintf("a label on %s asks for a run: %s", p.spec.Target, strings.Join(keys, ", ")))
+		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.spec.Target, strings.Join(keys, ", ")))
 	}
 	return strings.Join(append(triggers, fmt.Sprintf("somebody may ask: '%s trigger %s'", name, p.object.Name)), "\n")
 }

@@ -101,6 +101,7 @@ func TestAMissingRightIsToldAtOnceAndOneThatComesInTimeIsNoFailure(t *testing.T)
 	cm := l.plan("late", `
 steps:
 - {name: ready, type: wait, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, until: "object.status.readyReplicas == 1"}}
+- {name: hold, type: suspend}
 `)
 	l.seen("late")
 	l.trigger("late", "t")
@@ -108,6 +109,14 @@ steps:
 	l.says(r.run.Name, "step ready waits", "may not get deployments.apps", "grant get on deployments.apps")
 	l.says(cm.Name, "run "+r.run.Name+" is at work", "grant get on deployments.apps")
 	l.grant(deploymentRights())
+	l.running("late", "hold")
+	l.eventually("the plan speaks of the right no more", func() (bool, string) {
+		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "late", metav1.GetOptions{})
+		l.must(err)
+		text := cm.Annotations[annotations.StatusMessage]
+		return strings.Contains(text, r.run.Name) && !strings.Contains(text, "grant get"), text
+	})
+	l.annotate("late", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("late", 1)[0]
 	if end.journal.Phase != plan.RunSucceeded || end.journal.Record("ready").Waits != "" {
 		t.Errorf("%+v", end.journal)
