@@ -83,6 +83,7 @@ type Agent struct {
 	ended      cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
 	nodes      cache.SharedIndexInformer
+	heads      *listWatch // of ledgers, without a store
 	caches     map[cache.SharedIndexInformer]*cached
 	fresh      *freshness
 

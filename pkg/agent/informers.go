@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,7 @@ func (a *Agent) informers() {
 	must(a.documents.SetTransform(a.slimDocument))
 	must(a.ended.SetTransform(slimEnded))
 	must(a.nodes.SetTransform(slimNode))
+	a.heads = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
 	a.handle(a.documents, a.sawDocument, a.lostDocument)
 	a.handle(a.live, a.sawRun, a.lostRun)
 	a.handle(a.ended, a.sawEnded, a.lostEnded)
@@ -287,6 +289,9 @@ func (a *Agent) sync(ctx context.Context) error {
 		go c.informer.RunWithContext(ctx)
 		synced = append(synced, c.informer.HasSynced, c.synced) // what was read has also been taken in: the book is whole
 	}
+	var ledgers atomic.Bool
+	go a.watchLedgers(ctx, &ledgers)
+	synced = append(synced, ledgers.Load)
 	a.log.Info("reading documents and runs")
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return errors.Join(ctx.Err(), errors.New("the API server could not be read"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +38,7 @@ type heldLedger struct {
 	object *corev1.ConfigMap
 	ledger plan.Ledger
 	read   bool
+	stale  atomic.Bool // what was read is gone: set without waiting for a writer
 }
 
 func (l *ledgers) of(uid string) *heldLedger {
@@ -63,6 +65,15 @@ func (l *ledgers) forget() {
 	l.held = map[string]*heldLedger{}
 }
 
+// doubt has a plan's ledger read again before it is used next.
+func (l *ledgers) doubt(uid string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.held[uid]; h != nil {
+		h.stale.Store(true)
+	}
+}
+
 // get is a plan's ledger, or nil where it has none yet.
 func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, error) {
 	h := l.of(uid)
@@ -76,6 +87,9 @@ func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, er
 }
 
 func (l *ledgers) load(ctx context.Context, h *heldLedger, pk key, uid string) error {
+	if h.stale.Swap(false) {
+		h.read = false
+	}
 	if h.read {
 		return nil
 	}

@@ -56,6 +56,31 @@ func TestAScheduleFiresOnceAtItsInstant(t *testing.T) {
 	}
 }
 
+// A deleted ledger is made anew at once, and not by the next slot, which it would
+// take for one before its time.
+func TestASlotRunsAlthoughTheLedgerWasDeletedBefore(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	slot := time.Now().Add(15 * time.Second).UTC().Truncate(time.Second)
+	cm := l.plan("bereft", fmt.Sprintf("triggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
+	l.seen("bereft")
+	maps, name := l.admin.CoreV1().ConfigMaps(l.ns), annotations.LedgerName(cm.Name, string(cm.UID))
+	old, err := maps.Get(l.ctx, name, metav1.GetOptions{})
+	l.must(err)
+	l.must(maps.Delete(l.ctx, name, metav1.DeleteOptions{}))
+	eventuallyWithin(t, l.ctx, time.Until(slot), "the ledger is made anew before the slot", func() (bool, string) {
+		anew, err := maps.Get(l.ctx, name, metav1.GetOptions{})
+		return err == nil && anew.UID != old.UID, fmt.Sprint(err)
+	})
+	if ledger := l.ledger(cm); !ledger.Watermark.Before(slot) || ledger.Watermark.Before(cm.CreationTimestamp.Time) {
+		t.Fatalf("ledger: %+v", ledger)
+	}
+	l.ended("bereft", 1)
+	if ledger := l.ledger(cm); len(ledger.Recent) != 1 || !ledger.Recent[0].Slot.Equal(slot) || ledger.Recent[0].Result != plan.Ran {
+		t.Fatalf("ledger: %+v", ledger)
+	}
+}
+
 func TestALabelIsGoneAfterItsRunAlsoAfterAFailure(t *testing.T) {
 	l := newLab(t)
 	l.runner()
