@@ -43,7 +43,7 @@ image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 
 .PHONY: test
 test: tools-kube ## Everything: unit tests, a real API server, the import walls, the race detector
-	go test -timeout 30m ./...
+	go test -timeout 40m ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
 .PHONY: test-unit
