@@ -39,6 +39,14 @@ func TestTheHealthOfEachKind(t *testing.T) {
 		"another whose condition is old":       {`{apiVersion: example.org/v1, kind: App, metadata: {generation: 3}, status: {conditions: [{type: Ready, status: "True", observedGeneration: 2}]}}`, false, "", "generation 2"},
 		"another whose status is old":          {`{apiVersion: example.org/v1, kind: App, metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: "True"}]}}`, false, "", "generation 2"},
 		"another whose status alone is behind": {`{apiVersion: example.org/v1, kind: App, metadata: {generation: 3}, status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", observedGeneration: 3}]}}`, false, "", "generation 2"},
+		"another that is stalled":              {`{apiVersion: example.org/v1, kind: App, status: {conditions: [{type: Ready, status: "False"}, {type: Stalled, status: "True", message: no such chart}]}}`, false, "Stalled", "no such chart"},
+		"another that is being reconciled":     {`{apiVersion: example.org/v1, kind: App, status: {conditions: [{type: Reconciling, status: "True", message: at step 2}]}}`, false, "", "at step 2"},
+		"a Service, which has no conditions":   {`{apiVersion: v1, kind: Service, spec: {type: ClusterIP}, status: {loadBalancer: {}}}`, true, "", ""},
+		"a ReplicaSet that lacks a pod":        {`{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2}, status: {replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 1, readyReplicas: 1}}`, false, "", "1/2"},
+		"a ReplicaSet with all its pods":       {`{apiVersion: apps/v1, kind: ReplicaSet, spec: {replicas: 2}, status: {replicas: 2, fullyLabeledReplicas: 2, availableReplicas: 2, readyReplicas: 2}}`, true, "", ""},
+		"a CRD that is served":                 {`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: "True"}]}}`, true, "", ""},
+		"a CRD whose name is taken":            {`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, status: {conditions: [{type: NamesAccepted, status: "False", message: taken by another}]}}`, false, "Stalled", "taken by another"},
+		"a ConfigMap":                          {`{apiVersion: v1, kind: ConfigMap, data: {a: b}}`, true, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := object(t, c.object)

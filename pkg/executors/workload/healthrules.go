@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -40,6 +40,26 @@ func health(ctx context.Context, call executors.Call, kind api.Object, u *unstru
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		return claim(read[corev1.PersistentVolumeClaim](u)), nil
 	}
+	return othersHealth(ctx, call, kind, u)
+}
+
+// othersHealth is how an object stands whose kind has no rules here: first by
+// what all controllers may say of it (kstatus: a generation that was not
+// observed yet, Reconciling, Stalled) and by what kstatus knows of Kubernetes'
+// own kinds, then by its condition Ready, which has to be there: kstatus alone
+// takes an object that says nothing for current, and absence is not success.
+func othersHealth(ctx context.Context, call executors.Call, kind api.Object, u *unstructured.Unstructured) (verdict, error) {
+	standing, err := kstatus.Compute(u)
+	switch {
+	case err != nil:
+		return notYet("its status cannot be read: %v", err), nil
+	case standing.Status == kstatus.FailedStatus:
+		return failed("Stalled", "will not become healthy: %s", plan.Cut(standing.Message, 300)), nil
+	case standing.Status == kstatus.InProgressStatus && !hasReady(u):
+		return notYet("%s", plan.Cut(standing.Message, 300)), nil
+	case standing.Status == kstatus.CurrentStatus && kstatus.GetLegacyConditionsFn(u) != nil:
+		return well(""), nil
+	}
 	if _, has := u.Object["status"]; !has {
 		return withoutStatus(ctx, call, kind)
 	}
@@ -48,6 +68,15 @@ func health(ctx context.Context, call executors.Call, kind api.Object, u *unstru
 		return well(""), nil
 	}
 	return notYet("%s", why), nil
+}
+
+// hasReady says that an object's own words about Ready say more than kstatus's.
+func hasReady(u *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(item any) bool {
+		c, _ := item.(map[string]any)
+		return c["type"] == "Ready"
+	})
 }
 
 // withoutStatus tells a kind that has none, as ConfigMap, from an object whose
