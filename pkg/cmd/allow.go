@@ -111,7 +111,7 @@ func (o *overrideOptions) until(zone string) (time.Time, error) {
 		}
 		return o.Now().Add(d.Duration), nil
 	}
-	return o.future("--until", o.untilText, zone)
+	return future("--until", o.untilText, o.Now(), zone)
 }
 
 // Run writes the stanza's strategy and its instant, and says what follows.

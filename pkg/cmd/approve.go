@@ -122,7 +122,7 @@ func (o *answerOptions) asked(r aRun) (string, error) {
 	}
 	switch open := questions(r); len(open) {
 	case 0:
-		return "", exit(CodeNotNow, "run %s does not wait for approval: it is %s", r.run.Name, o.view(o.zoneOf(r.run.Spec)).runHead(r))
+		return "", exit(CodeNotNow, "run %s does not wait for approval: it is %s", r.run.Name, o.view(zoneOf(r.run.Spec, o.Zone)).runHead(r))
 	case 1:
 		return open[0], nil
 	default:

@@ -87,7 +87,7 @@ func (o *checkOptions) find(ctx context.Context) (subject, error) {
 		if err != nil {
 			return subject{}, err
 		}
-		return w.subject(o.name, o.cli)
+		return w.subject(o.name, o.Zone)
 	}
 	k, err := o.connect()
 	if err != nil {

@@ -85,7 +85,7 @@ func (o *describeOptions) lines(ctx context.Context, k *cluster, cm *corev1.Conf
 	if err != nil {
 		return nil, err
 	}
-	v := o.view(o.zoneOf(p.spec))
+	v := o.view(zoneOf(p.spec, o.Zone))
 	lines := append(v.planLines(p, true), faultLines(p)...)
 	lines = append(lines, o.recent(p, v)...)
 	lines = append(lines, k.eventLines(ctx, cm, v)...)
@@ -142,7 +142,7 @@ func indentText(s string) string {
 }
 
 func (o *describeOptions) runLines(r aRun) []string {
-	v := o.view(o.zoneOf(r.run.Spec))
+	v := o.view(zoneOf(r.run.Spec, o.Zone))
 	q := r.run.Request
 	pairs := []string{
 		"Run", v.bold(r.run.Name) + " in namespace " + r.run.Namespace, "Plan", r.run.Plan, "Phase", v.runHead(r),

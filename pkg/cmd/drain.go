@@ -184,7 +184,7 @@ func (o *drainOptions) Validate() error {
 	switch {
 	case o.plan && o.wait:
 		o.faults.add("--plan asks for nothing, so there is nothing to --wait for")
-	case !o.plan && *o.out.flags.OutputFormat != "":
+	case !o.plan && o.out.format() != "":
 		o.faults.add("-o is for --plan")
 	}
 	var found plan.Faults

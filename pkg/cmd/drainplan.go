@@ -81,7 +81,7 @@ func filled[T any](items []T) []T {
 }
 
 func (o *drainOptions) printForecasts(all []forecast) error {
-	switch *o.out.flags.OutputFormat {
+	switch o.out.format() {
 	case "":
 		for i, f := range all {
 			if i > 0 {

@@ -84,7 +84,7 @@ func liveInto(ctx context.Context, informer cache.SharedIndexInformer, bell chan
 // screen shows lines that change: redrawn in place on a terminal, else each new
 // line once.
 type screen struct {
-	c     *cli
+	env   Env
 	drawn int
 	told  map[string]string
 }
@@ -92,12 +92,12 @@ type screen struct {
 // show takes the whole picture, and the same as plain lines by what they speak
 // of, in order.
 func (s *screen) show(picture []string, lines []line) {
-	if s.c.OutTerminal {
+	if s.env.OutTerminal {
 		if s.drawn > 0 {
-			fmt.Fprintf(s.c.Out, "\x1b[%dA\x1b[J", s.drawn)
+			fmt.Fprintf(s.env.Out, "\x1b[%dA\x1b[J", s.drawn)
 		}
 		for _, l := range picture {
-			fmt.Fprintln(s.c.Out, cutLine(l, s.c.Width))
+			fmt.Fprintln(s.env.Out, cutLine(l, s.env.Width))
 		}
 		s.drawn = len(picture)
 		return
@@ -108,10 +108,16 @@ func (s *screen) show(picture []string, lines []line) {
 	for _, l := range lines {
 		if s.told[l.of] != l.text {
 			s.told[l.of] = l.text
-			fmt.Fprintf(s.c.Out, "%s %s\n", s.c.Now().UTC().Format(time.RFC3339), l.text)
+			fmt.Fprintf(s.env.Out, "%s %s\n", s.env.Now().UTC().Format(time.RFC3339), l.text)
 		}
 	}
 }
+
+// empty says whether nothing is on the screen yet.
+func (s *screen) empty() bool { return s.drawn == 0 }
+
+// leave lets stand what is drawn: something else was printed below it.
+func (s *screen) leave() { s.drawn = 0 }
 
 // line is one thing said of something.
 type line struct{ of, text string }
@@ -192,7 +198,7 @@ func (c *cli) followRun(ctx context.Context, k *cluster, cm *corev1.ConfigMap, n
 	if err != nil {
 		return c.notFollowed(ctx, name, err)
 	}
-	f := follower{cli: c, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: screen{c: c}}
+	f := follower{cli: c, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: screen{env: c.Env}}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -233,7 +239,7 @@ func (f *follower) look(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		v := f.view(f.zoneOf(r.run.Spec))
+		v := f.view(zoneOf(r.run.Spec, f.Zone))
 		picture := append([]string{v.bold(r.run.Name) + "  " + v.runHead(r)}, indent(v.stepLines(r))...)
 		f.screen.show(picture, runLines(r))
 		return r.journal.Phase.Ended(), runEnd(r)

@@ -197,7 +197,7 @@ func (c *cli) doubt(b *plan.Book, namespace string, err error) {
 func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm *corev1.ConfigMap, b *plan.Book) subject {
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
-	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, c.zoneOf(spec), b, plan.Asked(cm.Namespace, in, spec.Policies))
+	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, zoneOf(spec, c.Zone), b, plan.Asked(cm.Namespace, in, spec.Policies))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], in.Pause)
 	return s
 }
@@ -231,18 +231,18 @@ func policyZone(spec plan.PolicySpec, user string) string {
 }
 
 // subject finds the plan or policy in files that is meant: the one of that name,
-// or else the only plan, or else the only policy.
-func (w world) subject(name string, c *cli) (subject, error) {
+// or else the only plan, or else the only policy. user is the zone of whoever asks.
+func (w world) subject(name, user string) (subject, error) {
 	var plans, policies []subject
 	for _, p := range w.plans {
-		if s := newSubject(annotations.KindPlan, p.namespace, p.name, c.zoneOf(p.spec), w.book, p.question()); name == "" || p.name == bareName(name) {
+		if s := newSubject(annotations.KindPlan, p.namespace, p.name, zoneOf(p.spec, user), w.book, p.question()); name == "" || p.name == bareName(name) {
 			s.pauses = []plan.Switch{p.intent.Pause, w.pauses[p.namespace]}
 			plans = append(plans, s)
 		}
 	}
 	for _, p := range w.policies {
 		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
-			policies = append(policies, newSubject(annotations.KindPolicy, p.Namespace, p.Name, policyZone(p.Spec, c.Zone), w.book, plan.Question{}))
+			policies = append(policies, newSubject(annotations.KindPolicy, p.Namespace, p.Name, policyZone(p.Spec, user), w.book, plan.Question{}))
 		}
 	}
 	for _, found := range [][]subject{plans, policies} {

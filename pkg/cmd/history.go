@@ -98,7 +98,7 @@ func (o *historyOptions) names(entries []plan.Entry) error {
 
 func (o *historyOptions) table(cm *corev1.ConfigMap, entries []plan.Entry, runs []aRun) *metav1.Table {
 	spec, _ := annotations.Plan(cm)
-	zone := o.zoneOf(spec)
+	zone := zoneOf(spec, o.Zone)
 	t := newTable(column{name: "When"}, column{name: "Result"}, column{name: "Reason"}, column{name: "Run"}, column{name: "Outcome"}, column{name: "UTC", wide: true}, column{name: "Actor", wide: true})
 	for _, e := range entries {
 		addRow(t, nil, entryWhen(e, zone), string(e.Result)+dryMark(e), e.Reason, e.Run, outcome(e, runs), entryAt(e).UTC().Format(time.RFC3339), e.Actor)

@@ -47,12 +47,12 @@ func parseInstant(text string, now time.Time, zone string) (time.Time, error) {
 }
 
 // future is a time of a flag that must not have passed.
-func (c *cli) future(flag, text, zone string) (time.Time, error) {
-	at, err := parseInstant(text, c.Now(), zone)
+func future(flag, text string, now time.Time, zone string) (time.Time, error) {
+	at, err := parseInstant(text, now, zone)
 	if err != nil {
 		return at, fmt.Errorf("%s: %w", flag, err)
 	}
-	if !at.After(c.Now()) {
+	if !at.After(now) {
 		return at, fmt.Errorf("%s: %s has passed", flag, bothZones(at, zone))
 	}
 	return at, nil
@@ -162,7 +162,7 @@ func localTime(at time.Time, zone string) string {
 
 // zoneOf is the zone in which people think of a plan's times: that of its
 // schedules where they agree, else the user's own.
-func (c *cli) zoneOf(spec plan.Spec) string {
+func zoneOf(spec plan.Spec, user string) string {
 	zone := ""
 	for i, s := range spec.Triggers.Schedules {
 		own := s.Timezone
@@ -170,12 +170,12 @@ func (c *cli) zoneOf(spec plan.Spec) string {
 			own = "UTC"
 		}
 		if i > 0 && own != zone {
-			return c.Zone
+			return user
 		}
 		zone = own
 	}
 	if zone == "" {
-		return c.Zone
+		return user
 	}
 	return zone
 }
@@ -192,4 +192,32 @@ func roughly(d time.Duration) string {
 		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// stamp is an instant in UTC as machines read it; empty for none.
+func stamp(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// localStamp is the slot's instant on its own zone's clock.
+func localStamp(s schedule.Slot) string {
+	loc, err := schedule.LoadZone(s.Zone)
+	if err != nil { // a slot's zone was loaded to find it
+		loc = time.UTC
+	}
+	return s.At.In(loc).Format(time.RFC3339)
+}
+
+// noteWords say what a clock change did to a slot.
+func noteWords(note string) string {
+	switch note {
+	case "gap":
+		return "clocks go forward over it: the first instant after the gap"
+	case "overlap":
+		return "clocks go back: they show this hour twice"
+	}
+	return note
 }

@@ -67,7 +67,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		addRow(t, cm, listRow(cm)...)
 	}
 	if o.everywhere {
-		if err := o.out.flags.EnsureWithNamespace(); err != nil {
+		if err := o.out.withNamespace(); err != nil {
 			return err
 		}
 	}

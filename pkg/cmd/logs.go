@@ -68,7 +68,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if !o.follow {
 		t.look(ctx, r)
 		if r.journal.StartedAt == nil {
-			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", o.view(o.zoneOf(r.run.Spec)).runHead(r))
+			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", o.view(zoneOf(r.run.Spec, o.Zone)).runHead(r))
 		}
 		return t.out.err
 	}

@@ -134,15 +134,6 @@ func nextSlots(set schedule.Set, from time.Time, count int) []slotItem {
 	return items
 }
 
-// localStamp is the slot's instant on its own zone's clock.
-func localStamp(s schedule.Slot) string {
-	loc, err := schedule.LoadZone(s.Zone)
-	if err != nil { // a slot's zone was loaded to find it
-		loc = time.UTC
-	}
-	return s.At.In(loc).Format(time.RFC3339)
-}
-
 // markSkipped notes the slots that a plan in the cluster leaves out.
 func (o *nextOptions) markSkipped(items []slotItem, intent plan.Intent) {
 	skip, pause := intent.Skip, intent.Pause
@@ -219,7 +210,7 @@ func (o *nextOptions) findInFiles() (subject, plan.Spec, plan.Intent, error) {
 	if err != nil {
 		return subject{}, plan.Spec{}, plan.Intent{}, err
 	}
-	s, err := w.subject(o.name, o.cli)
+	s, err := w.subject(o.name, o.Zone)
 	if err != nil {
 		return s, plan.Spec{}, plan.Intent{}, err
 	}
@@ -267,13 +258,6 @@ func (o *nextOptions) windows(s subject) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.zone, "always open"), localOr(i.End, s.zone, "does not close"), orDash(stamp(i.Start))+"/"+orDash(stamp(i.End)), orDash(i.Note))
 	}
 	return w.Flush()
-}
-
-func stamp(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func localOr(t *time.Time, zone, none string) string {

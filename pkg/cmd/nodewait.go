@@ -50,7 +50,7 @@ type podsOf struct {
 
 func newNodeWait(c *cli, k *cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		cli: c, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: screen{c: c},
+		cli: c, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: screen{env: c.Env},
 		bell: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, patience: handleWithin,
 	}
 	for _, n := range targets {
@@ -315,7 +315,7 @@ func (w *nodeWait) tell(key, text string) {
 	}
 	w.warned[key] = true
 	fmt.Fprintln(w.ErrOut, text)
-	w.screen.drawn = 0 // below it, anew
+	w.screen.leave()
 }
 
 // drained says whether a node is its requestor's, or never will be.

@@ -90,11 +90,20 @@ func (k *cluster) watchPods(ctx context.Context, bell chan struct{}, node string
 	return liveInto(ctx, informers.NewFilteredPodInformer(k.kube, "", 0, cache.Indexers{}, tweak), bell, func(_, _ any) bool { return true })
 }
 
-// pods are the pods of the picture that are on a node, by namespace and name.
+// watchPodsBy keeps a live picture of the pods of a namespace that a selector picks.
+func (k *cluster) watchPodsBy(ctx context.Context, namespace, selector string) (*watched, error) {
+	if _, err := k.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
+		return nil, err
+	}
+	return live(ctx, informers.NewFilteredPodInformer(k.kube, namespace, 0, cache.Indexers{}, byLabel(selector)))
+}
+
+// pods are the pods of the picture that are on a node, or all where node is empty,
+// by namespace and name.
 func (w *watched) pods(node string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, o := range w.store.List() {
-		if p := o.(*corev1.Pod); p.Spec.NodeName == node {
+		if p := o.(*corev1.Pod); node == "" || p.Spec.NodeName == node {
 			out = append(out, p)
 		}
 	}

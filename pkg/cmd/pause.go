@@ -115,7 +115,7 @@ func (o *pauseOptions) until(zone string) (time.Time, error) {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	return o.future("--until", o.untilText, zone)
+	return future("--until", o.untilText, o.Now(), zone)
 }
 
 func (o *pauseOptions) value(zone string) (*string, string, error) {
@@ -175,7 +175,7 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *cluster, found thing, a
 func (o *pauseOptions) pauseOne(ctx context.Context, k *cluster, found thing, actor string) error {
 	cm := found.document
 	spec, _ := annotations.Plan(cm) // an invalid plan can be paused too
-	to, words, err := o.value(o.zoneOf(spec))
+	to, words, err := o.value(zoneOf(spec, o.Zone))
 	if err != nil {
 		return err
 	}

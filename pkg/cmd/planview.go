@@ -228,13 +228,3 @@ func (v view) conditions(p aPlan, all bool) []string {
 	}
 	return out
 }
-
-func noteWords(note string) string {
-	switch note {
-	case "gap":
-		return "clocks go forward over it: the first instant after the gap"
-	case "overlap":
-		return "clocks go back: they show this hour twice"
-	}
-	return note
-}

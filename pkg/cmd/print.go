@@ -42,6 +42,12 @@ func (o *output) table() bool {
 	return (*o.flags.OutputFormat == "" || *o.flags.OutputFormat == "wide") && *o.flags.TemplateFlags.TemplateArgument == ""
 }
 
+// format is what -o says; empty for the usual table.
+func (o *output) format() string { return *o.flags.OutputFormat }
+
+// withNamespace has the printer show namespaces, too.
+func (o *output) withNamespace() error { return o.flags.EnsureWithNamespace() }
+
 func (o *output) name() bool { return *o.flags.OutputFormat == "name" }
 
 // print writes a list: as a table for people, else the objects themselves.

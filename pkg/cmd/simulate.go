@@ -191,15 +191,8 @@ type simulated struct {
 
 func simulatedOf(e simulate.Entry) simulated {
 	return simulated{
-		Plan: e.Namespace + "/" + e.Plan, Slot: stampOf(e.Slot), Result: string(e.Result), Reason: e.Reason, Run: e.Run, StartedAt: stampOf(e.StartedAt),
+		Plan: e.Namespace + "/" + e.Plan, Slot: stamp(e.Slot), Result: string(e.Result), Reason: e.Reason, Run: e.Run, StartedAt: stamp(e.StartedAt),
 	}
-}
-
-func stampOf(at *time.Time) string {
-	if at == nil {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
 }
 
 func (o *simulateOptions) printJSON(entries []simulate.Entry) error {

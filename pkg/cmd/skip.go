@@ -128,7 +128,7 @@ func (o *skipOptions) Run(ctx context.Context) error {
 // wanted is the skip as it should stand, together with what stands there.
 func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (plan.Skip, []string, error) {
 	have := annotations.Intent(cm.Annotations).Skip
-	zone := o.zone(o.zoneOf(spec))
+	zone := o.zone(zoneOf(spec, o.Zone))
 	if o.all {
 		return plan.Skip{All: true}, []string{fmt.Sprintf("all slots until '%s unskip %s'", o.Name, cm.Name)}, nil
 	}
@@ -301,7 +301,7 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 		return err
 	}
 	spec, _ := annotations.Plan(cm)
-	zone := o.zoneOf(spec)
+	zone := zoneOf(spec, o.Zone)
 	if o.timezone != "" {
 		zone = o.timezone
 	}

@@ -81,14 +81,14 @@ func (o *statusOptions) live(ctx context.Context, k *cluster) error {
 		return o.notFollowed(ctx, "", err)
 	}
 	o.watchNodes(ctx, k, w.changed)
-	screen := screen{c: o.cli}
+	screen := screen{env: o.Env}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		lines, said, err := o.picture(ctx, k)
 		switch {
 		case ctx.Err() != nil:
-		case err != nil && screen.drawn == 0:
+		case err != nil && screen.empty():
 			return err
 		case err != nil: // what is on the screen was true; say why it is not renewed
 			screen.show([]string{err.Error()}, []line{{"error", err.Error()}})
@@ -185,14 +185,14 @@ func (o *statusOptions) one(ctx context.Context, k *cluster, agent agentState, f
 		if err != nil {
 			return nil, nil, err
 		}
-		v := o.view(o.zoneOf(r.run.Spec))
+		v := o.view(zoneOf(r.run.Spec, o.Zone))
 		return append([]string{v.bold("Run "+r.run.Name) + "  " + v.runHead(r)}, indent(v.stepLines(r))...), runLines(r), nil
 	}
 	p, err := o.know(ctx, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
-	return o.view(o.zoneOf(p.spec)).planLines(p, false), planSaid(p), nil
+	return o.view(zoneOf(p.spec, o.Zone)).planLines(p, false), planSaid(p), nil
 }
 
 func planSaid(p aPlan) []line {
@@ -232,7 +232,7 @@ func (o *statusOptions) overview(ctx context.Context, k *cluster, agent agentSta
 	lines := o.pauseLines(ctx, k, agent)
 	var said []line
 	for _, p := range plans {
-		v := o.view(o.zoneOf(p.spec))
+		v := o.view(zoneOf(p.spec, o.Zone))
 		said = append(said, planSaid(p)...)
 		for _, r := range p.live {
 			lines = append(lines, v.bold(r.run.Namespace+"/"+r.run.Name)+"  "+v.runHead(r))
@@ -344,7 +344,7 @@ func (o *statusOptions) planTable(plans []aPlan) []string {
 	}
 	fmt.Fprintln(w, head)
 	for _, p := range plans {
-		v := o.view(o.zoneOf(p.spec))
+		v := o.view(zoneOf(p.spec, o.Zone))
 		phase, message := p.phaseOf()
 		row := []string{p.object.Name, phase, v.shortNext(p), v.shortLast(p), message}
 		if o.everywhere {

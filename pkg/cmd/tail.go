@@ -14,9 +14,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -152,8 +149,7 @@ func (p *podLogs) read(looking, reading context.Context) {
 	defer all.Wait()
 	seen := map[string]bool{}
 	for {
-		for _, o := range pods.store.List() {
-			pod := o.(*corev1.Pod)
+		for _, pod := range pods.pods("") {
 			for _, container := range spoke(pod) {
 				if key := string(pod.UID) + "/" + container; !seen[key] {
 					seen[key] = true
@@ -174,11 +170,7 @@ func (p *podLogs) read(looking, reading context.Context) {
 
 // pods is a live picture of the Job's pods.
 func (p *podLogs) pods(ctx context.Context) (*watched, error) {
-	selector := batchv1.ControllerUidLabel + "=" + p.job.UID
-	if _, err := p.k.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
-		return nil, err
-	}
-	return live(ctx, v1.NewFilteredPodInformer(p.k.kube, p.namespace, 0, cache.Indexers{}, byLabel(selector)))
+	return p.k.watchPodsBy(ctx, p.namespace, batchv1.ControllerUidLabel+"="+p.job.UID)
 }
 
 // spoke are the containers of a pod that have begun, so that there is a log.
