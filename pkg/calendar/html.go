@@ -1,11 +1,15 @@
 package calendar
 
 import (
+	_ "embed" // for the page's template
 	"fmt"
-	"html"
+	"html/template"
 	"strings"
 	"time"
 )
+
+//go:embed page.html.tmpl
+var pageTemplate string //nolint:gochecknoglobals // what go:embed fills
 
 // crowdedDay is how many slots a plan may have in a day before the table of the
 // page says them in one line.
@@ -14,66 +18,61 @@ const crowdedDay = 6
 // HTML is the page as a document of one file: what stands now, the picture, and
 // all of it again as a table for those who do not see the picture.
 func (p Page) HTML() string {
+	document := template.Must(template.New("page").Parse(pageTemplate))
 	var out strings.Builder
-	fmt.Fprintf(&out, `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta name="color-scheme" content="light dark"/>
-<title>%[1]s</title>
-<style>%[2]s</style>
-</head>
-<body>
-<header>
-<h1>%[1]s</h1>
-<p class="range">%[3]s</p>
-<p class="note">%[4]s. %[5]s.</p>
-</header>
-<main>
-`, html.EscapeString(p.Title), pageStyle, html.EscapeString(p.span()), html.EscapeString(p.clocks()), html.EscapeString(p.counts()))
-	p.writeStandings(&out)
-	// Narrow screens scroll it: who uses the keyboard has to be able to get there.
-	out.WriteString("<section aria-labelledby=\"picture\">\n<h2 id=\"picture\">Week by week</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"Picture of the weeks\" tabindex=\"0\">\n")
-	out.WriteString(p.figure())
-	out.WriteString("</div>\n</section>\n")
-	p.writeEntries(&out)
-	out.WriteString("</main>\n</body>\n</html>\n")
+	// A strings.Builder takes everything, and the fields are those below.
+	if err := document.Execute(&out, p.document()); err != nil {
+		panic(err)
+	}
 	return out.String()
 }
 
-func (p Page) writeStandings(out *strings.Builder) {
-	all := p.standings()
-	if len(all) == 0 {
-		return
-	}
+// document is what the page's template fills in. What is of a type of
+// html/template is our own markup; all else is text, and escaped.
+type document struct {
+	Title, Span, Clocks, Counts, Zone string
+	Style                             template.CSS
+	Now                               moment
+	Standings                         []standingLine
+	Figure                            template.HTML
+	Rows                              []rowLine
+}
+
+// moment is an instant for machines (RFC 3339) and for people.
+type moment struct{ Stamp, Text string }
+
+type standingLine struct {
+	Kind, Path, Class, Present, Next string
+}
+
+type rowLine struct {
+	Local             string
+	Times             []moment // one, or a start and an end; without a stamp: unbounded
+	Class, What, Note string
+	Kind, Path        string
+}
+
+func (p Page) document() document {
 	now := Entry{Kind: Slot, Start: p.Now}
-	fmt.Fprintf(out, "<section aria-labelledby=\"now\">\n<h2 id=\"now\">Now and next</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"Now and next\" tabindex=\"0\">\n<table>\n<caption>As of <time datetime=\"%s\">%s</time></caption>\n", stamp(p.Now), html.EscapeString(now.local(p.clock())))
-	out.WriteString("<thead><tr><th scope=\"col\">Whose</th><th scope=\"col\">Now</th><th scope=\"col\">Next</th></tr></thead>\n<tbody>\n")
-	for _, s := range all {
-		fmt.Fprintf(out, "<tr><th scope=\"row\"><span class=\"sort\">%s</span> %s</th><td>%s</td><td>%s</td></tr>\n", s.owner.Kind, html.EscapeString(s.owner.path()), badge(s.class, s.present), html.EscapeString(s.next))
+	d := document{
+		Title: p.Title, Span: p.span(), Clocks: p.clocks(), Counts: p.counts(), Zone: p.Zone,
+		Style:  pageStyle,
+		Now:    moment{stamp(p.Now), now.local(p.clock())},
+		Figure: template.HTML(p.figure()), //nolint:gosec // drawn here, with every text escaped
 	}
-	out.WriteString("</tbody>\n</table>\n</div>\n</section>\n")
-}
-
-func badge(class, text string) string {
-	if class == "" {
-		return html.EscapeString(text)
+	for _, s := range p.standings() {
+		d.Standings = append(d.Standings, standingLine{
+			Kind: s.owner.Kind, Path: s.owner.path(), Class: s.class,
+			Present: strings.TrimPrefix(s.present, s.class), Next: s.next,
+		})
 	}
-	rest := strings.TrimPrefix(text, class)
-	return fmt.Sprintf(`<span class="badge %s">%s</span>%s`, class, class, html.EscapeString(rest))
-}
-
-func (p Page) writeEntries(out *strings.Builder) {
-	loc := p.clock()
-	out.WriteString("<section aria-labelledby=\"all\">\n<h2 id=\"all\">All of it</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"All windows, freezes and slots\" tabindex=\"0\">\n<table>\n")
-	fmt.Fprintf(out, "<caption>Windows, freezes and slots in order of time, on the clocks of %s and in UTC</caption>\n", html.EscapeString(p.Zone))
-	out.WriteString("<thead><tr><th scope=\"col\">When</th><th scope=\"col\">UTC</th><th scope=\"col\">What</th><th scope=\"col\">Whose</th><th scope=\"col\">Note</th></tr></thead>\n<tbody>\n")
-	for _, r := range p.rows(loc) {
-		fmt.Fprintf(out, "<tr><th scope=\"row\">%s</th><td class=\"utc\">%s</td><td><span class=\"badge %s\">%s</span></td><td><span class=\"sort\">%s</span> %s</td><td>%s</td></tr>\n",
-			html.EscapeString(r.local), utcTimes(r), r.class, r.what, r.owner.Kind, html.EscapeString(r.owner.path()), html.EscapeString(r.note))
+	for _, r := range p.rows(p.clock()) {
+		d.Rows = append(d.Rows, rowLine{
+			Local: r.local, Times: utcTimes(r), Class: r.class, What: r.what, Note: r.note,
+			Kind: r.owner.Kind, Path: r.owner.path(),
+		})
 	}
-	out.WriteString("</tbody>\n</table>\n</div>\n</section>\n")
+	return d
 }
 
 // row is a line of the table.
@@ -82,20 +81,17 @@ type row struct {
 	owner                         Owner
 }
 
-func utcTimes(r row) string {
-	start, end, lasts := strings.Cut(r.utc, "/")
-	if !lasts {
-		return timeElement(start)
+func utcTimes(r row) []moment {
+	var out []moment
+	for at := range strings.SplitSeq(r.utc, "/") {
+		if at == ".." {
+			out = append(out, moment{Text: "…"})
+			continue
+		}
+		text := strings.TrimSuffix(strings.Replace(at, "T", " ", 1), "Z")
+		out = append(out, moment{Stamp: at, Text: strings.TrimSuffix(text, ":00") + "Z"})
 	}
-	return timeElement(start) + " – " + timeElement(end)
-}
-
-func timeElement(at string) string {
-	if at == ".." {
-		return "…"
-	}
-	text := strings.TrimSuffix(strings.Replace(at, "T", " ", 1), "Z")
-	return fmt.Sprintf(`<time datetime="%s">%s</time>`, at, strings.TrimSuffix(text, ":00")+"Z")
+	return out
 }
 
 // rows are the entries, with the slots of a crowded day as one.
