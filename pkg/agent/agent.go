@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -105,8 +106,8 @@ type Agent struct {
 	refusedRuns *refusedRuns
 	config      *config
 	herald      *herald
-	planQueue   workqueue.TypedRateLimitingInterface[key]
-	runQueue    workqueue.TypedRateLimitingInterface[key]
+	planQueue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	runQueue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	planAlarm   *alarm
 	runAlarm    *alarm
 	keeper      *nodeKeeper
@@ -132,12 +133,12 @@ func New(o Options) (*Agent, error) {
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
 	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
-	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[key]targetUse{}}
+	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[types.NamespacedName]targetUse{}}
 	a.blockers = newBlockers(o.Now, a.ringPlan)
 	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
 	a.passes = newPasses(a.ringRun)
 	a.refusals = newRefusals[spot]()
-	a.refusedRuns = &refusedRuns{byPlan: map[key]map[string]refusedRun{}}
+	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
 	a.watches = &stepWatches{ring: a.passes.moved, silence: silence, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
@@ -170,9 +171,9 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-func newQueue(name string) workqueue.TypedRateLimitingInterface[key] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[key](100*time.Millisecond, 30*time.Second)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[key]{Name: name})
+func newQueue(name string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name})
 }
 
 // connect builds the agent's own clients, and the shared transport below the
@@ -207,8 +208,8 @@ func (a *Agent) connect() error {
 // guess: nobody reads faster).
 const settle = 250 * time.Millisecond
 
-func (a *Agent) ringPlan(k key) { a.planQueue.Add(k) }
-func (a *Agent) ringRun(k key)  { a.runQueue.Add(k) }
+func (a *Agent) ringPlan(k types.NamespacedName) { a.planQueue.Add(k) }
+func (a *Agent) ringRun(k types.NamespacedName)  { a.runQueue.Add(k) }
 
 // Run works until ctx ends or the lease is lost; the latter is an error, and the
 // process should end with it.
@@ -307,11 +308,11 @@ func (a *Agent) begin(ctx context.Context) {
 	a.mu.Unlock()
 	for _, o := range a.live.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
-		a.ringRun(key{cm.Namespace, cm.Name})
+		a.ringRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
-		a.ringPlan(key{cm.Namespace, cm.Name})
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
 }
 
@@ -323,7 +324,7 @@ func (a *Agent) lookingSince() time.Time {
 
 // drain takes keys off a queue. What fails is tried again later and later; what
 // succeeds says itself when to be looked at again.
-func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInterface[key], alarm *alarm, sync func(context.Context, key) (time.Time, error)) {
+func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], alarm *alarm, sync func(context.Context, types.NamespacedName) (time.Time, error)) {
 	for {
 		k, stop := queue.Get()
 		if stop {
@@ -359,7 +360,7 @@ func unreachable(err error) bool {
 }
 
 // guarded keeps one broken object from taking the agent down.
-func (a *Agent) guarded(ctx context.Context, k key, sync func(context.Context, key) (time.Time, error)) (wake time.Time, err error) {
+func (a *Agent) guarded(ctx context.Context, k types.NamespacedName, sync func(context.Context, types.NamespacedName) (time.Time, error)) (wake time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.metrics.panics.Inc()

@@ -5,41 +5,38 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // look is how often the alarm looks at the wall clock at least: a machine that
 // slept, or whose clock was set, is noticed within that time.
 const look = 30 * time.Second
 
-// key names one thing to be looked at: a plan or a run.
-type key struct{ namespace, name string }
-
-func (k key) String() string { return k.namespace + "/" + k.name }
-
 // alarm wakes keys at instants of the wall clock. Each key has one instant, the
 // last that was set.
 type alarm struct {
 	now  func() time.Time
-	ring func(key)
+	ring func(types.NamespacedName)
 
 	mu      sync.Mutex
 	pending alarmHeap
-	byKey   map[key]*alarmItem
+	byKey   map[types.NamespacedName]*alarmItem
 	changed chan struct{}
 }
 
 type alarmItem struct {
-	key   key
+	key   types.NamespacedName
 	at    time.Time
 	index int
 }
 
-func newAlarm(now func() time.Time, ring func(key)) *alarm {
-	return &alarm{now: now, ring: ring, byKey: map[key]*alarmItem{}, changed: make(chan struct{}, 1)}
+func newAlarm(now func() time.Time, ring func(types.NamespacedName)) *alarm {
+	return &alarm{now: now, ring: ring, byKey: map[types.NamespacedName]*alarmItem{}, changed: make(chan struct{}, 1)}
 }
 
 // Set replaces the instant at which a key rings; the zero instant takes it away.
-func (a *alarm) Set(k key, at time.Time) {
+func (a *alarm) Set(k types.NamespacedName, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	item, have := a.byKey[k]

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // bell collects what an alarm rings, and when.
@@ -15,11 +17,11 @@ type bell struct {
 	rang []string
 }
 
-func (b *bell) ring(start time.Time) func(key) {
-	return func(k key) {
+func (b *bell) ring(start time.Time) func(types.NamespacedName) {
+	return func(k types.NamespacedName) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.rang = append(b.rang, k.name+" after "+time.Since(start).String())
+		b.rang = append(b.rang, k.Name+" after "+time.Since(start).String())
 	}
 }
 
@@ -30,13 +32,13 @@ func TestAnAlarmRingsEachKeyOnceAtItsInstant(t *testing.T) {
 		var b bell
 		a := newAlarm(time.Now, b.ring(start))
 		go a.Run(ctx)
-		a.Set(key{"ns", "late"}, start.Add(2*time.Hour))
-		a.Set(key{"ns", "moved"}, start.Add(time.Minute))
-		a.Set(key{"ns", "moved"}, start.Add(3*time.Hour))
-		a.Set(key{"ns", "gone"}, start.Add(time.Minute))
-		a.Set(key{"ns", "gone"}, time.Time{})
-		a.Set(key{"ns", "soon"}, start.Add(time.Second))
-		a.Set(key{"ns", "past"}, start.Add(-time.Hour))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "late"}, start.Add(2*time.Hour))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "moved"}, start.Add(time.Minute))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "moved"}, start.Add(3*time.Hour))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "gone"}, start.Add(time.Minute))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "gone"}, time.Time{})
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "soon"}, start.Add(time.Second))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "past"}, start.Add(-time.Hour))
 		time.Sleep(4 * time.Hour)
 		synctest.Wait()
 		cancel()
@@ -63,7 +65,7 @@ func TestAnAlarmNoticesAClockThatWasSetWithinHalfAMinute(t *testing.T) {
 		var b bell
 		a := newAlarm(now, b.ring(start))
 		go a.Run(ctx)
-		a.Set(key{"ns", "slot"}, start.Add(24*time.Hour))
+		a.Set(types.NamespacedName{Namespace: "ns", Name: "slot"}, start.Add(24*time.Hour))
 		time.Sleep(time.Minute)
 		mu.Lock()
 		step = 48 * time.Hour

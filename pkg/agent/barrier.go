@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -25,7 +26,7 @@ type cached struct {
 // behind the store of its informer.
 type handledVersions struct {
 	mu   sync.Mutex
-	seen map[key]handledObject
+	seen map[types.NamespacedName]handledObject
 	gate uint64 // how often one was taken in, or was gone, that may gate plans
 }
 
@@ -34,7 +35,9 @@ type handledObject struct {
 	kind    unique.Handle[string]
 }
 
-func objectKey(m metav1.Object) key { return key{m.GetNamespace(), m.GetName()} }
+func objectKey(m metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+}
 
 func (h *handledVersions) saw(o any) {
 	m, err := meta.Accessor(o)
@@ -44,7 +47,7 @@ func (h *handledVersions) saw(o any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen == nil {
-		h.seen = map[key]handledObject{}
+		h.seen = map[types.NamespacedName]handledObject{}
 	}
 	kind := kindOf(o)
 	h.seen[objectKey(m)] = handledObject{number(m.GetResourceVersion()), unique.Make(kind)}
@@ -76,14 +79,14 @@ func (h *handledVersions) gating() uint64 {
 }
 
 // version is that of an object as the handler took it in; 0: it is not there.
-func (h *handledVersions) version(k key) uint64 {
+func (h *handledVersions) version(k types.NamespacedName) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seen[k].version
 }
 
 // shows says whether all that is there was taken in, and nothing else of its kinds.
-func (h *handledVersions) shows(there map[key]uint64, ours func(kind string) bool) bool {
+func (h *handledVersions) shows(there map[types.NamespacedName]uint64, ours func(kind string) bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for k, version := range there {
@@ -103,7 +106,7 @@ func (h *handledVersions) shows(there map[key]uint64, ours func(kind string) boo
 func (h *handledVersions) behind(store cache.Store) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	there := map[key]bool{}
+	there := map[types.NamespacedName]bool{}
 	for _, o := range store.List() {
 		m, err := meta.Accessor(o)
 		if err != nil {

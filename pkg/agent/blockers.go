@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 )
 
@@ -24,18 +25,18 @@ type blocker struct {
 type blockers struct {
 	ask  func(ctx context.Context, by blocker, last string) (answer string, err error)
 	news func(by blocker) // what was remembered of it is to be forgotten
-	ring func(key)
+	ring func(types.NamespacedName)
 	now  func() time.Time
 
 	queue workqueue.TypedDelayingInterface[blocker]
 	mu    sync.Mutex
 	open  map[blocker]*openBlocker
-	plans map[key]*blockedPlan
-	dark  map[key]bool // plans whose mirror cannot be written
+	plans map[types.NamespacedName]*blockedPlan
+	dark  map[types.NamespacedName]bool // plans whose mirror cannot be written
 }
 
 type openBlocker struct {
-	plans   map[key]bool
+	plans   map[types.NamespacedName]bool
 	began   time.Time
 	answer  string
 	changed time.Time // when the answer became another one
@@ -76,16 +77,16 @@ const (
 // mostLooks is after how many looks the pauses no longer grow.
 const mostLooks = 4
 
-func newBlockers(now func() time.Time, ring func(key)) *blockers {
+func newBlockers(now func() time.Time, ring func(types.NamespacedName)) *blockers {
 	return &blockers{
-		now: now, ring: ring, open: map[blocker]*openBlocker{}, plans: map[key]*blockedPlan{}, dark: map[key]bool{},
+		now: now, ring: ring, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]bool{},
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[blocker]{Name: "blockers"}),
 	}
 }
 
 // wait notes what a plan waits for, as it was found by a look that began at an
 // instant.
-func (b *blockers) wait(k key, by blocker, looked time.Time) {
+func (b *blockers) wait(k types.NamespacedName, by blocker, looked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := &blockedPlan{by: by}
@@ -101,7 +102,7 @@ func (b *blockers) wait(k key, by blocker, looked time.Time) {
 	}
 	o := b.open[by]
 	if o == nil {
-		o = &openBlocker{plans: map[key]bool{}, began: b.now()}
+		o = &openBlocker{plans: map[types.NamespacedName]bool{}, began: b.now()}
 		b.open[by] = o
 		b.queue.Add(by)
 	}
@@ -113,7 +114,7 @@ func (b *blockers) wait(k key, by blocker, looked time.Time) {
 }
 
 // leave ends a plan's wait.
-func (b *blockers) leave(k key) {
+func (b *blockers) leave(k types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.plans[k]; p != nil {
@@ -123,19 +124,19 @@ func (b *blockers) leave(k key) {
 }
 
 // drop forgets a plan that is gone.
-func (b *blockers) drop(k key) {
+func (b *blockers) drop(k types.NamespacedName) {
 	b.leave(k)
 	b.unmirrored(k, false)
 }
 
-func (b *blockers) forget(k key, by blocker) {
+func (b *blockers) forget(k types.NamespacedName, by blocker) {
 	if o := b.open[by]; o != nil {
 		delete(o.plans, k) // the last one's question is dropped when its turn comes
 	}
 }
 
 // waits says whether a plan waits, and whether nothing is new since it was looked at.
-func (b *blockers) waits(k key) (waits, settled bool) {
+func (b *blockers) waits(k types.NamespacedName) (waits, settled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.plans[k]
@@ -143,13 +144,13 @@ func (b *blockers) waits(k key) (waits, settled bool) {
 }
 
 // changed says that there is news for a plan: it is looked at live.
-func (b *blockers) changed(k key) {
+func (b *blockers) changed(k types.NamespacedName) {
 	b.outdate(k)
 	b.ring(k)
 }
 
 // outdate has the next look at a plan be a live one.
-func (b *blockers) outdate(k key) {
+func (b *blockers) outdate(k types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.plans[k]; p != nil {
@@ -173,7 +174,7 @@ func (b *blockers) pause(by blocker, heard bool, looks int) time.Duration {
 // unmirrored notes whether a plan's mirror cannot be written, and says when to try
 // again: as often as plans that are not ready are looked at, and not sooner than
 // the wall clock is.
-func (b *blockers) unmirrored(k key, is bool) time.Duration {
+func (b *blockers) unmirrored(k types.NamespacedName, is bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.dark, k)
@@ -241,7 +242,7 @@ func (b *blockers) answered(by blocker, answer string) {
 		return
 	}
 	o.answer, o.changed = answer, b.now()
-	var waiting []key
+	var waiting []types.NamespacedName
 	for k := range o.plans {
 		waiting = append(waiting, k)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // blockedWorld is blockers with answers that a test gives.
@@ -18,13 +19,13 @@ type blockedWorld struct {
 	asked  atomic.Int64
 	answer atomic.Value
 	mu     sync.Mutex
-	rang   map[key]int
+	rang   map[types.NamespacedName]int
 }
 
 func newBlockedWorld() *blockedWorld {
-	w := &blockedWorld{rang: map[key]int{}}
+	w := &blockedWorld{rang: map[types.NamespacedName]int{}}
 	w.answer.Store("no")
-	w.blockers = newBlockers(time.Now, func(k key) {
+	w.blockers = newBlockers(time.Now, func(k types.NamespacedName) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.rang[k]++
@@ -59,7 +60,7 @@ func TestOneQuestionIsAskedForAllPlansThatWaitForItsAnswer(t *testing.T) {
 		go w.work(ctx)
 		by := blocker{who: who{"shop", "maint-runner"}}
 		for i := range 10_000 {
-			w.wait(key{"shop", fmt.Sprint(i)}, by, time.Now())
+			w.wait(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, by, time.Now())
 		}
 		time.Sleep(time.Minute)
 		if n := w.asked.Load(); n > 41 {
@@ -67,7 +68,7 @@ func TestOneQuestionIsAskedForAllPlansThatWaitForItsAnswer(t *testing.T) {
 		}
 		w.rings() // the first answer may be younger than what they saw
 		for i := range 10_000 {
-			w.wait(key{"shop", fmt.Sprint(i)}, by, time.Now())
+			w.wait(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, by, time.Now())
 		}
 		w.answer.Store("yes")
 		time.Sleep(2 * time.Second)
@@ -75,7 +76,7 @@ func TestOneQuestionIsAskedForAllPlansThatWaitForItsAnswer(t *testing.T) {
 			t.Errorf("%d plans were looked at within two seconds of another answer, want all", n)
 		}
 		for i := range 10_000 {
-			w.leave(key{"shop", fmt.Sprint(i)})
+			w.leave(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)})
 		}
 		time.Sleep(2 * time.Second)
 		before := w.asked.Load()
@@ -97,7 +98,7 @@ func TestManyQuestionsAreAskedLessOften(t *testing.T) {
 		go w.work(ctx)
 		for i := range 1000 {
 			ns := fmt.Sprint(i)
-			w.wait(key{ns, "p"}, blocker{who: who{ns, "maint-runner"}}, time.Now())
+			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: who{ns, "maint-runner"}}, time.Now())
 		}
 		time.Sleep(2 * time.Minute)
 		before := w.asked.Load()
@@ -126,7 +127,7 @@ func TestWhatNobodyMendsForLongIsAskedForLessOftenWhereThereIsMuchOfIt(t *testin
 		by := blocker{who: who{"0", "maint-runner"}}
 		for i := range row.open {
 			ns := fmt.Sprint(i)
-			w.wait(key{ns, "p"}, blocker{who: who{ns, "maint-runner"}}, now)
+			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: who{ns, "maint-runner"}}, now)
 		}
 		if got := w.interval(by); got != row.soon {
 			t.Errorf("one of %d is asked about every %s, want %s", row.open, got, row.soon)
@@ -148,24 +149,24 @@ func TestAnAnswerThatCameBetweenALookAndItsWaitIsNotMissed(t *testing.T) {
 		}()
 		go w.work(ctx)
 		by := blocker{who: who{"shop", "maint-runner"}}
-		w.wait(key{"shop", "first"}, by, time.Now())
+		w.wait(types.NamespacedName{Namespace: "shop", Name: "first"}, by, time.Now())
 		time.Sleep(time.Minute)
 		looked := time.Now()
 		w.answer.Store("yes")
 		time.Sleep(2 * time.Second)
 		w.rings()
-		w.wait(key{"shop", "late"}, by, looked)
+		w.wait(types.NamespacedName{Namespace: "shop", Name: "late"}, by, looked)
 		if n := w.rings(); n != 1 {
 			t.Errorf("rang %d times, want once", n)
 		}
-		if _, settled := w.waits(key{"shop", "late"}); settled {
+		if _, settled := w.waits(types.NamespacedName{Namespace: "shop", Name: "late"}); settled {
 			t.Error("it is taken for looked at")
 		}
 	})
 }
 
 func TestNewsDuringALookIsNotMissed(t *testing.T) {
-	w, k, began := newBlockedWorld(), key{"shop", "p"}, time.Now()
+	w, k, began := newBlockedWorld(), types.NamespacedName{Namespace: "shop", Name: "p"}, time.Now()
 	w.wait(k, blocker{}, began)
 	w.changed(k) // the look goes on
 	w.wait(k, blocker{}, began)
@@ -186,7 +187,7 @@ func TestPlansThatAreNotReadyAreLookedAtTwiceASecondAltogether(t *testing.T) {
 		}
 	}
 	for i := range 5000 {
-		w.wait(key{"shop", fmt.Sprint(i)}, blocker{}, time.Now())
+		w.wait(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, blocker{}, time.Now())
 	}
 	if got, want := w.pause(blocker{}, false, 0), 2500*time.Second; got < want || got > want+want/8 {
 		t.Errorf("pause of one of 5000: %s, want %s", got, want)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -118,7 +120,7 @@ func writeLabel(w *bufio.Writer, name, value string) {
 // rows are the objects that the metrics tell of.
 func (c *changeCollector) rows() []changeRow {
 	now := c.now()
-	pending := map[key]int{}
+	pending := map[types.NamespacedName]int{}
 	objects := c.gates.objects()
 	for k, o := range objects {
 		if o.kind != "Plan" {
@@ -130,14 +132,14 @@ func (c *changeCollector) rows() []changeRow {
 		}
 		pending[k] = p
 		for _, ref := range o.uses { // a policy has pending what its plans have
-			policy := key{ref.Namespace, ref.Name}
+			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 			pending[policy] = max(pending[policy], p)
 		}
 	}
 	held := c.held()
 	for _, h := range held {
 		for _, ref := range h.uses { // and what its gated objects have
-			policy := key{ref.Namespace, ref.Name}
+			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 			pending[policy] = max(pending[policy], h.value())
 		}
 	}
@@ -146,7 +148,7 @@ func (c *changeCollector) rows() []changeRow {
 		out = append(out, c.row(k, o, pending[k], now))
 	}
 	for _, h := range held {
-		k := key{h.namespace, h.name}
+		k := types.NamespacedName{Namespace: h.namespace, Name: h.name}
 		if o := objects[k]; o == nil || o.kind != h.kind { // a gated object may be called Plan, too
 			out = append(out, c.row(k, &h.gated, h.value(), now))
 		}
@@ -154,10 +156,10 @@ func (c *changeCollector) rows() []changeRow {
 	return out
 }
 
-func (c *changeCollector) row(k key, o *gated, pending int, now time.Time) changeRow {
+func (c *changeCollector) row(k types.NamespacedName, o *gated, pending int, now time.Time) changeRow {
 	v := o.verdict(now)
 	return changeRow{
-		kind: o.kind, namespace: k.namespace, object: k.name, system: o.system, pending: pending, verdict: v,
+		kind: o.kind, namespace: k.Namespace, object: k.Name, system: o.system, pending: pending, verdict: v,
 		last: lastChange(v, o.lastStart, now), strategy: c.gates.strategyOf(o, now),
 	}
 }
@@ -195,10 +197,10 @@ func pendingOf(live []*liveRun) int {
 }
 
 // objects are the plans and policies to be told of.
-func (g *gates) objects() map[key]*gated {
+func (g *gates) objects() map[types.NamespacedName]*gated {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	out := make(map[key]*gated, len(g.seen))
+	out := make(map[types.NamespacedName]*gated, len(g.seen))
 	for k, o := range g.seen {
 		out[k] = o
 	}

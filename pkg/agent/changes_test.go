@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -16,7 +18,7 @@ func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 	g := newGates("maint-system")
 	o := g.gated(plan.Question{Namespace: "shop"}, nil)
 	o.kind, o.system = "Plan", `a"b`
-	g.note(key{"shop", "orders"}, o)
+	g.note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
 	a := &Agent{metrics: newMetrics("v1")}
 	a.changes = &changeCollector{gates: g, runs: newRuns(), held: func() []*heldObject { return nil }, now: time.Now, leading: func() bool { return true }}
 	for name, encoding := range map[string]string{"plain": "", "compressed": "gzip"} {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -20,8 +21,8 @@ const conditionForbidden = "NodesForbidden"
 
 // syncConfig publishes on an AgentConfig whether it is in force, and what of it, or
 // what right that is missing, holds maintenance back. Who set it looks there first.
-func (a *Agent) syncConfig(ctx context.Context, k key, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+func (a *Agent) syncConfig(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		return nil
 	}
 	valid, limits, known := a.config.conditions(cm)
@@ -101,7 +102,7 @@ func (k *nodeKeeper) reportLimits(found []nodes.Condition, now time.Time) {
 		})
 	}
 	if k.agent.config.setLimits(list) {
-		k.agent.ringPlan(key{k.agent.options.Namespace, annotations.AgentConfigName})
+		k.agent.ringPlan(types.NamespacedName{Namespace: k.agent.options.Namespace, Name: annotations.AgentConfigName})
 	}
 }
 

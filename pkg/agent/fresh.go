@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -43,9 +44,9 @@ type freshness struct {
 	found atomic.Int64 // grows whenever what gates plans was found to be old, and again when it is no more
 
 	mu    sync.Mutex
-	plans map[key]time.Time         // when each was last looked at
-	newer map[key]*corev1.ConfigMap // plans as they were read, until the watch shows that
-	gone  map[key]string            // uids of plans that are no longer there, until the watch shows that
+	plans map[types.NamespacedName]time.Time         // when each was last looked at
+	newer map[types.NamespacedName]*corev1.ConfigMap // plans as they were read, until the watch shows that
+	gone  map[types.NamespacedName]string            // uids of plans that are no longer there, until the watch shows that
 }
 
 // sharedLook is a look whose answer serves everybody who needs one at that time.
@@ -75,11 +76,11 @@ func (s *sharedLook) recent(now time.Time) bool {
 }
 
 func newFreshness(a *Agent) *freshness {
-	return &freshness{agent: a, plans: map[key]time.Time{}, newer: map[key]*corev1.ConfigMap{}, gone: map[key]string{}}
+	return &freshness{agent: a, plans: map[types.NamespacedName]time.Time{}, newer: map[types.NamespacedName]*corev1.ConfigMap{}, gone: map[types.NamespacedName]string{}}
 }
 
 // document is a plan as it was read live, where that is newer than what the cache has.
-func (f *freshness) document(k key, cached *corev1.ConfigMap) *corev1.ConfigMap {
+func (f *freshness) document(k types.NamespacedName, cached *corev1.ConfigMap) *corev1.ConfigMap {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if uid, gone := f.gone[k]; gone {
@@ -100,7 +101,7 @@ func (f *freshness) document(k key, cached *corev1.ConfigMap) *corev1.ConfigMap 
 }
 
 // forget drops a plan that the watch shows as gone.
-func (f *freshness) forget(k key) {
+func (f *freshness) forget(k types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.newer, k)
@@ -109,7 +110,7 @@ func (f *freshness) forget(k key) {
 }
 
 // recent says whether a plan and what gates it have been looked at live just now.
-func (f *freshness) recent(k key, now time.Time) bool {
+func (f *freshness) recent(k types.NamespacedName, now time.Time) bool {
 	f.mu.Lock()
 	at := f.plans[k]
 	f.mu.Unlock()
@@ -124,7 +125,7 @@ type basis struct {
 }
 
 // basis is to be taken before the caches are read.
-func (a *Agent) basis(k key) basis {
+func (a *Agent) basis(k types.NamespacedName) basis {
 	b := basis{found: a.fresh.found.Load(), taken: a.caches[a.documents].handled.gating() + a.caches[a.namespaces].handled.gating()}
 	if cm := a.document(k); cm != nil {
 		b.version = versionOf(cm)
@@ -134,7 +135,7 @@ func (a *Agent) basis(k key) basis {
 
 // sure says whether what was decided may be begun: the caches, which are made sure of
 // now, still show what it was decided on. Where they do not, it is to be decided anew.
-func (a *Agent) sure(ctx context.Context, k key, b basis) (bool, error) {
+func (a *Agent) sure(ctx context.Context, k types.NamespacedName, b basis) (bool, error) {
 	if !a.fresh.recent(k, a.now()) {
 		if err := a.confirm(ctx, k); err != nil {
 			return false, err
@@ -144,7 +145,7 @@ func (a *Agent) sure(ctx context.Context, k key, b basis) (bool, error) {
 }
 
 // confirm looks live at a plan and at all that gates it.
-func (a *Agent) confirm(ctx context.Context, k key) error {
+func (a *Agent) confirm(ctx context.Context, k types.NamespacedName) error {
 	f := a.fresh
 	if err := f.gates.do(a.now, func() error { return a.confirmGates(ctx) }); err != nil {
 		return fmt.Errorf("look whether the policies are as they were seen: %w", err)
@@ -168,7 +169,7 @@ func (a *Agent) confirm(ctx context.Context, k key) error {
 }
 
 // confirmPlan reads one plan.
-func (a *Agent) confirmPlan(ctx context.Context, k key) error {
+func (a *Agent) confirmPlan(ctx context.Context, k types.NamespacedName) error {
 	f, began := a.fresh, a.now()
 	f.mu.Lock()
 	known := began.Sub(f.plans[k]).Abs() < freshFor
@@ -176,7 +177,7 @@ func (a *Agent) confirmPlan(ctx context.Context, k key) error {
 	if known {
 		return nil
 	}
-	live, err := a.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	live, err := a.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -217,7 +218,7 @@ func (a *Agent) confirmPlans(ctx context.Context) error {
 		if m == nil {
 			return
 		}
-		k := key{m.Namespace, m.Name}
+		k := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 		have := a.document(k)
 		if have == nil || versionOf(have) < number(m.ResourceVersion) {
 			return
@@ -244,11 +245,11 @@ func (a *Agent) confirmNamespaces(ctx context.Context) error {
 // and waits until that is no older: for the watch as long as an echo takes, then for a
 // list.
 func (a *Agent) confirmCache(ctx context.Context, c *cached, resource, namespace, selector string, ours func(kind string) bool) error {
-	there, version := map[key]uint64{}, uint64(0)
+	there, version := map[types.NamespacedName]uint64{}, uint64(0)
 	err := a.eachOf(ctx, resource, namespace, selector, func(m *metav1.PartialObjectMetadata, list uint64) {
 		version = list
 		if m != nil {
-			there[key{m.Namespace, m.Name}] = number(m.ResourceVersion)
+			there[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = number(m.ResourceVersion)
 		}
 	})
 	if err != nil || c.handled.shows(there, ours) {

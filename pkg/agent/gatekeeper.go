@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -17,11 +18,11 @@ import (
 // restrictive, as the policies' accounts.
 type gatekeeper struct {
 	agent *Agent
-	queue workqueue.TypedRateLimitingInterface[key] // of objects: the watch's id, and namespace/name
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // of objects: the watch's id, and namespace/name
 	alarm *alarm
 
 	mu       sync.Mutex
-	policies map[key]*gatePolicy
+	policies map[types.NamespacedName]*gatePolicy
 	watches  map[string]*gateWatch
 	sources  map[sourceKey]sourceSeen
 }
@@ -39,7 +40,7 @@ type gatePolicy struct {
 const gateWorkers = 8
 
 func newGatekeeper(a *Agent) *gatekeeper {
-	g := &gatekeeper{agent: a, queue: newQueue("gates"), policies: map[key]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}}
+	g := &gatekeeper{agent: a, queue: newQueue("gates"), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}}
 	g.alarm = newAlarm(a.now, g.queue.Add)
 	return g
 }
@@ -59,13 +60,13 @@ func (g *gatekeeper) work(ctx context.Context) {
 // sync takes up what a policy names: nil is a policy that is gone. What it names
 // is written down before anything is closed, and what it names no longer is
 // opened before that is forgotten. A broken policy holds what it last named.
-func (g *gatekeeper) sync(ctx context.Context, k key, state *plan.PolicyState) (time.Time, error) {
+func (g *gatekeeper) sync(ctx context.Context, k types.NamespacedName, state *plan.PolicyState) (time.Time, error) {
 	p, err := g.policy(k)
 	if err != nil || p == nil && (state == nil || len(state.Spec.Gates) == 0) {
 		return time.Time{}, err
 	}
 	if p == nil {
-		p = &gatePolicy{record: plan.GateRecord{Policy: k.name}}
+		p = &gatePolicy{record: plan.GateRecord{Policy: k.Name}}
 	}
 	var now []plan.GateEntry
 	switch {
@@ -102,7 +103,7 @@ func (g *gatekeeper) sync(ctx context.Context, k key, state *plan.PolicyState) (
 
 // attach watches what a record's entries name, and stops what nobody needs. An
 // error changes nothing.
-func (g *gatekeeper) attach(ctx context.Context, k key, was, p *gatePolicy) error {
+func (g *gatekeeper) attach(ctx context.Context, k types.NamespacedName, was, p *gatePolicy) error {
 	p.watches, p.reasons = make([]*gateWatch, len(p.record.Entries)), make([]string, len(p.record.Entries))
 	for i, e := range p.record.Entries {
 		var err error
@@ -143,7 +144,7 @@ func (g *gatekeeper) attach(ctx context.Context, k key, was, p *gatePolicy) erro
 
 // join gives a watch what a policy names of its objects; they are all looked at
 // where that is news.
-func (g *gatekeeper) join(w *gateWatch, k key, entries []plan.GateEntry) {
+func (g *gatekeeper) join(w *gateWatch, k types.NamespacedName, entries []plan.GateEntry) {
 	w.mu.Lock()
 	was := plan.GateRecord{Entries: w.policies[k]}
 	w.policies[k] = entries
@@ -153,7 +154,7 @@ func (g *gatekeeper) join(w *gateWatch, k key, entries []plan.GateEntry) {
 	}
 }
 
-func (g *gatekeeper) leave(w *gateWatch, k key) {
+func (g *gatekeeper) leave(w *gateWatch, k types.NamespacedName) {
 	w.mu.Lock()
 	delete(w.policies, k)
 	empty := len(w.policies) == 0
@@ -166,8 +167,8 @@ func (g *gatekeeper) leave(w *gateWatch, k key) {
 
 // describe is the watch that an entry needs, not opened yet, or why there can be
 // none.
-func (g *gatekeeper) describe(ctx context.Context, k key, e plan.GateEntry) (*gateWatch, string, error) {
-	w := &gateWatch{who: who{k.namespace, e.Account}}
+func (g *gatekeeper) describe(ctx context.Context, k types.NamespacedName, e plan.GateEntry) (*gateWatch, string, error) {
+	w := &gateWatch{who: who{k.Namespace, e.Account}}
 	var err error
 	if w.knob, err = e.GateKnob(); err != nil {
 		return nil, err.Error(), nil
@@ -183,7 +184,7 @@ func (g *gatekeeper) describe(ctx context.Context, k key, e plan.GateEntry) (*ga
 		return nil, "", err
 	}
 	if w.mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		w.at = e.GateScope(k.namespace)
+		w.at = e.GateScope(k.Namespace)
 	} else if e.Namespace != "" {
 		return nil, fmt.Sprintf("gate %s names namespace %s, and objects of this kind are in none: leave it out", e.GateRule, e.Namespace), nil
 	}
@@ -192,7 +193,7 @@ func (g *gatekeeper) describe(ctx context.Context, k key, e plan.GateEntry) (*ga
 }
 
 // finished is a policy's record without what it has let go of.
-func (g *gatekeeper) finished(k key, p *gatePolicy) plan.GateRecord {
+func (g *gatekeeper) finished(k types.NamespacedName, p *gatePolicy) plan.GateRecord {
 	left := plan.GateRecord{Policy: p.record.Policy}
 	for i, e := range p.record.Entries {
 		if e.Leaving && g.released(k, p, i) {
@@ -205,7 +206,7 @@ func (g *gatekeeper) finished(k key, p *gatePolicy) plan.GateRecord {
 
 // released says whether nothing is held any more by what an entry named, or
 // whether another entry of the policy goes on with it.
-func (g *gatekeeper) released(k key, p *gatePolicy, i int) bool {
+func (g *gatekeeper) released(k types.NamespacedName, p *gatePolicy, i int) bool {
 	w := p.watches[i]
 	if w == nil {
 		return false
@@ -232,7 +233,7 @@ func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool {
 // ring looks at all objects of a watch.
 func (g *gatekeeper) ring(w *gateWatch) {
 	for _, name := range w.informer.GetStore().ListKeys() {
-		g.queue.Add(key{w.id, name})
+		g.queue.Add(types.NamespacedName{Namespace: w.id, Name: name})
 	}
 }
 

@@ -27,16 +27,16 @@ type opinion struct {
 }
 
 // syncObject closes or opens one object, as its policies say now.
-func (g *gatekeeper) syncObject(ctx context.Context, k key) (time.Time, error) {
-	w := g.watch(k.namespace)
+func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	w := g.watch(k.Namespace)
 	if w == nil {
 		return time.Time{}, nil
 	}
 	w.fly(1)
 	defer w.fly(-1)
-	o := w.get(k.name)
+	o := w.get(k.Name)
 	if o == nil {
-		w.forget(k.name)
+		w.forget(k.Name)
 		g.ringPolicies(w)
 		return time.Time{}, nil
 	}
@@ -75,7 +75,7 @@ func (g *gatekeeper) syncObject(ctx context.Context, k key) (time.Time, error) {
 func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
 	out := opinion{question: plan.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
 	w.mu.Lock()
-	policies := map[key][]plan.GateEntry{}
+	policies := map[types.NamespacedName][]plan.GateEntry{}
 	for k, entries := range w.policies {
 		policies[k] = entries
 	}
@@ -87,7 +87,7 @@ func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 			out.leaving = out.leaving || e.Leaving
 			meant = meant || !e.Leaving && e.Matches(o.Name, o.Labels)
 		}
-		ref := plan.PolicyRef{Name: k.name, Namespace: k.namespace}
+		ref := plan.PolicyRef{Name: k.Name, Namespace: k.Namespace}
 		switch {
 		case meant && !slices.Contains(out.question.Gates, ref): // it has just gone, and is about to be told
 		case meant:
@@ -113,12 +113,12 @@ func (g *gatekeeper) policiesOf(w *gateWatch, o *gateObject) []plan.PolicyRef {
 	g.mu.Lock()
 	for k, p := range g.policies {
 		if p.covers(w, o) {
-			out = append(out, plan.PolicyRef{Name: k.name, Namespace: k.namespace})
+			out = append(out, plan.PolicyRef{Name: k.Name, Namespace: k.Namespace})
 		}
 	}
 	g.mu.Unlock()
 	out = slices.DeleteFunc(out, func(ref plan.PolicyRef) bool {
-		_, policy := g.agent.gates.policy(key{ref.Namespace, ref.Name})
+		_, policy := g.agent.gates.policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		return policy == nil
 	})
 	slices.SortFunc(out, func(a, b plan.PolicyRef) int {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -14,11 +15,11 @@ import (
 
 // policy is what is known of a policy's gates: in memory, or as an agent before
 // us wrote it down. nil is nothing.
-func (g *gatekeeper) policy(k key) (*gatePolicy, error) {
+func (g *gatekeeper) policy(k types.NamespacedName) (*gatePolicy, error) {
 	g.mu.Lock()
 	p := g.policies[k]
 	g.mu.Unlock()
-	cm := g.agent.anyDocument(key{k.namespace, annotations.GateName(k.name)})
+	cm := g.agent.anyDocument(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
 	if p != nil || cm == nil {
 		return p, nil
 	}
@@ -31,12 +32,12 @@ func (g *gatekeeper) policy(k key) (*gatePolicy, error) {
 
 // put writes down what follows a record; nobody else writes it, so that what it
 // replaces is what was read.
-func (g *gatekeeper) put(ctx context.Context, k key, was, now plan.GateRecord) error {
+func (g *gatekeeper) put(ctx context.Context, k types.NamespacedName, was, now plan.GateRecord) error {
 	if was.Same(now) || g.agent.options.DryRun {
 		return nil
 	}
-	maps := g.agent.kube.CoreV1().ConfigMaps(k.namespace)
-	want, err := annotations.GateObject(k.namespace, now)
+	maps := g.agent.kube.CoreV1().ConfigMaps(k.Namespace)
+	want, err := annotations.GateObject(k.Namespace, now)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (g *gatekeeper) replace(ctx context.Context, have, want *corev1.ConfigMap, 
 // is gone.
 func (a *Agent) sawGates(cm *corev1.ConfigMap) {
 	if r, err := annotations.ReadGates(cm); err == nil {
-		a.ringPlan(key{cm.Namespace, r.Policy})
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy})
 	}
 }
 
@@ -89,14 +90,14 @@ func (a *Agent) lostGates(cm *corev1.ConfigMap) {
 	if err != nil {
 		return
 	}
-	k := key{cm.Namespace, r.Policy}
-	if a.anyDocument(key{cm.Namespace, cm.Name}) == nil {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy}
+	if a.anyDocument(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) == nil {
 		a.gatekeeper.forget(k)
 	}
 	a.ringPlan(k)
 }
 
-func (g *gatekeeper) forget(k key) {
+func (g *gatekeeper) forget(k types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.policies[k]
@@ -116,7 +117,7 @@ func (g *gatekeeper) forget(k key) {
 }
 
 // anyDocument is a ConfigMap of ours of any kind, as the watch last showed it.
-func (a *Agent) anyDocument(k key) *corev1.ConfigMap {
+func (a *Agent) anyDocument(k types.NamespacedName) *corev1.ConfigMap {
 	o, found, err := a.documents.GetStore().GetByKey(k.String())
 	if err != nil || !found {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -18,11 +19,11 @@ import (
 type gates struct {
 	mu      sync.Mutex
 	book    *plan.Book
-	seen    map[key]*gated
+	seen    map[types.NamespacedName]*gated
 	open    map[string]*gated // what nothing stands before, by namespace
 	asked   map[string]*schedule.Gate
 	askedAt int64
-	said    map[key]string // what each policy and calendar says, to know an echo of our own status from news
+	said    map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
 }
 
 // gated is one plan or policy as metrics show it.
@@ -36,7 +37,7 @@ type gated struct {
 }
 
 func newGates(agentNamespace string) *gates {
-	return &gates{book: plan.NewBook(agentNamespace), seen: map[key]*gated{}, open: map[string]*gated{}, said: map[key]string{}}
+	return &gates{book: plan.NewBook(agentNamespace), seen: map[types.NamespacedName]*gated{}, open: map[string]*gated{}, said: map[types.NamespacedName]string{}}
 }
 
 // planGate is a plan's gate, kept until its annotations or the book change: the
@@ -108,14 +109,14 @@ func (g *gates) gated(q plan.Question, gate *schedule.Gate) *gated {
 	return &o
 }
 
-func (g *gates) note(k key, o *gated) {
+func (g *gates) note(k types.NamespacedName, o *gated) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen[k] = o
 }
 
 // waiting notes whether something was asked of a plan that cannot be claimed yet.
-func (g *gates) waiting(k key, waits bool) {
+func (g *gates) waiting(k types.NamespacedName, waits bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if o := g.seen[k]; o != nil && o.waits != waits {
@@ -125,7 +126,7 @@ func (g *gates) waiting(k key, waits bool) {
 	}
 }
 
-func (g *gates) forget(k key) {
+func (g *gates) forget(k types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.seen, k)
@@ -168,7 +169,7 @@ func looksAtGate(l *liveRun) bool {
 
 // ringGated has everything looked at again that a policy, a calendar or a
 // namespace may have to do with; many changes at once are one look.
-func (a *Agent) ringGated() { a.planQueue.Add(key{}) }
+func (a *Agent) ringGated() { a.planQueue.Add(types.NamespacedName{}) }
 
 // lookAtGated rings what is behind a gate, and what waits for one.
 func (a *Agent) lookAtGated() {
@@ -178,11 +179,11 @@ func (a *Agent) lookAtGated() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {
 		case annotations.KindPolicy:
-			a.ringPlan(key{cm.Namespace, cm.Name})
+			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		case annotations.KindPlan:
-			known := a.plans.memory(key{cm.Namespace, cm.Name})
+			known := a.plans.memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 			if known == nil || known.policed || annotations.Stanza(cm.Annotations).Set() || a.gates.namespaceSet(cm.Namespace) || a.gates.kept(known) {
-				a.ringPlan(key{cm.Namespace, cm.Name})
+				a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 			}
 		}
 	}
@@ -210,7 +211,7 @@ func (g *gates) news(cm *corev1.ConfigMap) bool {
 	says := annotations.Hash10(parts...)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	k := key{cm.Namespace, cm.Name}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	was, known := g.said[k]
 	g.said[k] = says
 	return !known || was != says
@@ -225,7 +226,7 @@ func (g *gates) namespaceSet(namespace string) bool {
 // sawPolicy takes in a policy or a calendar.
 func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
 	if !a.gates.news(cm) {
-		a.ringPlan(key{cm.Namespace, cm.Name}) // somebody may have torn the status off
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have torn the status off
 		return
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
@@ -235,7 +236,7 @@ func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
 		c, _ := annotations.Calendar(cm)
 		a.gates.change(func(b *plan.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
 	}
-	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	a.ringGated()
 }
 
@@ -247,9 +248,9 @@ func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
 		}
 		b.DropCalendar(cm.Namespace, cm.Name)
 	})
-	a.gates.unsaid(key{cm.Namespace, cm.Name})
-	a.gates.forget(key{cm.Namespace, cm.Name})
-	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.gates.unsaid(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.gates.forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	a.ringGated()
 }
 
@@ -259,7 +260,7 @@ func (g *gates) uses(q plan.Question) []plan.PolicyRef {
 	return g.book.Uses(q)
 }
 
-func (g *gates) unsaid(k key) {
+func (g *gates) unsaid(k types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.said, k)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
@@ -68,7 +69,7 @@ func (p *gatePolicy) problem() string {
 }
 
 // condition says on a policy how its gates do; none where it has none.
-func (g *gatekeeper) condition(k key) []metav1.Condition {
+func (g *gatekeeper) condition(k types.NamespacedName) []metav1.Condition {
 	g.mu.Lock()
 	p := g.policies[k]
 	g.mu.Unlock()
@@ -84,7 +85,7 @@ func (g *gatekeeper) condition(k key) []metav1.Condition {
 	for _, w := range p.watches {
 		w.mu.Lock()
 		for name, h := range w.seen {
-			if slices.Contains(h.uses, plan.PolicyRef{Name: k.name, Namespace: k.namespace}) {
+			if slices.Contains(h.uses, plan.PolicyRef{Name: k.Name, Namespace: k.Namespace}) {
 				names[h.kind+" "+name] = h.closed
 			}
 		}
@@ -102,7 +103,7 @@ func (g *gatekeeper) condition(k key) []metav1.Condition {
 
 // tell says once, as an Event and in the log, why a policy's gates do not do
 // what they should.
-func (g *gatekeeper) tell(k key, p *gatePolicy) {
+func (g *gatekeeper) tell(k types.NamespacedName, p *gatePolicy) {
 	problem := p.problem()
 	if problem == "" || problem == p.told {
 		return
@@ -110,7 +111,7 @@ func (g *gatekeeper) tell(k key, p *gatePolicy) {
 	p.told = problem
 	about, reason := g.agent.anyDocument(k), "GateRefused"
 	if about == nil {
-		about, reason = g.agent.anyDocument(key{k.namespace, annotations.GateName(k.name)}), "GateNotOpened"
+		about, reason = g.agent.anyDocument(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)}), "GateNotOpened"
 	}
 	g.agent.log.Warn("a gate does not work", "policy", k.String(), "problem", problem)
 	if about != nil {

@@ -55,7 +55,7 @@ type gateWatch struct {
 	stop     context.CancelFunc
 
 	mu       sync.Mutex
-	policies map[key][]plan.GateEntry
+	policies map[types.NamespacedName][]plan.GateEntry
 	failure  string // why it cannot list or watch
 	problems map[string]string
 	seen     map[string]*heldObject
@@ -81,7 +81,7 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 		w.client = c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at)
 	}
 	ctx, w.stop = context.WithCancel(ctx)
-	w.policies, w.problems, w.seen = map[key][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
+	w.policies, w.problems, w.seen = map[types.NamespacedName][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
 	w.undone = map[types.UID]undone{}
 	from := asAccount(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
 		switch {
@@ -136,7 +136,7 @@ func (g *gatekeeper) changed(w *gateWatch, o any) {
 		return
 	}
 	g.failed(w, "")
-	g.queue.Add(key{w.id, storeKey(object.Namespace, object.Name)})
+	g.queue.Add(types.NamespacedName{Namespace: w.id, Name: storeKey(object.Namespace, object.Name)})
 }
 
 // ringPolicies has the policies of a watch looked at, once for what happens in a
@@ -168,7 +168,7 @@ func (w *gateWatch) get(name string) *gateObject {
 // holding counts the objects that a policy still holds by the watch's knob, but
 // for those that are another watch's to see to. settled is false while that
 // cannot be said.
-func (w *gateWatch) holding(policy key, elsewhere func(*gateObject) bool) (n int, settled bool) {
+func (w *gateWatch) holding(policy types.NamespacedName, elsewhere func(*gateObject) bool) (n int, settled bool) {
 	w.mu.Lock()
 	settled = w.flying == 0 && w.failure == "" && w.informer.HasSynced()
 	w.mu.Unlock()

@@ -22,7 +22,7 @@ const retention = 30 * 24 * time.Hour
 
 // prune deletes the ended runs of a plan beyond its limits and its age, the
 // oldest first. The ledger remembers them all the same.
-func (a *Agent) prune(ctx context.Context, k key, uid string, spec plan.Spec) error {
+func (a *Agent) prune(ctx context.Context, k types.NamespacedName, uid string, spec plan.Spec) error {
 	var good, bad []*retiredRun
 	for _, r := range a.history.of(k) {
 		switch {
@@ -91,33 +91,33 @@ func slimEnded(o any) (any, error) {
 // history are the ended runs by plan, as the watch shows them.
 type history struct {
 	mu   sync.Mutex
-	runs map[key][]*retiredRun
+	runs map[types.NamespacedName][]*retiredRun
 }
 
-func newHistory() *history { return &history{runs: map[key][]*retiredRun{}} }
+func newHistory() *history { return &history{runs: map[types.NamespacedName][]*retiredRun{}} }
 
 func (h *history) put(r *retiredRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := key{r.namespace, r.plan}
+	k := types.NamespacedName{Namespace: r.namespace, Name: r.plan}
 	h.runs[k] = append(h.without(k, r.name), r)
 }
 
 func (h *history) drop(r *retiredRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	k := key{r.namespace, r.plan}
+	k := types.NamespacedName{Namespace: r.namespace, Name: r.plan}
 	if h.runs[k] = h.without(k, r.name); len(h.runs[k]) == 0 {
 		delete(h.runs, k)
 	}
 }
 
-func (h *history) without(k key, name string) []*retiredRun {
+func (h *history) without(k types.NamespacedName, name string) []*retiredRun {
 	return slices.DeleteFunc(h.runs[k], func(r *retiredRun) bool { return r.name == name })
 }
 
 // of are a plan's ended runs.
-func (h *history) of(k key) []*retiredRun {
+func (h *history) of(k types.NamespacedName) []*retiredRun {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.runs[k])

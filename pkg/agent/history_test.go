@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -29,7 +30,7 @@ func TestWhatIsKeptOfAnEndedRunDecidesHowLongItStays(t *testing.T) {
 		h.put(slim.(*retiredRun))
 		h.put(slim.(*retiredRun)) // seen again
 	}
-	all := h.of(key{"shop", "orders"})
+	all := h.of(types.NamespacedName{Namespace: "shop", Name: "orders"})
 	if len(all) != 3 {
 		t.Fatalf("%d runs are kept, want 3", len(all))
 	}

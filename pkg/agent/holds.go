@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -19,13 +20,13 @@ import (
 type holds struct {
 	mu    sync.Mutex
 	byUID map[string]*heldUID
-	byRun map[key]map[string]string // uid by the path of the step
+	byRun map[types.NamespacedName]map[string]string // uid by the path of the step
 }
 
 type heldUID struct {
 	restoring sync.Mutex // restores of one object come one after another: each looks who is still there
 	holders   []executors.Holder
-	runs      []key // of the holders
+	runs      []types.NamespacedName // of the holders
 	since     []time.Time
 }
 
@@ -33,7 +34,7 @@ type heldUID struct {
 const overFor = longestPass
 
 func newHolds() *holds {
-	return &holds{byUID: map[string]*heldUID{}, byRun: map[key]map[string]string{}}
+	return &holds{byUID: map[string]*heldUID{}, byRun: map[types.NamespacedName]map[string]string{}}
 }
 
 // uidOf is the object of which a step recorded something; empty for what is no
@@ -81,7 +82,7 @@ func began(rec *plan.Record) time.Time {
 }
 
 // add puts a holder among the others, the newest first.
-func (u *heldUID) add(k key, h executors.Holder, since time.Time) {
+func (u *heldUID) add(k types.NamespacedName, h executors.Holder, since time.Time) {
 	i := 0
 	for i < len(u.since) && u.since[i].After(since) {
 		i++
@@ -90,7 +91,7 @@ func (u *heldUID) add(k key, h executors.Holder, since time.Time) {
 }
 
 // over notes that what a step found is put back, or that its run has ended.
-func (h *holds) over(k key, path string, now time.Time) {
+func (h *holds) over(k types.NamespacedName, path string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := h.byUID[h.byRun[k][path]]
@@ -105,7 +106,7 @@ func (h *holds) over(k key, path string, now time.Time) {
 }
 
 // drop notes that a run has ended, and forgets what was over long ago.
-func (h *holds) drop(k key, now time.Time) {
+func (h *holds) drop(k types.NamespacedName, now time.Time) {
 	h.mu.Lock()
 	paths := h.byRun[k]
 	delete(h.byRun, k)
@@ -122,7 +123,7 @@ func (h *holds) drop(k key, now time.Time) {
 	h.mu.Unlock()
 }
 
-func (u *heldUID) drop(k key, now time.Time) {
+func (u *heldUID) drop(k types.NamespacedName, now time.Time) {
 	for i := range u.holders {
 		if u.runs[i] == k && u.holders[i].Over.IsZero() {
 			u.holders[i].Over = now
@@ -141,7 +142,7 @@ func (u *heldUID) forget(before time.Time) bool {
 }
 
 // of are the holders of an object but for one step.
-func (h *holds) of(uid string, k key, path string) []executors.Holder {
+func (h *holds) of(uid string, k types.NamespacedName, path string) []executors.Holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u := h.byUID[uid]
@@ -200,7 +201,7 @@ const (
 
 // leftAsItWas forgets what is as it was again, by whomever. It looks as the account
 // of the plan, after pauses that grow to a minute; what cannot be seen stays.
-func (a *Agent) leftAsItWas(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, ledger plan.Ledger) (time.Time, error) {
+func (a *Agent) leftAsItWas(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, ledger plan.Ledger) (time.Time, error) {
 	if len(ledger.Left) == 0 {
 		return time.Time{}, nil
 	}
@@ -223,16 +224,16 @@ func (a *Agent) leftAsItWas(ctx context.Context, k key, cm *corev1.ConfigMap, kn
 	return known.leftAgain, nil
 }
 
-func (a *Agent) asItWas(ctx context.Context, k key, left plan.Leftover) bool {
+func (a *Agent) asItWas(ctx context.Context, k types.NamespacedName, left plan.Leftover) bool {
 	executor, _ := a.options.Executor(left.Type)
 	finder, ok := executor.(executors.Finder)
 	if !ok || left.Before == nil {
 		return false
 	}
-	clients, err := a.accounts.clients(who{k.namespace, left.Account}, "")
+	clients, err := a.accounts.clients(who{k.Namespace, left.Account}, "")
 	if err != nil {
 		return false
 	}
-	so, err := finder.AsItWas(ctx, executors.Call{Namespace: k.namespace, Account: left.Account, Path: left.Step, Before: left.Before, Now: a.now(), Clients: clients})
+	so, err := finder.AsItWas(ctx, executors.Call{Namespace: k.Namespace, Account: left.Account, Path: left.Step, Before: left.Before, Now: a.now(), Clients: clients})
 	return err == nil && so
 }

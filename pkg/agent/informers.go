@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -120,7 +121,7 @@ func (a *Agent) slimDocument(o any) (any, error) {
 	}
 	annotations.KeepEdits(&cm.ObjectMeta)
 	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
-	found, there, err := a.documents.GetStore().GetByKey(key{cm.Namespace, cm.Name}.String())
+	found, there, err := a.documents.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
 	if err != nil || !there {
 		cm.Annotations = a.words.keys(cm.Annotations)
 		cm.Labels = a.words.keys(cm.Labels)
@@ -197,12 +198,12 @@ func (a *Agent) sawDocument(o any) {
 	case annotations.KindStepTemplate:
 		a.ringTemplated(cm.Namespace)
 	}
-	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
 
 func (a *Agent) lostDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
-	a.fresh.forget(key{cm.Namespace, cm.Name})
+	a.fresh.forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.lost(cm)
@@ -215,17 +216,17 @@ func (a *Agent) lostDocument(o any) {
 	case annotations.KindStepTemplate:
 		a.ringTemplated(cm.Namespace)
 	}
-	a.ringPlan(key{cm.Namespace, cm.Name})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
 
 func (a *Agent) sawRun(o any) {
 	cm := o.(*corev1.ConfigMap)
 	if a.runs.saw(cm) {
-		if l := a.runs.get(key{cm.Namespace, cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.journal.End == nil { // its cleanup goes on
+		if l := a.runs.get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.journal.End == nil { // its cleanup goes on
 			a.passes.cutFor(l.key())
 		}
-		a.ringRun(key{cm.Namespace, cm.Name})
-		a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
+		a.ringRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
 	}
 }
 
@@ -233,17 +234,17 @@ func (a *Agent) sawRun(o any) {
 // somebody tore its finalizer off.
 func (a *Agent) lostRun(o any) {
 	cm := o.(*corev1.ConfigMap)
-	k := key{cm.Namespace, cm.Name}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	a.runs.gone(k, versionOf(cm))
 	a.ringRun(k)
-	a.ringPlan(key{cm.Namespace, cm.Labels[annotations.LabelPlan]})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
 }
 
 // sawEnded lets a plan prune its history.
 func (a *Agent) sawEnded(o any) {
 	r := o.(*retiredRun)
 	a.history.put(r)
-	a.ringPlan(key{r.namespace, r.plan})
+	a.ringPlan(types.NamespacedName{Namespace: r.namespace, Name: r.plan})
 }
 
 func (a *Agent) lostEnded(o any) { a.history.drop(o.(*retiredRun)) }
@@ -264,7 +265,7 @@ func (a *Agent) sawNamespace(o any) {
 	a.keeper.ring()
 	for _, o := range a.documents.GetStore().List() {
 		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == m.Name {
-			a.ringPlan(key{cm.Namespace, cm.Name})
+			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
 	for _, l := range a.runs.where(func(l *liveRun) bool { return everywhere || l.object.Namespace == m.Name }) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -75,7 +76,7 @@ func (l *ledgers) doubt(uid string) {
 }
 
 // get is a plan's ledger, or nil where it has none yet.
-func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, error) {
+func (l *ledgers) get(ctx context.Context, pk types.NamespacedName, uid string) (*plan.Ledger, error) {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,14 +87,14 @@ func (l *ledgers) get(ctx context.Context, pk key, uid string) (*plan.Ledger, er
 	return &out, nil
 }
 
-func (l *ledgers) load(ctx context.Context, h *heldLedger, pk key, uid string) error {
+func (l *ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedName, uid string) error {
 	if h.stale.Swap(false) {
 		h.read = false
 	}
 	if h.read {
 		return nil
 	}
-	cm, err := l.kube.CoreV1().ConfigMaps(pk.namespace).Get(ctx, annotations.LedgerName(pk.name, uid), metav1.GetOptions{})
+	cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.LedgerName(pk.Name, uid), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		h.object, h.read = nil, true
 		return nil
@@ -112,7 +113,7 @@ func (l *ledgers) load(ctx context.Context, h *heldLedger, pk key, uid string) e
 
 // edit reads, changes and writes a ledger in one piece. When somebody else wrote
 // it meanwhile, it is read again and the change is made anew, at most three times.
-func (l *ledgers) edit(ctx context.Context, pk key, uid string, change func(plan.Ledger) plan.Ledger) error {
+func (l *ledgers) edit(ctx context.Context, pk types.NamespacedName, uid string, change func(plan.Ledger) plan.Ledger) error {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +134,7 @@ func (l *ledgers) edit(ctx context.Context, pk key, uid string, change func(plan
 
 // put writes a ledger that was decided on the one that get gave. It fails with
 // errMoved when that one is no longer the newest.
-func (l *ledgers) put(ctx context.Context, pk key, uid string, was *plan.Ledger, now plan.Ledger) error {
+func (l *ledgers) put(ctx context.Context, pk types.NamespacedName, uid string, was *plan.Ledger, now plan.Ledger) error {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,7 +169,7 @@ func sameLedger(a, b plan.Ledger) bool {
 // store writes the archive first, then the head: entries that stand in both
 // after a crash are told apart by reading, entries that stand in neither would
 // be lost.
-func (l *ledgers) store(ctx context.Context, h *heldLedger, pk key, ledger plan.Ledger) error {
+func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedName, ledger plan.Ledger) error {
 	ledger, batch := ledger.Overflow()
 	if len(batch) > 0 {
 		if err := l.archive(ctx, pk, ledger.PlanUID, batch); err != nil {
@@ -178,11 +179,11 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk key, ledger plan.
 	var cm *corev1.ConfigMap
 	var err error
 	if h.object == nil {
-		if cm, err = annotations.LedgerObject(pk.namespace, pk.name, ledger); err == nil {
-			cm, err = l.kube.CoreV1().ConfigMaps(pk.namespace).Create(ctx, cm, createOptions())
+		if cm, err = annotations.LedgerObject(pk.Namespace, pk.Name, ledger); err == nil {
+			cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Create(ctx, cm, createOptions())
 		}
 	} else if cm, err = annotations.WithLedger(h.object, ledger); err == nil {
-		cm, err = l.kube.CoreV1().ConfigMaps(pk.namespace).Update(ctx, cm, updateOptions())
+		cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Update(ctx, cm, updateOptions())
 	}
 	if err != nil {
 		h.read = false // the reply may have been lost: what is there must be read
@@ -196,12 +197,12 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk key, ledger plan.
 	return nil
 }
 
-func (l *ledgers) archive(ctx context.Context, pk key, uid string, batch []plan.Entry) error {
-	maps := l.kube.CoreV1().ConfigMaps(pk.namespace)
-	cm, err := maps.Get(ctx, annotations.ArchiveName(pk.name, uid), metav1.GetOptions{})
+func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []plan.Entry) error {
+	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
+	cm, err := maps.Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if cm, err = annotations.ArchiveObject(pk.namespace, pk.name, uid, batch); err == nil {
+		if cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, batch); err == nil {
 			_, err = maps.Create(ctx, cm, createOptions())
 		}
 	case err == nil:

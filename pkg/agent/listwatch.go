@@ -50,10 +50,10 @@ type listWatch struct {
 	labels  *words         // where deletions that nobody saw are told with the kind and the plan of the object; nil: without
 
 	mu      sync.Mutex
-	known   map[key]knownObject // as handed on
-	version uint64              // all that was written up to here has been handed on
-	moved   chan struct{}       // closed when version grows
-	doubted chan struct{}       // one place: the next thing to do is to list
+	known   map[types.NamespacedName]knownObject // as handed on
+	version uint64                               // all that was written up to here has been handed on
+	moved   chan struct{}                        // closed when version grows
+	doubted chan struct{}                        // one place: the next thing to do is to list
 }
 
 // knownObject is what is kept of an object, to tell what a list says anew. There may
@@ -68,7 +68,7 @@ type knownObject struct {
 func newListWatch(example runtime.Object) *listWatch {
 	return &listWatch{
 		example: example, timeout: ownWatch, silence: ownSilence,
-		known: map[key]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
+		known: map[types.NamespacedName]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *listWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) 
 	ctx, stop := context.WithCancel(ctx)
 	s := &watchStream{listWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
 	l.mu.Lock()
-	l.known = map[key]knownObject{}
+	l.known = map[types.NamespacedName]knownObject{}
 	l.mu.Unlock()
 	go s.run(ctx)
 	return s, nil
@@ -253,7 +253,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	case <-s.doubted:
 	default:
 	}
-	there := map[key]bool{}
+	there := map[types.NamespacedName]bool{}
 	for next, first := "", true; first || next != ""; first = false {
 		page, err := s.list(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
 		s.answered(err)
@@ -276,7 +276,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 }
 
 // listed hands one object of a list on, where it is not what was handed on before.
-func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[key]bool) error {
+func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[types.NamespacedName]bool) error {
 	m, err := meta.Accessor(o)
 	if err != nil {
 		return err
@@ -302,9 +302,9 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[ke
 }
 
 // end hands on what a list no longer has, and that all of it was told.
-func (s *watchStream) end(ctx context.Context, there map[key]bool, version string) error {
+func (s *watchStream) end(ctx context.Context, there map[types.NamespacedName]bool, version string) error {
 	s.mu.Lock()
-	lost := map[key]knownObject{}
+	lost := map[types.NamespacedName]knownObject{}
 	for k, was := range s.known {
 		if !there[k] {
 			lost[k] = was
@@ -328,7 +328,7 @@ func (s *watchStream) end(ctx context.Context, there map[key]bool, version strin
 	return nil
 }
 
-func (s *watchStream) keep(k key, m metav1.Object) {
+func (s *watchStream) keep(k types.NamespacedName, m metav1.Object) {
 	known := knownObject{uid: m.GetUID(), version: number(m.GetResourceVersion())}
 	if s.labels != nil {
 		labels := m.GetLabels()
@@ -340,13 +340,13 @@ func (s *watchStream) keep(k key, m metav1.Object) {
 }
 
 // lose hands on that an object is gone whose deletion nobody saw.
-func (s *watchStream) lose(ctx context.Context, k key, was knownObject, version string) error {
+func (s *watchStream) lose(ctx context.Context, k types.NamespacedName, was knownObject, version string) error {
 	s.mu.Lock()
 	delete(s.known, k)
 	s.mu.Unlock()
 	o, m := s.blank(version)
-	m.SetNamespace(k.namespace)
-	m.SetName(k.name)
+	m.SetNamespace(k.Namespace)
+	m.SetName(k.Name)
 	m.SetUID(was.uid)
 	labels := map[string]string{}
 	for name, value := range map[string]string{annotations.LabelKind: was.kind, annotations.LabelPlan: was.plan} {

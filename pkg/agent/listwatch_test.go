@@ -152,7 +152,7 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 	if got, want := c.content(), "map[a:2 c:1]"; got != want {
 		t.Errorf("the cache has %s, want %s", got, want)
 	}
-	if c.handled.version(key{"ns", "a"}) == 0 || c.handled.version(key{"ns", "b"}) != 0 || c.handled.version(key{"ns", "c"}) != uint64(now) {
+	if c.handled.version(types.NamespacedName{Namespace: "ns", Name: "a"}) == 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "b"}) != 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "c"}) != uint64(now) {
 		t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
 	}
 	if err := c.reach(ctx, uint64(now)); err != nil || s.lists != 2 {

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -34,9 +35,9 @@ func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
 // lostLedger hears that a ledger, or a part of one, is gone. A plan that is gone
 // takes its ledger along.
 func (a *Agent) lostLedger(m metav1.Object) {
-	k := key{m.GetNamespace(), m.GetLabels()[annotations.LabelPlan]}
+	k := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetLabels()[annotations.LabelPlan]}
 	cm := a.document(k)
-	if cm == nil || m.GetName() != annotations.LedgerName(k.name, string(cm.UID)) {
+	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
 		return
 	}
 	a.ledgers.doubt(string(cm.UID))

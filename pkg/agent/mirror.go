@@ -26,7 +26,7 @@ type mirrored struct {
 // stands and when the next one is. It comes before the plan's own status, which
 // keeps a digest of what was written, so that an agent that begins writes nothing
 // again. What cannot be written is tried again, and holds nothing up.
-func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[string]string, f plan.Facts, d plan.Decision) {
+func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *knownPlan, have map[string]string, f plan.Facts, d plan.Decision) {
 	m := &known.mirrored
 	if m.digest == "" {
 		m.digest = have[annotations.StatusMirrored]
@@ -46,7 +46,7 @@ func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[st
 		"status": mirrorWord(plan.RunPhase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
 	} {
 		if value != "" || m.digest != "" { // what was never there need not be taken away
-			values[annotations.Mirror(known.spec.MirrorPrefix, k.name, suffix)] = orNull(value)
+			values[annotations.Mirror(known.spec.MirrorPrefix, k.Name, suffix)] = orNull(value)
 		}
 	}
 	b, err := json.Marshal(values)
@@ -55,7 +55,7 @@ func (a *Agent) mirror(ctx context.Context, k key, known *knownPlan, have map[st
 	if len(values) == 0 || m.digest == digest {
 		return
 	}
-	m.problem = a.patchMirror(ctx, who{k.namespace, plan.Account(known.spec)}, known.spec, values)
+	m.problem = a.patchMirror(ctx, who{k.Namespace, plan.Account(known.spec)}, known.spec, values)
 	pause := a.blockers.unmirrored(k, m.problem != "")
 	if m.problem != "" {
 		m.again = f.Now.Add(pause)

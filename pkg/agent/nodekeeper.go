@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -517,7 +518,7 @@ func itemsOf(rec *plan.Record) []plan.Item {
 }
 
 // see is what a run is told of its nodes, by the path of its rollout.
-func (k *nodeKeeper) see(run key) map[string]map[string]plan.NodeSight {
+func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]plan.NodeSight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	out := map[string]map[string]plan.NodeSight{}
@@ -536,7 +537,7 @@ func (k *nodeKeeper) see(run key) map[string]map[string]plan.NodeSight {
 
 // want takes in which nodes a run would take next. What it was given and does not
 // want any more is another's.
-func (k *nodeKeeper) want(run key, wants []plan.NodeWant) {
+func (k *nodeKeeper) want(run types.NamespacedName, wants []plan.NodeWant) {
 	k.mu.Lock()
 	news := false
 	fresh := map[string]bool{}

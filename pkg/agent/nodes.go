@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -73,7 +74,7 @@ func (n *nodeObject) cordonedBy(claimant string) bool {
 func (a *Agent) sawNode(o any) {
 	n := o.(*nodeObject)
 	a.keeper.saw(n)
-	k := key{name: n.Name}
+	k := types.NamespacedName{Name: n.Name}
 	in := annotations.Intent(n.Annotations)
 	if !in.Stanza.Set() && !in.Pause.On && len(annotations.Requests(n.Annotations)) == 0 {
 		a.gates.forget(k)
@@ -90,7 +91,7 @@ func (a *Agent) sawNode(o any) {
 
 func (a *Agent) lostNode(o any) {
 	if n, ok := o.(*nodeObject); ok {
-		a.gates.forget(key{name: n.Name})
+		a.gates.forget(types.NamespacedName{Name: n.Name})
 		a.keeper.ring()
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -18,8 +19,8 @@ import (
 const maxGoneChecks = 50
 
 // nodeTurns are the turns of a plan's rollouts that its ledger knows.
-func (l *ledgers) nodeTurns(ctx context.Context, pk key, uid string) (plan.NodeTurns, error) {
-	cm, err := l.kube.CoreV1().ConfigMaps(pk.namespace).Get(ctx, annotations.NodeTurnsName(pk.name, uid), metav1.GetOptions{})
+func (l *ledgers) nodeTurns(ctx context.Context, pk types.NamespacedName, uid string) (plan.NodeTurns, error) {
+	cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.NodeTurnsName(pk.Name, uid), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -34,12 +35,12 @@ func (l *ledgers) nodeTurns(ctx context.Context, pk key, uid string) (plan.NodeT
 }
 
 // noteTurns takes turns into a plan's ledger. Doing it twice changes nothing.
-func (l *ledgers) noteTurns(ctx context.Context, pk key, uid string, turns plan.NodeTurns, gone func(plan.NodeTurns) map[string]bool) error {
-	maps := l.kube.CoreV1().ConfigMaps(pk.namespace)
-	cm, err := maps.Get(ctx, annotations.NodeTurnsName(pk.name, uid), metav1.GetOptions{})
+func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid string, turns plan.NodeTurns, gone func(plan.NodeTurns) map[string]bool) error {
+	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
+	cm, err := maps.Get(ctx, annotations.NodeTurnsName(pk.Name, uid), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if cm, err = annotations.NodeTurnsObject(pk.namespace, pk.name, uid, turns.With(nil, func(string) bool { return false })); err == nil {
+		if cm, err = annotations.NodeTurnsObject(pk.Namespace, pk.Name, uid, turns.With(nil, func(string) bool { return false })); err == nil {
 			_, err = maps.Create(ctx, cm, createOptions())
 		}
 	case err == nil:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -24,8 +25,8 @@ const mostNews = 100
 // news is something that the agent tells people by itself.
 type news struct {
 	on           plan.NotifyFor
-	about        key    // a plan or a policy; of a node the name alone
-	run          string // empty where it is about none
+	about        types.NamespacedName // a plan or a policy; of a node the name alone
+	run          string               // empty where it is about none
 	title, words string
 }
 
@@ -64,7 +65,7 @@ func (h *herald) ended(l *liveRun, j plan.Journal) {
 }
 
 // missed tells of slots that passed without a run.
-func (h *herald) missed(k key, n int64, last plan.Entry) {
+func (h *herald) missed(k types.NamespacedName, n int64, last plan.Entry) {
 	h.tell(news{
 		on: plan.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
 		words: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, instant(last.Slot), last.Reason),
@@ -72,12 +73,12 @@ func (h *herald) missed(k key, n int64, last plan.Entry) {
 }
 
 // opens tells of a policy that permits change from now on.
-func (h *herald) opens(k key, v schedule.Verdict) {
+func (h *herald) opens(k types.NamespacedName, v schedule.Verdict) {
 	h.tell(news{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), words: verdictSentence(v)})
 }
 
 // blocked tells of a drain that no waiting ends: that of a request, or of a run.
-func (h *herald) blocked(about key, run, node, words string) {
+func (h *herald) blocked(about types.NamespacedName, run, node, words string) {
 	h.tell(news{on: plan.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), words: plan.Cut(words, plan.MaxMessage)})
 }
 
@@ -128,7 +129,7 @@ func (h *herald) send(ctx context.Context, n news, sink string) {
 		return
 	}
 	out := executor.Pass(ctx, executors.Call{
-		Run: n.run, Plan: n.about.name, Namespace: n.about.namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
+		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.words, Sinks: []string{sink}},
 		Clients:    executors.Clients{Sink: h.config.sink, Fence: h.config.fence.ask},
 	})

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -93,16 +94,16 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 		"a run that was aborted":           {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h *herald) { h.ended(endedRun(false), plan.Journal{Phase: plan.RunAborted}) }},
 		"a rehearsal":                      {on: []plan.NotifyFor{"RunFailed"}, happen: func(h *herald) { h.ended(endedRun(true), plan.Journal{Phase: plan.RunFailed}) }},
 		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h *herald) {
-			h.missed(key{"shop", "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
+			h.missed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
 		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h *herald) {
-			h.opens(key{"shop", "weekends"}, schedule.Verdict{Permitted: true, Ready: true, Reason: "window Sat 22:00", Until: &slot})
+			h.opens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, schedule.Verdict{Permitted: true, Ready: true, Reason: "window Sat 22:00", Until: &slot})
 		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},
 		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h *herald) {
-			h.blocked(key{name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
+			h.blocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
 		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
 		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h *herald) {
-			h.missed(key{"shop", "orders"}, 3, plan.Entry{Slot: &slot})
+			h.missed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 	c := &crier{answer: executors.Fail("Sink", "away")}
 	h := newTestHerald(c, sinksOf(plan.NotifyRunFailed), false)
-	h.tell(news{on: plan.NotifyRunFailed, about: key{"shop", "orders"}, title: "a", words: "b"})
+	h.tell(news{on: plan.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}, title: "a", words: "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"container/list"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -30,20 +31,20 @@ const mostParsed = 2000
 type parsedPlans struct {
 	limit  int
 	recent *list.List // of *parsedEntry, the newest first
-	byKey  map[key]*list.Element
+	byKey  map[types.NamespacedName]*list.Element
 }
 
 type parsedEntry struct {
-	key  key
+	key  types.NamespacedName
 	plan *parsedPlan
 }
 
 func newParsedPlans(limit int) *parsedPlans {
-	return &parsedPlans{limit: limit, recent: list.New(), byKey: map[key]*list.Element{}}
+	return &parsedPlans{limit: limit, recent: list.New(), byKey: map[types.NamespacedName]*list.Element{}}
 }
 
 // get is a plan as it was understood; nil where that is not kept.
-func (p *parsedPlans) get(k key) *parsedPlan {
+func (p *parsedPlans) get(k types.NamespacedName) *parsedPlan {
 	e := p.byKey[k]
 	if e == nil {
 		return nil
@@ -52,7 +53,7 @@ func (p *parsedPlans) get(k key) *parsedPlan {
 	return e.Value.(*parsedEntry).plan
 }
 
-func (p *parsedPlans) put(k key, parsed *parsedPlan) {
+func (p *parsedPlans) put(k types.NamespacedName, parsed *parsedPlan) {
 	p.drop(k)
 	p.byKey[k] = p.recent.PushFront(&parsedEntry{k, parsed})
 	if last := p.recent.Back(); p.recent.Len() > p.limit {
@@ -60,7 +61,7 @@ func (p *parsedPlans) put(k key, parsed *parsedPlan) {
 	}
 }
 
-func (p *parsedPlans) drop(k key) {
+func (p *parsedPlans) drop(k types.NamespacedName) {
 	if e := p.byKey[k]; e != nil {
 		p.recent.Remove(e)
 		delete(p.byKey, k)

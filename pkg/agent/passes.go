@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -26,7 +27,7 @@ const again = 2 * time.Second
 
 // spot is one step of one run.
 type spot struct {
-	run  key
+	run  types.NamespacedName
 	path string
 }
 
@@ -53,14 +54,14 @@ type lull struct {
 // passes know what is under way, what has come of it, and which steps rest. All
 // of it is in memory: what is lost with the process is found by another pass.
 type passes struct {
-	ring  func(key)
+	ring  func(types.NamespacedName)
 	slots chan struct{}
 	group sync.WaitGroup
 
 	mu          sync.Mutex
 	byNamespace map[string]chan struct{} // slots of each namespace, a quarter of all
-	flying      map[key]map[string]*flight
-	finished    map[key][]outcome
+	flying      map[types.NamespacedName]map[string]*flight
+	finished    map[types.NamespacedName][]outcome
 	resting     map[spot]*lull
 	stirred     map[spot]bool // what it watches moved since its last pass began
 }
@@ -71,8 +72,8 @@ type flight struct {
 	cancel  context.CancelCauseFunc
 }
 
-func newPasses(ring func(key)) *passes {
-	return &passes{ring: ring, slots: make(chan struct{}, passLimit), byNamespace: map[string]chan struct{}{}, flying: map[key]map[string]*flight{}, finished: map[key][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
+func newPasses(ring func(types.NamespacedName)) *passes {
+	return &passes{ring: ring, slots: make(chan struct{}, passLimit), byNamespace: map[string]chan struct{}{}, flying: map[types.NamespacedName]map[string]*flight{}, finished: map[types.NamespacedName][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
 }
 
 // room waits until a pass may be made: one namespace leaves room for the others,
@@ -134,7 +135,7 @@ func (p *passes) under(s spot) bool {
 }
 
 // count is how many passes of a run are under way.
-func (p *passes) count(k key) int {
+func (p *passes) count(k types.NamespacedName) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.flying[k])
@@ -142,7 +143,7 @@ func (p *passes) count(k key) int {
 
 // cutFor ends what is under way for a run that is to end; what was done or not is
 // found by the next pass.
-func (p *passes) cutFor(k key) {
+func (p *passes) cutFor(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.flying[k] {
@@ -151,7 +152,7 @@ func (p *passes) cutFor(k key) {
 }
 
 // cutStale ends what is under way for steps that are at work no more.
-func (p *passes) cutStale(k key, j plan.Journal) {
+func (p *passes) cutStale(k types.NamespacedName, j plan.Journal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for path, f := range p.flying[k] {
@@ -180,14 +181,14 @@ func (p *passes) came(o outcome) {
 }
 
 // outcomes are those of a run that no journal holds yet.
-func (p *passes) outcomes(k key) []outcome {
+func (p *passes) outcomes(k types.NamespacedName) []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]outcome(nil), p.finished[k]...)
 }
 
 // noted forgets the outcomes that the journal holds now.
-func (p *passes) noted(k key, n int) {
+func (p *passes) noted(k types.NamespacedName, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.finished[k] = p.finished[k][min(n, len(p.finished[k])):]; len(p.finished[k]) == 0 {
@@ -252,7 +253,7 @@ func (p *passes) stir(match func(spot) bool) {
 }
 
 // forget drops all that is known of a run.
-func (p *passes) forget(k key) {
+func (p *passes) forget(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, f := range p.flying[k] {
@@ -280,7 +281,7 @@ func (a *Agent) launch(ctx context.Context, l *liveRun, m plan.Move) {
 	a.passes.group.Go(func() {
 		defer a.ringRun(s.run)
 		defer end()
-		if leave, ok := a.passes.room(inner, s.run.namespace, m.Act); ok {
+		if leave, ok := a.passes.room(inner, s.run.Namespace, m.Act); ok {
 			defer leave()
 		} else {
 			return

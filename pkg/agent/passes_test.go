@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // What a step watches may move at any point of a look at it.
 func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
-	s, rec := spot{key{"shop", "run"}, "wait"}, &plan.Record{Path: "wait", Phase: plan.StepRunning, Attempt: 1}
+	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "wait"}, &plan.Record{Path: "wait", Phase: plan.StepRunning, Attempt: 1}
 	for name, c := range map[string]struct {
 		at   string
 		want bool // it rests
@@ -23,7 +25,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rung := 0
-			p := newPasses(func(key) { rung++ })
+			p := newPasses(func(types.NamespacedName) { rung++ })
 			moves := func(now string) {
 				if now == c.at {
 					p.moved(s)
@@ -53,8 +55,8 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 // Looks that cost have a pause between them: what moves meanwhile is looked at
 // together, and not lost.
 func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
-	s, rec := spot{key{"shop", "run"}, "until"}, &plan.Record{Path: "until", Phase: plan.StepRunning, Attempt: 1}
-	p, now := newPasses(func(key) {}), time.Now()
+	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "until"}, &plan.Record{Path: "until", Phase: plan.StepRunning, Attempt: 1}
+	p, now := newPasses(func(types.NamespacedName) {}), time.Now()
 	least := now.Add(time.Second)
 	p.came(outcome{spot: s, lull: &lull{record: *rec, wake: now.Add(time.Minute), least: least}})
 	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {

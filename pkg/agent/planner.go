@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -18,7 +19,7 @@ import (
 
 // document is a plan's ConfigMap as the watch last showed it, or as it was read live
 // since.
-func (a *Agent) document(k key) *corev1.ConfigMap {
+func (a *Agent) document(k types.NamespacedName) *corev1.ConfigMap {
 	var cm *corev1.ConfigMap
 	if o, found, err := a.documents.GetStore().GetByKey(k.String()); err == nil && found {
 		cm = o.(*corev1.ConfigMap)
@@ -31,7 +32,7 @@ func (a *Agent) document(k key) *corev1.ConfigMap {
 
 // syncPlan decides over one plan: facts in, verdict out, ledger first, runs
 // second, everything else last.
-func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
+func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	on := a.basis(k)
 	cm := a.document(k)
 	for _, l := range a.runs.ofPlan(k) {
@@ -48,7 +49,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	if err := a.closeTorn(ctx, k); err != nil {
 		return time.Time{}, err
 	}
-	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		a.targets.drop(k)
 		a.blockers.drop(k)
 		a.rules.drop(k)
@@ -97,7 +98,7 @@ func (a *Agent) syncPlan(ctx context.Context, k key) (time.Time, error) {
 	}
 	decision.Wake = soonest(decision.Wake, retry)
 	for _, name := range slices.Concat(decision.Replace, decision.Supersede) {
-		a.ringRun(key{k.namespace, name})
+		a.ringRun(types.NamespacedName{Namespace: k.Namespace, Name: name})
 	}
 	if err := a.consume(ctx, cm, facts, decision); err != nil {
 		return time.Time{}, err
@@ -152,16 +153,16 @@ func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *k
 }
 
 // facts gathers what the decision looks at.
-func (a *Agent) facts(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan) (plan.Facts, error) {
+func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan) (plan.Facts, error) {
 	uid := string(cm.UID)
 	f := plan.Facts{
-		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.namespace, Name: k.name, UID: uid,
+		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
-		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
-		NameOf: func(r plan.Request) string { return annotations.RunName(k.name, uid, r) },
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
+		NameOf: func(r plan.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
-	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.namespace, known)...)
-	if denied := a.deniedSteps(k.namespace, known); denied != "" {
+	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.Namespace, known)...)
+	if denied := a.deniedSteps(k.Namespace, known); denied != "" {
 		f.Faults = append(slices.Clone(f.Faults), plan.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Spec.DryRun = f.Spec.DryRun || a.options.DryRun
@@ -196,7 +197,7 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 }
 
 // noteGate tells metrics of the plan.
-func (a *Agent) noteGate(k key, cm *corev1.ConfigMap, known *knownPlan, ledger *plan.Ledger) {
+func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, ledger *plan.Ledger) {
 	if len(known.faults) > 0 {
 		a.gates.forget(k)
 		return
@@ -244,16 +245,16 @@ func (a *Agent) pauses(namespace string) []plan.Switch {
 // now, and those whose creation an earlier agent did not live to see. One that the
 // API server does not take holds up no other; retry is when it is tried again. A run
 // that was made and taken away since is not made again.
-func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) (retry time.Time, err error) {
+func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) (retry time.Time, err error) {
 	if len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return time.Time{}, nil
 	}
 	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
-		if e.Request == nil || a.runs.isTorn(key{k.namespace, e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
+		if e.Request == nil || a.runs.isTorn(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
-		if l := a.runs.get(key{k.namespace, e.Run}); l != nil && l.broken != nil {
+		if l := a.runs.get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.broken != nil {
 			continue // it is there, is left alone, and said so
 		}
 		if phase, made := wasMade(cm, e.Run); made {
@@ -270,13 +271,13 @@ func (a *Agent) createRuns(ctx context.Context, k key, cm *corev1.ConfigMap, kno
 	return retry, err
 }
 
-func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e plan.Entry) (retry time.Time, err error) {
-	watched, err := a.rules.watched(ctx, k, who{k.namespace, plan.Account(spec)}, *e.Request)
+func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e plan.Entry) (retry time.Time, err error) {
+	watched, err := a.rules.watched(ctx, k, who{k.Namespace, plan.Account(spec)}, *e.Request)
 	if err != nil {
 		return time.Time{}, err
 	}
 	run := plan.Run{
-		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.namespace, Plan: k.name, PlanUID: string(cm.UID),
+		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
 		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.templates, Watched: watched,
 	}
 	run.Request.Body = nil
@@ -285,15 +286,15 @@ func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec
 	if err != nil {
 		return time.Time{}, err
 	}
-	maps := a.kube.CoreV1().ConfigMaps(k.namespace)
+	maps := a.kube.CoreV1().ConfigMaps(k.Namespace)
 	made, err := maps.Create(ctx, object, createOptions())
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return time.Time{}, a.adopt(ctx, k, e)
-	case err != nil && !a.terminating(k.namespace) && notTaken(err):
+	case err != nil && !a.terminating(k.Namespace) && notTaken(err):
 		return a.refuseRun(ctx, k, cm, known, e, err)
 	case err != nil:
-		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.namespace, e.Run, err)
+		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)
 	}
 	made.ManagedFields = nil
 	l := &liveRun{object: made, run: run, journal: journal}
@@ -307,10 +308,10 @@ func (a *Agent) createRun(ctx context.Context, k key, cm *corev1.ConfigMap, spec
 
 // adopt goes on with a run that an earlier agent created. One that has ended
 // leaves only its entry to be closed.
-func (a *Agent) adopt(ctx context.Context, k key, e plan.Entry) error {
-	cm, err := a.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, e.Run, metav1.GetOptions{})
+func (a *Agent) adopt(ctx context.Context, k types.NamespacedName, e plan.Entry) error {
+	cm, err := a.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, e.Run, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("read run %s/%s: %w", k.namespace, e.Run, err)
+		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
 	}
 	run, journal, err := annotations.ReadRun(cm)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -15,10 +16,10 @@ import (
 // out again: its parsed text, its readiness, and the status last written.
 type plans struct {
 	mu         sync.Mutex
-	byKey      map[key]*planMemory
+	byKey      map[types.NamespacedName]*planMemory
 	parsed     *parsedPlans
-	namespaces map[string]string // pause annotation and deletion, as last seen
-	others     map[key]*written  // statuses of documents that are no plans
+	namespaces map[string]string                 // pause annotation and deletion, as last seen
+	others     map[types.NamespacedName]*written // statuses of documents that are no plans
 }
 
 // knownPlan is what is known about a plan in one look at it.
@@ -67,12 +68,12 @@ type written struct {
 }
 
 func newPlans() *plans {
-	return &plans{byKey: map[key]*planMemory{}, parsed: newParsedPlans(mostParsed), namespaces: map[string]string{}, others: map[key]*written{}}
+	return &plans{byKey: map[types.NamespacedName]*planMemory{}, parsed: newParsedPlans(mostParsed), namespaces: map[string]string{}, others: map[types.NamespacedName]*written{}}
 }
 
 // of is what is known about a plan, read anew when its text or identity changed.
 func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
-	k := key{cm.Namespace, cm.Name}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	p.mu.Lock()
 	memory, parsed := p.byKey[k], p.parsed.get(k)
 	p.mu.Unlock()
@@ -101,14 +102,14 @@ func (m *planMemory) of(cm *corev1.ConfigMap) bool {
 }
 
 // memory is what is kept of a plan; nil where it was not looked at yet.
-func (p *plans) memory(k key) *planMemory {
+func (p *plans) memory(k types.NamespacedName) *planMemory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byKey[k]
 }
 
 // writtenOf is the status last written on a document that is no plan.
-func (p *plans) writtenOf(k key) *written {
+func (p *plans) writtenOf(k types.NamespacedName) *written {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.others[k] == nil {
@@ -118,13 +119,13 @@ func (p *plans) writtenOf(k key) *written {
 }
 
 // draining are the plans that may drain nodes, and whom their steps act as.
-func (p *plans) draining() map[key]who {
+func (p *plans) draining() map[types.NamespacedName]who {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[key]who{}
+	out := map[types.NamespacedName]who{}
 	for k, memory := range p.byKey {
 		if memory.drains {
-			out[k] = who{k.namespace, memory.runsAs}
+			out[k] = who{k.Namespace, memory.runsAs}
 		}
 	}
 	return out
@@ -138,19 +139,19 @@ func mayDrain(spec plan.Spec) bool {
 	return drains
 }
 
-func (p *plans) has(k key) bool {
+func (p *plans) has(k types.NamespacedName) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.byKey[k] != nil
 }
 
-func (p *plans) forgetWritten(k key) {
+func (p *plans) forgetWritten(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.others, k)
 }
 
-func (p *plans) drop(k key) {
+func (p *plans) drop(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, k)

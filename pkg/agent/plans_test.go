@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -27,7 +28,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	if n := len(p.parsed.byKey); n != 2 || p.parsed.recent.Len() != 2 {
 		t.Errorf("%d plans are kept as they were understood, want 2", n)
 	}
-	at := key{"shop", "drains"}
+	at := types.NamespacedName{Namespace: "shop", Name: "drains"}
 	if p.parsed.get(at) != nil {
 		t.Error("the plan looked at first is still kept")
 	}
@@ -39,7 +40,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	}
 	p.of(aPlan("other-1", suspend))
 	p.of(aPlan("other-0", suspend))
-	if p.parsed.get(key{"shop", "other-1"}) == nil || p.parsed.get(at) != nil {
+	if p.parsed.get(types.NamespacedName{Namespace: "shop", Name: "other-1"}) == nil || p.parsed.get(at) != nil {
 		t.Error("the one used last does not stay longest")
 	}
 	p.drop(at)

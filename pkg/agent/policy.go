@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -15,8 +16,8 @@ import (
 )
 
 // syncDocument looks at whatever document stands under a name.
-func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
-	if k == (key{}) {
+func (a *Agent) syncDocument(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	if k == (types.NamespacedName{}) {
 		a.lookAtGated()
 		return time.Time{}, nil
 	}
@@ -53,7 +54,7 @@ func (a *Agent) syncDocument(ctx context.Context, k key) (time.Time, error) {
 }
 
 // syncGone looks after what a document leaves behind that is gone.
-func (a *Agent) syncGone(ctx context.Context, k key) (time.Time, error) {
+func (a *Agent) syncGone(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	again, err := a.gatekeeper.sync(ctx, k, nil)
 	if err != nil {
 		return time.Time{}, err
@@ -63,8 +64,8 @@ func (a *Agent) syncGone(ctx context.Context, k key) (time.Time, error) {
 }
 
 // syncPolicy publishes what a policy says now, and looks again when it changes.
-func (a *Agent) syncPolicy(ctx context.Context, k key, cm *corev1.ConfigMap) (time.Time, error) {
-	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
+	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		a.gates.forget(k)
 		return a.gatekeeper.sync(ctx, k, nil)
 	}
@@ -135,8 +136,8 @@ func verdictSentence(v schedule.Verdict) string {
 }
 
 // syncCalendar publishes which lines of a calendar were not understood.
-func (a *Agent) syncCalendar(ctx context.Context, k key, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+func (a *Agent) syncCalendar(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		return nil
 	}
 	c, faults := annotations.Calendar(cm)
@@ -158,14 +159,14 @@ func (a *Agent) syncCalendar(ctx context.Context, k key, cm *corev1.ConfigMap) e
 }
 
 // policy is a policy as the book has it; nil while it has not.
-func (g *gates) policy(k key) (plan.PolicyState, *schedule.Policy) {
+func (g *gates) policy(k types.NamespacedName) (plan.PolicyState, *schedule.Policy) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	state, there := g.book.State(k.namespace, k.name)
+	state, there := g.book.State(k.Namespace, k.Name)
 	if !there {
 		return state, nil
 	}
-	return state, g.book.Policy(k.namespace, k.name)
+	return state, g.book.Policy(k.Namespace, k.Name)
 }
 
 func (g *gates) strategy(q plan.Question, now time.Time) schedule.Strategy {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -33,7 +34,7 @@ type readinessCheck struct {
 
 // decide asks the pure core, first as if the plan were ready; only when
 // something would start, or nothing is known yet, is readiness looked up live.
-func (a *Agent) decide(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
+func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
 	d := plan.Decide(*f)
 	if len(f.Faults) > 0 || !f.Ready.OK {
 		return d, nil
@@ -71,7 +72,7 @@ func (a *Agent) decide(ctx context.Context, k key, cm *corev1.ConfigMap, known *
 // stillNotReady says whether a plan that was not ready need not be looked at live:
 // nothing has been heard of what it waits for, nobody wrote on it but us, no other
 // run would begin, and the time to ask all the same has not come.
-func (a *Agent) stillNotReady(k key, version uint64, known *knownPlan, newest string, now time.Time) bool {
+func (a *Agent) stillNotReady(k types.NamespacedName, version uint64, known *knownPlan, newest string, now time.Time) bool {
 	last := known.looked
 	if !last.done || last.ready.OK || !now.Before(last.ready.Again) || newest != "" && newest != last.newest {
 		return false
@@ -85,7 +86,7 @@ func (a *Agent) stillNotReady(k key, version uint64, known *knownPlan, newest st
 
 // noteReadiness keeps what was found. A plan that is not ready waits for news, and
 // is looked at again after a while where there is none.
-func (a *Agent) noteReadiness(k key, known *knownPlan, check *readinessCheck, began time.Time) {
+func (a *Agent) noteReadiness(k types.NamespacedName, known *knownPlan, check *readinessCheck, began time.Time) {
 	looks := 0
 	if check.ready.OK {
 		a.blockers.leave(k)
@@ -102,8 +103,8 @@ func (a *Agent) noteReadiness(k key, known *knownPlan, check *readinessCheck, be
 
 // readiness asks whether a run of the plan could start: its account is there,
 // may do what the end of a run needs, and its target is there and was ready.
-func (a *Agent) readiness(ctx context.Context, k key, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
-	w := who{k.namespace, plan.Account(known.spec)}
+func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+	w := who{k.Namespace, plan.Account(known.spec)}
 	missing, err := a.missingAccount(ctx, w)
 	if err != nil {
 		return readinessCheck{}, err
@@ -152,7 +153,7 @@ func kindBlocker(ref *plan.ObjectRef) blocker {
 
 // liveTarget looks at the target of a plan without label triggers. One that is
 // not there or was never ready is watched until it is, where the account may.
-func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w who, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
 	ref := *known.spec.Target
 	u, err := a.readTarget(ctx, w, ref)
 	var gone errGone
@@ -179,7 +180,7 @@ func (a *Agent) liveTarget(ctx context.Context, k key, w who, known *knownPlan, 
 // awaitTarget has the plan looked at again as soon as its target is no longer at a
 // version; 0 is a target that is not there. It waits before the watch is there, so
 // that nothing that the watch says is lost.
-func (a *Agent) awaitTarget(ctx context.Context, k key, w who, ref plan.ObjectRef, version uint64, began time.Time) {
+func (a *Agent) awaitTarget(ctx context.Context, k types.NamespacedName, w who, ref plan.ObjectRef, version uint64, began time.Time) {
 	a.blockers.wait(k, blocker{}, began)
 	mapping, err := a.resolve(ref.APIVersion, ref.Kind)
 	if err != nil {
@@ -190,7 +191,7 @@ func (a *Agent) awaitTarget(ctx context.Context, k key, w who, ref plan.ObjectRe
 }
 
 // labelTarget looks at the target of a plan with label triggers, through a watch.
-func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *plan.Facts) {
+func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts) {
 	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
 		if waits, _ := a.blockers.waits(k); !waits {
 			a.targets.drop(k)
@@ -202,10 +203,10 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(plan.ReasonTarget, err.Error()), f.Now)
 		return
 	}
-	w := who{k.namespace, plan.Account(known.spec)}
+	w := who{k.Namespace, plan.Account(known.spec)}
 	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
 	tw := a.targets.keep(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster}, known.spec.Target.Name)
-	namespace := k.namespace
+	namespace := k.Namespace
 	if cluster {
 		namespace = ""
 	}
@@ -233,15 +234,15 @@ func (a *Agent) labelTarget(ctx context.Context, k key, known *knownPlan, f *pla
 
 // waitFor is for what is found without a request: whatever wakes the plan may look
 // again.
-func (a *Agent) waitFor(k key, by blocker, ready plan.Readiness, began time.Time) plan.Readiness {
+func (a *Agent) waitFor(k types.NamespacedName, by blocker, ready plan.Readiness, began time.Time) plan.Readiness {
 	a.blockers.wait(k, by, began)
 	ready.Again = began.Add(a.blockers.pause(by, false, 0))
 	return ready
 }
 
 // heedSkip lets the users of a target skip the plan's slots there.
-func heedSkip(k key, known *knownPlan, object *targetObject, f *plan.Facts) {
-	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.name) {
+func heedSkip(k types.NamespacedName, known *knownPlan, object *targetObject, f *plan.Facts) {
+	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.Name) {
 		f.Intent.Skip.All = true
 	}
 }

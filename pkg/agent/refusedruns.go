@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -18,7 +19,7 @@ import (
 // leader tries them at once.
 type refusedRuns struct {
 	mu     sync.Mutex
-	byPlan map[key]map[string]refusedRun
+	byPlan map[types.NamespacedName]map[string]refusedRun
 }
 
 type refusedRun struct {
@@ -28,7 +29,7 @@ type refusedRun struct {
 }
 
 // next is when the run of a claim is tried again; zero: now.
-func (r *refusedRuns) next(k key, run, text string) time.Time {
+func (r *refusedRuns) next(k types.NamespacedName, run, text string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found := r.byPlan[k][run]; found.text == text {
@@ -38,7 +39,7 @@ func (r *refusedRuns) next(k key, run, text string) time.Time {
 }
 
 // again notes another refusal. final says that it was said for half a minute.
-func (r *refusedRuns) again(k key, run, text string, now time.Time) (next time.Time, final bool) {
+func (r *refusedRuns) again(k types.NamespacedName, run, text string, now time.Time) (next time.Time, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byPlan[k] == nil {
@@ -52,7 +53,7 @@ func (r *refusedRuns) again(k key, run, text string, now time.Time) (next time.T
 }
 
 // keep forgets what is claimed no more.
-func (r *refusedRuns) keep(k key, open []plan.Entry) {
+func (r *refusedRuns) keep(k types.NamespacedName, open []plan.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for run := range r.byPlan[k] {
@@ -81,7 +82,7 @@ func neverTaken(err error) bool {
 // refuseRun is a claim whose run the API server does not take. It waits, and says
 // for what: a slot until its deadline, or until it is known that it never will be
 // taken, everything else without end.
-func (a *Agent) refuseRun(ctx context.Context, k key, cm *corev1.ConfigMap, known *knownPlan, e plan.Entry, refusal error) (retry time.Time, err error) {
+func (a *Agent) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, e plan.Entry, refusal error) (retry time.Time, err error) {
 	if neverTaken(refusal) && e.Slot != nil {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server did not take run %s: %s", e.Run, refusal)
 		return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger {

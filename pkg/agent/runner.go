@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -22,7 +23,7 @@ const maxPasses = 64
 
 // syncRun moves one run as far as it goes now and says when to look again. What the
 // API server would refuse for ever is said on the plan: on the run it may not stand.
-func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
+func (a *Agent) syncRun(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := a.moveRun(ctx, k)
 	stuck := ""
 	if err != nil && neverTaken(err) {
@@ -34,13 +35,13 @@ func (a *Agent) syncRun(ctx context.Context, k key) (time.Time, error) {
 	return wake, err
 }
 
-func (a *Agent) moveRun(ctx context.Context, k key) (time.Time, error) {
+func (a *Agent) moveRun(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	l := a.runs.get(k)
 	if l == nil {
 		a.letGo(k)
 		return time.Time{}, nil
 	}
-	if a.terminating(k.namespace) {
+	if a.terminating(k.Namespace) {
 		return time.Time{}, a.release(ctx, l)
 	}
 	if l.broken != nil {
@@ -54,7 +55,7 @@ func (a *Agent) moveRun(ctx context.Context, k key) (time.Time, error) {
 }
 
 // letGo gives back what was held for a run that is no longer live.
-func (a *Agent) letGo(k key) {
+func (a *Agent) letGo(k types.NamespacedName) {
 	a.runs.holds.drop(k, a.now())
 	a.watches.dropRun(k)
 	a.passes.forget(k)
@@ -62,7 +63,7 @@ func (a *Agent) letGo(k key) {
 	a.keeper.want(k, nil)
 	a.keeper.ring()
 	a.locks.free(k.String())
-	a.ringWaiting(k.namespace)
+	a.ringWaiting(k.Namespace)
 }
 
 // ringWaiting looks again at the pending runs of a namespace, and at those that

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -18,9 +19,12 @@ type liveRun struct {
 	broken  error // why it cannot be read; such a run is left alone and reported
 }
 
-func (l *liveRun) key() key { return key{l.object.Namespace, l.object.Name} }
-func (l *liveRun) planKey() key {
-	return key{l.object.Namespace, l.object.Labels[annotations.LabelPlan]}
+func (l *liveRun) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.object.Namespace, Name: l.object.Name}
+}
+
+func (l *liveRun) planKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.object.Namespace, Name: l.object.Labels[annotations.LabelPlan]}
 }
 
 func (l *liveRun) live() plan.Live { return plan.LiveOf(l.run, l.journal) }
@@ -29,25 +33,25 @@ func (l *liveRun) live() plan.Live { return plan.LiveOf(l.run, l.journal) }
 // newer: the watch's echo of an older state never hides what we wrote.
 type runs struct {
 	mu     sync.Mutex
-	byKey  map[key]*liveRun
-	byPlan map[key]map[key]bool
-	ended  map[key]uint64   // runs that we ended, until the watch has seen it too
-	torn   map[key]*liveRun // runs that vanished without us, until their entries are closed
+	byKey  map[types.NamespacedName]*liveRun
+	byPlan map[types.NamespacedName]map[types.NamespacedName]bool
+	ended  map[types.NamespacedName]uint64   // runs that we ended, until the watch has seen it too
+	torn   map[types.NamespacedName]*liveRun // runs that vanished without us, until their entries are closed
 	holds  *holds
 	// recorded are those that stand as Running in the status of their plan.
-	recorded map[key]bool
-	stuck    map[key]string // what the API server refuses for good of what they would write
+	recorded map[types.NamespacedName]bool
+	stuck    map[types.NamespacedName]string // what the API server refuses for good of what they would write
 }
 
 func newRuns() *runs {
-	return &runs{byKey: map[key]*liveRun{}, byPlan: map[key]map[key]bool{}, ended: map[key]uint64{}, torn: map[key]*liveRun{}, holds: newHolds(), recorded: map[key]bool{}, stuck: map[key]string{}}
+	return &runs{byKey: map[types.NamespacedName]*liveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, torn: map[types.NamespacedName]*liveRun{}, holds: newHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
 }
 
 func versionOf(cm *corev1.ConfigMap) uint64 { return number(cm.ResourceVersion) }
 
 // saw takes in what the watch delivered, and says whether it is news.
 func (r *runs) saw(cm *corev1.ConfigMap) bool {
-	k := key{cm.Namespace, cm.Name}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	r.mu.Lock()
 	have, ended := r.byKey[k], r.ended[k]
 	r.mu.Unlock()
@@ -73,13 +77,13 @@ func (r *runs) put(l *liveRun) {
 	r.holds.saw(l)
 	pk := l.planKey()
 	if r.byPlan[pk] == nil {
-		r.byPlan[pk] = map[key]bool{}
+		r.byPlan[pk] = map[types.NamespacedName]bool{}
 	}
 	r.byPlan[pk][k] = true
 }
 
 // drop forgets a run that ended, at a version below which echoes are ignored.
-func (r *runs) drop(k key, version uint64) {
+func (r *runs) drop(k types.NamespacedName, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ended) > 10000 { // those whose echo came before our own reply stay behind
@@ -94,7 +98,7 @@ func (r *runs) drop(k key, version uint64) {
 
 // gone is the watch's word that a run is no longer live. If we did not end it,
 // it was torn away: from this moment on nobody may create it again.
-func (r *runs) gone(k key, version uint64) {
+func (r *runs) gone(k types.NamespacedName, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.ended, k)
@@ -116,7 +120,7 @@ func (r *runs) tear(l *liveRun) {
 }
 
 // tornOf are the runs of a plan that were torn away.
-func (r *runs) tornOf(k key) []*liveRun {
+func (r *runs) tornOf(k types.NamespacedName) []*liveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []*liveRun
@@ -128,20 +132,20 @@ func (r *runs) tornOf(k key) []*liveRun {
 	return out
 }
 
-func (r *runs) isTorn(k key) bool {
+func (r *runs) isTorn(k types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.torn[k] != nil
 }
 
 // mended forgets a torn run whose entry is closed.
-func (r *runs) mended(k key) {
+func (r *runs) mended(k types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.torn, k)
 }
 
-func (r *runs) forget(k key) {
+func (r *runs) forget(k types.NamespacedName) {
 	have := r.byKey[k]
 	if have == nil {
 		return
@@ -172,7 +176,7 @@ func (r *runs) record(running []*liveRun) []*liveRun {
 }
 
 // stick notes why a run cannot go on, empty where it can, and says whether that is news.
-func (r *runs) stick(k key, why string) bool {
+func (r *runs) stick(k types.NamespacedName, why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stuck[k] == why {
@@ -185,7 +189,7 @@ func (r *runs) stick(k key, why string) bool {
 }
 
 // stuckOf says which of a plan's runs cannot go on, and why; empty where all can.
-func (r *runs) stuckOf(k key) string {
+func (r *runs) stuckOf(k types.NamespacedName) string {
 	for _, l := range r.ofPlan(k) {
 		if l.broken != nil {
 			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.object.Name, l.broken)
@@ -200,20 +204,20 @@ func (r *runs) stuckOf(k key) string {
 	return ""
 }
 
-func (r *runs) isRecorded(k key) bool {
+func (r *runs) isRecorded(k types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.recorded[k]
 }
 
-func (r *runs) get(k key) *liveRun {
+func (r *runs) get(k types.NamespacedName) *liveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.byKey[k]
 }
 
 // ofPlan are a plan's live runs, oldest request first.
-func (r *runs) ofPlan(k key) []*liveRun {
+func (r *runs) ofPlan(k types.NamespacedName) []*liveRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []*liveRun

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -22,7 +23,7 @@ func runObject(t *testing.T, version int, phase plan.RunPhase) *corev1.ConfigMap
 }
 
 func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
-	k, rs := key{"ns", "maint-run-p-x"}, newRuns()
+	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, newRuns()
 	if !rs.saw(runObject(t, 5, plan.RunPending)) {
 		t.Error("the first sight was no news")
 	}
@@ -44,10 +45,10 @@ func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 }
 
 func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
-	k, rs := key{"ns", "maint-run-p-x"}, newRuns()
+	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, newRuns()
 	rs.saw(runObject(t, 5, plan.RunRunning))
 	rs.gone(k, 6)
-	if !rs.isTorn(k) || len(rs.tornOf(key{"ns", "p"})) != 1 || rs.get(k) != nil {
+	if !rs.isTorn(k) || len(rs.tornOf(types.NamespacedName{Namespace: "ns", Name: "p"})) != 1 || rs.get(k) != nil {
 		t.Error("it is not known as torn")
 	}
 	rs.mended(k)

@@ -22,7 +22,7 @@ import (
 
 // publish writes a plan's status where it differs from what stands there.
 func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
-	live := a.runs.ofPlan(key{cm.Namespace, cm.Name})
+	live := a.runs.ofPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := a.planStatus(have, known, f, d)
 		want[annotations.StatusRuns] = liveRuns(live)
@@ -117,7 +117,7 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 	}
 	a.lastRun(want, f, d)
 	want[annotations.StatusMirrored] = known.mirrored.digest
-	want[annotations.StatusWatching] = a.rules.watching(key{f.Namespace, f.Name})
+	want[annotations.StatusWatching] = a.rules.watching(types.NamespacedName{Namespace: f.Namespace, Name: f.Name})
 	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
 	return want
 }
@@ -127,7 +127,7 @@ func (a *Agent) message(f plan.Facts, d plan.Decision) string {
 	if left := d.Ledger.LeftMessage(); left != "" {
 		d.Message = "not put back by " + left + "; " + d.Message
 	}
-	if stuck := a.runs.stuckOf(key{f.Namespace, f.Name}); stuck != "" {
+	if stuck := a.runs.stuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
 		d.Message = stuck + "; " + d.Message
 	}
 	if len(f.Faults) > 1 {
@@ -186,7 +186,7 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 	if d.Refused != "" {
 		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: plan.Cut(d.Refused, plan.MaxMessage)})
 	}
-	if stuck := a.runs.stuckOf(key{f.Namespace, f.Name}); stuck != "" {
+	if stuck := a.runs.stuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
 		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: plan.Cut(stuck, plan.MaxMessage)})
 	}
 	for _, l := range f.Live {
@@ -253,7 +253,7 @@ func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger
 	}
 	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
-		a.herald.missed(key{cm.Namespace, cm.Name}, n, e)
+		a.herald.missed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
 	}
 	if n := now.Totals[plan.Skipped] - was.Totals[plan.Skipped]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)

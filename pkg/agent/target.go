@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -163,7 +164,7 @@ type targetWatches struct {
 	agent *Agent
 	mu    sync.Mutex
 	open  map[watchKey]*targetWatch
-	plans map[key]targetUse
+	plans map[types.NamespacedName]targetUse
 	wrote ownWrites // on targets
 }
 
@@ -187,7 +188,7 @@ type targetWatch struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
 	mu       sync.Mutex
-	plans    map[string][]key // by the name of their target
+	plans    map[string][]types.NamespacedName // by the name of their target
 	failure  string
 	failed   time.Time // when the account was refused
 }
@@ -198,7 +199,7 @@ const refusedPause = 2 * time.Minute
 
 // keep makes sure that a plan's target is watched, and by nothing it no longer
 // needs.
-func (t *targetWatches) keep(ctx context.Context, pk key, wk watchKey, name string) *targetWatch {
+func (t *targetWatches) keep(ctx context.Context, pk types.NamespacedName, wk watchKey, name string) *targetWatch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	use := targetUse{wk, name}
@@ -208,7 +209,7 @@ func (t *targetWatches) keep(ctx context.Context, pk key, wk watchKey, name stri
 	}
 	w := t.open[wk]
 	if w == nil {
-		w = t.start(ctx, wk, map[string][]key{}, "")
+		w = t.start(ctx, wk, map[string][]types.NamespacedName{}, "")
 		t.open[wk] = w
 	}
 	if !have || old != use {
@@ -221,7 +222,7 @@ func (t *targetWatches) keep(ctx context.Context, pk key, wk watchKey, name stri
 // await watches for a target that is not there or not ready, where the account may
 // list and watch. The plan is looked at again when the target is not at the version
 // that the plan has seen; 0 is one that was not there.
-func (t *targetWatches) await(ctx context.Context, pk key, wk watchKey, ref plan.ObjectRef, version uint64) {
+func (t *targetWatches) await(ctx context.Context, pk types.NamespacedName, wk watchKey, ref plan.ObjectRef, version uint64) {
 	w := t.keep(ctx, pk, wk, ref.Name)
 	now := t.agent.now()
 	w.mu.Lock()
@@ -239,7 +240,7 @@ func (t *targetWatches) await(ctx context.Context, pk key, wk watchKey, ref plan
 }
 
 // heard says whether a plan's target is watched, and the watch stands.
-func (t *targetWatches) heard(pk key) bool {
+func (t *targetWatches) heard(pk types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	use, have := t.plans[pk]
@@ -253,13 +254,13 @@ func (t *targetWatches) heard(pk key) bool {
 }
 
 // drop ends a plan's interest.
-func (t *targetWatches) drop(pk key) {
+func (t *targetWatches) drop(pk types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(pk)
 }
 
-func (t *targetWatches) leave(pk key) {
+func (t *targetWatches) leave(pk types.NamespacedName) {
 	use, have := t.plans[pk]
 	if !have {
 		return
@@ -305,7 +306,7 @@ func (t *targetWatches) count() int {
 	return len(t.open)
 }
 
-func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[string][]key, failure string) *targetWatch {
+func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[string][]types.NamespacedName, failure string) *targetWatch {
 	ctx, cancel := context.WithCancel(parent)
 	w := &targetWatch{parent: parent, stop: cancel, plans: plans, failure: failure, failed: t.agent.now()}
 	informer, err := t.agent.targetInformer(wk, func(err error) {
@@ -425,17 +426,17 @@ func (w *targetWatch) fail(message string, at time.Time) bool {
 	return news
 }
 
-func (w *targetWatch) join(name string, pk key) {
+func (w *targetWatch) join(name string, pk types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.plans[name] = append(w.plans[name], pk)
 }
 
 // left takes a plan off, and says whether it was the last.
-func (w *targetWatch) left(name string, pk key) bool {
+func (w *targetWatch) left(name string, pk types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.plans[name] = slices.DeleteFunc(slices.Clone(w.plans[name]), func(k key) bool { return k == pk })
+	w.plans[name] = slices.DeleteFunc(slices.Clone(w.plans[name]), func(k types.NamespacedName) bool { return k == pk })
 	if len(w.plans[name]) == 0 {
 		delete(w.plans, name)
 	}
@@ -443,9 +444,9 @@ func (w *targetWatch) left(name string, pk key) bool {
 }
 
 // each visits the plans whose target has the name; an empty name is all.
-func (w *targetWatch) each(name string, visit func(key)) {
+func (w *targetWatch) each(name string, visit func(types.NamespacedName)) {
 	w.mu.Lock()
-	var hit []key
+	var hit []types.NamespacedName
 	if name != "" {
 		hit = slices.Clone(w.plans[name])
 	} else {

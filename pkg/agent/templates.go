@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -15,7 +16,7 @@ import (
 // an admin keeps for all beside the agent.
 func (a *Agent) template(namespace, name string) *plan.Template {
 	for _, in := range []string{namespace, a.options.Namespace} {
-		o, found, err := a.documents.GetStore().GetByKey(key{in, name}.String())
+		o, found, err := a.documents.GetStore().GetByKey(types.NamespacedName{Namespace: in, Name: name}.String())
 		if err != nil || !found {
 			continue
 		}
@@ -45,14 +46,14 @@ func (a *Agent) ringTemplated(namespace string) {
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		if cm.Labels[annotations.LabelKind] == annotations.KindPlan && (cm.Namespace == namespace || namespace == a.options.Namespace) && strings.Contains(cm.Data[annotations.DataPlan], plan.TemplatePrefix) {
-			a.ringPlan(key{cm.Namespace, cm.Name})
+			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
 }
 
 // syncTemplate publishes whether a step template can be used.
-func (a *Agent) syncTemplate(ctx context.Context, k key, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.namespace) {
+func (a *Agent) syncTemplate(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		return nil
 	}
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the step template is valid"}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -17,7 +18,7 @@ import (
 // closeTorn ends the entries of runs that vanished without us: somebody took
 // their finalizers off. What they had begun cannot be undone any more; their
 // slots must not start again, and it is said aloud.
-func (a *Agent) closeTorn(ctx context.Context, k key) error {
+func (a *Agent) closeTorn(ctx context.Context, k types.NamespacedName) error {
 	for _, l := range a.runs.tornOf(k) {
 		uid, run := a.planOf(l), l.object.Name
 		ledger, err := a.ledgers.get(ctx, k, uid)
@@ -74,7 +75,7 @@ func closeTornEntry(ledger plan.Ledger, e plan.Entry, l *liveRun, now time.Time)
 func (a *Agent) tellTorn(run *corev1.ConfigMap, name, what string) {
 	message := fmt.Sprintf("Run %s was removed against its finalizer; its slot does not run again; %s", name, what)
 	a.events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
-	if cm := a.document(key{run.Namespace, run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID {
+	if cm := a.document(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID {
 		a.events.Event(cm, corev1.EventTypeWarning, "RunTornAway", message)
 	}
 }
@@ -134,7 +135,7 @@ func wasMade(cm *corev1.ConfigMap, run string) (phase plan.RunPhase, made bool) 
 
 // taken ends the claim of a run that was made and is not there any more. Where it
 // is there, our watch lags behind.
-func (a *Agent) taken(ctx context.Context, k key, cm *corev1.ConfigMap, e plan.Entry, phase plan.RunPhase) error {
+func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, e plan.Entry, phase plan.RunPhase) error {
 	err := a.adopt(ctx, k, e)
 	if !apierrors.IsNotFound(err) {
 		return err

@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -95,7 +96,7 @@ func (sw *stepWatch) asked() executors.Asked {
 }
 
 // dropRun ends all that is watched for a run.
-func (s *stepWatches) dropRun(k key) {
+func (s *stepWatches) dropRun(k types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, have := range s.open {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -34,14 +35,14 @@ type watchRules struct {
 	agent *Agent
 	mu    sync.Mutex
 	open  map[ruleKey]*ruleWatch
-	plans map[key]*watchedPlan
+	plans map[types.NamespacedName]*watchedPlan
 
 	refusals *refusals[hiddenObject]
 }
 
 // watchedPlan is a plan with watch rules, as long as it is looked at.
 type watchedPlan struct {
-	key     key
+	key     types.NamespacedName
 	uid     string
 	text    string                 // of the plan, as it was when its rules were last taken up
 	rules   map[string]*openedRule // by id; of the plan's worker alone
@@ -61,7 +62,7 @@ type openedRule struct {
 }
 
 func newWatchRules(a *Agent) *watchRules {
-	return &watchRules{agent: a, open: map[ruleKey]*ruleWatch{}, plans: map[key]*watchedPlan{}, refusals: newRefusals[hiddenObject]()}
+	return &watchRules{agent: a, open: map[ruleKey]*ruleWatch{}, plans: map[types.NamespacedName]*watchedPlan{}, refusals: newRefusals[hiddenObject]()}
 }
 
 // count is how many watches are open.
@@ -72,14 +73,14 @@ func (r *watchRules) count() int {
 }
 
 // of is a plan that has watch rules, or nil.
-func (r *watchRules) of(k key) *watchedPlan {
+func (r *watchRules) of(k types.NamespacedName) *watchedPlan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.plans[k]
 }
 
 // drop ends a plan's watches.
-func (r *watchRules) drop(k key) {
+func (r *watchRules) drop(k types.NamespacedName) {
 	wp := r.of(k)
 	if wp == nil {
 		return
@@ -95,7 +96,7 @@ func (r *watchRules) drop(k key) {
 // observe looks through a plan's watches: it fills in the changes that ask for a
 // run, and why a rule sees nothing.
 func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) error {
-	k := key{cm.Namespace, cm.Name}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	rules := known.spec.Triggers.Watch
 	if len(rules) == 0 && (f.Ledger == nil || len(f.Ledger.Rules) == 0) {
 		r.drop(k)
@@ -105,7 +106,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 	if err != nil {
 		return err
 	}
-	w := who{k.namespace, plan.Account(known.spec)}
+	w := who{k.Namespace, plan.Account(known.spec)}
 	for _, rule := range rules {
 		r.keep(ctx, wp, w, rule, plan.RuleID(rule, known.spec.MirrorPrefix))
 	}
@@ -134,7 +135,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 // take is the plan's tracker, with what the ledger knows of its rules. Rules that
 // the plan no longer has are closed; those that were beyond a limit are tried again
 // when its text has changed.
-func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.Facts, text string) (*watchedPlan, error) {
+func (r *watchRules) take(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts, text string) (*watchedPlan, error) {
 	wp := r.of(k)
 	if wp != nil && wp.uid != f.UID {
 		r.drop(k)
@@ -143,7 +144,7 @@ func (r *watchRules) take(ctx context.Context, k key, known *knownPlan, f *plan.
 	fresh := wp == nil
 	if fresh {
 		wp = &watchedPlan{key: k, uid: f.UID, rules: map[string]*openedRule{}, early: f.Now.Add(doubtful)}
-		wp.tracker = plan.NewTracker(f.UID, annotations.PlanManager(k.namespace, k.name), annotations.ManagerAgent)
+		wp.tracker = plan.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
 	}
 	if wp.text != text {
 		r.reopen(wp)
@@ -439,7 +440,7 @@ func (r *watchRules) confirm(ctx context.Context, wp *watchedPlan) error {
 // note adds to a decision what is to be kept of the plan's watches, and writes
 // what goes to the shards. What it returns is to be told whether the ledger was
 // written.
-func (r *watchRules) note(ctx context.Context, k key, f plan.Facts, d *plan.Decision) (func(ctx context.Context, written bool) error, error) {
+func (r *watchRules) note(ctx context.Context, k types.NamespacedName, f plan.Facts, d *plan.Decision) (func(ctx context.Context, written bool) error, error) {
 	wp := r.of(k)
 	if wp == nil || len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return func(context.Context, bool) error { return nil }, nil
@@ -498,7 +499,7 @@ func (wp *watchedPlan) doubts(now time.Time) plan.Doubt {
 }
 
 // watching is how many objects a plan watches, as its status says it.
-func (r *watchRules) watching(k key) string {
+func (r *watchRules) watching(k types.NamespacedName) string {
 	wp := r.of(k)
 	if wp == nil {
 		return ""
@@ -510,7 +511,7 @@ func (r *watchRules) watching(k key) string {
 
 // watched is the object that a request is about: as it was last seen, or, where
 // its rule keeps no objects or this agent has not seen it, as it is read now.
-func (r *watchRules) watched(ctx context.Context, k key, w who, req plan.Request) (plan.Body, error) {
+func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w who, req plan.Request) (plan.Body, error) {
 	if req.Kind != plan.ByWatch || req.Event == plan.EventDelete {
 		return req.Watched(nil), nil
 	}
@@ -553,13 +554,13 @@ func (r *watchRules) watched(ctx context.Context, k key, w who, req plan.Request
 
 // hiddenObject is an object of a request that its account may not read.
 type hiddenObject struct {
-	plan      key
+	plan      types.NamespacedName
 	rule, uid string
 }
 
 // hidden says whether an account may not read the object of a request any more,
 // which is believed when it was said for half a minute.
-func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k key, rk ruleKey, req plan.Request, refusal error) bool {
+func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req plan.Request, refusal error) bool {
 	asked := executors.Asked{As: rk.who.user(), Right: authorizationv1.ResourceAttributes{
 		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
 	}}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -14,9 +15,9 @@ import (
 
 // readShards reads the first n shards of a plan's marks. Where one is missing it
 // says so: what it held is not known any more.
-func (l *ledgers) readShards(ctx context.Context, pk key, uid string, n int) (objects []*corev1.ConfigMap, shards []plan.Shard, missing bool, err error) {
+func (l *ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid string, n int) (objects []*corev1.ConfigMap, shards []plan.Shard, missing bool, err error) {
 	for i := range n {
-		cm, err := l.kube.CoreV1().ConfigMaps(pk.namespace).Get(ctx, annotations.ShardName(pk.name, uid, i), metav1.GetOptions{})
+		cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.ShardName(pk.Name, uid, i), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, nil, true, nil
 		}
@@ -35,7 +36,7 @@ func (l *ledgers) readShards(ctx context.Context, pk key, uid string, n int) (ob
 // marks are what a ledger and its shards know of each of its started rules. A
 // ledger that lost a shard begins anew: what is there is recorded, and nothing
 // runs for it.
-func (l *ledgers) marks(ctx context.Context, pk key, uid string, ledger plan.Ledger) (map[string]map[string]plan.Mark, bool, error) {
+func (l *ledgers) marks(ctx context.Context, pk types.NamespacedName, uid string, ledger plan.Ledger) (map[string]map[string]plan.Mark, bool, error) {
 	_, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
 	if err != nil {
 		return nil, false, err
@@ -57,7 +58,7 @@ func (l *ledgers) marks(ctx context.Context, pk key, uid string, ledger plan.Led
 
 // merge writes marks into the shards of a ledger that is about to be written,
 // and tells it how many there are. Of rules that are not kept nothing stays.
-func (l *ledgers) merge(ctx context.Context, pk key, uid string, ledger *plan.Ledger, kept func(rule string) bool, seen []plan.Seen, anew []string) error {
+func (l *ledgers) merge(ctx context.Context, pk types.NamespacedName, uid string, ledger *plan.Ledger, kept func(rule string) bool, seen []plan.Seen, anew []string) error {
 	objects, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
 	if err != nil {
 		return err
@@ -84,10 +85,10 @@ func (l *ledgers) merge(ctx context.Context, pk key, uid string, ledger *plan.Le
 
 // writeShard writes one shard. One that the ledger does not count yet is of an
 // agent that died before it could tell: it is written over.
-func (l *ledgers) writeShard(ctx context.Context, pk key, uid string, number int, have *corev1.ConfigMap, shard plan.Shard) error {
-	maps := l.kube.CoreV1().ConfigMaps(pk.namespace)
+func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid string, number int, have *corev1.ConfigMap, shard plan.Shard) error {
+	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
 	if have == nil {
-		cm, err := annotations.ShardObject(pk.namespace, pk.name, uid, number, shard)
+		cm, err := annotations.ShardObject(pk.Namespace, pk.Name, uid, number, shard)
 		if err != nil {
 			return err
 		}

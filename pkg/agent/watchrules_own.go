@@ -30,7 +30,7 @@ const doubtful = time.Minute
 type writesOf struct{}
 
 // as lets a context speak for a plan, where no run does.
-func (r *watchRules) as(ctx context.Context, k key) context.Context {
+func (r *watchRules) as(ctx context.Context, k types.NamespacedName) context.Context {
 	return context.WithValue(ctx, writesOf{}, k)
 }
 
@@ -72,9 +72,9 @@ func (r *watchRules) writer(req *http.Request, w who, run string) *watchedPlan {
 			return nil
 		}
 	}
-	k, ok := req.Context().Value(writesOf{}).(key)
+	k, ok := req.Context().Value(writesOf{}).(types.NamespacedName)
 	if !ok && run != "" {
-		l := r.agent.runs.get(key{w.namespace, run})
+		l := r.agent.runs.get(types.NamespacedName{Namespace: w.namespace, Name: run})
 		if l == nil {
 			return nil
 		}
@@ -93,7 +93,7 @@ func (r *watchRules) took(wp *watchedPlan, ask ask, objects []map[string]any, lo
 			wp.tracker.Removed(string(u.GetUID()))
 		}
 		s := ruleObjectOf(u).sighting()
-		if !ask.inVain(s, annotations.PlanManager(wp.key.namespace, wp.key.name)) {
+		if !ask.inVain(s, annotations.PlanManager(wp.key.Namespace, wp.key.Name)) {
 			wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), s)
 		}
 	}

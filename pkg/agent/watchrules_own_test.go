@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -126,7 +127,7 @@ func TestAWriteInVainIsNobodysState(t *testing.T) {
 // An agent that goes on with a run may write before it has taken up the plan, and
 // be answered when the plan's watch stands: whose write it was is known then.
 func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
-	r, k, rule := newWatchRules(&Agent{}), key{"n", "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
+	r, k, rule := newWatchRules(&Agent{}), types.NamespacedName{Namespace: "n", Name: "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
 	tracker, id := plan.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
 	tracker.Use([]plan.Watch{rule}, "")
 	at := func(version uint64, size int64) plan.Sighting {
