@@ -18,7 +18,7 @@ if ! printf '#include <pthread.h>\n#include <stdlib.h>\nint main(void) { return 
 	exit 0
 fi
 
-packages=$(go list ./pkg/... | grep -E '/pkg/(agent|executors)(/|$)' || true)
+packages=$(go list ./pkg/... | grep -E '/pkg/(agent|executors|informer)(/|$)' || true)
 if [[ -z $packages ]]; then
 	echo "race: no package under pkg/agent or pkg/executors" >&2
 	exit 1

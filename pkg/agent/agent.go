@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -84,8 +85,8 @@ type Agent struct {
 	ended      cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
 	nodes      cache.SharedIndexInformer
-	heads      *listWatch // of ledgers, without a store
-	caches     map[cache.SharedIndexInformer]*cached
+	heads      *informer.ListWatch // of ledgers, without a store
+	caches     map[cache.SharedIndexInformer]*informer.Cache
 	fresh      *freshness
 
 	plans      *plans
@@ -93,7 +94,7 @@ type Agent struct {
 	gatekeeper *gatekeeper
 	runs       *runs
 	history    *history
-	words      *words
+	words      *informer.Interner
 	ledgers    *ledgers
 	locks      *locks
 	targets    *targetWatches
@@ -122,7 +123,7 @@ type Agent struct {
 // New prepares an agent. Nothing is read or written before Run.
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
-	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: newWords(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
+	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: informer.NewInterner(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
 	a.clock = &clock{now: o.Now}
 	a.fence = &fence{lease: o.LeaseDuration, now: o.Now}
 	a.config = newConfig(o, a.metrics, a.fence)
@@ -139,7 +140,7 @@ func New(o Options) (*Agent, error) {
 	a.passes = newPasses(a.ringRun)
 	a.refusals = newRefusals[spot]()
 	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
-	a.watches = &stepWatches{ring: a.passes.moved, silence: silence, open: map[spot]*stepWatch{}}
+	a.watches = &stepWatches{ring: a.passes.moved, silence: informer.LongSilence, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
 	a.rules = newWatchRules(a)
@@ -149,7 +150,7 @@ func New(o Options) (*Agent, error) {
 	a.metrics.documents(a.plans, a.runs)
 	a.herald = newHerald(a)
 	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
-	a.caches, a.fresh = map[cache.SharedIndexInformer]*cached{}, newFreshness(a)
+	a.caches, a.fresh = map[cache.SharedIndexInformer]*informer.Cache{}, newFreshness(a)
 	a.informers()
 	return a, nil
 }
@@ -338,7 +339,7 @@ func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInte
 		case ctx.Err() != nil:
 		case errors.Is(err, errFenced) || unreachable(err): // no fault of the key's own: its pauses do not grow
 			a.log.Warn("will try again", "key", k.String(), "error", err.Error())
-			queue.AddAfter(k, pause(4, err))
+			queue.AddAfter(k, informer.Backoff(4, err))
 		default:
 			if !errors.Is(err, errMoved) {
 				a.log.Warn("will try again", "key", k.String(), "error", err.Error())

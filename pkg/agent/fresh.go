@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 const (
@@ -126,7 +127,7 @@ type basis struct {
 
 // basis is to be taken before the caches are read.
 func (a *Agent) basis(k types.NamespacedName) basis {
-	b := basis{found: a.fresh.found.Load(), taken: a.caches[a.documents].handled.gating() + a.caches[a.namespaces].handled.gating()}
+	b := basis{found: a.fresh.found.Load(), taken: a.caches[a.documents].ChangesBut(annotations.KindPlan) + a.caches[a.namespaces].ChangesBut(annotations.KindPlan)}
 	if cm := a.document(k); cm != nil {
 		b.version = versionOf(cm)
 	}
@@ -192,11 +193,11 @@ func (a *Agent) confirmPlan(ctx context.Context, k types.NamespacedName) error {
 	case apierrors.IsNotFound(err) && have != nil:
 		f.gone[k] = string(have.UID)
 		delete(f.newer, k)
-		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k) == 0 })
+		a.doubtUnless(func() bool { return a.caches[a.documents].Version(k) == 0 })
 	case err == nil && (have == nil || versionOf(live) > versionOf(have)):
 		_, err = strip(live)
 		f.newer[k] = live
-		a.doubtUnless(func() bool { return a.caches[a.documents].handled.version(k) >= versionOf(live) })
+		a.doubtUnless(func() bool { return a.caches[a.documents].Version(k) >= versionOf(live) })
 	}
 	return err
 }
@@ -205,7 +206,7 @@ func (a *Agent) confirmPlan(ctx context.Context, k types.NamespacedName) error {
 func (a *Agent) doubtUnless(shown func() bool) {
 	time.AfterFunc(echo, func() {
 		if !shown() {
-			a.caches[a.documents].from.doubt()
+			a.caches[a.documents].From.Doubt()
 		}
 	})
 }
@@ -220,7 +221,7 @@ func (a *Agent) confirmPlans(ctx context.Context) error {
 		}
 		k := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
 		have := a.document(k)
-		if have == nil || versionOf(have) < number(m.ResourceVersion) {
+		if have == nil || versionOf(have) < informer.Version(m.ResourceVersion) {
 			return
 		}
 		a.fresh.mu.Lock()
@@ -244,45 +245,45 @@ func (a *Agent) confirmNamespaces(ctx context.Context) error {
 // confirmCache compares what is there with what the handler of a cache has taken in,
 // and waits until that is no older: for the watch as long as an echo takes, then for a
 // list.
-func (a *Agent) confirmCache(ctx context.Context, c *cached, resource, namespace, selector string, ours func(kind string) bool) error {
+func (a *Agent) confirmCache(ctx context.Context, c *informer.Cache, resource, namespace, selector string, ours func(kind string) bool) error {
 	there, version := map[types.NamespacedName]uint64{}, uint64(0)
 	err := a.eachOf(ctx, resource, namespace, selector, func(m *metav1.PartialObjectMetadata, list uint64) {
 		version = list
 		if m != nil {
-			there[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = number(m.ResourceVersion)
+			there[types.NamespacedName{Namespace: m.Namespace, Name: m.Name}] = informer.Version(m.ResourceVersion)
 		}
 	})
-	if err != nil || c.handled.shows(there, ours) {
+	if err != nil || c.Shows(there, ours) {
 		return err
 	}
 	a.fresh.found.Add(1)
 	defer a.fresh.found.Add(1) // who decided while it was not yet taken in decides anew, too
 	for end := a.now().Add(echo); a.now().Before(end); {
-		if !sleep(ctx, tick) {
+		if !informer.Sleep(ctx, informer.PollInterval) {
 			return ctx.Err()
 		}
-		if c.handled.shows(there, ours) {
+		if c.Shows(there, ours) {
 			return nil
 		}
 	}
-	return c.reach(ctx, version)
+	return c.Reach(ctx, version)
 }
 
 // eachOf hands on the metadata of what is there now, and the version of the list; at
 // the end once without an object.
 func (a *Agent) eachOf(ctx context.Context, resource, namespace, selector string, see func(m *metav1.PartialObjectMetadata, list uint64)) error {
 	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	options := metav1.ListOptions{LabelSelector: selector, Limit: informer.PageSize}
 	for {
 		page, err := from.List(ctx, options)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			see(&page.Items[i], number(page.ResourceVersion))
+			see(&page.Items[i], informer.Version(page.ResourceVersion))
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
-			see(nil, number(page.ResourceVersion))
+			see(nil, informer.Version(page.ResourceVersion))
 			return nil
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -83,7 +84,7 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.policies, w.problems, w.seen = map[types.NamespacedName][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
 	w.undone = map[types.UID]undone{}
-	from := asAccount(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
+	from := informer.ForResource(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
 		switch {
 		case err == nil: // whatever was wrong is over, though nothing may have changed
 			g.failed(w, "")
@@ -91,19 +92,17 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
 		}
 	})
-	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
-	must(w.informer.SetTransform(func(o any) (any, error) {
+	keep := func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			return slimGated(u, w.knob), nil
 		}
 		return o, nil
-	}))
-	_, err = w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	}
+	w.informer, _ = informer.New(from, keep, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { g.changed(w, o) },
 		UpdateFunc: func(_, o any) { g.changed(w, o) },
 		DeleteFunc: func(o any) { g.changed(w, o) },
 	})
-	must(err)
 	go w.informer.RunWithContext(ctx)
 	return nil
 }

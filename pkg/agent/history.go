@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -83,7 +84,7 @@ func slimEnded(o any) (any, error) {
 		return o, nil
 	}
 	return &retiredRun{
-		namespace: m.Namespace, name: m.Name, uid: string(m.UID), plan: m.Labels[annotations.LabelPlan], version: number(m.ResourceVersion),
+		namespace: m.Namespace, name: m.Name, uid: string(m.UID), plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
 		created: m.CreationTimestamp.Unix(), succeeded: m.Labels[annotations.LabelPhase] == string(plan.RunSucceeded), deleting: m.DeletionTimestamp != nil,
 	}, nil
 }

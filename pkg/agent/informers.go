@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -28,67 +29,64 @@ func (a *Agent) informers() {
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
-	a.documents = a.inform(a.configMaps(documents), cache.Indexers{})
-	a.live = a.inform(a.configMaps(live), cache.Indexers{})
-	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), cache.Indexers{})
-	a.namespaces = a.inform(a.metadata("namespaces", "", ""), cache.Indexers{})
-	a.nodes = a.inform(a.everyNode(), cache.Indexers{})
-	for _, informer := range []cache.SharedIndexInformer{a.live, a.namespaces} {
-		must(informer.SetTransform(strip))
-	}
-	must(a.documents.SetTransform(a.slimDocument))
-	must(a.ended.SetTransform(slimEnded))
-	must(a.nodes.SetTransform(slimNode))
+	a.documents = a.inform(a.configMaps(documents), a.slimDocument)
+	a.live = a.inform(a.configMaps(live), strip)
+	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), slimEnded)
+	a.namespaces = a.inform(a.metadata("namespaces", "", ""), strip)
+	a.nodes = a.inform(a.everyNode(), slimNode)
 	a.heads = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
-	a.handle(a.documents, a.sawDocument, a.lostDocument)
-	a.handle(a.live, a.sawRun, a.lostRun)
-	a.handle(a.ended, a.sawEnded, a.lostEnded)
-	a.handle(a.namespaces, a.sawNamespace, func(any) {})
-	a.handle(a.nodes, a.sawNode, a.lostNode)
+	a.caches[a.documents].Handle(a.sawDocument, a.lostDocument)
+	a.caches[a.live].Handle(a.sawRun, a.lostRun)
+	a.caches[a.ended].Handle(a.sawEnded, a.lostEnded)
+	a.caches[a.namespaces].Handle(a.sawNamespace, func(any) {})
+	a.caches[a.nodes].Handle(a.sawNode, a.lostNode)
 }
 
 // inform is an informer of the agent's own.
-func (a *Agent) inform(from *listWatch, indexers cache.Indexers) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(from, from.example, 0, indexers)
-	a.caches[informer] = &cached{informer: informer, from: from}
-	return informer
+func (a *Agent) inform(from *informer.ListWatch, keep cache.TransformFunc) cache.SharedIndexInformer {
+	c := informer.NewCache(from, annotations.LabelKind, keep)
+	a.caches[c.Informer] = c
+	return c.Informer
 }
 
-func (a *Agent) configMaps(selector string) *listWatch {
-	l, maps := newListWatch(&corev1.ConfigMap{}), a.kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
-	l.labels = a.words
-	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+// keptLabels are what has to be known of an object whose deletion nobody saw.
+func keptLabels() [2]string { return [2]string{annotations.LabelKind, annotations.LabelPlan} }
+
+func (a *Agent) configMaps(selector string) *informer.ListWatch {
+	l, maps := informer.NewListWatch(&corev1.ConfigMap{}), a.kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
+	l.Labels, l.Words = keptLabels(), a.words
+	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
 		return maps.List(ctx, o)
 	}
-	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.LabelSelector = selector
 		return maps.Watch(ctx, o)
 	}
 	return l
 }
 
-func (a *Agent) metadata(resource, namespace, selector string) *listWatch {
-	l := newListWatch(&metav1.PartialObjectMetadata{})
+func (a *Agent) metadata(resource, namespace, selector string) *informer.ListWatch {
+	l := informer.NewListWatch(&metav1.PartialObjectMetadata{})
 	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
 	if selector != "" {
-		l.labels = a.words
+		l.Labels, l.Words = keptLabels(), a.words
 	}
-	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
 		return from.List(ctx, o)
 	}
-	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.LabelSelector = selector
 		return from.Watch(ctx, o)
 	}
 	return l
 }
 
-func (a *Agent) everyNode() *listWatch {
-	l, nodes := newListWatch(&corev1.Node{}), a.kube.CoreV1().Nodes()
-	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
-	l.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) }
+func (a *Agent) everyNode() *informer.ListWatch {
+	l, nodes := informer.NewListWatch(&corev1.Node{}), a.kube.CoreV1().Nodes()
+	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
+	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) }
 	return l
 }
 
@@ -123,15 +121,15 @@ func (a *Agent) slimDocument(o any) (any, error) {
 	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
 	found, there, err := a.documents.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
 	if err != nil || !there {
-		cm.Annotations = a.words.keys(cm.Annotations)
-		cm.Labels = a.words.keys(cm.Labels)
-		cm.Data = a.words.keys(cm.Data)
-		cm.Namespace = a.words.of(cm.Namespace)
+		cm.Annotations = a.words.Keys(cm.Annotations)
+		cm.Labels = a.words.Keys(cm.Labels)
+		cm.Data = a.words.Keys(cm.Data)
+		cm.Namespace = a.words.Of(cm.Namespace)
 		return cm, nil
 	}
 	was := found.(*corev1.ConfigMap)
 	cm.Namespace = was.Namespace
-	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.words.keys(shared(was.Annotations, cm.Annotations))
+	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.words.Keys(shared(was.Annotations, cm.Annotations))
 	return cm, nil
 }
 
@@ -147,40 +145,6 @@ func shared(was, is map[string]string) map[string]string {
 		}
 	}
 	return is
-}
-
-func (a *Agent) handle(informer cache.SharedIndexInformer, saw, lost func(any)) {
-	c := a.caches[informer]
-	heard, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) {
-			saw(o)
-			c.handled.saw(o)
-		},
-		UpdateFunc: func(was, o any) {
-			if kindOf(was) != kindOf(o) { // lost as the one, and seen as the other
-				lost(was)
-			}
-			saw(o)
-			c.handled.saw(o)
-		},
-		DeleteFunc: func(o any) {
-			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = d.Obj
-			}
-			lost(o)
-			c.handled.lost(o)
-		},
-	})
-	must(err)
-	c.synced = heard.HasSynced
-}
-
-func kindOf(o any) string {
-	m, err := meta.Accessor(o)
-	if err != nil {
-		return ""
-	}
-	return m.GetLabels()[annotations.LabelKind]
 }
 
 func (a *Agent) sawDocument(o any) {
@@ -275,8 +239,8 @@ func (a *Agent) sawNamespace(o any) {
 
 // watched are the caches that the agent fills. With Roles alone neither namespaces
 // nor nodes can be watched: pauses and stanzas on them are not seen then.
-func (a *Agent) watched() []*cached {
-	all := []*cached{a.caches[a.documents], a.caches[a.live], a.caches[a.ended]}
+func (a *Agent) watched() []*informer.Cache {
+	all := []*informer.Cache{a.caches[a.documents], a.caches[a.live], a.caches[a.ended]}
 	if a.options.WatchNamespace == "" {
 		all = append(all, a.caches[a.namespaces], a.caches[a.nodes])
 	}
@@ -287,8 +251,8 @@ func (a *Agent) watched() []*cached {
 func (a *Agent) sync(ctx context.Context) error {
 	var synced []cache.InformerSynced
 	for _, c := range a.watched() {
-		go c.informer.RunWithContext(ctx)
-		synced = append(synced, c.informer.HasSynced, c.synced) // what was read has also been taken in: the book is whole
+		go c.Informer.RunWithContext(ctx)
+		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the book is whole
 	}
 	var ledgers atomic.Bool
 	go a.watchLedgers(ctx, &ledgers)
@@ -311,4 +275,29 @@ func (a *Agent) startEvents() func() {
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
 	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
 	return broadcaster.Shutdown
+}
+
+// barrier returns when every cache holds what was there after this agent began to
+// lead: only then may it decide anything. A watch that hangs holds it up no longer
+// than a list takes.
+func (a *Agent) barrier(ctx context.Context) {
+	began := a.now()
+	var group sync.WaitGroup
+	for _, c := range a.watched() {
+		group.Go(func() {
+			for failed := 1; ctx.Err() == nil; failed++ {
+				version, err := c.From.Latest(ctx)
+				if err == nil {
+					err = c.Reach(ctx, version)
+				}
+				if err == nil {
+					return
+				}
+				a.log.Warn("the newest state could not be read; it is tried again", "error", err.Error())
+				informer.Sleep(ctx, informer.Backoff(failed, err))
+			}
+		})
+	}
+	group.Wait()
+	a.log.Info("the caches are as new as the lease", "took", a.now().Sub(began).String())
 }

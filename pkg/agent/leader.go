@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 var errLeaseLost = errors.New("the lease was lost: another agent leads") //nolint:gochecknoglobals // a sentinel for errors.Is
@@ -143,7 +144,7 @@ func (l *leaseWatch) await(ctx context.Context, ask func()) {
 				return
 			}
 		}
-		sleep(ctx, pause(failed+1, err))
+		informer.Sleep(ctx, informer.Backoff(failed+1, err))
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 // its deletion. begun is set when those that are there are known.
 func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
 	w, err := a.heads.WatchWithContext(ctx, metav1.ListOptions{})
-	must(err) // it begins nothing that could fail
+	if err != nil { // it begins nothing that could fail
+		return
+	}
 	for event := range w.ResultChan() {
 		m, err := meta.Accessor(event.Object)
 		if err != nil {

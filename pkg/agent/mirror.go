@@ -50,7 +50,9 @@ func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *known
 		}
 	}
 	b, err := json.Marshal(values)
-	must(err)
+	if err != nil {
+		return // words: JSON can say them all
+	}
 	digest := annotations.Hash10(known.spec.Target.APIVersion, known.spec.Target.String(), string(b))
 	if len(values) == 0 || m.digest == digest {
 		return
@@ -71,7 +73,9 @@ func (a *Agent) patchMirror(ctx context.Context, w who, spec plan.Spec, values m
 		return err.Error()
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
-	must(err)
+	if err != nil {
+		return err.Error()
+	}
 	got, err := to.Patch(ctx, spec.Target.Name, types.MergePatchType, patch, patchOptions())
 	if err != nil {
 		return fmt.Sprintf("the mirror on %s cannot be written: %s", spec.Target, err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -140,24 +141,13 @@ func (k *nodeKeeper) work(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-k.wake:
-			if !sleep(ctx, gather) {
+			if !informer.Sleep(ctx, gather) {
 				return
 			}
 		case <-timer.C:
 		}
 		next := k.guardedLook(ctx)
 		timer.Reset(min(max(next.Sub(k.agent.now()), time.Second), look))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -262,7 +252,7 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 	}
 	for name, ours := range k.written {
 		shown := out[name]
-		if shown == nil || shown.UID != ours.UID || number(shown.ResourceVersion) >= number(ours.ResourceVersion) {
+		if shown == nil || shown.UID != ours.UID || informer.Version(shown.ResourceVersion) >= informer.Version(ours.ResourceVersion) {
 			delete(k.written, name)
 			continue
 		}

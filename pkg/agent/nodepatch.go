@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -87,7 +88,7 @@ func (k *nodeKeeper) startWrite(ctx context.Context, group *sync.WaitGroup, n *n
 // answered ends the wait for the reply to a write soon after the watch has shown a
 // newer node: the write is in it, or it can only be a conflict.
 func (k *nodeKeeper) answered(n *nodeObject) {
-	if w := k.writing[n.Name]; w != nil && number(n.ResourceVersion) > number(w.version) {
+	if w := k.writing[n.Name]; w != nil && informer.Version(n.ResourceVersion) > informer.Version(w.version) {
 		time.AfterFunc(replyAwaited, w.cancel)
 	}
 }

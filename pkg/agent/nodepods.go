@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
@@ -174,22 +175,20 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
-	from, pods := oneOfMany(&corev1.Pod{}, nil), p.agent.kube.CoreV1().Pods(metav1.NamespaceAll)
+	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.agent.kube.CoreV1().Pods(metav1.NamespaceAll)
 	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
-	from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.FieldSelector = there
 		return pods.List(ctx, o)
 	}
-	from.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.FieldSelector = there
 		return pods.Watch(ctx, o)
 	}
-	w := &podWatch{stop: stop, informer: cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})}
-	must(w.informer.SetTransform(slimPod))
-	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	w := &podWatch{stop: stop}
+	w.informer, _ = informer.New(from, slimPod, cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { p.ring() }, UpdateFunc: func(any, any) { p.ring() }, DeleteFunc: func(any) { p.ring() },
 	})
-	must(err)
 	go w.informer.RunWithContext(ctx)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -209,17 +210,15 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 	case blocked && p.budgets == nil:
 		ctx, stop := context.WithCancel(ctx)
 		p.budgets = stop
-		from, budgets := oneOfMany(&policyv1.PodDisruptionBudget{}, nil), p.agent.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
-		from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
-		from.watch = budgets.Watch
-		informer := cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
-		must(informer.SetTransform(slimBudget))
+		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.agent.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
+		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
+		from.WatchFunc = budgets.Watch
 		moved := func(o any) {
 			if b, ok := o.(*policyv1.PodDisruptionBudget); ok {
 				p.budgetMoved(b.Namespace + "/" + b.Name)
 			}
 		}
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		watched, _ := informer.New(from, slimBudget, cache.ResourceEventHandlerDetailedFuncs{
 			UpdateFunc: func(_, now any) { moved(now) },
 			DeleteFunc: func(o any) {
 				if gone, lost := o.(cache.DeletedFinalStateUnknown); lost {
@@ -233,10 +232,9 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 				}
 			},
 		})
-		must(err)
-		go informer.RunWithContext(ctx)
+		go watched.RunWithContext(ctx)
 		go func() {
-			if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+			if cache.WaitForCacheSync(ctx.Done(), watched.HasSynced) {
 				p.budgetsWatched()
 			}
 		}()

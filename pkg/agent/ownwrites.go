@@ -1,10 +1,11 @@
 package agent
 
 import (
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 // ownWrites are the versions that our own last patches gave objects: what a watch
@@ -15,7 +16,7 @@ type ownWrites struct {
 }
 
 func (w *ownWrites) patched(uid types.UID, version string) {
-	n := number(version)
+	n := informer.Version(version)
 	if n == 0 {
 		return
 	}
@@ -29,7 +30,7 @@ func (w *ownWrites) patched(uid types.UID, version string) {
 
 // stale says whether an object is shown as it was before our last patch.
 func (w *ownWrites) stale(uid types.UID, version string) bool {
-	n := number(version)
+	n := informer.Version(version)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wrote, have := w.versions[uid]
@@ -43,13 +44,4 @@ func (w *ownWrites) forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.versions, uid)
-}
-
-// number is a resourceVersion as a number, since they are compared; 0 is none.
-func number(version string) uint64 {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -170,7 +171,7 @@ func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w who, k
 	}
 	object := slimTarget(u)
 	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
-		a.awaitTarget(ctx, k, w, ref, number(u.GetResourceVersion()), f.Now)
+		a.awaitTarget(ctx, k, w, ref, informer.Version(u.GetResourceVersion()), f.Now)
 		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.ready))}, nil
 	}
 	heedSkip(k, known, object, f)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -47,7 +48,7 @@ func newRuns() *runs {
 	return &runs{byKey: map[types.NamespacedName]*liveRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, torn: map[types.NamespacedName]*liveRun{}, holds: newHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
 }
 
-func versionOf(cm *corev1.ConfigMap) uint64 { return number(cm.ResourceVersion) }
+func versionOf(cm *corev1.ConfigMap) uint64 { return informer.Version(cm.ResourceVersion) }
 
 // saw takes in what the watch delivered, and says whether it is news.
 func (r *runs) saw(cm *corev1.ConfigMap) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -21,7 +22,7 @@ const sweepAgain = 10 * time.Second
 // something left. A drain that goes on looks after its own.
 func (k *nodeKeeper) sweepSurges(ctx context.Context) {
 	for k.drainer != nil && !k.agent.options.DryRun {
-		if !sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
+		if !informer.Sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
 			return
 		}
 		left := k.sweep(ctx, executors.Clients{Kube: k.agent.kube}, requests)

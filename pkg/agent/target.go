@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -309,7 +310,7 @@ func (t *targetWatches) count() int {
 func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[string][]types.NamespacedName, failure string) *targetWatch {
 	ctx, cancel := context.WithCancel(parent)
 	w := &targetWatch{parent: parent, stop: cancel, plans: plans, failure: failure, failed: t.agent.now()}
-	informer, err := t.agent.targetInformer(wk, func(err error) {
+	from, err := t.agent.targetSource(wk, func(err error) {
 		switch {
 		case err == nil: // whatever was wrong is over, though nothing may have changed
 			t.works(w, wk)
@@ -321,8 +322,7 @@ func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[str
 		w.failure = err.Error()
 		return w
 	}
-	w.informer = informer
-	t.wire(w)
+	t.wire(w, from)
 	go w.informer.RunWithContext(ctx)
 	go func() { // a watch of nothing sends no event to say that it stands
 		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
@@ -335,7 +335,8 @@ func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[str
 	return w
 }
 
-func (a *Agent) targetInformer(wk watchKey, told func(error)) (cache.SharedIndexInformer, error) {
+// targetSource lists and watches as the account, whose answers are told.
+func (a *Agent) targetSource(wk watchKey, told func(error)) (*informer.ListWatch, error) {
 	namespace := wk.who.namespace
 	if wk.cluster {
 		namespace = metav1.NamespaceAll
@@ -345,37 +346,36 @@ func (a *Agent) targetInformer(wk watchKey, told func(error)) (cache.SharedIndex
 		if err != nil {
 			return nil, err
 		}
-		from := newListWatch(&metav1.PartialObjectMetadata{})
+		from := informer.NewLongListWatch(&metav1.PartialObjectMetadata{}, told)
 		names := c.Resource(wk.resource).Namespace(namespace)
-		from.timeout, from.silence, from.told = foreignWatch, silence, told
-		from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return names.List(ctx, o) }
-		from.watch = names.Watch
-		return cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), nil
+		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return names.List(ctx, o) }
+		from.WatchFunc = names.Watch
+		return from, nil
 	}
 	c, err := a.accounts.clients(wk.who, "")
 	if err != nil {
 		return nil, err
 	}
-	from := asAccount(c.Dynamic.Resource(wk.resource).Namespace(namespace), told)
-	return cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), nil
+	return informer.ForResource(c.Dynamic.Resource(wk.resource).Namespace(namespace), told), nil
 }
 
-func (t *targetWatches) wire(w *targetWatch) {
-	must(w.informer.SetTransform(func(o any) (any, error) {
-		switch o := o.(type) {
-		case *unstructured.Unstructured:
-			return slimTarget(o), nil
-		case *metav1.PartialObjectMetadata:
-			return &targetName{namespace: o.Namespace, name: o.Name, version: number(o.ResourceVersion)}, nil
-		}
-		return o, nil
-	}))
-	_, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+func (t *targetWatches) wire(w *targetWatch, from *informer.ListWatch) {
+	w.informer, _ = informer.New(from, slimWatched, cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { t.changed(w, o) },
 		UpdateFunc: func(_, o any) { t.changed(w, o) },
 		DeleteFunc: func(o any) { t.changed(w, o) },
 	})
-	must(err)
+}
+
+// slimWatched keeps of an object what its plans look at.
+func slimWatched(o any) (any, error) {
+	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		return slimTarget(o), nil
+	case *metav1.PartialObjectMetadata:
+		return &targetName{namespace: o.Namespace, name: o.Name, version: informer.Version(o.ResourceVersion)}, nil
+	}
+	return o, nil
 }
 
 // works notes that the account may look.
@@ -394,14 +394,6 @@ func (t *targetWatches) refused(w *targetWatch, wk watchKey, err error) {
 		w.stop()
 	case news:
 		w.each("", t.agent.ringPlan)
-	}
-}
-
-// must is for calls that fail only when they are made too late, which is ours
-// to know.
-func must(err error) {
-	if err != nil {
-		panic(err)
 	}
 }
 
@@ -475,7 +467,7 @@ func (w *targetWatch) version(wk watchKey, name string) uint64 {
 	if err != nil {
 		return 0
 	}
-	return number(m.GetResourceVersion())
+	return informer.Version(m.GetResourceVersion())
 }
 
 // get is the target as last seen, or why it is not seen.

@@ -19,11 +19,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
-
-// pageSize is how many objects are listed at once (what client-go takes for it).
-const pageSize = 500
 
 // ruleKey tells open watches apart: rules that look at the same share one.
 type ruleKey struct {
@@ -82,7 +80,7 @@ func agentWrote(u *unstructured.Unstructured) bool {
 }
 
 func (o *ruleObject) sighting() plan.Sighting {
-	return plan.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: number(o.ResourceVersion), Body: o.body, Writers: o.writers}
+	return plan.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
 }
 
 // ruleWatch is one open watch.
@@ -116,25 +114,22 @@ func (r *watchRules) openRule(ctx context.Context, k ruleKey, user interest, wp 
 		w.client = c.Dynamic.Resource(k.resource).Namespace(k.namespace)
 	}
 	w.ctx, w.stop = context.WithCancel(ctx)
-	from := oneOfMany(&unstructured.Unstructured{}, func(err error) { a.answered(w, err) })
-	from.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	from := informer.NewLongListWatch(&unstructured.Unstructured{}, func(err error) { a.answered(w, err) })
+	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = k.selector
 		return w.client.List(ctx, o)
 	}
-	from.watch = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		o.LabelSelector = k.selector
 		return w.client.Watch(ctx, o)
 	}
-	w.informer = cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
-	must(w.informer.SetTransform(func(o any) (any, error) {
+	keep := func(o any) (any, error) {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			return w.objectOf(u), nil
 		}
 		return o, nil
-	}))
-	if w.heard, err = w.informer.AddEventHandler(r.handler(w)); err != nil {
-		return nil, fmt.Errorf("listen to the watch of %s: %w", k, err)
 	}
+	w.informer, w.heard = informer.New(from, keep, r.handler(w))
 	go w.informer.RunWithContext(w.ctx)
 	return w, nil
 }
@@ -202,7 +197,7 @@ func (w *ruleWatch) listed() map[string]bool {
 // told that it is enough.
 func (w *ruleWatch) each(ctx context.Context, see func(*ruleObject) bool) error {
 	for next := ""; ; {
-		page, err := w.client.List(ctx, metav1.ListOptions{LabelSelector: w.key.selector, Limit: pageSize, Continue: next})
+		page, err := w.client.List(ctx, metav1.ListOptions{LabelSelector: w.key.selector, Limit: informer.PageSize, Continue: next})
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -147,12 +148,12 @@ func askOf(req *http.Request) ask {
 		}
 		out.uid, _, _ = unstructured.NestedString(said, part, "uid")
 		version, _, _ := unstructured.NestedString(said, part, "resourceVersion")
-		out.read = number(version)
+		out.read = informer.Version(version)
 	case []any: // a JSON patch
 		for _, op := range said {
 			op, _ := op.(map[string]any)
 			if version, ok := op["value"].(string); ok && op["path"] == "/metadata/resourceVersion" {
-				out.read = number(version)
+				out.read = informer.Version(version)
 			}
 		}
 	}

@@ -1,4 +1,6 @@
-package agent
+// Package informer lists and watches objects for caches that say how far they have
+// come, and notices a watch that has died. It knows client-go, and nothing of ours.
+package informer
 
 import (
 	"context"
@@ -16,8 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
 // How long a watch is asked for, and how long it may be silent before it is doubted.
@@ -31,23 +31,24 @@ const (
 	ownSilence    = 9 * time.Second
 	foreignWatch  = 5 * time.Minute
 	bookmarkEvery = time.Minute
-	silence       = bookmarkEvery + 15*time.Second
+	LongSilence   = bookmarkEvery + 15*time.Second
 )
 
-// listWatch lists and watches for one informer, in place of what the reflector of
+// ListWatch lists and watches for one informer, in place of what the reflector of
 // client-go does by itself: its pauses grow to half a minute, it believes a watch that
 // says nothing, and it cannot be told to list anew. To the reflector it is one watch
 // without an end. When the watch below breaks, is silent for too long or is doubted,
 // all is listed, and what differs from what was handed on before is handed on as
 // events.
-type listWatch struct {
-	list    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
-	watch   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
-	example runtime.Object // of the type that is listed
-	told    func(error)    // hears of each answer; nil: nobody
-	timeout time.Duration  // that a watch is asked for
-	silence time.Duration  // longer than which a watch says something
-	labels  *words         // where deletions that nobody saw are told with the kind and the plan of the object; nil: without
+type ListWatch struct {
+	ListFunc  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
+	WatchFunc func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+	example   runtime.Object // of the type that is listed
+	onAnswer  func(error)    // hears of each answer; nil: nobody
+	timeout   time.Duration  // that a watch is asked for
+	silence   time.Duration  // longer than which a watch says something
+	Labels    [2]string      // names of the labels with which deletions that nobody saw are told
+	Words     *Interner      // keeps the values of the first of them; nil: such deletions are told without labels
 
 	mu      sync.Mutex
 	known   map[types.NamespacedName]knownObject // as handed on
@@ -59,37 +60,37 @@ type listWatch struct {
 // knownObject is what is kept of an object, to tell what a list says anew. There may
 // be a hundred thousand.
 type knownObject struct {
-	uid        types.UID
-	version    uint64 // 0: it is no number, and each list is news
-	kind, plan string // its labels of that name
+	uid     types.UID
+	version uint64    // 0: it is no number, and each list is news
+	labels  [2]string // values of those that are kept
 }
 
-// newListWatch is one for an informer of the agent's own.
-func newListWatch(example runtime.Object) *listWatch {
-	return &listWatch{
+// NewListWatch is one for an informer of the agent's own.
+func NewListWatch(example runtime.Object) *ListWatch {
+	return &ListWatch{
 		example: example, timeout: ownWatch, silence: ownSilence,
 		known: map[types.NamespacedName]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
 	}
 }
 
-// oneOfMany is one of many, which makes do with a bookmark now and then; told hears
+// NewLongListWatch is one of many, which makes do with a bookmark now and then; told hears
 // of each answer.
-func oneOfMany(example runtime.Object, told func(error)) *listWatch {
-	l := newListWatch(example)
-	l.timeout, l.silence, l.told = foreignWatch, silence, told
+func NewLongListWatch(example runtime.Object, told func(error)) *ListWatch {
+	l := NewListWatch(example)
+	l.timeout, l.silence, l.onAnswer = foreignWatch, LongSilence, told
 	return l
 }
 
-// asAccount is one of many, of objects that a plan's or a policy's account looks at.
-func asAccount(from dynamic.ResourceInterface, told func(error)) *listWatch {
-	l := oneOfMany(&unstructured.Unstructured{}, told)
-	l.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) }
-	l.watch = from.Watch
+// ForResource is one of many, of objects that a plan's or a policy's account looks at.
+func ForResource(from dynamic.ResourceInterface, told func(error)) *ListWatch {
+	l := NewLongListWatch(&unstructured.Unstructured{}, told)
+	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) }
+	l.WatchFunc = from.Watch
 	return l
 }
 
-// doubt has all listed anew.
-func (l *listWatch) doubt() {
+// Doubt has all listed anew.
+func (l *ListWatch) Doubt() {
 	select {
 	case l.doubted <- struct{}{}:
 	default:
@@ -98,15 +99,15 @@ func (l *listWatch) doubt() {
 
 // at is the version up to which everything was handed on, and what is closed when it
 // has grown.
-func (l *listWatch) at() (uint64, <-chan struct{}) {
+func (l *ListWatch) at() (uint64, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.version, l.moved
 }
 
-// latest is the version of everything, read live.
-func (l *listWatch) latest(ctx context.Context) (uint64, error) {
-	page, err := l.list(ctx, metav1.ListOptions{Limit: 1})
+// Latest is the version of everything, read live.
+func (l *ListWatch) Latest(ctx context.Context) (uint64, error) {
+	page, err := l.ListFunc(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -114,17 +115,17 @@ func (l *listWatch) latest(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return number(m.GetResourceVersion()), nil
+	return Version(m.GetResourceVersion()), nil
 }
 
 // reach returns when everything written up to a version has been handed on. Who has
 // not got there lists: a watch that is filtered is told of its progress late.
-func (l *listWatch) reach(ctx context.Context, version uint64) error {
+func (l *ListWatch) reach(ctx context.Context, version uint64) error {
 	at, moved := l.at()
 	if at >= version {
 		return nil
 	}
-	l.doubt()
+	l.Doubt()
 	for at < version {
 		select {
 		case <-ctx.Done():
@@ -137,28 +138,28 @@ func (l *listWatch) reach(ctx context.Context, version uint64) error {
 }
 
 // List is cache.Lister's, for a reflector that streams no lists.
-func (l *listWatch) List(o metav1.ListOptions) (runtime.Object, error) {
+func (l *ListWatch) List(o metav1.ListOptions) (runtime.Object, error) {
 	return l.ListWithContext(context.Background(), o)
 }
 
 // ListWithContext is cache.ListerWithContext's.
-func (l *listWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (l *ListWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	o.ResourceVersion, o.ResourceVersionMatch = "", "" // an answer from a cache may be as old as that
-	got, err := l.list(ctx, o)
+	got, err := l.ListFunc(ctx, o)
 	l.answered(err)
 	return got, err
 }
 
 // Watch is cache.Watcher's.
-func (l *listWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
+func (l *ListWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return l.WatchWithContext(context.Background(), o)
 }
 
 // WatchWithContext is cache.WatcherWithContext's. It begins with a list: only what it
 // has handed on itself can it compare with what is there.
-func (l *listWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+func (l *ListWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
-	s := &watchStream{listWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
+	s := &watchStream{ListWatch: l, out: make(chan watch.Event), stop: stop, patience: l.silence}
 	l.mu.Lock()
 	l.known = map[types.NamespacedName]knownObject{}
 	l.mu.Unlock()
@@ -166,17 +167,17 @@ func (l *listWatch) WatchWithContext(ctx context.Context, _ metav1.ListOptions) 
 	return s, nil
 }
 
-func (l *listWatch) answered(err error) {
-	if l.told != nil {
-		l.told(err)
+func (l *ListWatch) answered(err error) {
+	if l.onAnswer != nil {
+		l.onAnswer(err)
 	}
 }
 
 // reached notes that everything up to a version was handed on.
-func (l *listWatch) reached(version string) {
+func (l *ListWatch) reached(version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := number(version); n > l.version {
+	if n := Version(version); n > l.version {
 		l.version = n
 		close(l.moved)
 		l.moved = make(chan struct{})
@@ -185,7 +186,7 @@ func (l *listWatch) reached(version string) {
 
 // watchStream is the watch without an end.
 type watchStream struct {
-	*listWatch
+	*ListWatch
 	out       chan watch.Event
 	stop      context.CancelFunc
 	patience  time.Duration // with a watch that says nothing
@@ -221,17 +222,21 @@ func (s *watchStream) run(ctx context.Context) {
 		}
 		if err != nil && !errors.Is(err, errDoubted) {
 			failed++
-			sleep(ctx, pause(failed, err))
+			Sleep(ctx, Backoff(failed, err))
 		}
 	}
 }
 
-// pause is how long to wait after so many failures. A server that is away is asked
+// longestBackoff bounds the pauses before a server that refuses is asked again (a
+// guess: whoever mends a right waits no longer than this).
+const longestBackoff = 30 * time.Second
+
+// Backoff is how long to wait after so many failures. A server that is away is asked
 // again soon, since work waits for it; one that refuses is asked less and less.
-func pause(failed int, err error) time.Duration {
+func Backoff(failed int, err error) time.Duration {
 	limit := time.Second
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		limit = look
+		limit = longestBackoff
 	}
 	d := min(100*time.Millisecond<<min(failed, 12), limit)
 	return d/2 + rand.N(d/2+1)
@@ -255,7 +260,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	}
 	there := map[types.NamespacedName]bool{}
 	for next, first := "", true; first || next != ""; first = false {
-		page, err := s.list(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
+		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: PageSize, Continue: next})
 		s.answered(err)
 		if err != nil {
 			return "", err
@@ -281,7 +286,7 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[ty
 	if err != nil {
 		return err
 	}
-	k := objectKey(m)
+	k := keyOf(m)
 	there[k] = true
 	s.mu.Lock()
 	was, known := s.known[k]
@@ -292,7 +297,7 @@ func (s *watchStream) listed(ctx context.Context, o runtime.Object, there map[ty
 		if err := s.lose(ctx, k, was, m.GetResourceVersion()); err != nil {
 			return err
 		}
-	case known && was.version != 0 && was.version == number(m.GetResourceVersion()):
+	case known && was.version != 0 && was.version == Version(m.GetResourceVersion()):
 		return nil
 	case known:
 		kind = watch.Modified
@@ -329,10 +334,10 @@ func (s *watchStream) end(ctx context.Context, there map[types.NamespacedName]bo
 }
 
 func (s *watchStream) keep(k types.NamespacedName, m metav1.Object) {
-	known := knownObject{uid: m.GetUID(), version: number(m.GetResourceVersion())}
-	if s.labels != nil {
+	known := knownObject{uid: m.GetUID(), version: Version(m.GetResourceVersion())}
+	if s.Words != nil {
 		labels := m.GetLabels()
-		known.kind, known.plan = s.labels.of(labels[annotations.LabelKind]), labels[annotations.LabelPlan]
+		known.labels = [2]string{s.Words.Of(labels[s.Labels[0]]), labels[s.Labels[1]]}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -349,9 +354,9 @@ func (s *watchStream) lose(ctx context.Context, k types.NamespacedName, was know
 	m.SetName(k.Name)
 	m.SetUID(was.uid)
 	labels := map[string]string{}
-	for name, value := range map[string]string{annotations.LabelKind: was.kind, annotations.LabelPlan: was.plan} {
+	for i, value := range was.labels {
 		if value != "" {
-			labels[name] = value
+			labels[s.Labels[i]] = value
 		}
 	}
 	m.SetLabels(labels)
@@ -373,7 +378,7 @@ func (s *watchStream) follow(ctx context.Context, from string) (string, error) {
 	defer cancel(nil)
 	seconds := int64(s.timeout/time.Second) + rand.Int64N(int64(s.timeout/time.Second)/10+1)
 	opening := time.AfterFunc(s.silence, func() { cancel(errDoubted) }) // it is not even answered
-	w, err := s.watch(ctx, metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &seconds, AllowWatchBookmarks: true})
+	w, err := s.WatchFunc(ctx, metav1.ListOptions{ResourceVersion: from, TimeoutSeconds: &seconds, AllowWatchBookmarks: true})
 	opening.Stop()
 	if errors.Is(context.Cause(ctx), errDoubted) {
 		if err == nil {
@@ -432,7 +437,7 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	if err != nil {
 		return "", err
 	}
-	k := objectKey(m)
+	k := keyOf(m)
 	switch event.Type {
 	case watch.Bookmark:
 		s.bookmarks, s.patience = true, s.silence
@@ -448,4 +453,19 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	}
 	s.reached(m.GetResourceVersion())
 	return m.GetResourceVersion(), nil
+}
+
+// PageSize is how many objects are listed at once (what client-go takes for it).
+const PageSize = 500
+
+// Sleep waits, and says whether all of the time has passed.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

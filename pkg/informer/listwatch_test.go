@@ -1,4 +1,4 @@
-package agent
+package informer
 
 import (
 	"context"
@@ -90,28 +90,22 @@ func (s *shelf) set(change func()) {
 }
 
 // informed is an informer over a shelf.
-func informed(t *testing.T, s *shelf, quiet time.Duration) *cached {
+func informed(t *testing.T, s *shelf, quiet time.Duration) *Cache {
 	t.Helper()
-	from := newListWatch(&corev1.ConfigMap{})
-	from.list, from.watch, from.silence = s.list, s.watch, quiet
-	c := &cached{informer: cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{}), from: from}
-	heard, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: c.handled.saw, UpdateFunc: func(_, o any) { c.handled.saw(o) }, DeleteFunc: c.handled.lost,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.synced = heard.HasSynced
-	go c.informer.RunWithContext(t.Context())
-	if !cache.WaitForCacheSync(t.Context().Done(), c.informer.HasSynced, c.synced) {
+	from := NewListWatch(&corev1.ConfigMap{})
+	from.ListFunc, from.WatchFunc, from.silence = s.list, s.watch, quiet
+	c := NewCache(from, "kind", func(o any) (any, error) { return o, nil })
+	c.Handle(func(any) {}, func(any) {})
+	go c.Informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), c.Informer.HasSynced, c.Synced) {
 		t.Fatal("the informer did not begin")
 	}
 	return c
 }
 
-func (c *cached) content() string {
+func (c *Cache) content() string {
 	out := map[string]string{}
-	for _, o := range c.informer.GetStore().List() {
+	for _, o := range c.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		out[cm.Name] = cm.Data["v"]
 	}
@@ -146,7 +140,7 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 	now := s.put("c", "1")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := c.reach(ctx, uint64(now)); err != nil {
+	if err := c.Reach(ctx, uint64(now)); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := c.content(), "map[a:2 c:1]"; got != want {
@@ -155,7 +149,7 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 	if c.handled.version(types.NamespacedName{Namespace: "ns", Name: "a"}) == 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "b"}) != 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "c"}) != uint64(now) {
 		t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
 	}
-	if err := c.reach(ctx, uint64(now)); err != nil || s.lists != 2 {
+	if err := c.Reach(ctx, uint64(now)); err != nil || s.lists != 2 {
 		t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
 	}
 }
@@ -191,14 +185,14 @@ func TestAServerThatIsAwayAgainAndAgainIsAskedSoon(t *testing.T) {
 
 func TestThePauseOfAServerThatIsAwayStaysShort(t *testing.T) {
 	for failed := 1; failed < 100; failed++ {
-		if d := pause(failed, apierrors.NewServiceUnavailable("x")); d > time.Second {
+		if d := Backoff(failed, apierrors.NewServiceUnavailable("x")); d > time.Second {
 			t.Fatalf("after %d failures: %s", failed, d)
 		}
-		if d := pause(failed, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d > look {
+		if d := Backoff(failed, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d > longestBackoff {
 			t.Fatalf("after %d refusals: %s", failed, d)
 		}
 	}
-	if d := pause(30, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d < look/3 {
+	if d := Backoff(30, apierrors.NewForbidden(corev1.Resource("pods"), "x", nil)); d < longestBackoff/3 {
 		t.Errorf("who is refused for long is asked again after %s", d)
 	}
 }

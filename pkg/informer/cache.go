@@ -1,0 +1,213 @@
+package informer
+
+import (
+	"context"
+	"sync"
+	"time"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cache is an informer with what tells how far it has come.
+type Cache struct {
+	Informer cache.SharedIndexInformer
+	From     *ListWatch
+	Synced   cache.InformerSynced // what was read first has reached the handler
+	handled  handledVersions
+}
+
+// NewCache is a cache of what a list and a watch show, of which it keeps what keep
+// says. The label tells an object's kind among those of one resource.
+func NewCache(from *ListWatch, kindLabel string, keep cache.TransformFunc) *Cache {
+	informer := cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
+	must(informer.SetTransform(keep))
+	return &Cache{
+		Informer: informer, From: from,
+		handled: handledVersions{label: kindLabel, seen: map[types.NamespacedName]handledObject{}, changes: map[string]uint64{}},
+	}
+}
+
+// Handle has every object shown to a handler, and notes what it has taken in. An
+// object that becomes another kind is lost as the one and seen as the other.
+func (c *Cache) Handle(saw, lost func(any)) {
+	heard, err := c.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) {
+			saw(o)
+			c.handled.saw(o)
+		},
+		UpdateFunc: func(was, o any) {
+			if c.handled.kindOf(was) != c.handled.kindOf(o) {
+				lost(was)
+			}
+			saw(o)
+			c.handled.saw(o)
+		},
+		DeleteFunc: func(o any) {
+			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			lost(o)
+			c.handled.lost(o)
+		},
+	})
+	must(err)
+	c.Synced = heard.HasSynced
+}
+
+// ChangesBut grows with each object taken in, or gone, that is not of a kind.
+func (c *Cache) ChangesBut(kind string) uint64 { return c.handled.changesBut(kind) }
+
+// Version is that of an object as the handler took it in; 0: it is not there.
+func (c *Cache) Version(k types.NamespacedName) uint64 { return c.handled.version(k) }
+
+// Shows says whether the handler has taken in all that is there, and nothing else of
+// its kinds.
+func (c *Cache) Shows(there map[types.NamespacedName]uint64, ours func(kind string) bool) bool {
+	return c.handled.shows(there, ours)
+}
+
+// handledVersions are the versions of objects that a handler has taken in: it runs
+// behind the store of its informer.
+type handledVersions struct {
+	label   string // that tells an object's kind
+	mu      sync.Mutex
+	seen    map[types.NamespacedName]handledObject
+	changes map[string]uint64 // how often one was taken in, or was gone, by kind
+}
+
+type handledObject struct {
+	version uint64
+	kind    unique.Handle[string]
+}
+
+func keyOf(m metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+}
+
+func (h *handledVersions) saw(o any) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	kind := h.kindOf(o)
+	h.seen[keyOf(m)] = handledObject{Version(m.GetResourceVersion()), unique.Make(kind)}
+	h.changes[kind]++
+}
+
+func (h *handledVersions) lost(o any) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.seen, keyOf(m))
+	h.changes[h.kindOf(o)]++
+}
+
+func (h *handledVersions) kindOf(o any) string {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return ""
+	}
+	return m.GetLabels()[h.label]
+}
+
+func (h *handledVersions) changesBut(kind string) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var n uint64
+	for of, times := range h.changes {
+		if of != kind {
+			n += times
+		}
+	}
+	return n
+}
+
+func (h *handledVersions) version(k types.NamespacedName) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[k].version
+}
+
+func (h *handledVersions) shows(there map[types.NamespacedName]uint64, ours func(kind string) bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k, version := range there {
+		if h.seen[k].version < version {
+			return false
+		}
+	}
+	for k, o := range h.seen {
+		if _, is := there[k]; !is && ours(o.kind.Value()) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind says whether the handler has not taken in all that a store holds.
+func (h *handledVersions) behind(store cache.Store) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	there := map[types.NamespacedName]bool{}
+	for _, o := range store.List() {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			continue
+		}
+		k := keyOf(m)
+		if there[k] = true; h.seen[k].version < Version(m.GetResourceVersion()) {
+			return true
+		}
+	}
+	for k := range h.seen {
+		if !there[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// PollInterval is how often it is looked whether a store or a handler has caught up with the
+// watch before it: within the process, where nothing says so (a guess).
+const PollInterval = 5 * time.Millisecond
+
+// Reach returns when the cache, and what its handler keeps, hold everything that was
+// written up to a version.
+func (c *Cache) Reach(ctx context.Context, version uint64) error {
+	if err := c.From.reach(ctx, version); err != nil {
+		return err
+	}
+	for Version(c.Informer.GetStore().LastStoreSyncResourceVersion()) < version || c.handled.behind(c.Informer.GetStore()) {
+		if !Sleep(ctx, PollInterval) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// New is an informer of what a list and a watch show: keep says what is kept of
+// each object, and the handler hears of it. It is not begun yet.
+func New(from *ListWatch, keep cache.TransformFunc, handler cache.ResourceEventHandler) (cache.SharedIndexInformer, cache.ResourceEventHandlerRegistration) {
+	informer := cache.NewSharedIndexInformer(from, from.example, 0, cache.Indexers{})
+	must(informer.SetTransform(keep))
+	heard, err := informer.AddEventHandler(handler)
+	must(err)
+	return informer, heard
+}
+
+// must is for calls that fail only when they are made too late, which is ours
+// to know.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
