@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,19 +14,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -71,11 +67,11 @@ type Agent struct {
 	options  Options
 	log      *slog.Logger
 	now      func() time.Time
-	clock    *clock
-	fence    *fence
+	clock    *client.Clock
+	fence    *client.Fence
 	kube     kubernetes.Interface
 	meta     metadata.Interface
-	accounts *accounts
+	accounts *client.Impersonator
 	events   record.EventRecorder
 	metrics  *metrics
 	changes  *changeCollector
@@ -124,12 +120,14 @@ type Agent struct {
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
 	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: informer.NewInterner(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
-	a.clock = &clock{now: o.Now}
-	a.fence = &fence{lease: o.LeaseDuration, now: o.Now}
-	a.config = newConfig(o, a.metrics, a.fence)
-	if err := a.connect(); err != nil {
+	conn, err := client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.request})
+	if err != nil {
 		return nil, err
 	}
+	a.kube, a.meta, a.fence, a.clock = conn.Kube, conn.Meta, conn.Fence, conn.Clock
+	a.config = newConfig(o, a.metrics, a.fence)
+	a.config.kube = a.kube
+	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.client, Dial: a.config.connect, Sink: a.config.sink})
 	a.plans = newPlans()
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
@@ -145,7 +143,7 @@ func New(o Options) (*Agent, error) {
 	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
 	a.rules = newWatchRules(a)
 	a.keeper = newNodeKeeper(a)
-	a.accounts.own = a.rules.wrap
+	a.accounts.OnWrite(a.rules.wrap)
 	a.metrics.watches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
 	a.metrics.documents(a.plans, a.runs)
 	a.herald = newHerald(a)
@@ -175,33 +173,6 @@ func orDefault(d, def time.Duration) time.Duration {
 func newQueue(name string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second)
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name})
-}
-
-// connect builds the agent's own clients, and the shared transport below the
-// impersonating ones. There is no client-side rate limit: the API server's own
-// priority and fairness knows better what it can bear.
-func (a *Agent) connect() error {
-	config := rest.CopyConfig(a.options.Config)
-	config.QPS, config.UserAgent = -1, "kubectl-maint-agent/"+a.options.Version
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
-		return a.metrics.requests(a.fence.wrap(a.clock.wrap(rt)))
-	}))
-	base, err := rest.TransportFor(config)
-	if err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	client := &http.Client{Transport: base}
-	if a.kube, err = kubernetes.NewForConfigAndClient(config, client); err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	if a.meta, err = metadata.NewForConfigAndClient(config, client); err != nil {
-		return fmt.Errorf("connect to the API server: %w", err)
-	}
-	a.accounts = newAccounts(config, base, a.kube, memory.NewMemCacheClient(a.kube.Discovery()), a.config.client, a.now)
-	a.accounts.dial = a.config.connect
-	a.config.kube, a.accounts.sink, a.accounts.fence = a.kube, a.config.sink, a.fence.ask
-	return nil
 }
 
 // settle is how long a plan whose run just began waits for its status: those that
@@ -337,7 +308,7 @@ func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInte
 			queue.Forget(k)
 			alarm.Set(k, wake)
 		case ctx.Err() != nil:
-		case errors.Is(err, errFenced) || unreachable(err): // no fault of the key's own: its pauses do not grow
+		case errors.Is(err, client.ErrFenced) || client.Unreachable(err): // no fault of the key's own: its pauses do not grow
 			a.log.Warn("will try again", "key", k.String(), "error", err.Error())
 			queue.AddAfter(k, informer.Backoff(4, err))
 		default:
@@ -348,16 +319,6 @@ func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInte
 		}
 		queue.Done(k)
 	}
-}
-
-// unreachable says whether the API server did not answer, or could not.
-func unreachable(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		var dial net.Error
-		return errors.As(err, &dial) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	}
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
 }
 
 // guarded keeps one broken object from taking the agent down.

@@ -9,13 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 )
 
 // blocker is one thing that keeps plans from being ready: the rights and the
 // existence of an account, or a kind that is not served. The zero value stands for
 // a plan's own target, which no other plan need ask about.
 type blocker struct {
-	who  who
+	who  client.Account
 	kind schema.GroupVersionKind
 }
 
@@ -266,9 +268,9 @@ func (b *blockers) interval(by blocker) time.Duration {
 
 // missing says whether an account was not there when it was last asked about: all
 // its plans need not ask.
-func (b *blockers) missing(w who) bool {
+func (b *blockers) missing(w client.Account) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := b.open[blocker{who: w}]
-	return o != nil && len(o.plans) > 0 && o.answer == accountMissing
+	return o != nil && len(o.plans) > 0 && o.answer == client.AccountMissing
 }

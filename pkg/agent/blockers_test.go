@@ -11,6 +11,8 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 )
 
 // blockedWorld is blockers with answers that a test gives.
@@ -58,7 +60,7 @@ func TestOneQuestionIsAskedForAllPlansThatWaitForItsAnswer(t *testing.T) {
 			synctest.Wait()
 		}()
 		go w.work(ctx)
-		by := blocker{who: who{"shop", "maint-runner"}}
+		by := blocker{who: client.Account{Namespace: "shop", Name: "maint-runner"}}
 		for i := range 10_000 {
 			w.wait(types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)}, by, time.Now())
 		}
@@ -98,7 +100,7 @@ func TestManyQuestionsAreAskedLessOften(t *testing.T) {
 		go w.work(ctx)
 		for i := range 1000 {
 			ns := fmt.Sprint(i)
-			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: who{ns, "maint-runner"}}, time.Now())
+			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: client.Account{Namespace: ns, Name: "maint-runner"}}, time.Now())
 		}
 		time.Sleep(2 * time.Minute)
 		before := w.asked.Load()
@@ -124,10 +126,10 @@ func TestWhatNobodyMendsForLongIsAskedForLessOftenWhereThereIsMuchOfIt(t *testin
 		w := newBlockedWorld()
 		now := time.Now()
 		w.now = func() time.Time { return now }
-		by := blocker{who: who{"0", "maint-runner"}}
+		by := blocker{who: client.Account{Namespace: "0", Name: "maint-runner"}}
 		for i := range row.open {
 			ns := fmt.Sprint(i)
-			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: who{ns, "maint-runner"}}, now)
+			w.wait(types.NamespacedName{Namespace: ns, Name: "p"}, blocker{who: client.Account{Namespace: ns, Name: "maint-runner"}}, now)
 		}
 		if got := w.interval(by); got != row.soon {
 			t.Errorf("one of %d is asked about every %s, want %s", row.open, got, row.soon)
@@ -148,7 +150,7 @@ func TestAnAnswerThatCameBetweenALookAndItsWaitIsNotMissed(t *testing.T) {
 			synctest.Wait()
 		}()
 		go w.work(ctx)
-		by := blocker{who: who{"shop", "maint-runner"}}
+		by := blocker{who: client.Account{Namespace: "shop", Name: "maint-runner"}}
 		w.wait(types.NamespacedName{Namespace: "shop", Name: "first"}, by, time.Now())
 		time.Sleep(time.Minute)
 		looked := time.Now()
@@ -201,7 +203,7 @@ func TestRulesInAnotherOrderAreTheSame(t *testing.T) {
 	a := authorizationv1.ResourceRule{Verbs: []string{"get"}, Resources: []string{"pods"}}
 	b := authorizationv1.ResourceRule{Verbs: []string{"get"}, Resources: []string{"pods"}, ResourceNames: []string{"x"}}
 	digest := func(rules ...authorizationv1.ResourceRule) string {
-		d, err := rulesDigest(rules)
+		d, err := client.RulesDigest(rules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -57,7 +58,7 @@ func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients ex
 type sighting struct {
 	agent   *Agent
 	run     *liveRun
-	account who
+	account client.Account
 	clients executors.Clients
 }
 
@@ -130,7 +131,7 @@ func refusal(reason string, err error) *executors.Outcome {
 // unread is what an error in reading means: only what the API server says of the
 // request itself is the step's failure.
 func (s sighting) unread(ctx context.Context, reason string, right authorizationv1.ResourceAttributes, err error) *executors.Outcome {
-	asked := executors.Asked{As: s.account.user(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
+	asked := executors.Asked{As: s.account.User(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
 	if out, is := executors.Refused(ctx, s.clients.Kube, s.agent.now(), asked, err); is {
 		return &out
 	}
@@ -205,11 +206,11 @@ func (s sighting) unreadTarget(ctx context.Context, err error) *executors.Outcom
 		return refusal("TargetUnreadable", err)
 	}
 	target := *s.run.run.Spec.Target
-	mapping, unknown := s.agent.resolve(target.APIVersion, target.Kind)
+	mapping, unknown := s.agent.accounts.Resolve(target.APIVersion, target.Kind)
 	if unknown != nil {
 		return s.away(unknown)
 	}
-	return s.unread(ctx, "TargetUnreadable", rightOn("get", mapping, s.account.namespace, target.Name), err)
+	return s.unread(ctx, "TargetUnreadable", rightOn("get", mapping, s.account.Namespace, target.Name), err)
 }
 
 // expressions is the text of properties that hold a ${…}; empty when none does.
@@ -255,7 +256,7 @@ func (s sighting) each(ctx context.Context, path string) (map[string]any, *execu
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.unread(ctx, executors.ReasonForbidden, rightOn("get", mapping, cmp.Or(item.Namespace, s.account.namespace), item.Name), fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.user(), mapping.Resource.GroupResource(), err))
+		return nil, s.unread(ctx, executors.ReasonForbidden, rightOn("get", mapping, cmp.Or(item.Namespace, s.account.Namespace), item.Name), fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.User(), mapping.Resource.GroupResource(), err))
 	}
 	return shown(u), nil
 }
@@ -298,7 +299,7 @@ func (s sighting) requirement(ctx context.Context, r plan.Requirement) ([]unstru
 		return nil, failed
 	}
 	tell := func(verb string, err error) *executors.Outcome {
-		return s.unread(ctx, executors.ReasonForbidden, rightOn(verb, mapping, cmp.Or(r.Namespace, s.account.namespace), r.ObjectName), fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.user(), verb, mapping.Resource.GroupResource(), err))
+		return s.unread(ctx, executors.ReasonForbidden, rightOn(verb, mapping, cmp.Or(r.Namespace, s.account.Namespace), r.ObjectName), fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.User(), verb, mapping.Resource.GroupResource(), err))
 	}
 	if r.ObjectName != "" {
 		u, err := from.Get(ctx, r.ObjectName, metav1.GetOptions{})
@@ -352,7 +353,7 @@ func (s sighting) client(apiVersion, kind, namespace string) (dynamic.ResourceIn
 		return from, mapping, nil
 	}
 	if namespace == "" {
-		namespace = s.account.namespace
+		namespace = s.account.Namespace
 	}
 	return from.Namespace(namespace), mapping, nil
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -27,7 +28,7 @@ type config struct {
 	log       *slog.Logger
 	dial      func(plan.Outbound) *http.Client
 	dialer    func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
-	fence     *fence
+	fence     *client.Fence
 	metrics   *metrics
 	kube      kubernetes.Interface // the agent's own; nil until it is connected
 
@@ -43,14 +44,14 @@ type config struct {
 	limitsKnown bool
 }
 
-func newConfig(o Options, m *metrics, f *fence) *config {
+func newConfig(o Options, m *metrics, f *client.Fence) *config {
 	c := &config{namespace: o.Namespace, level: o.LogLevel, log: o.Log, dial: o.HTTPClient, dialer: o.Dialer, metrics: m, fence: f}
 	c.use(plan.AgentConfig{})
 	return c
 }
 
 func (c *config) use(spec plan.AgentConfig) {
-	c.inForce, c.http = spec, c.fence.client(c.dial(spec.Outbound))
+	c.inForce, c.http = spec, c.fence.Client(c.dial(spec.Outbound))
 	var level slog.Level
 	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.level != nil {
 		c.level.Set(level)
@@ -126,7 +127,7 @@ func (c *config) broke() (<-chan struct{}, error) {
 // Secret may be replaced, and is kept nowhere. What an admin has to mend is a
 // *plan.SinkError.
 func (c *config) sink(ctx context.Context, name string) (string, error) {
-	if err := c.fence.ask(); err != nil {
+	if err := c.fence.Check(); err != nil {
 		return "", err
 	}
 	s, err := c.spec().Notifications.Sink(name)
@@ -158,7 +159,7 @@ func (c *config) connect(ctx context.Context, network, address string) (net.Conn
 	if c.dialer == nil {
 		return nil, errors.New("this agent has nothing to dial with")
 	}
-	return c.fence.dialer(c.dialer(rules))(ctx, network, address)
+	return c.fence.Dialer(c.dialer(rules))(ctx, network, address)
 }
 
 func (c *config) client() *http.Client {

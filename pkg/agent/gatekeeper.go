@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -168,17 +169,17 @@ func (g *gatekeeper) leave(w *gateWatch, k types.NamespacedName) {
 // describe is the watch that an entry needs, not opened yet, or why there can be
 // none.
 func (g *gatekeeper) describe(ctx context.Context, k types.NamespacedName, e plan.GateEntry) (*gateWatch, string, error) {
-	w := &gateWatch{who: who{k.Namespace, e.Account}}
+	w := &gateWatch{who: client.Account{Namespace: k.Namespace, Name: e.Account}}
 	var err error
 	if w.knob, err = e.GateKnob(); err != nil {
 		return nil, err.Error(), nil
 	}
-	missing, err := g.agent.accounts.exists(ctx, w.who)
+	missing, err := g.agent.accounts.Missing(ctx, w.who)
 	if err != nil || missing != "" {
 		return nil, missing, err
 	}
-	if w.mapping, err = g.agent.resolve(e.APIVersion, e.Kind); err != nil {
-		if unknownKind(err) {
+	if w.mapping, err = g.agent.accounts.Resolve(e.APIVersion, e.Kind); err != nil {
+		if client.UnknownKind(err) {
 			return nil, err.Error(), nil
 		}
 		return nil, "", err

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -44,7 +45,7 @@ func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (ti
 	switch {
 	case w.wrote.stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
 		return time.Time{}, nil
-	case g.agent.clock.doubt() != "": // neither closed nor opened
+	case g.agent.clock.Doubt() != "": // neither closed nor opened
 		return now.Add(look), nil
 	}
 	said := g.opinion(w, o, now)
@@ -150,18 +151,18 @@ func (g *gatekeeper) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 	if err != nil {
 		return "", err
 	}
-	after, err := w.client.Patch(ctx, o.Name, types.MergePatchType, body, patchOptions())
+	after, err := w.client.Patch(ctx, o.Name, types.MergePatchType, body, client.PatchOptions())
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil // the watch will say so
 	case apierrors.IsConflict(err):
 		return "", errMoved
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err), nil
+		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err), nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
 		return fmt.Sprintf("%s/%s cannot be written: %s", w.mapping.GroupVersionKind.Kind, o.Name, err), nil
 	case err != nil:
-		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, storeKey(o.Namespace, o.Name), w.who.user(), err)
+		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, storeKey(o.Namespace, o.Name), w.who.User(), err)
 	}
 	w.wrote.patched(after.GetUID(), after.GetResourceVersion())
 	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {

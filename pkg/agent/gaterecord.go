@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -46,7 +47,7 @@ func (g *gatekeeper) put(ctx context.Context, k types.NamespacedName, was, now p
 	case apierrors.IsNotFound(err) && len(now.Entries) == 0:
 		return nil
 	case apierrors.IsNotFound(err):
-		_, err = maps.Create(ctx, want, createOptions())
+		_, err = maps.Create(ctx, want, client.CreateOptions())
 	case err != nil:
 	default:
 		err = g.replace(ctx, have, want, len(now.Entries) == 0)
@@ -70,7 +71,7 @@ func (g *gatekeeper) replace(ctx context.Context, have, want *corev1.ConfigMap, 
 		return err
 	}
 	have.Data = want.Data
-	_, err := maps.Update(ctx, have, updateOptions())
+	_, err := maps.Update(ctx, have, client.UpdateOptions())
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 )
 
@@ -15,7 +16,7 @@ import (
 const sourceAge = time.Minute
 
 type sourceKey struct {
-	who    who
+	who    client.Account
 	source knob.Source
 }
 
@@ -48,11 +49,11 @@ func (g *gatekeeper) source(ctx context.Context, w *gateWatch, o *gateObject) (m
 }
 
 func (g *gatekeeper) readSource(ctx context.Context, k sourceKey) map[string]any {
-	mapping, err := g.agent.accounts.mapping(schema.GroupKind{Group: k.source.Group, Kind: k.source.Kind})
+	mapping, err := g.agent.accounts.Mapping(schema.GroupKind{Group: k.source.Group, Kind: k.source.Kind})
 	if err != nil {
 		return nil
 	}
-	c, err := g.agent.accounts.clients(k.who, "")
+	c, err := g.agent.accounts.Clients(k.who, "")
 	if err != nil {
 		return nil
 	}

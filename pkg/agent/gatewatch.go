@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
@@ -47,7 +48,7 @@ func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
 // knob. Whatever policies of the account name such objects share it.
 type gateWatch struct {
 	id       string
-	who      who
+	who      client.Account
 	mapping  *meta.RESTMapping
 	at       string // namespace; empty for kinds of the cluster
 	knob     knob.Knob
@@ -66,14 +67,14 @@ type gateWatch struct {
 }
 
 // watchID tells watches apart: who looks at what, by which knob.
-func watchID(w who, m *meta.RESTMapping, at string, k knob.Knob) string {
+func watchID(w client.Account, m *meta.RESTMapping, at string, k knob.Knob) string {
 	closed, _ := json.Marshal(k.Closed)
-	return strings.Join([]string{w.user(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
+	return strings.Join([]string{w.User(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
 }
 
 // open starts a watch.
 func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
-	c, err := g.agent.accounts.clients(w.who, "")
+	c, err := g.agent.accounts.Clients(w.who, "")
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 		case err == nil: // whatever was wrong is over, though nothing may have changed
 			g.failed(w, "")
 		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err):
-			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.name, w.who.namespace, w.what(), err))
+			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err))
 		}
 	})
 	keep := func(o any) (any, error) {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -230,7 +231,7 @@ func (a *Agent) asItWas(ctx context.Context, k types.NamespacedName, left plan.L
 	if !ok || left.Before == nil {
 		return false
 	}
-	clients, err := a.accounts.clients(who{k.Namespace, left.Account}, "")
+	clients, err := a.accounts.Clients(client.Account{Namespace: k.Namespace, Name: left.Account}, "")
 	if err != nil {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -26,7 +27,7 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 	for range 3 {
 		u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
 		var gone errGone
-		if errors.As(err, &gone) || unknownKind(err) {
+		if errors.As(err, &gone) || client.UnknownKind(err) {
 			return true, nil
 		}
 		if err != nil {
@@ -51,7 +52,7 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 // object would be too large. It is tried
 // again without end, for a label that stays would ask for another run.
 func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error {
-	kind := executors.RefusalOf(refusal, a.account(l).user())
+	kind := executors.RefusalOf(refusal, a.account(l).User())
 	if kind == executors.NotRefused && !neverTaken(refusal) || kind == executors.RefusedAgent {
 		return refusal
 	}
@@ -89,11 +90,11 @@ func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject
 	if err != nil {
 		return err
 	}
-	to, err := a.targetClient(a.account(l), l.run.Name, *l.run.Spec.Target)
+	to, err := a.accounts.Resource(a.account(l), l.run.Name, *l.run.Spec.Target)
 	if err != nil {
 		return err
 	}
-	options := patchOptions()
+	options := client.PatchOptions()
 	options.FieldManager = annotations.PlanManager(l.run.Namespace, l.run.Plan)
 	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
 	if apierrors.IsNotFound(err) {

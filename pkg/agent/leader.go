@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
@@ -115,7 +116,7 @@ func (t *tenure) begin() {
 // sawLeader ends an agent that led when another one does.
 func (t *tenure) sawLeader(identity string) {
 	if t.began.Load() && identity != "" && identity != t.agent.options.Identity {
-		t.agent.fence.close()
+		t.agent.fence.Close()
 		t.agent.die(errLeaseLost)
 	}
 }
@@ -250,7 +251,7 @@ func (l *fencedLock) letGo() error {
 		case <-limit.C:
 		}
 	}
-	l.tenure.agent.fence.close()
+	l.tenure.agent.fence.Close()
 	return nil
 }
 
@@ -259,8 +260,8 @@ func (l *fencedLock) renewed(err error, sent time.Time, r resourcelock.LeaderEle
 	if err != nil || r.HolderIdentity != a.options.Identity {
 		return
 	}
-	a.fence.renew(sent, r.LeaderTransitions)
-	if a.fence.over() && a.options.LeaderElect {
+	a.fence.Renew(sent, r.LeaderTransitions)
+	if a.fence.Closed() && a.options.LeaderElect {
 		a.die(errLeaseLost)
 	}
 }
@@ -294,13 +295,13 @@ func (a *Agent) sayAlive(ctx context.Context) error {
 	cm, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}
-		_, err = maps.Create(ctx, cm, createOptions())
+		_, err = maps.Create(ctx, cm, client.CreateOptions())
 		return err
 	}
 	if err != nil {
 		return err
 	}
 	cm.Data = data
-	_, err = maps.Update(ctx, cm, updateOptions())
+	_, err = maps.Update(ctx, cm, client.UpdateOptions())
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -43,7 +44,7 @@ func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 		return true, f, nil
 	})
 	o := withDefaults(Options{Namespace: "maint-system", Identity: "standby", LeaderElect: true})
-	a := &Agent{options: o, log: slog.New(slog.DiscardHandler), now: o.Now, kube: w.kube, metrics: newMetrics("test"), fence: &fence{lease: o.LeaseDuration, now: o.Now}}
+	a := &Agent{options: o, log: slog.New(slog.DiscardHandler), now: o.Now, kube: w.kube, metrics: newMetrics("test"), fence: client.NewFence(o.LeaseDuration, o.Now)}
 	w.tenure = &tenure{agent: a, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
 		w.led = time.Now()
 		<-ctx.Done()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -180,10 +181,10 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 	var err error
 	if h.object == nil {
 		if cm, err = annotations.LedgerObject(pk.Namespace, pk.Name, ledger); err == nil {
-			cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Create(ctx, cm, createOptions())
+			cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Create(ctx, cm, client.CreateOptions())
 		}
 	} else if cm, err = annotations.WithLedger(h.object, ledger); err == nil {
-		cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Update(ctx, cm, updateOptions())
+		cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Update(ctx, cm, client.UpdateOptions())
 	}
 	if err != nil {
 		h.read = false // the reply may have been lost: what is there must be read
@@ -203,14 +204,14 @@ func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid stri
 	switch {
 	case apierrors.IsNotFound(err):
 		if cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, batch); err == nil {
-			_, err = maps.Create(ctx, cm, createOptions())
+			_, err = maps.Create(ctx, cm, client.CreateOptions())
 		}
 	case err == nil:
 		var old plan.Ledger
 		if old, err = annotations.ReadLedger(cm, uid); err == nil {
 			old.Recent = plan.AppendArchive(old.Recent, batch)
 			if cm, err = annotations.WithLedger(cm, old); err == nil {
-				_, err = maps.Update(ctx, cm, updateOptions())
+				_, err = maps.Update(ctx, cm, client.UpdateOptions())
 			}
 		}
 	}
@@ -218,16 +219,4 @@ func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid stri
 		return fmt.Errorf("archive entries of plan %s: %w", pk, err)
 	}
 	return nil
-}
-
-func createOptions() metav1.CreateOptions {
-	return metav1.CreateOptions{FieldManager: annotations.ManagerAgent}
-}
-
-func updateOptions() metav1.UpdateOptions {
-	return metav1.UpdateOptions{FieldManager: annotations.ManagerAgent}
-}
-
-func patchOptions() metav1.PatchOptions {
-	return metav1.PatchOptions{FieldManager: annotations.ManagerAgent}
 }

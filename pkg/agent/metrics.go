@@ -155,17 +155,8 @@ func (m *metrics) pass(stepType string, s executors.State, took time.Duration) {
 	m.steps.WithLabelValues(stepType, words[s]).Observe(took.Seconds())
 }
 
-func (m *metrics) requests(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(req)
-		code := "error"
-		if err == nil {
-			code = strconv.Itoa(resp.StatusCode)
-		}
-		m.http.WithLabelValues(req.Method, code).Inc()
-		return resp, err
-	})
-}
+// request counts a request to the API server.
+func (m *metrics) request(method, code string) { m.http.WithLabelValues(method, code).Inc() }
 
 // Handler serves /metrics, /healthz and /readyz.
 func (a *Agent) Handler() http.Handler {

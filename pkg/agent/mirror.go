@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -57,7 +56,7 @@ func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *known
 	if len(values) == 0 || m.digest == digest {
 		return
 	}
-	m.problem = a.patchMirror(ctx, who{k.Namespace, plan.Account(known.spec)}, known.spec, values)
+	m.problem = a.patchMirror(ctx, client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}, known.spec, values)
 	pause := a.blockers.unmirrored(k, m.problem != "")
 	if m.problem != "" {
 		m.again = f.Now.Add(pause)
@@ -67,8 +66,8 @@ func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *known
 }
 
 // patchMirror says why it could not write, where that is so; the plan goes on.
-func (a *Agent) patchMirror(ctx context.Context, w who, spec plan.Spec, values map[string]any) (problem string) {
-	to, err := a.targetClient(w, "", *spec.Target)
+func (a *Agent) patchMirror(ctx context.Context, w client.Account, spec plan.Spec, values map[string]any) (problem string) {
+	to, err := a.accounts.Resource(w, "", *spec.Target)
 	if err != nil {
 		return err.Error()
 	}
@@ -76,7 +75,7 @@ func (a *Agent) patchMirror(ctx context.Context, w who, spec plan.Spec, values m
 	if err != nil {
 		return err.Error()
 	}
-	got, err := to.Patch(ctx, spec.Target.Name, types.MergePatchType, patch, patchOptions())
+	got, err := to.Patch(ctx, spec.Target.Name, types.MergePatchType, patch, client.PatchOptions())
 	if err != nil {
 		return fmt.Sprintf("the mirror on %s cannot be written: %s", spec.Target, err)
 	}
@@ -112,21 +111,4 @@ func mirrorCondition(known *knownPlan) []metav1.Condition {
 		return nil
 	}
 	return []metav1.Condition{{Type: "Mirrored", Status: metav1.ConditionFalse, Reason: "Refused", Message: plan.Cut(known.mirrored.problem, plan.MaxMessage)}}
-}
-
-// targetClient reaches a plan's target as its account.
-func (a *Agent) targetClient(w who, run string, ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
-	mapping, err := a.resolve(ref.APIVersion, ref.Kind)
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.accounts.clients(w, run)
-	if err != nil {
-		return nil, err
-	}
-	resource := c.Dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return resource.Namespace(w.namespace), nil
-	}
-	return resource, nil
 }

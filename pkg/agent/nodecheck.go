@@ -45,7 +45,7 @@ func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m plan.Move, client
 func (a *Agent) nodeNotRead(ctx context.Context, l *liveRun, clients executors.Clients, name string, err error) *executors.Outcome {
 	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
 	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
-	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.user(), err))
+	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.User(), err))
 	if failed.Reason == executors.ReasonUnavailable {
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, latest(failed.WakeAt, a.now().Add(again))
 	}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -353,7 +354,7 @@ func (k *nodeKeeper) patch(ctx context.Context, n *nodeObject, step nodes.Step) 
 	if err != nil {
 		return nil, fmt.Errorf("write node %s: %w", n.Name, err)
 	}
-	return k.agent.kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, patchOptions())
+	return k.agent.kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
 }
 
 // say sends a step's Events.

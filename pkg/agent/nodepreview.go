@@ -35,7 +35,7 @@ func (k *nodeKeeper) planDrain(l *liveRun, node string, o plan.DrainOptions) pla
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kubernetes.Interface, error) {
-			c, err := k.agent.accounts.clients(k.agent.account(l), l.run.Name)
+			c, err := k.agent.accounts.Clients(k.agent.account(l), l.run.Name)
 			return c.Kube, err
 		},
 	}

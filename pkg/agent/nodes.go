@@ -116,7 +116,7 @@ func (a *Agent) nodeVerdict(q plan.Question, pause plan.Switch) func(time.Time) 
 // clusterGate is what keeps change from starting on any node: a pause of the whole
 // cluster, or doubt about the clock; nil: nothing.
 func (a *Agent) clusterGate(now time.Time) *nodes.Gate {
-	if doubt := a.clock.doubt(); doubt != "" {
+	if doubt := a.clock.Doubt(); doubt != "" {
 		next := now.Add(look)
 		return &nodes.Gate{Reason: doubt, Next: &next}
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -41,7 +42,7 @@ func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid st
 	switch {
 	case apierrors.IsNotFound(err):
 		if cm, err = annotations.NodeTurnsObject(pk.Namespace, pk.Name, uid, turns.With(nil, func(string) bool { return false })); err == nil {
-			_, err = maps.Create(ctx, cm, createOptions())
+			_, err = maps.Create(ctx, cm, client.CreateOptions())
 		}
 	case err == nil:
 		known, broken := annotations.ReadNodeTurns(cm, uid)
@@ -50,7 +51,7 @@ func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid st
 		} // what cannot be read is written anew: it says no more than who comes first
 		left := gone(known)
 		if cm, err = annotations.WithNodeTurns(cm, uid, known.With(turns, func(name string) bool { return left[name] })); err == nil {
-			_, err = maps.Update(ctx, cm, updateOptions())
+			_, err = maps.Update(ctx, cm, client.UpdateOptions())
 		}
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {

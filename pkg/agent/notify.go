@@ -131,7 +131,7 @@ func (h *herald) send(ctx context.Context, n news, sink string) {
 	out := executor.Pass(ctx, executors.Call{
 		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.words, Sinks: []string{sink}},
-		Clients:    executors.Clients{Sink: h.config.sink, Fence: h.config.fence.ask},
+		Clients:    executors.Clients{Sink: h.config.sink, Fence: h.config.fence.Check},
 	})
 	if out.State == executors.Done {
 		h.results.WithLabelValues("sent").Inc()

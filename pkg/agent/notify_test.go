@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -70,7 +71,7 @@ func newTestHerald(c *crier, config plan.AgentConfig, dryRun bool) *herald {
 		HTTPClient: func(plan.Outbound) *http.Client { return nil }, Executor: func(string) (executors.Executor, bool) { return c, true },
 	}
 	a := &Agent{options: o, log: o.Log, now: time.Now, metrics: newMetrics("v0")}
-	a.fence = &fence{lease: time.Minute, now: time.Now}
+	a.fence = client.NewFence(time.Minute, time.Now)
 	a.config = newConfig(o, a.metrics, a.fence)
 	a.config.use(config)
 	return newHerald(a)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -158,7 +159,7 @@ func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.Co
 	f := plan.Facts{
 		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
-		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.doubt(),
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.Doubt(),
 		NameOf: func(r plan.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.Namespace, known)...)
@@ -272,7 +273,7 @@ func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *core
 }
 
 func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e plan.Entry) (retry time.Time, err error) {
-	watched, err := a.rules.watched(ctx, k, who{k.Namespace, plan.Account(spec)}, *e.Request)
+	watched, err := a.rules.watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -287,7 +288,7 @@ func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev
 		return time.Time{}, err
 	}
 	maps := a.kube.CoreV1().ConfigMaps(k.Namespace)
-	made, err := maps.Create(ctx, object, createOptions())
+	made, err := maps.Create(ctx, object, client.CreateOptions())
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return time.Time{}, a.adopt(ctx, k, e)

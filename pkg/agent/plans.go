@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -119,13 +120,13 @@ func (p *plans) writtenOf(k types.NamespacedName) *written {
 }
 
 // draining are the plans that may drain nodes, and whom their steps act as.
-func (p *plans) draining() map[types.NamespacedName]who {
+func (p *plans) draining() map[types.NamespacedName]client.Account {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := map[types.NamespacedName]who{}
+	out := map[types.NamespacedName]client.Account{}
 	for k, memory := range p.byKey {
 		if memory.drains {
-			out[k] = who{k.Namespace, memory.runsAs}
+			out[k] = client.Account{Namespace: k.Namespace, Name: memory.runsAs}
 		}
 	}
 	return out

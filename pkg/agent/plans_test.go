@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -32,7 +33,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	if p.parsed.get(at) != nil {
 		t.Error("the plan looked at first is still kept")
 	}
-	if got := p.draining(); len(got) != 1 || got[at] != (who{"shop", "of-drains"}) {
+	if got := p.draining(); len(got) != 1 || got[at] != (client.Account{Namespace: "shop", Name: "of-drains"}) {
 		t.Errorf("the plans that drain are %v", got)
 	}
 	if known := p.of(aPlan("drains", drain)); known.looked.looks != 7 || len(known.spec.Steps) != 1 || known.faults != nil {

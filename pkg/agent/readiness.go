@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -105,7 +106,7 @@ func (a *Agent) noteReadiness(k types.NamespacedName, known *knownPlan, check *r
 // readiness asks whether a run of the plan could start: its account is there,
 // may do what the end of a run needs, and its target is there and was ready.
 func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
-	w := who{k.Namespace, plan.Account(known.spec)}
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
 	missing, err := a.missingAccount(ctx, w)
 	if err != nil {
 		return readinessCheck{}, err
@@ -119,12 +120,12 @@ func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *kn
 	if f.Target == nil {
 		return a.liveTarget(ctx, k, w, known, f)
 	}
-	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
 	if err != nil {
 		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(known.spec.Target)}, nil
 	}
 	for _, verb := range []string{"get", "patch"} {
-		refused, err := a.accounts.may(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
+		refused, err := a.accounts.Refused(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
 		if err != nil {
 			return readinessCheck{}, err
 		}
@@ -137,11 +138,11 @@ func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *kn
 
 // missingAccount says that an account is not there. The first plan of an account
 // asks for all that wait for it.
-func (a *Agent) missingAccount(ctx context.Context, w who) (string, error) {
+func (a *Agent) missingAccount(ctx context.Context, w client.Account) (string, error) {
 	if a.blockers.missing(w) {
-		return noAccount(w), nil
+		return client.MissingMessage(w), nil
 	}
-	return a.accounts.exists(ctx, w)
+	return a.accounts.Missing(ctx, w)
 }
 
 func notReadyYet(reason, message string) plan.Readiness {
@@ -154,7 +155,7 @@ func kindBlocker(ref *plan.ObjectRef) blocker {
 
 // liveTarget looks at the target of a plan without label triggers. One that is
 // not there or was never ready is watched until it is, where the account may.
-func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w who, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
 	ref := *known.spec.Target
 	u, err := a.readTarget(ctx, w, ref)
 	var gone errGone
@@ -164,7 +165,7 @@ func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w who, k
 		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, gone.Error())}, nil
 	case apierrors.IsForbidden(err):
 		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
-	case unknownKind(err):
+	case client.UnknownKind(err):
 		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(&ref)}, nil
 	case err != nil:
 		return readinessCheck{}, err
@@ -181,9 +182,9 @@ func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w who, k
 // awaitTarget has the plan looked at again as soon as its target is no longer at a
 // version; 0 is a target that is not there. It waits before the watch is there, so
 // that nothing that the watch says is lost.
-func (a *Agent) awaitTarget(ctx context.Context, k types.NamespacedName, w who, ref plan.ObjectRef, version uint64, began time.Time) {
+func (a *Agent) awaitTarget(ctx context.Context, k types.NamespacedName, w client.Account, ref plan.ObjectRef, version uint64, began time.Time) {
 	a.blockers.wait(k, blocker{}, began)
-	mapping, err := a.resolve(ref.APIVersion, ref.Kind)
+	mapping, err := a.accounts.Resolve(ref.APIVersion, ref.Kind)
 	if err != nil {
 		return // it is asked for again all the same
 	}
@@ -199,12 +200,12 @@ func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *
 		}
 		return
 	}
-	mapping, err := a.resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
 	if err != nil {
 		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(plan.ReasonTarget, err.Error()), f.Now)
 		return
 	}
-	w := who{k.Namespace, plan.Account(known.spec)}
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
 	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
 	tw := a.targets.keep(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster}, known.spec.Target.Name)
 	namespace := k.Namespace

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -103,8 +104,8 @@ func (a *Agent) waitsFor(l *liveRun, path string, out executors.Outcome) outcome
 }
 
 // noAccount says that a run's account is not there; nil where it is.
-func (a *Agent) noAccount(ctx context.Context, w who) (*executors.Outcome, error) {
-	missing, err := a.accounts.exists(ctx, w)
+func (a *Agent) noAccount(ctx context.Context, w client.Account) (*executors.Outcome, error) {
+	missing, err := a.accounts.Missing(ctx, w)
 	if err != nil || missing == "" {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -281,7 +282,7 @@ func (a *Agent) claims(l *liveRun) []string {
 // standing gathers what surrounds a pending run.
 func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error) {
 	sig := a.signals(l)
-	s := plan.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
+	s := plan.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
 	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
 	if err != nil {
 		return s, err
@@ -330,8 +331,8 @@ func (a *Agent) heldBy(l *liveRun, s *plan.Standing) {
 // nameFrom is a run as it is named within a namespace: another's with its own.
 func nameFrom(namespace, run string) string { return strings.TrimPrefix(run, namespace+"/") }
 
-func (a *Agent) account(l *liveRun) who {
-	return who{l.object.Namespace, plan.Account(l.run.Spec)}
+func (a *Agent) account(l *liveRun) client.Account {
+	return client.Account{Namespace: l.object.Namespace, Name: plan.Account(l.run.Spec)}
 }
 
 // move advances a run act by act. Before an act the journal is written if it
@@ -410,7 +411,7 @@ func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun
 
 func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap, j plan.Journal) (*liveRun, error) {
 	maps := a.kube.CoreV1().ConfigMaps(object.Namespace)
-	got, err := maps.Update(ctx, object, updateOptions())
+	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {
 		return nil, a.reread(ctx, l)
 	}
@@ -503,7 +504,7 @@ func (a *Agent) release(ctx context.Context, l *liveRun) error {
 	object := l.object.DeepCopy()
 	annotations.Retire(object, l.run)
 	object.OwnerReferences = nil
-	_, err := a.kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, updateOptions())
+	_, err := a.kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
 	switch {
 	case apierrors.IsConflict(err):
 		return a.reread(ctx, l)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -88,7 +89,7 @@ func (a *Agent) patchPlan(ctx context.Context, cm *corev1.ConfigMap, diff map[st
 	if err != nil {
 		return nil, err
 	}
-	got, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, patchOptions())
+	got, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
 		return nil, nil // it is gone or another: the watch will say so
 	}
@@ -334,7 +335,7 @@ func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone ma
 	if err != nil {
 		return err
 	}
-	_, err = a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, patchOptions())
+	_, err = a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
 	if apierrors.IsConflict(err) {
 		return errMoved // somebody wrote meanwhile: look again
 	}

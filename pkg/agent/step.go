@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -16,7 +17,7 @@ const longestPass = 11 * time.Minute
 
 // act does one act on a step and says what came of it.
 func (a *Agent) act(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
-	if err := a.fence.ask(); err != nil {
+	if err := a.fence.Check(); err != nil {
 		return outcome{}, err
 	}
 	switch m.Act {
@@ -105,7 +106,7 @@ func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executo
 // with the step itself is a failure of the step, not of the agent.
 func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Outcome, executors.Clients, error) {
 	w := a.account(l)
-	clients, err := a.accounts.clients(w, l.run.Name)
+	clients, err := a.accounts.Clients(w, l.run.Name)
 	if err != nil {
 		return executors.Outcome{}, clients, err
 	}
@@ -131,8 +132,8 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 		return *failed, clients, nil
 	}
 	out := a.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
-	if out.State == executors.Failed && !a.fence.valid() { // it is we who failed, and nothing was sent
-		return out, clients, errFenced
+	if out.State == executors.Failed && !a.fence.Valid() { // it is we who failed, and nothing was sent
+		return out, clients, client.ErrFenced
 	}
 	return out, clients, ctx.Err()
 }
@@ -187,7 +188,7 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	switch {
 	case err == nil:
 		return stopped(nil), nil
-	case executors.RefusalOf(err, a.account(l).user()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
+	case executors.RefusalOf(err, a.account(l).User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
 		return a.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
 	case within(time.Minute):
 		return a.later(rec, a.now().Add(executors.RetryAfter(err))), nil
@@ -204,7 +205,7 @@ func (a *Agent) later(rec *plan.Record, notBefore time.Time) outcome {
 // prepared is a call of a step with clients of its own, for what cleans up after
 // it: an account that is gone is waited for.
 func (a *Agent) prepared(ctx context.Context, l *liveRun, m plan.Move) (executors.Call, *executors.Outcome, error) {
-	clients, err := a.accounts.clients(a.account(l), l.run.Name)
+	clients, err := a.accounts.Clients(a.account(l), l.run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
 	}

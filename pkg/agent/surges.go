@@ -27,7 +27,7 @@ func (k *nodeKeeper) sweepSurges(ctx context.Context) {
 		}
 		left := k.sweep(ctx, executors.Clients{Kube: k.agent.kube}, requests)
 		for at, account := range k.agent.plans.draining() { // as that account their drains surge
-			if clients, err := k.agent.accounts.clients(account, ""); err == nil {
+			if clients, err := k.agent.accounts.Clients(account, ""); err == nil {
 				left = k.sweep(ctx, clients, nodes.PlanClaimant(at.Namespace, at.Name)) || left
 			}
 		}

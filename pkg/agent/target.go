@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -99,63 +100,24 @@ type errGone struct{ ref plan.ObjectRef }
 
 func (e errGone) Error() string { return e.ref.String() + " does not exist" }
 
-// resolve finds the resource of a kind.
-func (a *Agent) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
-	}
-	mapping, err := a.accounts.mapping(gv.WithKind(kind).GroupKind(), gv.Version)
-	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err)
-	}
-	return mapping, nil
-}
-
 // readTarget reads a target live, as the plan's account.
-func (a *Agent) readTarget(ctx context.Context, w who, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
-	from, err := a.targetClient(w, "", ref)
+func (a *Agent) readTarget(ctx context.Context, w client.Account, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
+	from, err := a.accounts.Resource(w, "", ref)
 	if err != nil {
 		return nil, err
 	}
 	u, err := from.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		gone, asked := a.isGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		gone, asked := a.accounts.ObjectGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 		if gone {
 			return nil, errGone{ref}
 		}
 		err = errors.Join(err, asked)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the target %s as %s: %w", ref, w.user(), err)
+		return nil, fmt.Errorf("read the target %s as %s: %w", ref, w.User(), err)
 	}
 	return u, nil
-}
-
-// isGone says whether a 404 means that an object is not there. One that names no
-// object speaks of its kind, and an API server that starts says so of kinds that it
-// has not read yet: it is asked once more.
-func (a *Agent) isGone(err error, kind schema.GroupVersionKind) (bool, error) {
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
-		if details := answer.Status().Details; details != nil && details.Name != "" {
-			return true, nil
-		}
-	}
-	return a.accounts.gone(kind)
-}
-
-// unknownKind says whether the API server told that it serves no such kind.
-func unknownKind(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if meta.IsNoMatchError(err) {
-			return true
-		}
-	}
-	return false
 }
 
 // targetWatches watch the targets of plans with label triggers, and those that
@@ -172,7 +134,7 @@ type targetWatches struct {
 // watchKey tells watches apart. Whoever waits for a target needs to hear of it
 // only that it is there or has changed: names says that the watch has no more.
 type watchKey struct {
-	who      who
+	who      client.Account
 	resource schema.GroupVersionResource
 	cluster  bool
 	names    bool
@@ -275,7 +237,7 @@ func (t *targetWatches) leave(pk types.NamespacedName) {
 }
 
 // retry opens anew what an account was refused: its rights have changed.
-func (t *targetWatches) retry(w who) {
+func (t *targetWatches) retry(w client.Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for wk, watch := range t.open {
@@ -337,12 +299,12 @@ func (t *targetWatches) start(parent context.Context, wk watchKey, plans map[str
 
 // targetSource lists and watches as the account, whose answers are told.
 func (a *Agent) targetSource(wk watchKey, told func(error)) (*informer.ListWatch, error) {
-	namespace := wk.who.namespace
+	namespace := wk.who.Namespace
 	if wk.cluster {
 		namespace = metav1.NamespaceAll
 	}
 	if wk.names {
-		c, err := a.accounts.metadata(wk.who)
+		c, err := a.accounts.Metadata(wk.who)
 		if err != nil {
 			return nil, err
 		}
@@ -352,7 +314,7 @@ func (a *Agent) targetSource(wk watchKey, told func(error)) (*informer.ListWatch
 		from.WatchFunc = names.Watch
 		return from, nil
 	}
-	c, err := a.accounts.clients(wk.who, "")
+	c, err := a.accounts.Clients(wk.who, "")
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +350,7 @@ func (t *targetWatches) works(w *targetWatch, wk watchKey) {
 // refused notes that the account may not look. Where label triggers need the watch
 // it is tried on, and the plans say so; else the plans ask for themselves.
 func (t *targetWatches) refused(w *targetWatch, wk watchKey, err error) {
-	news := w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.name, wk.resource.GroupResource(), wk.who.namespace, err), t.agent.now())
+	news := w.fail(fmt.Sprintf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %s", wk.who.Name, wk.resource.GroupResource(), wk.who.Namespace, err), t.agent.now())
 	switch {
 	case wk.names:
 		w.stop()
@@ -457,7 +419,7 @@ func (w *targetWatch) version(wk watchKey, name string) uint64 {
 	}
 	k := name
 	if !wk.cluster {
-		k = wk.who.namespace + "/" + name
+		k = wk.who.Namespace + "/" + name
 	}
 	o, found, err := w.informer.GetStore().GetByKey(k)
 	if err != nil || !found {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
@@ -27,14 +28,14 @@ type stepWatches struct {
 
 type stepWatch struct {
 	what    executors.Watch
-	account who
+	account client.Account
 	stop    context.CancelFunc
 	mu      sync.Mutex
 	failure error // the API server refuses it for now
 }
 
 // keep watches one object for a run, in place of what it watched before.
-func (s *stepWatches) keep(ctx context.Context, rk spot, w who, client dynamic.Interface, what executors.Watch) {
+func (s *stepWatches) keep(ctx context.Context, rk spot, w client.Account, as dynamic.Interface, what executors.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
@@ -46,7 +47,7 @@ func (s *stepWatches) keep(ctx context.Context, rk spot, w who, client dynamic.I
 	ctx, cancel := context.WithCancel(ctx)
 	sw := &stepWatch{what: what, account: w, stop: cancel}
 	s.open[rk] = sw
-	go s.follow(ctx, rk, sw, client)
+	go s.follow(ctx, rk, sw, as)
 }
 
 // drop ends what is watched for a run.
@@ -84,9 +85,9 @@ func (sw *stepWatch) asked() executors.Asked {
 	if sw.what.Name != "" {
 		named = fmt.Sprintf(" %q", sw.what.Name)
 	}
-	account := fmt.Sprintf("serviceaccount %s/%s", sw.account.namespace, sw.account.name)
+	account := fmt.Sprintf("serviceaccount %s/%s", sw.account.Namespace, sw.account.Name)
 	return executors.Asked{
-		As: sw.account.user(),
+		As: sw.account.User(),
 		Right: authorizationv1.ResourceAttributes{
 			Verb: "watch", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Namespace: sw.what.Namespace, Name: sw.what.Name,
 		},
@@ -115,10 +116,10 @@ func (s *stepWatches) count() int {
 
 // follow keeps one watch open until ctx ends. The run is rung once the watch
 // stands, since whatever happened between its last look and now sent no event.
-func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, client dynamic.Interface) {
-	var from dynamic.ResourceInterface = client.Resource(sw.what.Resource)
+func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, as dynamic.Interface) {
+	var from dynamic.ResourceInterface = as.Resource(sw.what.Resource)
 	if sw.what.Namespace != "" {
-		from = client.Resource(sw.what.Resource).Namespace(sw.what.Namespace)
+		from = as.Resource(sw.what.Resource).Namespace(sw.what.Namespace)
 	}
 	options := metav1.ListOptions{LabelSelector: sw.what.Selector, AllowWatchBookmarks: true}
 	if sw.what.Name != "" {
@@ -165,7 +166,7 @@ const longestWatchPause = 5 * time.Second
 // answered notes whether the API server lets the account watch, and says whether
 // that it does not is news.
 func (sw *stepWatch) answered(err error) (news bool) {
-	if executors.RefusalOf(err, sw.account.user()) == executors.NotRefused {
+	if executors.RefusalOf(err, sw.account.User()) == executors.NotRefused {
 		err = nil
 	}
 	sw.mu.Lock()

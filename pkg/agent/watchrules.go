@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -106,7 +107,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 	if err != nil {
 		return err
 	}
-	w := who{k.Namespace, plan.Account(known.spec)}
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
 	for _, rule := range rules {
 		r.keep(ctx, wp, w, rule, plan.RuleID(rule, known.spec.MirrorPrefix))
 	}
@@ -223,7 +224,7 @@ func (r *watchRules) load(ctx context.Context, wp *watchedPlan, wanted map[strin
 
 // keep makes sure that a rule listens to the watch that it needs. One that is
 // beyond a limit needs none.
-func (r *watchRules) keep(ctx context.Context, wp *watchedPlan, w who, rule plan.Watch, id string) {
+func (r *watchRules) keep(ctx context.Context, wp *watchedPlan, w client.Account, rule plan.Watch, id string) {
 	o := wp.rules[id]
 	if r.full(wp, id) {
 		return
@@ -419,7 +420,7 @@ func (r *watchRules) confirm(ctx context.Context, wp *watchedPlan) error {
 		if w == nil {
 			continue
 		}
-		c, err := r.agent.accounts.clients(w.key.who, "")
+		c, err := r.agent.accounts.Clients(w.key.who, "")
 		if err != nil {
 			return err
 		}
@@ -511,7 +512,7 @@ func (r *watchRules) watching(k types.NamespacedName) string {
 
 // watched is the object that a request is about: as it was last seen, or, where
 // its rule keeps no objects or this agent has not seen it, as it is read now.
-func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w who, req plan.Request) (plan.Body, error) {
+func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w client.Account, req plan.Request) (plan.Body, error) {
 	if req.Kind != plan.ByWatch || req.Event == plan.EventDelete {
 		return req.Watched(nil), nil
 	}
@@ -525,13 +526,13 @@ func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w who,
 	}
 	rule := plan.Watch{APIVersion: req.APIVersion, Kind: req.ObjectKind, Namespace: req.Namespace}
 	rk, err := r.agent.keyOf(w, rule)
-	if unknownKind(err) {
+	if client.UnknownKind(err) {
 		return req.Watched(nil), nil // the kind is gone, and the object with it
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.agent.accounts.clients(w, "")
+	c, err := r.agent.accounts.Clients(w, "")
 	if err != nil {
 		return nil, err
 	}
@@ -539,7 +540,7 @@ func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w who,
 	gone := err == nil && found == nil
 	if apierrors.IsNotFound(err) {
 		var asked error
-		gone, asked = r.agent.accounts.gone(schema.FromAPIVersionAndKind(req.APIVersion, req.ObjectKind))
+		gone, asked = r.agent.accounts.KindGone(schema.FromAPIVersionAndKind(req.APIVersion, req.ObjectKind))
 		err = errors.Join(err, asked)
 	}
 	switch {
@@ -561,7 +562,7 @@ type hiddenObject struct {
 // hidden says whether an account may not read the object of a request any more,
 // which is believed when it was said for half a minute.
 func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req plan.Request, refusal error) bool {
-	asked := executors.Asked{As: rk.who.user(), Right: authorizationv1.ResourceAttributes{
+	asked := executors.Asked{As: rk.who.User(), Right: authorizationv1.ResourceAttributes{
 		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
 	}}
 	out, is := executors.Refused(ctx, c.Kube, r.agent.now(), asked, refusal)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -92,7 +93,7 @@ func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid s
 		if err != nil {
 			return err
 		}
-		_, err = maps.Create(ctx, cm, createOptions())
+		_, err = maps.Create(ctx, cm, client.CreateOptions())
 		if !apierrors.IsAlreadyExists(err) {
 			return err
 		}
@@ -107,7 +108,7 @@ func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid s
 	if err != nil {
 		return err
 	}
-	_, err = maps.Update(ctx, cm, updateOptions())
+	_, err = maps.Update(ctx, cm, client.UpdateOptions())
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return errMoved
 	}

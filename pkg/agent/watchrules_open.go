@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -25,7 +26,7 @@ import (
 
 // ruleKey tells open watches apart: rules that look at the same share one.
 type ruleKey struct {
-	who       who
+	who       client.Account
 	resource  schema.GroupVersionResource
 	namespace string // empty: all, or of the cluster
 	selector  string
@@ -105,7 +106,7 @@ type interest struct {
 // openRule starts a watch as the account, for its first user.
 func (r *watchRules) openRule(ctx context.Context, k ruleKey, user interest, wp *watchedPlan) (*ruleWatch, error) {
 	a := r.agent
-	c, err := a.accounts.clients(k.who, "")
+	c, err := a.accounts.Clients(k.who, "")
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (a *Agent) answered(w *ruleWatch, err error) {
 	failure := ""
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		failure = fmt.Sprintf("the ServiceAccount %s may not list and watch %s, which its watch triggers need: grant list and watch on them to it (%s)", w.key.who.name, w.key, err)
+		failure = fmt.Sprintf("the ServiceAccount %s may not list and watch %s, which its watch triggers need: grant list and watch on them to it (%s)", w.key.who.Name, w.key, err)
 	case apierrors.IsNotFound(err):
 		failure = fmt.Sprintf("the cluster does not serve %s (any more): %s", w.key, err)
 	case err != nil:
@@ -232,12 +233,12 @@ func (w *ruleWatch) ask(ctx context.Context, all dynamic.NamespaceableResourceIn
 }
 
 // keyOf is the watch that a rule of a plan needs.
-func (a *Agent) keyOf(w who, rule plan.Watch) (ruleKey, error) {
-	mapping, err := a.resolve(rule.APIVersion, rule.Kind)
+func (a *Agent) keyOf(w client.Account, rule plan.Watch) (ruleKey, error) {
+	mapping, err := a.accounts.Resolve(rule.APIVersion, rule.Kind)
 	if err != nil {
 		return ruleKey{}, err
 	}
-	k := ruleKey{who: w, resource: mapping.Resource, namespace: w.namespace}
+	k := ruleKey{who: w, resource: mapping.Resource, namespace: w.Namespace}
 	switch {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace || rule.Namespace == plan.AllNamespaces:
 		k.namespace = metav1.NamespaceAll

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -38,8 +39,8 @@ func (r *watchRules) as(ctx context.Context, k types.NamespacedName) context.Con
 // wrap listens to the answers that writes of a plan's runs get: a state that one
 // of them made is no event of the plan. Whoever wrote gets the answer after it
 // was taken in, so that nothing can come of it before.
-func (r *watchRules) wrap(w who, run string, next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func (r *watchRules) wrap(w client.Account, run string, next http.RoundTripper) http.RoundTripper {
+	return client.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		wp := r.writer(req, w, run)
 		if wp != nil {
 			wp.mu.Lock()
@@ -64,7 +65,7 @@ func (r *watchRules) wrap(w who, run string, next http.RoundTripper) http.RoundT
 }
 
 // writer is the watched plan that a request writes for, if it does.
-func (r *watchRules) writer(req *http.Request, w who, run string) *watchedPlan {
+func (r *watchRules) writer(req *http.Request, w client.Account, run string) *watchedPlan {
 	if req.Method == http.MethodGet || req.Method == http.MethodHead || req.URL.Query().Get("dryRun") != "" {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (r *watchRules) writer(req *http.Request, w who, run string) *watchedPlan {
 	}
 	k, ok := req.Context().Value(writesOf{}).(types.NamespacedName)
 	if !ok && run != "" {
-		l := r.agent.runs.get(types.NamespacedName{Namespace: w.namespace, Name: run})
+		l := r.agent.runs.get(types.NamespacedName{Namespace: w.Namespace, Name: run})
 		if l == nil {
 			return nil
 		}
@@ -184,7 +185,7 @@ func (a ask) inVain(s plan.Sighting, mine string) bool {
 // whether anything was written.
 func answerOf(req *http.Request, resp *http.Response, err error) (objects []map[string]any, lost bool) {
 	if err != nil {
-		return nil, !errors.Is(err, errFenced)
+		return nil, !errors.Is(err, client.ErrFenced)
 	}
 	if resp.StatusCode >= http.StatusInternalServerError {
 		return nil, true

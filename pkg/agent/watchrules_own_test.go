@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -60,7 +61,7 @@ func TestOwnWritesAreReadOffTheirAnswers(t *testing.T) {
 		"a refusal":               {method: "PATCH", status: 409, kind: "application/json", body: `{"kind":"Status"}`},
 		"a server that fell over": {method: "PATCH", status: 504, kind: "application/json", body: `{}`, lost: true},
 		"a connection that broke": {method: "PATCH", err: errors.New("reset"), lost: true},
-		"a write that was held":   {method: "PATCH", err: errFenced},
+		"a write that was held":   {method: "PATCH", err: client.ErrFenced},
 		"half an answer":          {method: "PATCH", kind: "application/json", body: `{"metadata":`, lost: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +134,7 @@ func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 	at := func(version uint64, size int64) plan.Sighting {
 		return plan.Sighting{UID: "u", Namespace: "n", Name: "a", Version: version, Body: plan.Body{"spec": map[string]any{"size": size}}}
 	}
-	wire := r.wrap(who{"n", "x"}, "", roundTripper(func(*http.Request) (*http.Response, error) {
+	wire := r.wrap(client.Account{Namespace: "n", Name: "x"}, "", client.RoundTripper(func(*http.Request) (*http.Response, error) {
 		tracker.See(id, at(6, 1))
 		if _, ok := tracker.Start(id); !ok {
 			t.Fatal("the rule does not start")

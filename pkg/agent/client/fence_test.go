@@ -1,4 +1,4 @@
-package agent
+package client
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 func TestAFenceLetsReadsThroughAndStopsWritesAfterTheLease(t *testing.T) {
 	now := time.Now()
-	f := &fence{lease: 15 * time.Second, now: func() time.Time { return now }}
+	f := &Fence{lease: 15 * time.Second, now: func() time.Time { return now }}
 	passed := 0
-	rt := f.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+	rt := f.wrap(RoundTripper(func(*http.Request) (*http.Response, error) {
 		passed++
 		return &http.Response{StatusCode: http.StatusOK}, nil
 	}))
@@ -29,46 +29,46 @@ func TestAFenceLetsReadsThroughAndStopsWritesAfterTheLease(t *testing.T) {
 	if err := send(http.MethodPost); err != nil {
 		t.Errorf("before it ever led, a write: %v", err)
 	}
-	f.renew(now, 7)
+	f.Renew(now, 7)
 	now = now.Add(14 * time.Second)
 	if err := send(http.MethodPatch); err != nil {
 		t.Errorf("within the lease: %v", err)
 	}
 	now = now.Add(time.Second)
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
-		if err := send(method); !errors.Is(err, errFenced) {
+		if err := send(method); !errors.Is(err, ErrFenced) {
 			t.Errorf("%s after the lease: %v", method, err)
 		}
 	}
 	if err := send(http.MethodGet); err != nil {
 		t.Errorf("a read after the lease: %v", err)
 	}
-	f.renew(now, 7)
+	f.Renew(now, 7)
 	if err := send(http.MethodPut); err != nil {
 		t.Errorf("after a renewal of a lease that nobody else had meanwhile: %v", err)
 	}
 	now = now.Add(time.Minute)
-	f.renew(now, 9)
-	if err := send(http.MethodPut); !errors.Is(err, errFenced) {
+	f.Renew(now, 9)
+	if err := send(http.MethodPut); !errors.Is(err, ErrFenced) {
 		t.Errorf("after a renewal of a lease that another had meanwhile: %v", err)
 	}
 	if passed != 4 {
 		t.Errorf("%d requests passed, want 4", passed)
 	}
-	f = &fence{lease: 15 * time.Second, now: func() time.Time { return now }}
-	f.renew(now, 7)
-	f.close()
-	f.renew(now, 7)
-	if f.valid() {
+	f = &Fence{lease: 15 * time.Second, now: func() time.Time { return now }}
+	f.Renew(now, 7)
+	f.Close()
+	f.Renew(now, 7)
+	if f.Valid() {
 		t.Error("a fence that was shut for good went up again")
 	}
 }
 
 func TestALeaseIsRenewedBehindTheFence(t *testing.T) {
-	f := &fence{lease: time.Second, now: time.Now}
-	f.renew(time.Now().Add(-time.Minute), 1)
-	rt := f.wrap(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: http.StatusOK}, nil }))
-	for as, want := range map[string]error{"": nil, "system:serviceaccount:a:maint-runner": errFenced} {
+	f := &Fence{lease: time.Second, now: time.Now}
+	f.Renew(time.Now().Add(-time.Minute), 1)
+	rt := f.wrap(RoundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: http.StatusOK}, nil }))
+	for as, want := range map[string]error{"": nil, "system:serviceaccount:a:maint-runner": ErrFenced} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://example.org/apis/coordination.k8s.io/v1/namespaces/maint-system/leases/maint-agent", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -84,22 +84,22 @@ func TestALeaseIsRenewedBehindTheFence(t *testing.T) {
 
 func TestAFenceStandsBeforeEveryWayOut(t *testing.T) {
 	now := time.Now()
-	f := &fence{lease: 15 * time.Second, now: func() time.Time { return now }}
-	f.renew(now, 1)
+	f := &Fence{lease: 15 * time.Second, now: func() time.Time { return now }}
+	f.Renew(now, 1)
 	passed := 0
-	client := f.client(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
+	client := f.Client(&http.Client{Transport: RoundTripper(func(*http.Request) (*http.Response, error) {
 		passed++
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 	})})
 	here, there := net.Pipe()
 	defer there.Close()
 	go func() { _, _ = io.Copy(io.Discard, there) }()
-	dial := f.dialer(func(context.Context, string, string) (net.Conn, error) { return here, nil })
+	dial := f.Dialer(func(context.Context, string, string) (net.Conn, error) { return here, nil })
 	conn, err := dial(t.Context(), "tcp", "example.org:443")
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := f.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+	api := f.wrap(RoundTripper(func(*http.Request) (*http.Response, error) {
 		passed++
 		return &http.Response{StatusCode: http.StatusOK}, nil
 	}))
@@ -118,7 +118,7 @@ func TestAFenceStandsBeforeEveryWayOut(t *testing.T) {
 			_, err := api.RoundTrip(request(http.MethodGet, "http://example.org/api/v1/namespaces/a/pods/b/exec"))
 			return err
 		},
-		"what a library sends": f.ask,
+		"what a library sends": f.Check,
 	}
 	for what, way := range ways {
 		if err := way(); err != nil {
@@ -128,7 +128,7 @@ func TestAFenceStandsBeforeEveryWayOut(t *testing.T) {
 	now = now.Add(15 * time.Second)
 	ways["a dial"] = func() error { _, err := dial(t.Context(), "tcp", "example.org:443"); return err }
 	for what, way := range ways {
-		if err := way(); !errors.Is(err, errFenced) {
+		if err := way(); !errors.Is(err, ErrFenced) {
 			t.Errorf("after the lease, %s: %v", what, err)
 		}
 	}
@@ -139,12 +139,12 @@ func TestAFenceStandsBeforeEveryWayOut(t *testing.T) {
 
 func TestAClockThatIsMinutesApartIsDoubted(t *testing.T) {
 	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
-	c := &clock{now: func() time.Time { return now }}
+	c := &Clock{now: func() time.Time { return now }}
 	for _, test := range []struct {
 		server time.Duration
 		doubt  bool
 	}{{0, false}, {4 * time.Minute, false}, {-4 * time.Minute, false}, {6 * time.Minute, true}, {-6 * time.Minute, true}, {time.Second, false}} {
-		rt := c.wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		rt := c.wrap(RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{Header: http.Header{"Date": {now.Add(test.server).Format(http.TimeFormat)}}}, nil
 		}))
 		req, err := http.NewRequest(http.MethodGet, "http://example.org", nil)
@@ -154,8 +154,8 @@ func TestAClockThatIsMinutesApartIsDoubted(t *testing.T) {
 		if _, err := rt.RoundTrip(req); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.doubt() != ""; got != test.doubt {
-			t.Errorf("server %s apart: doubt %t (%s), want %t", test.server, got, c.doubt(), test.doubt)
+		if got := c.Doubt() != ""; got != test.doubt {
+			t.Errorf("server %s apart: doubt %t (%s), want %t", test.server, got, c.Doubt(), test.doubt)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package client
 
 import (
 	"context"
@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-var errFenced = errors.New("the lease was not renewed in time: another agent may lead, so this one changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
+// ErrFenced says that nothing may be changed.
+var ErrFenced = errors.New("the lease was not renewed in time: another agent may lead, so this one changes nothing") //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// fence keeps an agent that lost its lease without noticing (it was stopped, its
+// Fence keeps an agent that lost its lease without noticing (it was stopped, its
 // machine slept) from changing anything: it stands below every client that the agent
 // and its executors have, and before every act. It compares both clocks: the monotonic
 // one stands still while the machine sleeps, the wall clock can be set.
-type fence struct {
+type Fence struct {
 	lease time.Duration
 	now   func() time.Time
 
@@ -27,11 +28,16 @@ type fence struct {
 	term    int // how often the lease had changed hands when this agent took it
 }
 
-// renew notes that the lease was renewed by a request that was sent at that time.
+// NewFence lets everything pass until a lease is renewed for the first time.
+func NewFence(lease time.Duration, now func() time.Time) *Fence {
+	return &Fence{lease: lease, now: now}
+}
+
+// Renew notes that the lease was renewed by a request that was sent at that time.
 // After a gap longer than the lease another may have led and let go meanwhile, and
 // what this agent remembers is from before: the lease's own count of its holders says
 // whether one has.
-func (f *fence) renew(sent time.Time, term int) {
+func (f *Fence) Renew(sent time.Time, term int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.enabled && term != f.term {
@@ -41,46 +47,46 @@ func (f *fence) renew(sent time.Time, term int) {
 	f.enabled, f.renewed, f.term = true, sent, term
 }
 
-// close lets nothing pass any more: the lease is about to be another's.
-func (f *fence) close() {
+// Close lets nothing pass any more: the lease is about to be another's.
+func (f *Fence) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 }
 
-// over says whether this agent can lead no more, whatever it renews.
-func (f *fence) over() bool {
+// Closed says whether this agent can lead no more, whatever it renews.
+func (f *Fence) Closed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.closed
 }
 
 // within says whether an instant lies within the lease, by both clocks.
-func (f *fence) within(t time.Time) bool {
+func (f *Fence) within(t time.Time) bool {
 	return t.Sub(f.renewed) < f.lease && t.Round(0).Sub(f.renewed.Round(0)) < f.lease
 }
 
-// valid says whether no other agent can have become leader yet.
-func (f *fence) valid() bool {
+// Valid says whether no other agent can have become leader yet.
+func (f *Fence) Valid() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.closed && (!f.enabled || f.within(f.now()))
 }
 
-// ask is for what is about to have an effect, here or anywhere else: an error where
+// Check is for what is about to have an effect, here or anywhere else: an error where
 // another agent may lead by now.
-func (f *fence) ask() error {
-	if f.valid() {
+func (f *Fence) Check() error {
+	if f.Valid() {
 		return nil
 	}
-	return errFenced
+	return ErrFenced
 }
 
 // wrap guards the requests to the API server that change something.
-func (f *fence) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func (f *Fence) wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if changes(req) {
-			if err := f.ask(); err != nil {
+			if err := f.Check(); err != nil {
 				return nil, err
 			}
 		}
@@ -106,9 +112,9 @@ func changes(req *http.Request) bool {
 	return false
 }
 
-// client guards every request of a client for the outside, each redirect and each
+// Client guards every request of a client for the outside, each redirect and each
 // request on a connection that was kept open.
-func (f *fence) client(c *http.Client) *http.Client {
+func (f *Fence) Client(c *http.Client) *http.Client {
 	if c == nil {
 		return nil
 	}
@@ -117,8 +123,8 @@ func (f *fence) client(c *http.Client) *http.Client {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	guarded.Transport = roundTripper(func(req *http.Request) (*http.Response, error) {
-		if err := f.ask(); err != nil {
+	guarded.Transport = RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if err := f.Check(); err != nil {
 			return nil, err
 		}
 		return next.RoundTrip(req)
@@ -126,12 +132,13 @@ func (f *fence) client(c *http.Client) *http.Client {
 	return &guarded
 }
 
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+// DialFunc dials as net.Dialer does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// dialer guards what speaks no HTTP: each dial, and each write on what was dialed.
-func (f *fence) dialer(dial dialFunc) dialFunc {
+// Dialer guards what speaks no HTTP: each dial, and each write on what was dialed.
+func (f *Fence) Dialer(dial DialFunc) DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if err := f.ask(); err != nil {
+		if err := f.Check(); err != nil {
 			return nil, err
 		}
 		conn, err := dial(ctx, network, address)
@@ -145,19 +152,20 @@ func (f *fence) dialer(dial dialFunc) dialFunc {
 // fencedConn sends nothing once another agent may lead.
 type fencedConn struct {
 	net.Conn
-	fence *fence
+	fence *Fence
 }
 
 // Write is net.Conn's.
 func (c *fencedConn) Write(b []byte) (int, error) {
-	if err := c.fence.ask(); err != nil {
+	if err := c.fence.Check(); err != nil {
 		_ = c.Close()
 		return 0, err
 	}
 	return c.Conn.Write(b)
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+// RoundTripper is a function that is an http.RoundTripper.
+type RoundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip is http.RoundTripper's.
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+func (f RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

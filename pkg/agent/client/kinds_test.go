@@ -1,4 +1,4 @@
-package agent
+package client
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func TestOnlyAnAnswerForTheVeryGroupAndVersionSaysThatAKindIsGone(t *testing.T) 
 					fmt.Fprint(w, `{"kind":"APIVersions","versions":[]}`)
 				}
 			})
-			mapping, err := a.mapping(app.GroupKind(), app.Version)
+			mapping, err := a.Mapping(app.GroupKind(), app.Version)
 			if c.found && (err != nil || mapping.Resource.Resource != "apps") {
 				t.Fatalf("not found: %v, %v", mapping, err)
 			}
@@ -61,7 +61,7 @@ func TestOnlyAnAnswerForTheVeryGroupAndVersionSaysThatAKindIsGone(t *testing.T) 
 			if meta.IsNoMatchError(err) != c.gone {
 				t.Errorf("taken for gone: %v, by %v", !c.gone, err)
 			}
-			if gone, err := a.gone(app); gone != c.gone || gone && err != nil {
+			if gone, err := a.KindGone(app); gone != c.gone || gone && err != nil {
 				t.Errorf("gone: %v, %v", gone, err)
 			}
 		})
@@ -86,16 +86,16 @@ func TestAKindIsFoundOnceTheAPIServerTellsOfIt(t *testing.T) {
 		}
 	})
 	app := schema.GroupKind{Group: "example.org", Kind: "App"}
-	if _, err := a.mapping(app, "v1"); err == nil || meta.IsNoMatchError(err) {
+	if _, err := a.Mapping(app, "v1"); err == nil || meta.IsNoMatchError(err) {
 		t.Fatalf("an API server that does not answer said: %v", err)
 	}
 	up.Store(true)
-	if mapping, err := a.mapping(app, "v1"); err != nil || mapping.Resource.Resource != "apps" {
+	if mapping, err := a.Mapping(app, "v1"); err != nil || mapping.Resource.Resource != "apps" {
 		t.Fatalf("%v, %v", mapping, err)
 	}
 }
 
-func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *accounts {
+func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *Impersonator {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -107,5 +107,5 @@ func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newAccounts(config, http.DefaultTransport, kube, memory.NewMemCacheClient(kube.Discovery()), func() *http.Client { return http.DefaultClient }, time.Now)
+	return newImpersonator(config, http.DefaultTransport, kube, memory.NewMemCacheClient(kube.Discovery()), func() *http.Client { return http.DefaultClient }, time.Now)
 }

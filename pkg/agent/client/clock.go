@@ -1,4 +1,4 @@
-package agent
+package client
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 // nothing starts any more, fixed by the contract.
 const maxSkew = 5 * time.Minute
 
-// clock is the agent's time, compared with the API server's at every answer.
-type clock struct {
+// Clock is the agent's time, compared with the API server's at every answer.
+type Clock struct {
 	now  func() time.Time
 	skew atomic.Int64 // nanoseconds that the API server is ahead
 }
 
 // wrap reads the Date header of each answer.
-func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+func (c *Clock) wrap(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
 		if err != nil {
 			return resp, err
@@ -31,8 +31,8 @@ func (c *clock) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// doubt says why the clock is not to be trusted; empty when it is.
-func (c *clock) doubt() string {
+// Doubt says why the clock is not to be trusted; empty when it is.
+func (c *Clock) Doubt() string {
 	skew := time.Duration(c.skew.Load())
 	if skew.Abs() <= maxSkew {
 		return ""

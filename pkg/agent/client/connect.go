@@ -1,0 +1,93 @@
+// Package client reaches the API server, as the agent itself and as the accounts of plans
+// and policies. Below every transport stand the fence, which lets an agent that may have
+// lost its lease change nothing, and the clock.
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// Config is what a connection to the API server is told.
+type Config struct {
+	Rest     *rest.Config
+	Version  string // of the agent
+	Lease    time.Duration
+	Now      func() time.Time
+	OnAnswer func(method, code string) // hears of each request; code "error" is one that was not answered
+}
+
+// Connection are the agent's own clients. The fence and the clock stand below every
+// transport that it or its executors have.
+type Connection struct {
+	Kube  kubernetes.Interface
+	Meta  metadata.Interface
+	Fence *Fence
+	Clock *Clock
+
+	config *rest.Config
+	base   http.RoundTripper
+	now    func() time.Time
+}
+
+// Connect builds the agent's own clients, and the shared transport below the
+// impersonating ones. There is no client-side rate limit: the API server's own
+// priority and fairness knows better what it can bear.
+func Connect(c Config) (*Connection, error) {
+	out := &Connection{Fence: NewFence(c.Lease, c.Now), Clock: &Clock{now: c.Now}, config: rest.CopyConfig(c.Rest), now: c.Now}
+	out.config.QPS, out.config.UserAgent = -1, "kubectl-maint-agent/"+c.Version
+	out.config.ContentType, out.config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	out.config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
+		return countRequests(c.OnAnswer, out.Fence.wrap(out.Clock.wrap(rt)))
+	}))
+	var err error
+	if out.base, err = rest.TransportFor(out.config); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	client := &http.Client{Transport: out.base}
+	if out.Kube, err = kubernetes.NewForConfigAndClient(out.config, client); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	if out.Meta, err = metadata.NewForConfigAndClient(out.config, client); err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return out, nil
+}
+
+// countRequests tells of each request to the API server.
+func countRequests(tell func(method, code string), next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		code := "error"
+		if err == nil {
+			code = strconv.Itoa(resp.StatusCode)
+		}
+		tell(req.Method, code)
+		return resp, err
+	})
+}
+
+// Outside is how clients of accounts reach what is not the API server.
+type Outside struct {
+	HTTP func() *http.Client
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Sink func(ctx context.Context, name string) (string, error)
+}
+
+// Impersonate hands out clients that act as accounts, over the same connection.
+func (c *Connection) Impersonate(o Outside) *Impersonator {
+	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
+	a.dial, a.sink, a.fence = o.Dial, o.Sink, c.Fence.Check
+	return a
+}

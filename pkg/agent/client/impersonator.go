@@ -1,0 +1,193 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/transport"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// answerTTL is how long an answer about an account is believed (a guess: long
+// enough that a thousand plans of one account ask once, short enough that a
+// person who mends a Role need not wait).
+const answerTTL = 20 * time.Second
+
+// Impersonator hands out clients that act as the plans' ServiceAccounts. The
+// agent's own rights are never among them.
+type Impersonator struct {
+	config *rest.Config // the agent's own, without impersonation
+	base   http.RoundTripper
+	kube   kubernetes.Interface
+	mapper meta.ResettableRESTMapper
+	http   func() *http.Client
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	sink   func(ctx context.Context, name string) (string, error)
+	fence  func() error
+	now    func() time.Time
+	listen func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
+
+	mu         sync.Mutex
+	answers    map[string]answer
+	pools      map[string]executors.Clients
+	kindsAsked time.Time // when the kinds were last asked for anew
+}
+
+// kindsInterval is how often the kinds are asked for anew at most (a guess: it is a
+// hundred requests where a kind is served that the list of kinds lacks).
+const kindsInterval = 10 * time.Second
+
+type answer struct {
+	message string // empty: yes
+	at      time.Time
+}
+
+// Account is an account in its namespace.
+type Account struct{ Namespace, Name string }
+
+// User is an account as the API server names it.
+func (w Account) User() string { return "system:serviceaccount:" + w.Namespace + ":" + w.Name }
+
+// Clients act as an account; with a run, requests are marked as that run's.
+func (a *Impersonator) Clients(w Account, run string) (executors.Clients, error) {
+	cacheKey := w.User()
+	if run == "" {
+		a.mu.Lock()
+		c, have := a.pools[cacheKey]
+		a.mu.Unlock()
+		if have {
+			return c, nil
+		}
+	}
+	c, err := a.build(w, run)
+	if err == nil && run == "" {
+		a.mu.Lock()
+		a.pools[cacheKey] = c
+		a.mu.Unlock()
+	}
+	return c, err
+}
+
+func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
+	as := transport.ImpersonationConfig{UserName: w.User()}
+	if run != "" {
+		as.Extra = map[string][]string{annotations.RunExtra: {run}}
+	}
+	client := &http.Client{Transport: transport.NewImpersonatingRoundTripper(as, a.below(w, run))}
+	kube, err := kubernetes.NewForConfigAndClient(a.config, client)
+	if err != nil {
+		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(a.config, client)
+	if err != nil {
+		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
+	}
+	mapper := liveMapper{a.mapper, a.kube}
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Fence: a.fence, Config: a.acting(as)}, nil
+}
+
+// OnWrite has somebody listen to what is written for plans, before the first client is
+// made.
+func (a *Impersonator) OnWrite(wrap func(w Account, run string, next http.RoundTripper) http.RoundTripper) {
+	a.listen = wrap
+}
+
+func (a *Impersonator) below(w Account, run string) http.RoundTripper {
+	if a.listen == nil {
+		return a.base
+	}
+	return a.listen(w, run, a.base)
+}
+
+// acting is the configuration of clients that act as an account, for what streams.
+func (a *Impersonator) acting(as transport.ImpersonationConfig) *rest.Config {
+	config := rest.CopyConfig(a.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: as.UserName, Extra: as.Extra}
+	config.ContentType, config.AcceptContentTypes = "", ""
+	return config
+}
+
+// Missing says whether an account is there. Impersonating one that is not
+// succeeds, so it is looked up first.
+func (a *Impersonator) Missing(ctx context.Context, w Account) (string, error) {
+	return a.ask("exists "+w.User(), func() (string, error) {
+		_, err := a.kube.CoreV1().ServiceAccounts(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return MissingMessage(w), nil
+		}
+		return "", err
+	})
+}
+
+// MissingMessage says that an account is not there.
+func MissingMessage(w Account) string {
+	return fmt.Sprintf("the ServiceAccount %s does not exist in namespace %s: create it and grant it what the steps need (kubectl create serviceaccount %s -n %s)", w.Name, w.Namespace, w.Name, w.Namespace)
+}
+
+// Refused says whether an account has a right, by asking as that account.
+func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr schema.GroupVersionResource, name string) (string, error) {
+	question := fmt.Sprintf("%s may %s %s %s", w.User(), verb, gvr.GroupResource(), name)
+	return a.ask(question, func() (string, error) {
+		c, err := a.Clients(w, "")
+		if err != nil {
+			return "", err
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: w.Namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: name,
+		}}}
+		got, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if apierrors.IsForbidden(err) {
+			return fmt.Sprintf("the agent may not act as the ServiceAccount %s: its ClusterRole names the accounts it may impersonate (%s)", w.Name, err), nil
+		}
+		if err != nil || got.Status.Allowed {
+			return "", err
+		}
+		return fmt.Sprintf("the ServiceAccount %s may not %s %s %q in namespace %s, so its trigger label could not be taken away: grant it that right", w.Name, verb, gvr.GroupResource(), name, w.Namespace), nil
+	})
+}
+
+func (a *Impersonator) ask(question string, live func() (string, error)) (string, error) {
+	a.mu.Lock()
+	got, have := a.answers[question]
+	a.mu.Unlock()
+	if have && got.message == "" && a.now().Sub(got.at) < answerTTL {
+		return "", nil
+	}
+	message, err := live()
+	if err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.answers) > 20000 { // bounded by forgetting: what is asked again is looked up again
+		a.answers = map[string]answer{}
+	}
+	a.answers[question] = answer{message: message, at: a.now()}
+	return message, nil
+}
+
+// newImpersonator prepares discovery with the agent's own account: every
+// authenticated user may read it.
+func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, client func() *http.Client, now func() time.Time) *Impersonator {
+	return &Impersonator{
+		config: config, base: base, kube: kube, http: client, now: now,
+		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(disco),
+		answers: map[string]answer{}, pools: map[string]executors.Clients{},
+	}
+}

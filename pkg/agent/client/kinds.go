@@ -1,0 +1,158 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Mapping finds a kind for what the agent looks at again and again, so that the
+// kinds are not asked for anew each time.
+func (a *Impersonator) Mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return liveMapper{a.mapper, a.kube}.find(kind, versions, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		again := a.now().Sub(a.kindsAsked) >= kindsInterval
+		if again {
+			a.kindsAsked = a.now()
+		}
+		return again
+	})
+}
+
+// KindServed says whether the API server serves a kind.
+func (a *Impersonator) KindServed(kind schema.GroupVersionKind) (bool, error) {
+	return liveMapper{a.mapper, a.kube}.serves(kind)
+}
+
+// ResetKinds has all kinds asked for anew.
+func (a *Impersonator) ResetKinds() { a.mapper.Reset() }
+
+// liveMapper finds kinds. One that is not known may have been installed since the
+// kinds were last asked for, or the API server could not tell of its group then:
+// only its answer for that very group and version says that a kind is gone. That
+// costs one small request, and only where it is served are all kinds asked for anew.
+type liveMapper struct {
+	meta.ResettableRESTMapper
+	kube kubernetes.Interface
+}
+
+// errKinds says that a kind is served, and that the kinds could not be read.
+var errKinds = errors.New("it is served, but the API server does not list all kinds now") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// RESTMapping is meta.RESTMapper's.
+func (m liveMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.find(kind, versions, func() bool { return true })
+}
+
+func (m liveMapper) find(kind schema.GroupKind, versions []string, mayReset func() bool) (*meta.RESTMapping, error) {
+	found, err := m.ResettableRESTMapper.RESTMapping(kind, versions...)
+	if !meta.IsNoMatchError(err) {
+		return found, err
+	}
+	if len(versions) == 0 && mayReset() { // there is no one version to ask for
+		m.Reset()
+		return m.ResettableRESTMapper.RESTMapping(kind)
+	}
+	for _, version := range versions {
+		served, asked := m.serves(kind.WithVersion(version))
+		switch {
+		case asked != nil:
+			return nil, asked
+		case !served:
+			continue
+		case !mayReset():
+			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)
+		}
+		m.Reset()
+		found, err = m.ResettableRESTMapper.RESTMapping(kind, versions...)
+		if meta.IsNoMatchError(err) {
+			return nil, fmt.Errorf("kind %s: %w", kind, errKinds)
+		}
+		return found, err
+	}
+	return nil, err
+}
+
+// KindGone says whether the API server serves a kind no more, and an error where it
+// does not say.
+func (a *Impersonator) KindGone(kind schema.GroupVersionKind) (bool, error) {
+	served, err := liveMapper{a.mapper, a.kube}.serves(kind)
+	return err == nil && !served, err
+}
+
+func (m liveMapper) serves(kind schema.GroupVersionKind) (bool, error) {
+	list, err := m.kube.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s is served: %w", kind, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind.Kind }), nil
+}
+
+// Resolve finds the resource of a kind.
+func (a *Impersonator) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
+	}
+	mapping, err := a.Mapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("look up kind %s of %s: %w", kind, apiVersion, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err)
+	}
+	return mapping, nil
+}
+
+// Resource reaches the objects of a kind as an account, with a run for that run.
+func (a *Impersonator) Resource(w Account, run string, ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
+	mapping, err := a.Resolve(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Clients(w, run)
+	if err != nil {
+		return nil, err
+	}
+	resource := c.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return resource.Namespace(w.Namespace), nil
+	}
+	return resource, nil
+}
+
+// ObjectGone says whether a 404 means that an object is not there. One that names no
+// object speaks of its kind, and an API server that starts says so of kinds that it
+// has not read yet: it is asked once more.
+func (a *Impersonator) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error) {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		if details := answer.Status().Details; details != nil && details.Name != "" {
+			return true, nil
+		}
+	}
+	return a.KindGone(kind)
+}
+
+// UnknownKind says whether the API server told that it serves no such kind.
+func UnknownKind(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if meta.IsNoMatchError(err) {
+			return true
+		}
+	}
+	return false
+}
