@@ -175,7 +175,7 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.S
 	var seen plan.Sight
 	var failed *executors.Outcome
 	text := expressions(step.Own())
-	if template, at, in := s.run.run.TemplateOf(path); in {
+	if template, at, in := s.run.run.Tree().TemplateOf(path); in {
 		if seen.Params, failed = s.params(ctx, template, at); failed != nil {
 			return seen, failed
 		}
@@ -233,7 +233,7 @@ func (s sighting) params(ctx context.Context, step plan.Step, path string) (map[
 	if err != nil {
 		return nil, refusal("BadTemplate", err)
 	}
-	values, err := s.run.run.Params(step, given.(map[string]any))
+	values, err := s.run.run.Tree().Params(step, given.(map[string]any))
 	if err != nil {
 		return nil, refusal("BadParameters", err)
 	}

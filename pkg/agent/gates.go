@@ -134,13 +134,13 @@ func (g *gates) forget(k types.NamespacedName) {
 
 // holdOf asks the gate of a run; nil where it may go on.
 func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) *plan.Hold {
-	return plan.HeldBy(a.gates.ask(plan.Asked(cm.Namespace, in, l.run.Spec.Policies).For(l.run.Request)), l.run.Name, in.Bypass, now)
+	return plan.HeldBy(a.gates.ask(in.Query(cm.Namespace, l.run.Spec.Policies).For(l.run.Request.OutsideWindow)), l.run.Name, in.Bypass, now)
 }
 
 // closesAt is when the open gate of a run closes; zero where that is not known, and
 // where somebody let the run through it.
 func (a *Agent) closesAt(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) time.Time {
-	gate := a.gates.ask(plan.Asked(cm.Namespace, in, l.run.Spec.Policies).For(l.run.Request))
+	gate := a.gates.ask(in.Query(cm.Namespace, l.run.Spec.Policies).For(l.run.Request.OutsideWindow))
 	if gate == nil {
 		return time.Time{}
 	}
@@ -157,14 +157,14 @@ func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 		return nil
 	}
 	in := annotations.Intent(cm.Annotations)
-	q := plan.Asked(cm.Namespace, in, l.run.Spec.Policies)
+	q := in.Query(cm.Namespace, l.run.Spec.Policies)
 	q.Bypass = nil
 	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, now)
 }
 
 // looksAtGate says whether a live run may be waiting for its gate.
 func looksAtGate(l *liveRun) bool {
-	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort || l.run.Loops())
+	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort || l.run.Tree().Loops())
 }
 
 // ringGated has everything looked at again that a policy, a calendar or a

@@ -80,7 +80,7 @@ func (a *Agent) sawNode(o any) {
 		a.gates.forget(k)
 		return
 	}
-	q := plan.Asked("", in, nil)
+	q := in.Query("", nil)
 	a.gates.note(k, &gated{kind: "Node", system: systemOf(n), verdict: a.nodeVerdict(q, in.Pause), strategy: func(now time.Time) schedule.Strategy {
 		if in.Pause.Holds(now) {
 			return schedule.Restrictive
@@ -137,7 +137,7 @@ func (a *Agent) nodeGate(n *nodeObject, everywhere *nodes.Gate, now time.Time) n
 	if in.Pause.Holds(now) {
 		return nodes.Gate{Reason: "the node is paused", Next: in.Pause.Until}
 	}
-	return nodes.GateOf(a.nodeVerdict(plan.Asked("", in, nil), in.Pause)(now))
+	return nodes.GateOf(a.nodeVerdict(in.Query("", nil), in.Pause)(now))
 }
 
 // systemOf is a node's role, unless its label says otherwise.

@@ -177,7 +177,7 @@ func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.Co
 		return f, err
 	}
 	f.Ledger = ledger
-	f.Gate = a.gates.of(&known.gate, plan.Asked(cm.Namespace, f.Intent, known.spec.Policies))
+	f.Gate = a.gates.of(&known.gate, f.Intent.Query(cm.Namespace, known.spec.Policies))
 	a.noteGate(k, cm, known, ledger)
 	f.LedgerLost, f.Handled = ledger == nil && wasDecided(cm), cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
@@ -220,7 +220,7 @@ func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
 	}
 	found := ""
 	run := plan.Run{Spec: known.spec, Templates: known.templates}
-	run.Walk(func(s plan.Step) {
+	run.Tree().Walk(func(s plan.Step) {
 		if found == "" && slices.Contains(denied, s.Type) {
 			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
 		}

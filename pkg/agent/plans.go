@@ -134,7 +134,7 @@ func (p *plans) draining() map[types.NamespacedName]client.Account {
 
 func mayDrain(spec plan.Spec) bool {
 	drains := false
-	plan.Run{Spec: spec}.Walk(func(s plan.Step) {
+	plan.Tree{Spec: spec}.Walk(func(s plan.Step) {
 		drains = drains || s.Type == plan.TypeDrain || strings.HasPrefix(s.Type, plan.TemplatePrefix)
 	})
 	return drains

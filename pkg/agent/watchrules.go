@@ -448,7 +448,7 @@ func (r *watchRules) note(ctx context.Context, k types.NamespacedName, f plan.Fa
 	}
 	wp.mu.Lock()
 	due := f.Now.Sub(wp.flushed) >= lazily
-	b := wp.tracker.Book(f.Ledger, *d, due)
+	b := wp.tracker.Update(f.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
 	for id, o := range wp.rules {
 		if o.compared && o.trouble == "" {
 			wp.tracker.BookStart(&b, id)

@@ -197,7 +197,7 @@ func (c *cli) doubt(b *plan.Book, namespace string, err error) {
 func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm *corev1.ConfigMap, b *plan.Book) subject {
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
-	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, zoneOf(spec, c.Zone), b, plan.Asked(cm.Namespace, in, spec.Policies))
+	s := newSubject(annotations.KindPlan, cm.Namespace, cm.Name, zoneOf(spec, c.Zone), b, in.Query(cm.Namespace, spec.Policies))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, cm.Namespace)[cm.Namespace], in.Pause)
 	return s
 }
@@ -205,7 +205,7 @@ func (c *cli) planSubject(ctx context.Context, k *cluster, agent agentState, cm 
 func (c *cli) nodeSubject(ctx context.Context, k *cluster, agent agentState, node *corev1.Node) subject {
 	in := annotations.Intent(node.Annotations)
 	b, _ := k.bookOf(ctx, c.ErrOut, agent.Namespace, policyNamespaces(in)...)
-	s := newSubject(kindNode, "", node.Name, c.Zone, b, plan.Asked("", in, nil))
+	s := newSubject(kindNode, "", node.Name, c.Zone, b, in.Query("", nil))
 	s.pauses = append(k.pausesOf(ctx, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
 	return s
 }

@@ -81,8 +81,8 @@ func (o *logsOptions) known(r aRun) error {
 	if o.step == "" || len(stepsNamed(r, o.step)) > 0 {
 		return nil
 	}
-	_, found := r.run.Find(o.step)
-	r.run.Walk(func(s plan.Step) { found = found || s.Name == o.step })
+	_, found := r.run.Tree().Find(o.step)
+	r.run.Tree().Walk(func(s plan.Step) { found = found || s.Name == o.step })
 	if found {
 		return nil
 	}

@@ -73,7 +73,7 @@ func know(cm *corev1.ConfigMap, ledger *plan.Ledger, live []aRun, pauses []plan.
 		NameOf: func(r plan.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
 	if book != nil {
-		f.Gate = book.Between(plan.Asked(cm.Namespace, p.intent, p.spec.Policies))
+		f.Gate = book.Between(p.intent.Query(cm.Namespace, p.spec.Policies))
 	}
 	for _, r := range live {
 		f.Live = append(f.Live, plan.LiveOf(r.run, r.journal))

@@ -285,7 +285,7 @@ func nodeGate(b *plan.Book, everywhere []plan.Switch, in plan.Intent, now time.T
 	if in.Pause.Holds(now) {
 		return nodes.Gate{Reason: nodePaused, Next: in.Pause.Until}
 	}
-	return nodes.GateOf(b.Gate(plan.Asked("", in, nil)).Verdict(now))
+	return nodes.GateOf(b.Gate(in.Query("", nil)).Verdict(now))
 }
 
 // questionOf reads what decides over a node.

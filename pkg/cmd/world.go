@@ -40,7 +40,7 @@ type filePlan struct {
 
 // question is what is asked of the gates for the plan.
 func (p filePlan) question() plan.Question {
-	return plan.Asked(p.namespace, p.intent, p.spec.Policies)
+	return p.intent.Query(p.namespace, p.spec.Policies)
 }
 
 // errFaulty says that files hold faults; they are its text, a line each.

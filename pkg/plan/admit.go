@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -141,7 +142,7 @@ func admitLabel(r Run, s Standing) (Admission, bool) {
 // forbids says whether the run may not wait for another of its plan: under
 // Forbid, one whose time came, by its jitter, while another was at work.
 func forbids(r Run) bool {
-	policy := or(r.Spec.ConcurrencyPolicy, Forbid)
+	policy := cmp.Or(r.Spec.ConcurrencyPolicy, Forbid)
 	return policy == Forbid && r.Request.Slot != nil && startOf(r).After(*r.Request.Slot)
 }
 

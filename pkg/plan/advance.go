@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,8 +89,9 @@ func (m Move) All() []Move {
 // attempt of its first step written down, so that its start is one write.
 func NewJournal(r Run) Journal {
 	j := Journal{Phase: RunPending, Section: SectionSteps}
+	tree := r.Tree()
 	for _, s := range sections(r.Spec) {
-		j.Steps = r.pending(j.Steps, scope{section: s.name, steps: s.steps})
+		j.Steps = pending(tree, j.Steps, scope{section: s.name, steps: s.steps})
 	}
 	if len(j.Steps) > 0 {
 		j.Steps[0].Attempt = 1
@@ -99,12 +101,12 @@ func NewJournal(r Run) Journal {
 
 // pending adds the records of steps that have not begun, with those of the steps
 // that they hold. A loop's are made for each item when it begins.
-func (r Run) pending(records []Record, s scope) []Record {
+func pending(t Tree, records []Record, s scope) []Record {
 	for _, step := range s.steps {
 		path := s.path(step.Name)
 		records = append(records, Record{Path: path, Type: step.Type, Phase: StepPending})
 		if step.holds() && !IsLoop(step.Type) {
-			records = r.pending(records, scope{section: s.section, prefix: path, steps: r.children(step)})
+			records = pending(t, records, scope{section: s.section, prefix: path, steps: t.children(step)})
 		}
 	}
 	return records
@@ -150,7 +152,7 @@ func at(t time.Time) *time.Time {
 // after a crash goes on where the journal says.
 func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 	j.Steps = append([]Record(nil), j.Steps...)
-	a := advance{run: r, j: &j, now: now, sig: sig}
+	a := advance{run: r, tree: r.Tree(), j: &j, now: now, sig: sig}
 	for {
 		if m, ok := a.step(); ok {
 			m = a.kept(m)
@@ -165,6 +167,7 @@ func Advance(r Run, j Journal, now time.Time, sig Signals) (Journal, Move) {
 
 type advance struct {
 	run      Run
+	tree     Tree // of the run
 	j        *Journal
 	now      time.Time
 	sig      Signals
@@ -333,7 +336,7 @@ func (a *advance) neverBegan() {
 
 // deadline leaves out the time in which the gate held the run.
 func (a *advance) deadline() time.Time {
-	if a.run.Spec.MaxDuration == nil && a.run.rollsOut() {
+	if a.run.Spec.MaxDuration == nil && a.tree.rollsOut() {
 		return time.Time{}
 	}
 	if a.j.StartedAt == nil {
@@ -395,7 +398,7 @@ func (a *advance) cut(end End) {
 	a.release()
 	for _, rec := range a.j.Steps {
 		if SectionOf(rec.Path) == SectionSteps && rec.Phase == StepRunning && !rec.holds() {
-			end.Step = or(end.Step, rec.Path)
+			end.Step = cmp.Or(end.Step, rec.Path)
 		}
 	}
 	a.cutSteps(func(path string) bool { return SectionOf(path) == SectionSteps }, end.Reason, end.Message)
@@ -531,7 +534,7 @@ func (a *advance) record(path string) *Record {
 func (a *advance) records(steps []Record) { a.j.Steps, a.places = steps, nil }
 
 func (a *advance) find(path string) Step {
-	step, _ := a.run.Find(path)
+	step, _ := a.tree.Find(path)
 	return step
 }
 

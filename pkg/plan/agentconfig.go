@@ -98,62 +98,60 @@ type Retention struct {
 // ParseAgentConfig reads the agent's configuration and reports all its faults.
 func ParseAgentConfig(text []byte) (AgentConfig, Faults) {
 	var doc AgentConfigDocument
-	d, faults := decode(text, &doc)
-	if d.lines == nil {
-		return doc.Spec, faults
+	c, ok := Read(text, &doc)
+	if !ok {
+		return doc.Spec, c.Faults()
 	}
-	v := newValidator(d, faults)
-	if doc.APIVersion != APIVersion {
-		v.fault("apiVersion", "must be %s, is %q", APIVersion, doc.APIVersion)
-	}
-	if doc.Kind != "AgentConfig" {
-		v.fault("kind", "must be AgentConfig, is %q", doc.Kind)
-	}
-	oneOf(v, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
-	v.positive("spec.retention.runs", doc.Spec.Retention.Runs)
+	v := &configChecker{c}
+	v.Envelope(doc.APIVersion, doc.Kind, "AgentConfig")
+	OneOf(c, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
+	v.Positive("spec.retention.runs", doc.Spec.Retention.Runs)
 	for i, use := range doc.Spec.Steps {
 		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
 	}
-	v.nodeLimits("spec.nodes", doc.Spec.Nodes)
+	doc.Spec.Nodes.Check(c.Below("spec.nodes"))
 	v.notifications("spec.notifications", doc.Spec.Notifications)
 	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
 	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
-	return doc.Spec, v.faults.told()
+	return doc.Spec, c.Faults()
 }
 
-func (v *validator) stepUse(path string, use StepUse) {
+// configChecker checks the agent's configuration.
+type configChecker struct{ *Checker }
+
+func (v *configChecker) stepUse(path string, use StepUse) {
 	if len(use.Namespaces) == 0 {
-		v.fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
+		v.Fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
 	}
 	for i, pattern := range use.Namespaces {
 		prefix, _ := strings.CutSuffix(pattern, "*")
 		if prefix != "" && !DNSLabel(strings.TrimSuffix(prefix, "-")) || pattern == "" {
-			v.fault(fmt.Sprintf("%s.namespaces[%d]", path, i), "%q is no namespace: write its name, or a beginning and *, like team-*", Cut(pattern, 100))
+			v.Fault(fmt.Sprintf("%s.namespaces[%d]", path, i), "%q is no namespace: write its name, or a beginning and *, like team-*", Cut(pattern, 100))
 		}
 	}
 	for i, name := range use.Deny {
 		if _, known := StepTypeNamed(name); !known && !slices.Contains(plannedStepTypes(), name) {
-			v.fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", unknownType(name))
+			v.Fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", unknownType(name))
 		}
 	}
 }
 
-func (v *validator) notifications(path string, n Notifications) {
+func (v *configChecker) notifications(path string, n Notifications) {
 	seen := map[string]bool{}
 	for i, s := range n.Sinks {
 		at := fmt.Sprintf("%s.sinks[%d]", path, i)
 		switch {
 		case !DNSLabel(s.Name):
-			v.fault(at+".name", "%q is no name: write lower case letters, digits and dashes, at most %d", Cut(s.Name, 100), MaxNameLength)
+			v.Fault(at+".name", "%q is no name: write lower case letters, digits and dashes, at most %d", Cut(s.Name, 100), MaxNameLength)
 		case seen[s.Name]:
-			v.fault(at+".name", "%q stands twice", s.Name)
+			v.Fault(at+".name", "%q stands twice", s.Name)
 		}
 		seen[s.Name] = true
 		if !dnsSubdomain(s.URLSecretRef.Name) {
-			v.fault(at+".urlSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", Cut(s.URLSecretRef.Name, 100))
+			v.Fault(at+".urlSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", Cut(s.URLSecretRef.Name, 100))
 		}
 		if s.URLSecretRef.Key == "" {
-			v.fault(at+".urlSecretRef.key", "is missing: name the key that holds the URL")
+			v.Fault(at+".urlSecretRef.key", "is missing: name the key that holds the URL")
 		}
 	}
 	for i, on := range n.On {
@@ -161,17 +159,17 @@ func (v *validator) notifications(path string, n Notifications) {
 		switch on {
 		case NotifyRunFailed, NotifyRunSucceeded, NotifySlotMissed, NotifyWindowOpening, NotifyDrainBlocked:
 		default:
-			v.fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is %q", Cut(string(on), 100))
+			v.Fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is %q", Cut(string(on), 100))
 		}
 	}
 }
 
-func (v *validator) destinations(path string, list []string) {
+func (v *configChecker) destinations(path string, list []string) {
 	for i, d := range list {
 		_, addrErr := netip.ParseAddr(d)
 		_, cidrErr := netip.ParsePrefix(d)
 		if addrErr != nil && cidrErr != nil && !dnsSubdomain(strings.TrimPrefix(d, "*.")) {
-			v.fault(fmt.Sprintf("%s[%d]", path, i), "%q is no host name, *.domain, address or CIDR", Cut(d, 100))
+			v.Fault(fmt.Sprintf("%s[%d]", path, i), "%q is no host name, *.domain, address or CIDR", Cut(d, 100))
 		}
 	}
 }

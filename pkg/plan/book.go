@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,17 +53,10 @@ type Question struct {
 	Bypass    *time.Time
 }
 
-// Asked is the question for an object with what its annotations say, and the
-// policies of its spec.
-func Asked(namespace string, in Intent, policies []PolicyRef) Question {
-	return Question{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
-}
-
-// For is the question for a run that answers a request: one that was asked for
-// outside of the window heeds no policy, but a namespace that is closed binds it
-// all the same.
-func (q Question) For(r Request) Question {
-	if r.OutsideWindow {
+// For is the question for a run: one that was asked for outside of the window heeds
+// no policy, but a namespace that is closed binds it all the same.
+func (q Question) For(outsideWindow bool) Question {
+	if outsideWindow {
 		q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
 	}
 	return q
@@ -224,7 +218,7 @@ func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
 	}
 	broken := ""
 	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
-		at := PolicyRef{Name: name, Namespace: or(namespace, ref.Namespace)}
+		at := PolicyRef{Name: name, Namespace: cmp.Or(namespace, ref.Namespace)}
 		c, there := b.calendars[at]
 		if !b.within(ref.Namespace, at.Namespace) {
 			broken = b.foreign("calendar", at)
@@ -253,7 +247,7 @@ func (b *Book) stanza(namespace string, s StanzaText, find func(PolicyRef) *sche
 func (b *Book) named(namespace string, refs []PolicyRef, find func(PolicyRef) *schedule.Policy) []*schedule.Policy {
 	var out []*schedule.Policy
 	for _, ref := range refs {
-		ref.Namespace = or(ref.Namespace, or(namespace, b.agent))
+		ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(namespace, b.agent))
 		if !b.within(namespace, ref.Namespace) {
 			out = append(out, schedule.PolicyNotReady(ref.Name, b.foreign("policy", ref)))
 			continue
@@ -305,7 +299,7 @@ func (b *Book) Uses(q Question) []PolicyRef {
 	var out []PolicyRef
 	for _, list := range [][]PolicyRef{q.Own.Policies, q.Policies, q.Gates, b.namespaces[q.Namespace].Policies} {
 		for _, ref := range list {
-			ref.Namespace = or(ref.Namespace, or(q.Namespace, b.agent))
+			ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(q.Namespace, b.agent))
 			if !slices.Contains(out, ref) {
 				out = append(out, ref)
 			}

@@ -466,6 +466,12 @@ func Cut(s string, n int) string {
 	return s + mark
 }
 
+// IsList says whether a document is a list, and not an object.
+func IsList(text []byte) (bool, Faults) {
+	root, faults := parseOne(text)
+	return len(faults) == 0 && describe(root) == "a list", faults
+}
+
 // DecodeValue reads an already parsed value (the properties of a step) strictly
 // into out. With templates, a string that holds ${…} is left for later where
 // another type than string is wanted.

@@ -6,6 +6,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -242,26 +243,19 @@ func (d *Duration) Or(def time.Duration) time.Duration {
 // snapshot this form, so that a later version's defaults cannot change a run
 // in flight.
 func (s Spec) Defaulted() Spec {
-	s.ServiceAccountName = or(s.ServiceAccountName, DefaultServiceAccount)
-	s.CatchUp = or(s.CatchUp, CatchUpLatest)
-	s.ConcurrencyPolicy = or(s.ConcurrencyPolicy, Forbid)
-	s.OnWindowClose = or(s.OnWindowClose, CloseFinish)
-	s.MirrorPrefix = or(s.MirrorPrefix, DefaultMirrorPrefix)
+	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, DefaultServiceAccount)
+	s.CatchUp = cmp.Or(s.CatchUp, CatchUpLatest)
+	s.ConcurrencyPolicy = cmp.Or(s.ConcurrencyPolicy, Forbid)
+	s.OnWindowClose = cmp.Or(s.OnWindowClose, CloseFinish)
+	s.MirrorPrefix = cmp.Or(s.MirrorPrefix, DefaultMirrorPrefix)
 	s.StartDeadline = orDuration(s.StartDeadline, DefaultStartDeadline)
-	if run := (Run{Spec: s}); !run.rollsOut() { // nodes take the windows that they take
+	if !(Tree{Spec: s}).rollsOut() { // nodes take the windows that they take
 		s.MaxDuration = orDuration(s.MaxDuration, DefaultMaxDuration)
 	}
 	s.ApprovalTimeout = orDuration(s.ApprovalTimeout, DefaultApprovalTimeout)
 	s.SuccessfulRunsHistoryLimit = orInt(s.SuccessfulRunsHistoryLimit, DefaultHistoryLimit)
 	s.FailedRunsHistoryLimit = orInt(s.FailedRunsHistoryLimit, DefaultHistoryLimit)
 	return s
-}
-
-func or[T ~string](v, def T) T {
-	if v == "" {
-		return def
-	}
-	return v
 }
 
 func orDuration(d *Duration, def time.Duration) *Duration {

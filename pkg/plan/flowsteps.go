@@ -52,12 +52,12 @@ type ForEachProperties struct {
 // into the run beside everything else).
 const MaxItems = 2000
 
-func checkApproval(p any, at reporter) {
+func checkApproval(p any, at Reporter) {
 	props := p.(*ApprovalProperties)
-	checkSpan("timeout", props.Timeout, 1, longest, at)
+	checkSpan("timeout", props.Timeout, 1, Longest, at)
 }
 
-func checkGroup(p any, at reporter) {
+func checkGroup(p any, at Reporter) {
 	props := p.(*GroupProperties)
 	if !slices.Contains([]string{"", "sequential", "parallel"}, props.Mode) {
 		at("mode", "must be sequential or parallel, is %q", Cut(props.Mode, 100))
@@ -68,13 +68,13 @@ func checkGroup(p any, at reporter) {
 	checkConcurrency(props.MaxConcurrency, at)
 }
 
-func checkConcurrency(n int, at reporter) {
+func checkConcurrency(n int, at Reporter) {
 	if n < 0 || n > MaxSteps {
 		at("maxConcurrency", "must be from 1 to %d, is %d", MaxSteps, n)
 	}
 }
 
-func checkForEach(p any, at reporter) {
+func checkForEach(p any, at Reporter) {
 	props := p.(*ForEachProperties)
 	if strings.Count(props.APIVersion, "/") > 1 {
 		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", Cut(props.APIVersion, 100))
@@ -83,7 +83,7 @@ func checkForEach(p any, at reporter) {
 		at("namespace", "%q is no namespace", Cut(n, 100))
 	}
 	if props.Selector != nil {
-		checkSelector("selector", *props.Selector, at)
+		props.Selector.Check("selector", at)
 	}
 	if _, err := batchEnds(props.Batches, 100); err != nil {
 		at("batches", "%s", err)

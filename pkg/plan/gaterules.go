@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -57,9 +58,9 @@ func (r SelectorRequirement) matches(labels map[string]string) bool {
 	return false
 }
 
-func (v *validator) gates(rules []GateRule) {
+func (v *policyChecker) gates(rules []GateRule) {
 	if len(rules) > MaxGates {
-		v.fault("spec.gates", "a policy may name %d gates, this one has %d; a selector means many objects", MaxGates, len(rules))
+		v.Fault("spec.gates", "a policy may name %d gates, this one has %d; a selector means many objects", MaxGates, len(rules))
 		return
 	}
 	for i, g := range rules {
@@ -67,47 +68,43 @@ func (v *validator) gates(rules []GateRule) {
 	}
 }
 
-func (v *validator) gate(path string, g GateRule) {
+func (v *policyChecker) gate(path string, g GateRule) {
 	for _, f := range []struct{ field, value, example string }{
 		{"apiVersion", g.APIVersion, "kustomize.toolkit.fluxcd.io/v1"}, {"kind", g.Kind, "Kustomization"},
 	} {
 		if f.value == "" {
-			v.fault(path+"."+f.field, "is missing; write it like %s", f.example)
+			v.Fault(path+"."+f.field, "is missing; write it like %s", f.example)
 		}
 	}
 	if strings.Count(g.APIVersion, "/") > 1 {
-		v.fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", Cut(g.APIVersion, 100))
+		v.Fault(path+".apiVersion", "%q is no apiVersion; write it like apps/v1", Cut(g.APIVersion, 100))
 	}
 	switch {
 	case g.Namespace == "*":
-		v.fault(path+".namespace", "must be one namespace; write a gate for each")
+		v.Fault(path+".namespace", "must be one namespace; write a gate for each")
 	case g.Namespace != "" && !DNSLabel(g.Namespace):
-		v.fault(path+".namespace", "%q cannot name a namespace", Cut(g.Namespace, 100))
+		v.Fault(path+".namespace", "%q cannot name a namespace", Cut(g.Namespace, 100))
 	}
 	if g.Name != "" && g.Selector != nil {
-		v.fault(path+".selector", "stands beside name; write one of them, or neither for all of the kind")
+		v.Fault(path+".selector", "stands beside name; write one of them, or neither for all of the kind")
 	}
 	if g.Selector != nil {
-		v.selector(path+".selector", *g.Selector)
+		g.Selector.Check(path+".selector", v.Fault)
 	}
 	v.knob(path+".knob", g)
 }
 
-func (v *validator) knob(path string, g GateRule) {
+func (v *policyChecker) knob(path string, g GateRule) {
 	if name, isText := g.Knob.(string); isText && !slices.Contains(knob.Names(), name) {
 		if near, ok := nearest(name, knob.Names()); ok {
-			v.fault(path, "unknown knob %q; did you mean %q?", Cut(name, 80), near)
+			v.Fault(path, "unknown knob %q; did you mean %q?", Cut(name, 80), near)
 			return
 		}
 	}
 	_, faults := knob.Parse(g.Knob, g.APIVersion, g.Kind)
 	for _, f := range faults {
-		v.fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
+		v.Fault(strings.TrimSuffix(path+"."+f.Field, "."), "%s", f.Message)
 	}
-}
-
-func (v *validator) selector(path string, s LabelSelector) {
-	checkSelector(path, s, v.fault)
 }
 
 // GateRecord is what the agent writes down of a policy's gates before it closes
@@ -160,14 +157,16 @@ func (e GateEntry) same(o GateEntry) bool {
 func (s PolicySpec) GateEntries() []GateEntry {
 	out := make([]GateEntry, len(s.Gates))
 	for i, g := range s.Gates {
-		out[i] = GateEntry{GateRule: g, Account: or(s.ServiceAccountName, DefaultServiceAccount)}
+		out[i] = GateEntry{GateRule: g, Account: cmp.Or(s.ServiceAccountName, DefaultServiceAccount)}
 	}
 	return out
 }
 
 // GateScope is where a rule looks for objects: the policy's namespace unless it
 // names another.
-func (g GateRule) GateScope(policyNamespace string) string { return or(g.Namespace, policyNamespace) }
+func (g GateRule) GateScope(policyNamespace string) string {
+	return cmp.Or(g.Namespace, policyNamespace)
+}
 
 // String is a rule as people say it: Kustomization/apps, or what it selects.
 func (g GateRule) String() string {

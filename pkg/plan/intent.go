@@ -26,6 +26,12 @@ type Intent struct {
 	Faults Faults
 }
 
+// Query is the question for an object of a namespace whose annotations say this, and
+// whose spec names these policies.
+func (in Intent) Query(namespace string, policies []PolicyRef) Question {
+	return Question{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+}
+
 // Switch is on, off, or on until an instant.
 type Switch struct {
 	On    bool       `json:"on"`

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -39,7 +40,7 @@ func leftovers(r Run, j Journal, now time.Time) []Leftover {
 		if rec.Restored != RestoreFailed && !open {
 			continue
 		}
-		l := Leftover{Run: r.Name, Step: rec.Path, Message: Cut(or(rec.RestoreMessage, "was not put back: "+tornMessage), maxLeftoverText), Account: Account(r.Spec), Type: rec.Type, At: now.UTC()}
+		l := Leftover{Run: r.Name, Step: rec.Path, Message: Cut(cmp.Or(rec.RestoreMessage, "was not put back: "+tornMessage), maxLeftoverText), Account: Account(r.Spec), Type: rec.Type, At: now.UTC()}
 		if len(rec.Before) <= maxLeftoverBytes {
 			l.Before = rec.Before
 		}
@@ -53,7 +54,7 @@ func leftovers(r Run, j Journal, now time.Time) []Leftover {
 
 // restoresAt says whether a step puts back what it found when its run ends.
 func (r Run) restoresAt(path string) bool {
-	step, _ := r.Find(path)
+	step, _ := r.Tree().Find(path)
 	return restores(step)
 }
 

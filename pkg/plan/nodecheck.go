@@ -12,7 +12,7 @@ func (r Run) ClosedNode(j Journal, path string) (Item, bool) {
 	if rec == nil || rec.Type == TypeUncordon || rec.NodeSeen == rec.Attempt || r.Request.DryRun {
 		return Item{}, false
 	}
-	for _, l := range r.chain(path) {
+	for _, l := range r.Tree().chain(path) {
 		if l.item == "" || l.step.Type != TypeForEachNode {
 			continue
 		}
@@ -48,7 +48,7 @@ func (r Run) about(rec *Record, node string) bool {
 	if rec.Type != TypeCordon && rec.Type != TypeDrain && rec.Type != TypeUncordon {
 		return false
 	}
-	step, found := r.Find(rec.Path)
+	step, found := r.Tree().Find(rec.Path)
 	if !found {
 		return false
 	}

@@ -199,9 +199,9 @@ func (s Share) String() string {
 
 // Check reports what is wrong with drain options; at takes the field's name.
 func (o DrainOptions) Check(at func(path, format string, args ...any)) {
-	checkSpan("timeout", o.Timeout, 0, longest, at)
-	checkSpan("gracePeriod", o.GracePeriod, 0, longest, at)
-	checkSpan("podTimeout", o.PodTimeout, 0, longest, at)
+	checkSpan("timeout", o.Timeout, 0, Longest, at)
+	checkSpan("gracePeriod", o.GracePeriod, 0, Longest, at)
+	checkSpan("podTimeout", o.PodTimeout, 0, Longest, at)
 	if _, err := selector.Parse(o.PodSelector); err != nil && !expr.IsTemplate(o.PodSelector) {
 		at("podSelector", "%s", err)
 	}
@@ -221,30 +221,30 @@ func (o DrainOptions) Check(at func(path, format string, args ...any)) {
 	}
 }
 
-func checkNodes(p NodeProperties, at reporter) {
+func checkNodes(p NodeProperties, at Reporter) {
 	if p.Node != "" && p.Selector != nil {
 		at("selector", "stands beside node: name one node, or pick several")
 	}
 	if p.Selector != nil {
-		checkSelector("selector", *p.Selector, at)
+		p.Selector.Check("selector", at)
 	}
 	if p.Node != "" && !expr.IsTemplate(p.Node) && !dnsSubdomain(p.Node) {
 		at("node", "%q is no name of a node", Cut(p.Node, 100))
 	}
 }
 
-func checkCordon(p any, at reporter) { checkNodes(p.(*CordonProperties).NodeProperties, at) }
+func checkCordon(p any, at Reporter) { checkNodes(p.(*CordonProperties).NodeProperties, at) }
 
-func checkDrain(p any, at reporter) {
+func checkDrain(p any, at Reporter) {
 	props := p.(*DrainProperties)
 	checkNodes(props.NodeProperties, at)
 	props.DrainOptions.Check(at)
 }
 
-func checkForEachNode(p any, at reporter) {
+func checkForEachNode(p any, at Reporter) {
 	props := p.(*ForEachNodeProperties)
 	if props.Selector != nil {
-		checkSelector("selector", *props.Selector, at)
+		props.Selector.Check("selector", at)
 	}
 	if props.MaxUnavailable != nil {
 		if s, err := ParseShare(props.MaxUnavailable); err != nil {
@@ -264,8 +264,8 @@ func checkForEachNode(p any, at reporter) {
 	if !slices.Contains([]string{"", "oldest-first", "name"}, props.Order) {
 		at("order", "must be oldest-first or name, is %q", Cut(props.Order, 100))
 	}
-	checkSpan("soak", props.Soak, 0, longest, at)
-	checkSpan("estimate", props.Estimate, 0, longest, at)
+	checkSpan("soak", props.Soak, 0, Longest, at)
+	checkSpan("estimate", props.Estimate, 0, Longest, at)
 	if !slices.Contains([]string{"", "stop", "continue"}, props.OnError) {
 		at("onError", "must be stop or continue, is %q", Cut(props.OnError, 100))
 	}
@@ -274,22 +274,23 @@ func checkForEachNode(p any, at reporter) {
 	}
 }
 
-func (v *validator) nodeLimits(path string, l NodeLimits) {
+// Check reports what is wrong with the limits; at takes the field's name.
+func (l NodeLimits) Check(at Reporter) {
 	for name, value := range map[string]any{"maxParallelOperations": l.MaxParallelOperations, "maxUnavailable": l.MaxUnavailable} {
 		if value == nil {
 			continue
 		}
 		if _, err := ParseShare(value); err != nil {
-			v.fault(path+"."+name, "%s", err)
+			at(name, "%s", err)
 		}
 	}
 	if l.PauseMachineConfig {
-		v.fault(path+".pauseMachineConfigPool", "is not available in this version")
+		at("pauseMachineConfigPool", "is not available in this version")
 	}
 	if l.ZoneLimit < 0 {
-		v.fault(path+".zoneLimit", "must be a number of nodes, is %d", l.ZoneLimit)
+		at("zoneLimit", "must be a number of nodes, is %d", l.ZoneLimit)
 	}
 	if d := l.MaxNodeMaintenance; d != nil && d.Duration < 0 {
-		v.fault(path+".maxNodeMaintenanceTime", "must not be negative, is %s", d)
+		at("maxNodeMaintenanceTime", "must not be negative, is %s", d)
 	}
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,17 +25,9 @@ type NodeWant struct {
 	Drain *DrainOptions // with which the work on each begins; nil: with something else, or not known yet
 }
 
-// rollsOut says whether a spec holds a for-each-node: it takes the windows that it
-// takes, so that it has no time limit unless it says so itself.
-func (r Run) rollsOut() bool {
-	found := false
-	r.Walk(func(s Step) { found = found || s.Type == TypeForEachNode })
-	return found
-}
-
 // RolloutNode is the node that the for-each-node around a path has come to.
 func (r Run) RolloutNode(j Journal, path string) (string, bool) {
-	for _, l := range r.chain(path) {
+	for _, l := range r.Tree().chain(path) {
 		if l.item == "" || l.step.Type != TypeForEachNode {
 			continue
 		}
@@ -259,7 +252,7 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 			item.Phase, item.Message = StepSucceeded, "the node is gone"
 			a.moved = true
 		case !sight.Unavailable && room <= 0:
-			why = or(why, "enough of its nodes are away already: "+a.away(path, list, step))
+			why = cmp.Or(why, "enough of its nodes are away already: "+a.away(path, list, step))
 		case sight.Granted && most > 0:
 			a.beginItem(s, step, path, item)
 			a.record(path).Message = ""
@@ -269,12 +262,12 @@ func (a *advance) beginNodes(s scope, step Step, path string, list []Item, c cre
 		case most > 0:
 			wanted = append(wanted, item.Name)
 			if sight.Why != "" {
-				why = or(why, item.Name+" "+sight.Why)
+				why = cmp.Or(why, item.Name+" "+sight.Why)
 			}
 		}
 	}
 	if len(wanted) > 0 {
-		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most, Drain: a.run.firstDrain(step)})
+		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
 	}
 	if why != "" && most > 0 && !a.moved {
 		a.says(path, c, "waits: "+why)
@@ -305,26 +298,6 @@ func (a *advance) away(path string, list []Item, step Step) string {
 		return strings.Join(names[:few], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(names, ", ")
-}
-
-// firstDrain is the drain with which the work on a node begins. What stands in its
-// way can be seen before the node is taken; behind a step that may move pods itself
-// it cannot. Nor does it count where the drain would leave such pods.
-func (r Run) firstDrain(step Step) *DrainOptions {
-	for _, s := range r.children(step) {
-		switch s.Type {
-		case TypeCordon, TypeApproval, "notification", "suspend":
-			continue
-		case TypeDrain:
-			var p DrainProperties
-			if faults := DecodeValue(s.Own(), "", nil, false, &p); len(faults) > 0 || s.If != "" || p.Node != "" || p.Selector != nil || r.Request.DryRun {
-				return nil
-			}
-			return p.toPreview()
-		}
-		return nil
-	}
-	return nil
 }
 
 // toPreview are the options of a drain that pods which never leave would hold up
@@ -364,4 +337,24 @@ func (a *advance) nodesLeft() string {
 // when it is news.
 func (a *advance) says(path string, c crew, why string) {
 	a.record(path).Message = Cut(strings.TrimSpace(fmt.Sprintf("%d of %d are done, %d left; %s", c.done, c.total, c.pending, why)), MaxMessage)
+}
+
+// firstDrain is the drain with which the work on a node begins. What stands in its
+// way can be seen before the node is taken; behind a step that may move pods itself
+// it cannot. Nor does it count where the drain would leave such pods.
+func (a *advance) firstDrain(step Step) *DrainOptions {
+	for _, s := range a.tree.children(step) {
+		switch s.Type {
+		case TypeCordon, TypeApproval, "notification", "suspend":
+			continue
+		case TypeDrain:
+			var p DrainProperties
+			if faults := DecodeValue(s.Own(), "", nil, false, &p); len(faults) > 0 || s.If != "" || p.Node != "" || p.Selector != nil || a.run.Request.DryRun {
+				return nil
+			}
+			return p.toPreview()
+		}
+		return nil
+	}
+	return nil
 }

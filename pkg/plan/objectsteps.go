@@ -58,7 +58,7 @@ func (s ObjectSelector) Labels() LabelSelector {
 	return LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions}
 }
 
-func checkApply(p any, at reporter) {
+func checkApply(p any, at Reporter) {
 	props := p.(*ApplyProperties)
 	checkApplied(props.Object, at)
 	for _, pointer := range props.Remove {
@@ -68,7 +68,7 @@ func checkApply(p any, at reporter) {
 	}
 }
 
-func checkApplied(object map[string]any, at reporter) {
+func checkApplied(object map[string]any, at Reporter) {
 	if object == nil {
 		return
 	}
@@ -112,7 +112,7 @@ func nullIn(path string, v any) string {
 	return ""
 }
 
-func checkDelete(p any, at reporter) {
+func checkDelete(p any, at Reporter) {
 	props := p.(*DeleteProperties)
 	checkRef("resource", props.Resource, at)
 	if !slices.Contains([]string{"", "Background", "Foreground", "Orphan"}, props.PropagationPolicy) {
@@ -120,7 +120,7 @@ func checkDelete(p any, at reporter) {
 	}
 }
 
-func checkRestart(p any, at reporter) {
+func checkRestart(p any, at Reporter) {
 	props := p.(*RestartProperties)
 	checkRef("resource", props.Resource, at)
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
@@ -129,7 +129,7 @@ func checkRestart(p any, at reporter) {
 	}
 }
 
-func checkHealth(p any, at reporter) {
+func checkHealth(p any, at Reporter) {
 	props := p.(*HealthProperties)
 	given := 0
 	for _, is := range []bool{props.Resource != nil, props.Selector != nil, props.All} {
@@ -147,13 +147,13 @@ func checkHealth(p any, at reporter) {
 		if (s.APIVersion == "") != (s.Kind == "") {
 			at("selector", "needs apiVersion and kind together, or neither")
 		}
-		checkSelector("selector", s.Labels(), at)
+		s.Labels().Check("selector", at)
 	}
 }
 
-// checkSelector reports what of a selector Kubernetes would refuse. A value may be a
+// Check reports what of a selector Kubernetes would refuse. A value may be a
 // template: what comes of it is checked when the step is carried out.
-func checkSelector(path string, s LabelSelector, at reporter) {
+func (s LabelSelector) Check(path string, at func(path, format string, args ...any)) {
 	match := maps.Clone(s.MatchLabels)
 	maps.DeleteFunc(match, func(_, value string) bool { return expr.IsTemplate(value) })
 	for _, key := range sortedKeys(s.MatchLabels) {

@@ -81,7 +81,7 @@ func PrometheusCondition(text string) string {
 	return text
 }
 
-func checkPrometheus(p any, at reporter) {
+func checkPrometheus(p any, at Reporter) {
 	props := p.(*PrometheusProperties)
 	checkURL(props.URL, at)
 	checkHeaders(props.Headers, at)
@@ -90,18 +90,18 @@ func checkPrometheus(p any, at reporter) {
 			at("condition", "%s", err)
 		}
 	}
-	checkSpan("for", props.For, 0, longest, at)
-	checkSpan("failAfter", props.FailAfter, 0, longest, at)
+	checkSpan("for", props.For, 0, Longest, at)
+	checkSpan("failAfter", props.FailAfter, 0, Longest, at)
 	checkSpan("interval", props.Interval, time.Second, 24*time.Hour, at)
 }
 
-func checkSpan(path string, d *Duration, least, most time.Duration, at reporter) {
+func checkSpan(path string, d *Duration, least, most time.Duration, at Reporter) {
 	if d != nil && (d.Duration < least || d.Duration > most) {
 		at(path, "must be from %s to %s, is %s", least, most, d)
 	}
 }
 
-func checkSilence(p any, at reporter) {
+func checkSilence(p any, at Reporter) {
 	props := p.(*SilenceProperties)
 	checkURL(props.Alertmanager, func(_, format string, args ...any) { at("alertmanager", format, args...) })
 	checkHeaders(props.Headers, at)
@@ -115,7 +115,7 @@ func checkSilence(p any, at reporter) {
 	}
 }
 
-func checkNotification(p any, at reporter) {
+func checkNotification(p any, at Reporter) {
 	props := p.(*NotificationProperties)
 	if props.Message == "" {
 		at("message", "is empty")
@@ -125,7 +125,7 @@ func checkNotification(p any, at reporter) {
 	}
 }
 
-func checkFunction(p any, at reporter) {
+func checkFunction(p any, at Reporter) {
 	props := p.(*FunctionProperties)
 	if e := props.Endpoint; !expr.IsTemplate(e) {
 		if host, port, err := net.SplitHostPort(e); err != nil || host == "" || port == "" {

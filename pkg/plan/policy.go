@@ -51,43 +51,37 @@ func anyCalendar(string, string) (*schedule.Calendar, bool) { return &schedule.C
 // that it names are there is not asked.
 func ParsePolicy(text []byte) (PolicySpec, Faults) {
 	var doc PolicyDocument
-	d, faults := decode(text, &doc)
-	if d.lines == nil {
-		return doc.Spec, faults
+	c, ok := Read(text, &doc)
+	if !ok {
+		return doc.Spec, c.Faults()
 	}
-	v := newValidator(d, faults)
-	v.envelope(doc.APIVersion, doc.Kind, "Policy")
+	v := &policyChecker{c}
+	v.Envelope(doc.APIVersion, doc.Kind, "Policy")
 	s := doc.Spec
 	v.strategy(s)
 	if s.ServiceAccountName != "" && !dnsSubdomain(s.ServiceAccountName) {
-		v.fault("spec.serviceAccountName", "%q is no name of a ServiceAccount", Cut(s.ServiceAccountName, 100))
+		v.Fault("spec.serviceAccountName", "%q is no name of a ServiceAccount", Cut(s.ServiceAccountName, 100))
 	}
 	v.gates(s.Gates)
-	return s, v.faults.told()
+	return s, c.Faults()
 }
 
-func (v *validator) envelope(apiVersion, kind, want string) {
-	if apiVersion != APIVersion {
-		v.fault("apiVersion", "must be %s, is %q", APIVersion, apiVersion)
-	}
-	if kind != want {
-		v.fault("kind", "must be %s, is %q", want, kind)
-	}
-}
+// policyChecker checks a policy.
+type policyChecker struct{ *Checker }
 
-func (v *validator) strategy(s PolicySpec) {
+func (v *policyChecker) strategy(s PolicySpec) {
 	known := []schedule.Strategy{schedule.Permissive, schedule.Restrictive, schedule.MaintenanceScheduled}
 	switch {
-	case v.broken["spec"], v.broken["spec.strategy"]:
+	case v.Broken("spec"), v.Broken("spec.strategy"):
 	case s.Strategy == "":
-		v.fault("spec.strategy", "is missing; write Permissive, Restrictive or MaintenanceSchedule")
+		v.Fault("spec.strategy", "is missing; write Permissive, Restrictive or MaintenanceSchedule")
 		return
 	case !slices.Contains(known, s.Strategy):
 		message := fmt.Sprintf("%q is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule", Cut(string(s.Strategy), 100))
 		if slices.Contains([]schedule.Strategy{schedule.ByPolicy, schedule.PermissiveUntil, schedule.RestrictiveUntil}, s.Strategy) {
 			message += "; " + string(s.Strategy) + " is for annotations alone"
 		}
-		v.fault("spec.strategy", "%s", message)
+		v.Fault("spec.strategy", "%s", message)
 		return
 	}
 	if s.MaintenanceSchedule == nil {
@@ -95,55 +89,44 @@ func (v *validator) strategy(s PolicySpec) {
 	}
 	if _, err := schedule.ParseMaintenanceSchedule(s.MaintenanceSchedule, anyCalendar); err != nil {
 		for _, f := range schedule.Faults(schedule.Under("spec.maintenanceSchedule", err)) {
-			v.fieldFault(f)
+			v.FieldFault(f)
 		}
 	}
-}
-
-// fieldFault is a fault that the time core found, at its path in the document.
-func (v *validator) fieldFault(f *schedule.FieldError) {
-	message := f.Message
-	if f.Value != "" {
-		message = fmt.Sprintf("%q: %s", Cut(f.Value, 100), f.Message)
-	}
-	v.fault(f.Field, "%s", message)
 }
 
 // ParseCalendarYAML reads a Calendar written in YAML. A faulty entry is reported
 // and the others count; the Calendar is nil where the text as a whole cannot be
 // read.
 func ParseCalendarYAML(text []byte) (*schedule.Calendar, Faults) {
-	root, faults := parseOne(text)
+	isList, faults := IsList(text)
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	path, prefix := "", ""
+	path := ""
 	var list []schedule.CalendarEntry
-	var d decoder
-	v := &validator{}
-	if describe(root) == "a list" {
-		d, faults = decode(text, &list)
-		v = newValidator(d, faults)
+	var c *Checker
+	var ok bool
+	if isList {
+		c, ok = Read(text, &list)
 	} else {
 		var doc CalendarDocument
-		d, faults = decode(text, &doc)
-		v = newValidator(d, faults)
-		v.envelope(doc.APIVersion, doc.Kind, "Calendar")
-		list, path, prefix = doc.Spec, "spec", "spec"
+		c, ok = Read(text, &doc)
+		c.Envelope(doc.APIVersion, doc.Kind, "Calendar")
+		list, path = doc.Spec, "spec"
 	}
-	if d.lines == nil || d.broken[path] || prefix != "" && list == nil {
-		if prefix != "" && d.lines != nil && !d.broken[path] {
-			v.fault("spec", "is missing: the list of dates, each {from, until?, reason?}")
+	if !ok || c.Broken(path) || path != "" && list == nil {
+		if path != "" && ok && !c.Broken(path) {
+			c.Fault("spec", "is missing: the list of dates, each {from, until?, reason?}")
 		}
-		return nil, v.faults.told()
+		return nil, c.Faults()
 	}
 	calendar, err := schedule.ParseCalendarEntries(list)
 	for _, f := range schedule.Faults(err) {
 		f := *f
-		f.Field = prefix + f.Field
-		v.fieldFault(&f)
+		f.Field = path + f.Field
+		c.FieldFault(&f)
 	}
-	return calendar, v.faults.told()
+	return calendar, c.Faults()
 }
 
 // ParseCalendarICS reads a Calendar written as iCalendar. A line that is not
@@ -153,7 +136,7 @@ func ParseCalendarICS(text []byte) (*schedule.Calendar, Faults) {
 		return nil, Faults{{Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(text), MaxDocumentBytes)}}
 	}
 	calendar, err := schedule.ParseICalendar(string(text))
-	return calendar, lineFaults(err).told()
+	return calendar, lineFaults(err).Told()
 }
 
 func lineFaults(err error) Faults {

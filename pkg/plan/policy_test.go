@@ -171,11 +171,11 @@ func TestANamespaceBindsWhatIsBelowItAndOnlyABypassPasses(t *testing.T) {
 	if got := b.Strategy(own, until); got != schedule.Permissive {
 		t.Errorf("afterwards its strategy is %s", got)
 	}
-	if v := b.Gate(own.For(plan.Request{OutsideWindow: true})).Verdict(at); v.Permitted {
+	if v := b.Gate(own.For(true)).Verdict(at); v.Permitted {
 		t.Errorf("outside the window it passes a closed namespace: %+v", v)
 	}
 	free := plan.Question{Namespace: "elsewhere", Policies: []plan.PolicyRef{{Name: "absent"}}}
-	if v := b.Gate(free.For(plan.Request{OutsideWindow: true})).Verdict(at); !v.Permitted {
+	if v := b.Gate(free.For(true)).Verdict(at); !v.Permitted {
 		t.Errorf("outside the window its own policy holds it: %+v", v)
 	}
 	earlier := at.Add(time.Hour)

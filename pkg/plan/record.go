@@ -38,7 +38,8 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 	if rec == nil || rec.Phase != StepRunning {
 		return j
 	}
-	step, _ := r.Find(path)
+	tree := r.Tree()
+	step, _ := tree.Find(path)
 	if rep.Before != nil && rec.Before == nil {
 		rec.Before = rep.Before
 	}
@@ -60,7 +61,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		j.WorkedAt = at(now) // it looked until now, and has no end for it
 	}
 	switch {
-	case rep.Listed && !rec.Listed && r.keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
+	case rep.Listed && !rec.Listed && tree.keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
 		fail(rec, step, Report{Permanent: true, Reason: "TooMany", Message: ""}, now)
 		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items))
 	case rep.Listed && !rec.Listed:
@@ -199,17 +200,6 @@ const (
 	restoredBytes = 700     // of one record (a guess: twice what a scale leaves)
 	maxRestored   = 2 << 20 // in one run; they stand compressed, about a fifth of it
 )
-
-// keeps is how many steps below a step leave something to be restored.
-func (r Run) keeps(s Step) int {
-	n := 0
-	for _, c := range r.children(s) {
-		if n += r.keeps(c); restores(c) {
-			n++
-		}
-	}
-	return n
-}
 
 // Shrunk is a journal without outputs of so many bytes, the largest first: what
 // outgrows its place goes with a mark, and the run goes on.

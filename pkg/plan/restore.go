@@ -24,18 +24,6 @@ const maxRestores = 100
 // restores was over: what held others up must not be why it never is.
 const lastTry = time.Minute
 
-// restores says whether a step may have something to put back. A ${…} there is
-// evaluated by the step itself, which writes nothing down where it is false.
-func restores(s Step) bool {
-	switch v := s.Properties["restoreAfter"].(type) {
-	case bool:
-		return v
-	case string:
-		return v != ""
-	}
-	return false
-}
-
 // restore undoes steps with restoreAfter in the reverse of their order: what ran
 // side by side is put back side by side, and what came later comes back first.
 func (a *advance) restore() (Move, bool) {
@@ -59,7 +47,7 @@ func (a *advance) restore() (Move, bool) {
 			failed = append(failed, rec.Path)
 			continue
 		}
-		open.add(a.run.chain(rec.Path), i)
+		open.add(a.tree.chain(rec.Path), i)
 	}
 	if late {
 		limit = a.now.Add(lastTry)
@@ -175,7 +163,7 @@ func (a *advance) lastOf(u *undo, steps []Step) []int {
 }
 
 func (a *advance) readyIn(u *undo) []int {
-	steps := a.run.children(u.step)
+	steps := a.tree.children(u.step)
 	side, most := u.step.parallel()
 	switch {
 	case len(u.kids) == 0:
@@ -243,7 +231,7 @@ func (a *advance) lastItems(u *undo) (ready []int) {
 		if most <= 0 || len(ready) >= maxRestores || batchOf(ends, place[k.name]) != last {
 			break
 		}
-		some := a.lastOf(k, a.run.children(u.step))
+		some := a.lastOf(k, a.tree.children(u.step))
 		ready = append(ready, some...)
 		most -= min(a.busy(some), 1)
 	}

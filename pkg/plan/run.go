@@ -128,6 +128,9 @@ type Run struct {
 	Templates map[string]TemplateSpec `json:"templates,omitempty"`
 }
 
+// Tree is what the run does.
+func (r Run) Tree() Tree { return Tree{Spec: r.Spec, Templates: r.Templates} }
+
 // Section is the part of a run that is being worked on.
 type Section string
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -210,7 +211,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.pausedAt(d.f.Now):
 		return PhasePaused, d.pauseMessage()
 	case len(d.f.Live) > 0:
-		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + or(or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
+		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
 	case d.waiting != "":
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:

@@ -11,27 +11,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
-type reporter = func(path, format string, args ...any)
-
-func checkLabel(p any, at reporter) {
+func checkLabel(p any, at Reporter) {
 	props := p.(*LabelProperties)
 	checkKeys(props.Operation, props.Labels, "labels", at)
 	checkOptionalRef(props.Object, at)
 }
 
-func checkAnnotate(p any, at reporter) {
+func checkAnnotate(p any, at Reporter) {
 	props := p.(*AnnotateProperties)
 	checkKeys(props.Operation, props.Annotations, "annotations", at)
 	checkOptionalRef(props.Object, at)
 }
 
-func checkOptionalRef(ref *ResourceRef, at reporter) {
+func checkOptionalRef(ref *ResourceRef, at Reporter) {
 	if ref != nil {
 		checkRef("object", *ref, at)
 	}
 }
 
-func checkKeys(operation string, keys any, field string, at reporter) {
+func checkKeys(operation string, keys any, field string, at Reporter) {
 	switch operation {
 	case "add":
 		added, ok := StringMap(keys)
@@ -87,7 +85,7 @@ func StringList(v any) ([]string, bool) {
 	return out, true
 }
 
-func checkRef(path string, ref ResourceRef, at reporter) {
+func checkRef(path string, ref ResourceRef, at Reporter) {
 	for _, f := range []struct{ field, value, example string }{
 		{"apiVersion", ref.APIVersion, "apps/v1"}, {"kind", ref.Kind, "Deployment"}, {"name", ref.Name, "orders"},
 	} {
@@ -103,7 +101,7 @@ func checkRef(path string, ref ResourceRef, at reporter) {
 	}
 }
 
-func checkPatch(p any, at reporter) {
+func checkPatch(p any, at Reporter) {
 	props := p.(*PatchProperties)
 	checkRef("resource", props.Resource, at)
 	kinds := []string{"", "strategic", "merge", "json"}
@@ -127,7 +125,7 @@ func checkPatch(p any, at reporter) {
 	}
 }
 
-func checkScale(p any, at reporter) {
+func checkScale(p any, at Reporter) {
 	props := p.(*ScaleProperties)
 	checkRef("resource", props.Resource, at)
 	if props.Replicas != nil && (*props.Replicas < 0 || *props.Replicas > 1_000_000) {
@@ -135,17 +133,17 @@ func checkScale(p any, at reporter) {
 	}
 }
 
-func checkSuspend(p any, at reporter) {
+func checkSuspend(p any, at Reporter) {
 	props := p.(*SuspendProperties)
 	if props.Duration != nil && props.Duration.Duration <= 0 {
 		at("duration", "must be longer than 0s; without a duration the run waits for kubectl maint resume")
 	}
-	if props.Duration != nil && props.Duration.Duration > longest {
-		at("duration", "must be at most %dd, is %s", longest/(24*time.Hour), props.Duration)
+	if props.Duration != nil && props.Duration.Duration > Longest {
+		at("duration", "must be at most %dd, is %s", Longest/(24*time.Hour), props.Duration)
 	}
 }
 
-func checkWait(p any, at reporter) {
+func checkWait(p any, at Reporter) {
 	props := p.(*WaitProperties)
 	if props.Resource != (ResourceRef{}) { // where it may not be left out, it is required
 		checkRef("resource", props.Resource, at)
@@ -160,7 +158,7 @@ func checkWait(p any, at reporter) {
 	}
 }
 
-func checkWebhook(p any, at reporter) {
+func checkWebhook(p any, at Reporter) {
 	props := p.(*WebhookProperties)
 	checkURL(props.URL, at)
 	methods := []string{"", "GET", "POST", "PUT", "PATCH", "DELETE"}
@@ -180,7 +178,7 @@ func checkWebhook(p any, at reporter) {
 	}
 }
 
-func checkHeaders(headers map[string]HeaderValue, at reporter) {
+func checkHeaders(headers map[string]HeaderValue, at Reporter) {
 	for _, name := range sortedKeys(headers) {
 		h := headers[name]
 		if !headerName().MatchString(name) {
@@ -201,7 +199,7 @@ func checkHeaders(headers map[string]HeaderValue, at reporter) {
 	}
 }
 
-func checkURL(raw string, at reporter) {
+func checkURL(raw string, at Reporter) {
 	if raw == "" {
 		at("url", "is missing; write it like https://example.org/hook")
 		return
@@ -219,7 +217,7 @@ func checkURL(raw string, at reporter) {
 	}
 }
 
-func checkJob(p any, at reporter) {
+func checkJob(p any, at Reporter) {
 	props := p.(*JobProperties)
 	if (props.Template == nil) == (props.Image == "") {
 		at("", "needs exactly one of template (a Job's spec) and image")
@@ -240,7 +238,7 @@ func checkJob(p any, at reporter) {
 	}
 }
 
-func checkKey(field, key string, at reporter) {
+func checkKey(field, key string, at Reporter) {
 	prefix, name, prefixed := strings.Cut(key, "/")
 	if !prefixed {
 		prefix, name = "", key

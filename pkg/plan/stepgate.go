@@ -34,7 +34,7 @@ func (a *advance) stopped(s scope, closed bool) bool {
 // held until it opens; under abort it ends here.
 func (a *advance) closed(s scope, step Step, always bool) bool {
 	looks := always || a.run.Spec.OnWindowClose == CloseWait || a.run.Spec.OnWindowClose == CloseAbort
-	if s.cleanup() || a.sig.Hold == nil || !looks || s.open || !a.run.disruptive(step) {
+	if s.cleanup() || a.sig.Hold == nil || !looks || s.open || !a.tree.disruptive(step) {
 		return false
 	}
 	if a.run.Spec.OnWindowClose == CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
@@ -159,13 +159,13 @@ func (a *advance) worked(until *time.Time) {
 // foresee notes a hold that began while nobody looked, before the clock is asked:
 // would another walk come to a closed gate or a pause, and nothing be at work?
 func (a *advance) foresee() {
-	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != CloseFinish || a.run.Loops())
+	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != CloseFinish || a.tree.Loops())
 	if !gated && a.sig.Held == "" || a.j.HeldSince != nil || a.j.RetryAt != nil && a.now.Before(*a.j.RetryAt) || a.working() {
 		return
 	}
 	j := *a.j
 	j.Steps = append([]Record(nil), j.Steps...)
-	ahead := &advance{run: a.run, j: &j, now: a.now, sig: a.sig, timeless: true}
+	ahead := &advance{run: a.run, tree: a.tree, j: &j, now: a.now, sig: a.sig, timeless: true}
 	if _, _, more := ahead.walk(SectionSteps, a.run.Spec.Steps); more && (ahead.shut || ahead.paused) && !ahead.working() {
 		a.hold()
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func (a *advance) within(s scope, step Step, prefix string) scope {
 	if rec := a.record(s.path(step.Name)); rec != nil {
 		limit = earliest(limit, a.limit(rec, step))
 	}
-	return scope{section: s.section, prefix: prefix, steps: a.run.children(step), open: s.open || !a.run.disruptive(step), limit: limit}
+	return scope{section: s.section, prefix: prefix, steps: a.tree.children(step), open: s.open || !a.tree.disruptive(step), limit: limit}
 }
 
 // section walks the steps of one section until another walk would find nothing
@@ -134,7 +135,7 @@ func (a *advance) parallel(s scope, most int) (over bool, failed string) {
 			running++
 		}
 		over = over && done
-		failed = or(failed, wrong)
+		failed = cmp.Or(failed, wrong)
 	}
 	return over, failed
 }
@@ -221,7 +222,7 @@ func (a *advance) lacking(s scope, step Step) bool {
 		a.enter(SectionRestore)
 		return false
 	}
-	a.records(a.run.pending(a.j.Steps, scope{section: s.section, prefix: s.prefix, steps: []Step{step}}))
+	a.records(pending(a.tree, a.j.Steps, scope{section: s.section, prefix: s.prefix, steps: []Step{step}}))
 	return true
 }
 
@@ -331,7 +332,7 @@ func (a *advance) compound(s scope, step Step, path string, move func(s scope, s
 	switch {
 	case rec.NotBefore != nil && a.now.Before(*rec.NotBefore):
 		a.waits(path, *rec.NotBefore)
-	case len(a.run.children(step)) == 0: // the validator refused it, or its template is not in the run
+	case len(a.tree.children(step)) == 0: // the validator refused it, or its template is not in the run
 		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "NoSteps", fmt.Sprintf("step %s of type %s holds no steps", path, step.Type), at(a.now)
 		a.moved = true
 	default:
@@ -478,7 +479,7 @@ func (a *advance) beginItem(s scope, step Step, path string, item *Item) {
 	if a.left(prefix) {
 		a.anew(prefix)
 	}
-	for _, fresh := range a.run.pending(nil, a.within(s, step, prefix)) {
+	for _, fresh := range pending(a.tree, nil, a.within(s, step, prefix)) {
 		if rec := a.record(fresh.Path); rec != nil {
 			rec.Base, rec.Attempt = max(rec.Base, base), max(rec.Base, base)
 			rec.ItemBase = rec.Base
@@ -797,7 +798,7 @@ func (a *advance) anew(path string) {
 // inItem says whether a path lies in an item of a loop that stands at or below
 // another path.
 func (a *advance) inItem(path, under string) bool {
-	return slices.ContainsFunc(a.run.chain(path), func(l link) bool {
+	return slices.ContainsFunc(a.tree.chain(path), func(l link) bool {
 		return l.item != "" && l.path != path && (l.path == under || below(l.path, under))
 	})
 }

@@ -33,10 +33,10 @@ type TemplateParameter struct {
 
 // Params are the values of a template's parameters where a step uses it: what is
 // given, and the defaults of the others.
-func (r Run) Params(s Step, given map[string]any) (map[string]any, error) {
+func (t Tree) Params(s Step, given map[string]any) (map[string]any, error) {
 	name := strings.TrimPrefix(s.Type, TemplatePrefix)
 	out := map[string]any{}
-	for _, p := range r.Templates[name].Parameters {
+	for _, p := range t.Templates[name].Parameters {
 		value, have := given[p.Name]
 		if !have && p.Default != nil {
 			value, have = Clone(map[string]any{"v": p.Default})["v"], true
@@ -81,31 +81,26 @@ func (p TemplateParameter) fits(v any) string {
 // ParseTemplate reads a step template's text and reports everything wrong with it.
 func ParseTemplate(text []byte, name string) (TemplateSpec, Faults) {
 	var doc TemplateDocument
-	d, faults := decode(text, &doc)
-	if d.lines == nil {
-		return doc.Spec, faults
+	c, ok := Read(text, &doc)
+	if !ok {
+		return doc.Spec, c.Faults()
 	}
-	v := newValidator(d, faults)
-	if doc.APIVersion != APIVersion {
-		v.fault("apiVersion", "must be %s, is %q", APIVersion, doc.APIVersion)
-	}
-	if doc.Kind != "StepTemplate" {
-		v.fault("kind", "must be StepTemplate, is %q", doc.Kind)
-	}
+	v := &validator{c}
+	v.Envelope(doc.APIVersion, doc.Kind, "StepTemplate")
 	if name != "" && !DNSLabel(name) {
-		v.fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", Cut(name, 100), MaxNameLength)
+		v.Fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", Cut(name, 100), MaxNameLength)
 	}
 	v.templateParameters(doc.Spec.Parameters)
 	if len(doc.Spec.Steps) == 0 {
-		v.fault("spec.steps", "is empty: a template needs a step")
+		v.Fault("spec.steps", "is empty: a template needs a step")
 	}
 	if n := countSteps(doc.Spec.Steps); n > MaxSteps {
-		v.fault("spec.steps", "a template may have %d steps, this one has %d", MaxSteps, n)
-		return doc.Spec, v.faults.told()
+		v.Fault("spec.steps", "a template may have %d steps, this one has %d", MaxSteps, n)
+		return doc.Spec, c.Faults()
 	}
 	v.steps("spec.steps", doc.Spec.Steps, place{section: SectionSteps, template: true}, map[string]string{})
 	doc.Spec.Steps = opened(doc.Spec.Steps)
-	return doc.Spec, v.faults.told()
+	return doc.Spec, c.Faults()
 }
 
 func (v *validator) templateParameters(ps []TemplateParameter) {
@@ -113,19 +108,19 @@ func (v *validator) templateParameters(ps []TemplateParameter) {
 	for i, p := range ps {
 		path := fmt.Sprintf("spec.parameters[%d]", i)
 		if !labelName().MatchString(p.Name) {
-			v.fault(path+".name", "%q cannot name a parameter: letters, digits, '-', '_' and '.'", Cut(p.Name, 100))
+			v.Fault(path+".name", "%q cannot name a parameter: letters, digits, '-', '_' and '.'", Cut(p.Name, 100))
 		}
 		if seen[p.Name] {
-			v.fault(path+".name", "%q stands twice", p.Name)
+			v.Fault(path+".name", "%q stands twice", p.Name)
 		}
 		seen[p.Name] = true
 		if !slices.Contains([]string{"", "string", "number", "integer", "boolean", "object", "array"}, p.Type) {
-			v.fault(path+".type", "must be string, number, integer, boolean, object or array, is %q", Cut(p.Type, 100))
+			v.Fault(path+".type", "must be string, number, integer, boolean, object or array, is %q", Cut(p.Type, 100))
 			continue
 		}
 		if p.Default != nil {
 			if word := p.fits(expr.Whole(p.Default)); word != "" {
-				v.fault(path+".default", "must be %s", word)
+				v.Fault(path+".default", "must be %s", word)
 			}
 		}
 	}

@@ -1,17 +1,23 @@
 package plan
 
 import (
-	"slices"
 	"strings"
 )
 
 // TemplatePrefix begins the type of a step that stands for a template's steps.
 const TemplatePrefix = "template/"
 
-// children are the steps that a step of the run holds.
-func (r Run) children(s Step) []Step {
+// Tree is what a run does: the steps of its spec, with those of the templates that
+// they stand for.
+type Tree struct {
+	Spec      Spec
+	Templates map[string]TemplateSpec
+}
+
+// children are the steps that a step of the tree holds.
+func (t Tree) children(s Step) []Step {
 	if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
-		return r.Templates[name].Steps
+		return t.Templates[name].Steps
 	}
 	if s.Inner != nil {
 		return s.Inner
@@ -30,10 +36,10 @@ func opened(steps []Step) []Step {
 	return out
 }
 
-// Find is the step of a run that stands at a path. The item of a loop is one
+// Find is the step that stands at a path. The item of a loop is one
 // segment of it: roll/orders-1/restart.
-func (r Run) Find(path string) (Step, bool) {
-	chain := r.chain(path)
+func (t Tree) Find(path string) (Step, bool) {
+	chain := t.chain(path)
 	if len(chain) == 0 {
 		return Step{}, false
 	}
@@ -51,14 +57,14 @@ type link struct {
 
 // chain is the way to a path: the steps that hold it, the outermost first, and
 // the step itself.
-func (r Run) chain(path string) []link {
+func (t Tree) chain(path string) []link {
 	section := SectionOf(path)
 	rest := path
 	if section != SectionSteps {
 		rest = strings.TrimPrefix(path, string(section)+"/")
 	}
 	var steps []Step
-	for _, s := range sections(r.Spec) {
+	for _, s := range sections(t.Spec) {
 		if s.name == section {
 			steps = s.steps
 		}
@@ -82,7 +88,7 @@ func (r Run) chain(path string) []link {
 			at += "/" + l.item
 		}
 		out = append(out, l)
-		steps, rest = r.children(step), after
+		steps, rest = t.children(step), after
 	}
 	return out
 }
@@ -96,30 +102,10 @@ func named(steps []Step, name string) (Step, bool) {
 	return Step{}, false
 }
 
-// ItemOf is the item of the innermost loop that a path lies in.
-func (r Run) ItemOf(j Journal, path string) (Item, ForEachProperties, bool) {
-	chain := r.chain(path)
-	for i := len(chain) - 1; i >= 0; i-- {
-		if chain[i].item == "" {
-			continue
-		}
-		rec := j.Record(chain[i].path)
-		if rec == nil {
-			return Item{}, ForEachProperties{}, false
-		}
-		for _, item := range rec.Items {
-			if item.Segment() == chain[i].item {
-				return item, ForEachProperties{APIVersion: rec.ItemVersion, Kind: rec.ItemKind}, true
-			}
-		}
-	}
-	return Item{}, ForEachProperties{}, false
-}
-
 // TemplateOf is the innermost step that stands for a template on the way to a
 // path, with its own path.
-func (r Run) TemplateOf(path string) (Step, string, bool) {
-	chain := r.chain(path)
+func (t Tree) TemplateOf(path string) (Step, string, bool) {
+	chain := t.chain(path)
 	for i := len(chain) - 2; i >= 0; i-- {
 		if strings.HasPrefix(chain[i].step.Type, TemplatePrefix) {
 			return chain[i].step, chain[i].path, true
@@ -128,31 +114,21 @@ func (r Run) TemplateOf(path string) (Step, string, bool) {
 	return Step{}, "", false
 }
 
-// Record is what the journal knows of the step at a path; nil when nothing.
-func (j Journal) Record(path string) *Record {
-	for i := range j.Steps {
-		if j.Steps[i].Path == path {
-			return &j.Steps[i]
-		}
-	}
-	return nil
-}
-
 // below says whether a path lies in what stands at another.
 func below(path, holder string) bool { return strings.HasPrefix(path, holder+"/") }
 
 // disruptive says whether a step asks the gate: one that holds others does when
 // one of them does, unless it says otherwise itself.
-func (r Run) disruptive(s Step) bool {
+func (t Tree) disruptive(s Step) bool {
 	if s.Disruptive != nil {
 		return *s.Disruptive
 	}
-	children := r.children(s)
+	children := t.children(s)
 	if !s.holds() || len(children) == 0 {
 		return true
 	}
 	for _, c := range children {
-		if r.disruptive(c) {
+		if t.disruptive(c) {
 			return true
 		}
 	}
@@ -161,36 +137,36 @@ func (r Run) disruptive(s Step) bool {
 
 // Loops says whether a spec holds a for-each, which looks at the gate before
 // each of its items whatever the plan says.
-func (r Run) Loops() bool {
-	for _, s := range sections(r.Spec) {
-		if r.loops(s.steps) {
+func (t Tree) Loops() bool {
+	for _, s := range sections(t.Spec) {
+		if t.loops(s.steps) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r Run) loops(steps []Step) bool {
+func (t Tree) loops(steps []Step) bool {
 	for _, s := range steps {
-		if IsLoop(s.Type) || s.holds() && r.loops(r.children(s)) {
+		if IsLoop(s.Type) || s.holds() && t.loops(t.children(s)) {
 			return true
 		}
 	}
 	return false
 }
 
-// Walk visits all steps of a run, with those that other steps hold.
-func (r Run) Walk(visit func(Step)) {
-	for _, s := range sections(r.Spec) {
-		r.walk(s.steps, visit)
+// Walk visits all steps, with those that other steps hold.
+func (t Tree) Walk(visit func(Step)) {
+	for _, s := range sections(t.Spec) {
+		t.walk(s.steps, visit)
 	}
 }
 
-func (r Run) walk(steps []Step, visit func(Step)) {
+func (t Tree) walk(steps []Step, visit func(Step)) {
 	for _, s := range steps {
 		visit(s)
 		if s.holds() {
-			r.walk(r.children(s), visit)
+			t.walk(t.children(s), visit)
 		}
 	}
 }
@@ -209,19 +185,33 @@ func (s Step) Own() map[string]any {
 	return out
 }
 
-// ItemsDone are the items of a loop that its batches have done, the present one
-// with them. Of those that failed nobody asks whether it holds what was done.
-func (r Run) ItemsDone(j Journal, path string) []Item {
-	rec := j.Record(path)
-	if rec == nil || !rec.Listed {
-		return nil
+// rollsOut says whether a spec holds a for-each-node: it takes the windows that it
+// takes, so that it has no time limit unless it says so itself.
+func (t Tree) rollsOut() bool {
+	found := false
+	t.Walk(func(s Step) { found = found || s.Type == TypeForEachNode })
+	return found
+}
+
+// keeps is how many steps below a step leave something to be restored.
+func (t Tree) keeps(s Step) int {
+	n := 0
+	for _, c := range t.children(s) {
+		if n += t.keeps(c); restores(c) {
+			n++
+		}
 	}
-	step, _ := r.Find(path)
-	ends := loopBatches(step, len(rec.Items))
-	done := rec.Items[:ends[min(rec.Batch, len(ends)-1)]]
-	failed := func(i Item) bool { return i.Phase == StepFailed }
-	if slices.ContainsFunc(done, failed) {
-		done = slices.DeleteFunc(slices.Clone(done), failed)
+	return n
+}
+
+// restores says whether a step may have something to put back. A ${…} there is
+// evaluated by the step itself, which writes nothing down where it is false.
+func restores(s Step) bool {
+	switch v := s.Properties["restoreAfter"].(type) {
+	case bool:
+		return v
+	case string:
+		return v != ""
 	}
-	return done
+	return false
 }

@@ -47,10 +47,10 @@ func (p place) templateRoots() []string { return append(p.conditionRoots(), "tar
 
 func (v *validator) allSteps(s Spec) {
 	if len(s.Steps) == 0 {
-		v.fault("spec.steps", "is empty: a plan needs a step")
+		v.Fault("spec.steps", "is empty: a plan needs a step")
 	}
 	if n := countSteps(s.Steps) + countSteps(s.OnFailure) + countSteps(s.Finally); n > MaxSteps {
-		v.fault("spec.steps", "a plan may have %d steps, this one has %d", MaxSteps, n)
+		v.Fault("spec.steps", "a plan may have %d steps, this one has %d", MaxSteps, n)
 		return
 	}
 	seen := map[string]string{}
@@ -74,7 +74,7 @@ func (v *validator) steps(list string, steps []Step, p place, seen map[string]st
 	for i, step := range steps {
 		path := fmt.Sprintf("%s[%d]", list, i)
 		if first, twice := seen[step.Name]; twice && step.Name != "" {
-			v.fault(path+".name", "%q is already the name of %s", step.Name, first)
+			v.Fault(path+".name", "%q is already the name of %s", step.Name, first)
 		}
 		seen[step.Name] = path
 		v.step(path, step, p, seen)
@@ -86,12 +86,12 @@ func (v *validator) steps(list string, steps []Step, p place, seen map[string]st
 
 func (v *validator) step(path string, s Step, p place, seen map[string]string) {
 	if !DNSLabel(s.Name) {
-		v.fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", Cut(s.Name, 100), MaxNameLength)
+		v.Fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", Cut(s.Name, 100), MaxNameLength)
 	}
 	if s.holds() && slices.Contains(otherSections(), Section(s.Name)) {
-		v.fault(path+".name", "%q cannot name a step that holds others: it is the name of a section", s.Name)
+		v.Fault(path+".name", "%q cannot name a step that holds others: it is the name of a section", s.Name)
 	}
-	v.positive(path+".timeout", s.Timeout)
+	v.Positive(path+".timeout", s.Timeout)
 	v.retry(path+".retry", s.Retry)
 	v.condition(path+".if", s.If, p)
 	v.dependsOn(path, s, p)
@@ -103,7 +103,7 @@ func (v *validator) step(path string, s Step, p place, seen map[string]string) {
 	}
 	t, known := StepTypeNamed(s.Type)
 	if !known {
-		v.fault(path+".type", "%s", unknownType(s.Type))
+		v.Fault(path+".type", "%s", unknownType(s.Type))
 		return
 	}
 	v.properties(path+".properties", t, s, p)
@@ -117,14 +117,14 @@ func (v *validator) held(path string, s Step, p place, seen map[string]string) {
 	inner := s.inner()
 	list := path + ".properties.steps"
 	if p.depth++; p.depth > MaxDepth {
-		v.fault(list, "are too deep: steps may hold steps %d times", MaxDepth)
+		v.Fault(list, "are too deep: steps may hold steps %d times", MaxDepth)
 		return
 	}
 	if given, ok := s.Properties["steps"].([]any); ok && len(given) == 0 {
-		v.fault(list, "is empty: a %s needs a step", s.Type)
+		v.Fault(list, "is empty: a %s needs a step", s.Type)
 	}
 	if s.Type == TypeForEachNode && p.loop {
-		v.fault(path+".type", "a for-each-node cannot stand in a loop: it is one, over nodes that are taken one by one")
+		v.Fault(path+".type", "a for-each-node cannot stand in a loop: it is one, over nodes that are taken one by one")
 	}
 	p.loop = p.loop || IsLoop(s.Type)
 	p.node = p.node || s.Type == TypeForEachNode
@@ -134,28 +134,28 @@ func (v *validator) held(path string, s Step, p place, seen map[string]string) {
 
 func (v *validator) templateStep(path, name string, s Step, p place) {
 	if !DNSLabel(name) {
-		v.fault(path+".type", "%q cannot name a template: write it like template/notify", Cut(name, 100))
+		v.Fault(path+".type", "%q cannot name a template: write it like template/notify", Cut(name, 100))
 	}
 	if p.depth >= MaxDepth {
-		v.fault(path+".type", "is too deep: steps may hold steps %d times", MaxDepth)
+		v.Fault(path+".type", "is too deep: steps may hold steps %d times", MaxDepth)
 	}
-	expr.CheckTemplates(map[string]any(s.Properties), p.templateRoots(), func(at string, err error) { v.fault(path+".properties."+at, "%s", err) })
+	expr.CheckTemplates(map[string]any(s.Properties), p.templateRoots(), func(at string, err error) { v.Fault(path+".properties."+at, "%s", err) })
 }
 
 func (v *validator) dependsOn(path string, s Step, p place) {
 	if len(s.DependsOn) > 0 && !p.parallel {
-		v.fault(path+".dependsOn", "is for the steps of a parallel step-group; others run in order")
+		v.Fault(path+".dependsOn", "is for the steps of a parallel step-group; others run in order")
 		return
 	}
 	for i, name := range s.DependsOn {
 		at := fmt.Sprintf("%s.dependsOn[%d]", path, i)
 		switch _, known := named(p.siblings, name); {
 		case name == s.Name:
-			v.fault(at, "is the step itself")
+			v.Fault(at, "is the step itself")
 		case !known:
-			v.fault(at, "there is no step %q in this group%s", Cut(name, 100), didYouMean(name, p.siblings))
+			v.Fault(at, "there is no step %q in this group%s", Cut(name, 100), didYouMean(name, p.siblings))
 		case slices.Index(s.DependsOn, name) < i:
-			v.fault(at, "%q stands twice", name)
+			v.Fault(at, "%q stands twice", name)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (v *validator) cycles(list string, steps []Step) {
 	}
 	for i, s := range steps {
 		if !done[s.Name] {
-			v.fault(fmt.Sprintf("%s[%d].dependsOn", list, i), "step %q waits for itself through %s", s.Name, strings.Join(s.DependsOn, ", "))
+			v.Fault(fmt.Sprintf("%s[%d].dependsOn", list, i), "step %q waits for itself through %s", s.Name, strings.Join(s.DependsOn, ", "))
 			return
 		}
 	}
@@ -193,24 +193,24 @@ func (v *validator) cycles(list string, steps []Step) {
 
 func (v *validator) requires(path string, s Step) {
 	if len(s.Requires) > MaxRequires {
-		v.fault(path+".requires", "has %d; a step may ask for %d", len(s.Requires), MaxRequires)
+		v.Fault(path+".requires", "has %d; a step may ask for %d", len(s.Requires), MaxRequires)
 	}
 	seen := map[string]bool{}
 	for i, r := range s.Requires {
 		at := fmt.Sprintf("%s.requires[%d]", path, i)
 		if !labelName().MatchString(r.Name) {
-			v.fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", Cut(r.Name, 100))
+			v.Fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", Cut(r.Name, 100))
 		}
 		if seen[r.Name] {
-			v.fault(at+".name", "%q stands twice", r.Name)
+			v.Fault(at+".name", "%q stands twice", r.Name)
 		}
 		seen[r.Name] = true
-		checkRef("", ResourceRef{APIVersion: r.APIVersion, Kind: r.Kind, Name: "x", Namespace: r.Namespace}, func(field, format string, args ...any) { v.fault(at+field, format, args...) })
+		checkRef("", ResourceRef{APIVersion: r.APIVersion, Kind: r.Kind, Name: "x", Namespace: r.Namespace}, func(field, format string, args ...any) { v.Fault(at+field, format, args...) })
 		if (r.ObjectName == "") == (r.MatchLabels == nil) {
-			v.fault(at, "needs exactly one of objectName and matchLabels")
+			v.Fault(at, "needs exactly one of objectName and matchLabels")
 		}
 		expr.CheckTemplates(map[string]any{"objectName": r.ObjectName, "namespace": r.Namespace}, []string{}, func(field string, _ error) {
-			v.fault(at+"."+field, "is taken as it stands: it cannot hold an expression")
+			v.Fault(at+"."+field, "is taken as it stands: it cannot hold an expression")
 		})
 	}
 }
@@ -219,9 +219,9 @@ func (v *validator) onRestart(path string, s Step) {
 	switch {
 	case s.OnRestart == "":
 	case s.Type != "exec":
-		v.fault(path+".onRestart", "is for exec alone: steps of type %s know how to go on", s.Type)
+		v.Fault(path+".onRestart", "is for exec alone: steps of type %s know how to go on", s.Type)
 	case s.OnRestart != "fail" && s.OnRestart != "retry":
-		v.fault(path+".onRestart", "must be fail or retry, is %q", Cut(s.OnRestart, 100))
+		v.Fault(path+".onRestart", "must be fail or retry, is %q", Cut(s.OnRestart, 100))
 	}
 }
 
@@ -247,10 +247,10 @@ func (v *validator) retry(path string, r *Retry) {
 		return
 	}
 	if r.Limit < 0 || r.Limit > 100 {
-		v.fault(path+".limit", "must be from 0 to 100, is %d", r.Limit)
+		v.Fault(path+".limit", "must be from 0 to 100, is %d", r.Limit)
 	}
-	v.positive(path+".backoff", r.Backoff)
-	v.positive(path+".maxBackoff", r.MaxBackoff)
+	v.Positive(path+".backoff", r.Backoff)
+	v.Positive(path+".maxBackoff", r.MaxBackoff)
 }
 
 func (v *validator) condition(path, text string, p place) {
@@ -258,7 +258,7 @@ func (v *validator) condition(path, text string, p place) {
 		return
 	}
 	if err := expr.CheckBool(text, p.conditionRoots()...); err != nil {
-		v.fault(path, "%s", err)
+		v.Fault(path, "%s", err)
 	}
 }
 
@@ -268,22 +268,19 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 		raw = map[string]any{}
 	}
 	props := t.New()
-	faults, left := decodeValue(raw, path, v.lines, true, props)
-	for _, f := range faults {
-		v.fault(f.Path, "%s", f.Message)
-	}
+	faults, left := v.Value(raw, path, props)
 	for at := range left {
 		if s.holds() && !inProperties(at, path) {
-			v.fault(at, "cannot be an expression: only properties are")
+			v.Fault(at, "cannot be an expression: only properties are")
 		}
 	}
 	for _, key := range t.Required {
 		if s.Properties[key] == nil && !p.defaultsToNode(t.Name, key) {
-			v.fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
-			v.unread(path + "." + key)
+			v.Fault(path+"."+key, "is missing: a step of type %s needs it", t.Name)
+			v.Unread(path + "." + key)
 		}
 	}
-	expr.CheckTemplates(any(s.Own()), p.templateRoots(), func(at string, err error) { v.fault(path+"."+at, "%s", err) })
+	expr.CheckTemplates(any(s.Own()), p.templateRoots(), func(at string, err error) { v.Fault(path+"."+at, "%s", err) })
 	if len(faults) > 0 {
 		return
 	}
@@ -294,14 +291,14 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 			full = path + "." + at
 		}
 		if !under(full, left) { // what an expression will yield is checked when it has
-			v.fault(full, format, args...)
+			v.Fault(full, format, args...)
 		}
 	})
 	if s.Type != TypeForEachNode && nodeStep(t.Name) && s.Properties["node"] == nil && s.Properties["selector"] == nil && !p.node && !p.template {
-		v.fault(path, "needs node or selector: outside of a for-each-node it has no node to default to")
+		v.Fault(path, "needs node or selector: outside of a for-each-node it has no node to default to")
 	}
 	if s.Properties["object"] == nil && needsTarget(props) && p.spec.Target == nil && !p.template {
-		v.fault(path+".object", "is missing, and the plan has no target to default to")
+		v.Fault(path+".object", "is missing, and the plan has no target to default to")
 	}
 }
 
@@ -327,7 +324,7 @@ func inProperties(at, properties string) bool {
 // thing a run does, and restores come before it.
 func (v *validator) restoreInFinally(path string, s Step) {
 	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && restores(s) {
-		v.fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
+		v.Fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
 	}
 }
 

@@ -153,7 +153,7 @@ func (r Run) room(path string) string {
 		return ""
 	}
 	room := ""
-	chain := r.chain(path)
+	chain := r.Tree().chain(path)
 	for _, l := range chain[:max(len(chain)-1, 0)] {
 		switch {
 		case l.item != "":

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -40,7 +41,7 @@ func RuleID(w Watch, mirrorPrefix string) string {
 	if err != nil {
 		panic(fmt.Sprintf("plan.RuleID: %v", err)) // strings alone always survive
 	}
-	if prefix := or(mirrorPrefix, DefaultMirrorPrefix); prefix != DefaultMirrorPrefix {
+	if prefix := cmp.Or(mirrorPrefix, DefaultMirrorPrefix); prefix != DefaultMirrorPrefix {
 		b = append(b, prefix...)
 	}
 	sum := sha256.Sum256(b)
@@ -89,7 +90,7 @@ func (w Watch) String() string {
 func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 	const path = "spec.triggers.watch"
 	if len(rules) > MaxWatchRules {
-		v.fault(path, "has %d rules; at most %d are watched", len(rules), MaxWatchRules)
+		v.Fault(path, "has %d rules; at most %d are watched", len(rules), MaxWatchRules)
 	}
 	seen := map[string]int{}
 	for i, w := range rules {
@@ -97,7 +98,7 @@ func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 		v.watch(at, w)
 		id := RuleID(w, mirrorPrefix)
 		if first, twice := seen[id]; twice {
-			v.fault(at, "is the same as watch[%d]", first)
+			v.Fault(at, "is the same as watch[%d]", first)
 			continue
 		}
 		seen[id] = i
@@ -105,7 +106,7 @@ func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 }
 
 func (v *validator) watch(path string, w Watch) {
-	report := func(at, format string, args ...any) { v.fault(path+"."+at, format, args...) }
+	report := func(at, format string, args ...any) { v.Fault(path+"."+at, format, args...) }
 	if w.APIVersion == "" || strings.Count(w.APIVersion, "/") > 1 {
 		report("apiVersion", "must be <group>/<version>, or v1; is %q", Cut(w.APIVersion, 100))
 	}
@@ -116,10 +117,10 @@ func (v *validator) watch(path string, w Watch) {
 		report("namespace", "%q cannot name a namespace; %q asks for all", Cut(w.Namespace, 100), AllNamespaces)
 	}
 	if w.Selector != nil {
-		checkSelector("selector", *w.Selector, report)
+		w.Selector.Check("selector", report)
 	}
 	for i, event := range w.Events {
-		oneOf(v, fmt.Sprintf("%s.events[%d]", path, i), or(event, "nothing"), EventCreate, EventUpdate, EventDelete)
+		OneOf(v.Checker, fmt.Sprintf("%s.events[%d]", path, i), cmp.Or(event, "nothing"), EventCreate, EventUpdate, EventDelete)
 	}
 	v.watchFields(path+".fields", w.Fields)
 	if w.When != "" {
@@ -131,16 +132,16 @@ func (v *validator) watch(path string, w Watch) {
 
 func (v *validator) watchFields(path string, fields []string) {
 	if len(fields) > MaxWatchFields {
-		v.fault(path, "names %d fields; at most %d are compared", len(fields), MaxWatchFields)
+		v.Fault(path, "names %d fields; at most %d are compared", len(fields), MaxWatchFields)
 	}
 	for i, field := range fields {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		steps, err := parsePath(field)
 		switch {
 		case err != nil:
-			v.fault(at, "%q is no path: %s; write it like spec.size, spec.list[0].name or metadata.labels['example.org/x']", Cut(field, 200), err)
+			v.Fault(at, "%q is no path: %s; write it like spec.size, spec.list[0].name or metadata.labels['example.org/x']", Cut(field, 200), err)
 		case noise(steps):
-			v.fault(at, "%q changes with every write, also with those of the plan's own runs; name what it stands for", Cut(field, 200))
+			v.Fault(at, "%q changes with every write, also with those of the plan's own runs; name what it stands for", Cut(field, 200))
 		}
 	}
 }

@@ -20,14 +20,14 @@ type Booking struct {
 // written: until then, those of the stored one count.
 func (b Booking) Keeps(rule string) bool { return b.Ledger.Kept(rule) || b.stored.Kept(rule) }
 
-// Book works out what is to be written with a decision that rests on a stored
-// ledger. What nobody waits for goes along with something else, or where it is
-// time for it.
-func (t *Tracker) Book(stored *Ledger, d Decision, due bool) Booking {
+// Update works out what is to be written with a decision that rests on a stored
+// ledger: the ledger that it made, whether it changed it, and whether claims are in
+// it. What nobody waits for goes along with something else, or where it is due.
+func (t *Tracker) Update(stored *Ledger, next Ledger, changed, claims, due bool) Booking {
 	if stored == nil {
 		stored = &Ledger{}
 	}
-	b := Booking{Ledger: d.Ledger, Changed: d.Changed, stored: *stored}
+	b := Booking{Ledger: next, Changed: changed, stored: *stored}
 	ids := make([]string, len(t.rules))
 	for i, r := range t.rules {
 		ids[i] = r.id
@@ -40,7 +40,7 @@ func (t *Tracker) Book(stored *Ledger, d Decision, due bool) Booking {
 		b.Changed = true
 	}
 	if due || b.Changed {
-		b.lazy = t.Unwritten(len(d.Claims) > 0)
+		b.lazy = t.Unwritten(claims)
 		b.place(*stored)
 	}
 	return b

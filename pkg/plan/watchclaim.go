@@ -18,11 +18,12 @@ func (d *decider) watched() {
 			return
 		}
 		d.write(d.out.Ledger.WithSeen(Seen{Rule: o.Rule, UID: o.UID, Mark: o.Mark, Gone: o.Event == EventDelete}))
-		d.claim(o.request(d.f))
+		d.claim(watchRequest(o, d.f))
 	}
 }
 
-func (o Observed) request(f Facts) Request {
+// watchRequest is the request that an observed change makes.
+func watchRequest(o Observed, f Facts) Request {
 	return Request{
 		Kind: ByWatch, Rule: o.Rule, APIVersion: o.APIVersion, ObjectKind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
 		Event: o.Event, Ordinal: o.Mark.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Spec.DryRun,

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -20,7 +21,7 @@ type digester struct {
 }
 
 func newDigester(w Watch, planUID, mirrorPrefix string) digester {
-	d := digester{planUID: planUID, mirrorPrefix: or(mirrorPrefix, DefaultMirrorPrefix)}
+	d := digester{planUID: planUID, mirrorPrefix: cmp.Or(mirrorPrefix, DefaultMirrorPrefix)}
 	for _, field := range w.Fields {
 		steps, err := parsePath(field)
 		if err != nil {

@@ -263,7 +263,7 @@ func (w *field) pass() (more bool) {
 		w.between()
 		w.between = nil
 	}
-	b := w.tracker.Book(w.stored, d, !w.patient)
+	b := w.tracker.Update(w.stored, d.Ledger, d.Changed, len(d.Claims) > 0, !w.patient)
 	for _, id := range w.ids() {
 		w.tracker.BookStart(&b, id)
 	}
@@ -862,7 +862,7 @@ func TestAChangeWhileARuleStartsRings(t *testing.T) {
 	w.create("a", 1)
 	w.tracker = plan.NewTracker("uid", planner, agent)
 	w.takeUp()
-	b := w.tracker.Book(nil, plan.Decision{}, true)
+	b := w.tracker.Update(nil, plan.Ledger{}, false, false, true)
 	w.tracker.BookStart(&b, w.ids()[0])
 	w.quietly(foreigner, "a", sized(2))
 	if stir := w.tracker.See(w.ids()[0], w.sighting("a")); stir != plan.StirNot {

@@ -35,7 +35,7 @@ type BackupProperties struct {
 	VeleroNamespace     string         `json:"veleroNamespace,omitempty"`     // default velero
 }
 
-func checkExec(p any, at reporter) {
+func checkExec(p any, at Reporter) {
 	props := p.(*ExecProperties)
 	if len(props.Command) == 0 || props.Command[0] == "" {
 		at("command", "is empty")
@@ -44,10 +44,10 @@ func checkExec(p any, at reporter) {
 	if (props.Pod.Name == "") == !labelled {
 		at("pod", "needs exactly one of name and labels (matchLabels, matchExpressions)")
 	}
-	checkSelector("pod", LabelSelector{MatchLabels: props.Pod.MatchLabels, MatchExpressions: props.Pod.MatchExpressions}, at)
+	LabelSelector{MatchLabels: props.Pod.MatchLabels, MatchExpressions: props.Pod.MatchExpressions}.Check("pod", at)
 }
 
-func checkBackup(p any, at reporter) {
+func checkBackup(p any, at Reporter) {
 	props := p.(*BackupProperties)
 	methods := []string{"volume-snapshot", "velero"}
 	switch {
@@ -61,7 +61,7 @@ func checkBackup(p any, at reporter) {
 		at("component", "velero takes a selector")
 	}
 	if props.Selector != nil {
-		checkSelector("selector", *props.Selector, at)
+		props.Selector.Check("selector", at)
 	}
 	for _, only := range []struct{ field, value, method string }{
 		{"volumeSnapshotClass", props.VolumeSnapshotClass, "volume-snapshot"}, {"veleroNamespace", props.VeleroNamespace, "velero"},

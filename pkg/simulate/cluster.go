@@ -65,7 +65,7 @@ func gateOf(book *plan.Book, p Plan) *schedule.Gate {
 	if book == nil {
 		book = plan.NewBook("")
 	}
-	return book.Between(plan.Asked(p.Namespace, p.Intent, p.Spec.Policies))
+	return book.Between(p.Intent.Query(p.Namespace, p.Spec.Policies))
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than

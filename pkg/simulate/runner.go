@@ -223,12 +223,12 @@ func (c *cluster) suspend(r *runState, m plan.Move) (p plan.SuspendProperties, f
 // of its parameters, which may speak of those of the template around it.
 func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
 	var seen plan.Sight
-	if step, at, in := r.run.TemplateOf(path); in {
+	if step, at, in := r.run.Tree().TemplateOf(path); in {
 		given, err := r.expanded(step, at)
 		if err != nil {
 			return nil, err
 		}
-		if seen.Params, err = r.run.Params(step, given); err != nil {
+		if seen.Params, err = r.run.Tree().Params(step, given); err != nil {
 			return nil, err
 		}
 	}

@@ -118,7 +118,7 @@ func notes(plans []Plan) []string {
 		}
 		run := plan.Run{Spec: p.Spec, Templates: p.Templates}
 		for _, rec := range plan.NewJournal(run).Steps {
-			step, _ := run.Find(rec.Path)
+			step, _ := run.Tree().Find(rec.Path)
 			switch {
 			case plan.IsLoop(rec.Type):
 				note(p, "step %s finds no objects here: it counts as done at once", rec.Path)
@@ -136,7 +136,7 @@ func lasts(run plan.Run, path string) string {
 	shortest := run.Spec.MaxDuration.Or(plan.DefaultMaxDuration)
 	what := "maxDuration " + shortest.String()
 	for at := path; ; at = at[:strings.LastIndex(at, "/")] {
-		if step, ok := run.Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
+		if step, ok := run.Tree().Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
 			shortest, what = step.Timeout.Duration, "its timeout "+step.Timeout.String()
 			if at != path {
 				what = "the timeout " + step.Timeout.String() + " of step " + at
