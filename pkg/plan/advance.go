@@ -115,7 +115,7 @@ func pending(t Tree, records []Record, s scope) []Record {
 // Start is the journal of a run that begins now.
 func (j Journal) Start(now time.Time) Journal {
 	j.Phase, j.Waiting, j.Message, j.Section = RunRunning, "", "", SectionSteps
-	j.StartedAt = at(now)
+	j.StartedAt = new(now.UTC())
 	return j
 }
 
@@ -132,7 +132,7 @@ func (j Journal) EndBefore(end End, now time.Time) Journal {
 
 // Finish is the journal of a run that is over.
 func (j Journal) Finish(now time.Time) Journal {
-	j.Phase, j.FinishedAt, j.Waits = RunFailed, at(now), ""
+	j.Phase, j.FinishedAt, j.Waits = RunFailed, new(now.UTC()), ""
 	if j.End != nil {
 		j.Phase, j.Message = j.End.Phase, j.End.Message
 	}
@@ -140,11 +140,6 @@ func (j Journal) Finish(now time.Time) Journal {
 		j.Message = Cut("all steps are done"+j.emptyRollouts(), MaxMessage)
 	}
 	return j
-}
-
-func at(t time.Time) *time.Time {
-	t = t.UTC()
-	return &t
 }
 
 // Advance says what a started run does next, and the journal to be written
@@ -424,7 +419,7 @@ func (a *advance) cutSteps(these func(path string) bool, reason, message string)
 
 // abandon fails a step in mid-work.
 func (a *advance) abandon(rec *Record, reason, message string) {
-	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, waited(message, rec.Waits), at(a.now)
+	rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, reason, waited(message, rec.Waits), new(a.now.UTC())
 	rec.Stopping, rec.Waits = !rec.holds(), ""
 	a.moved = true
 	for i, item := range a.items(rec) {
@@ -456,7 +451,7 @@ func (a *advance) items(rec *Record) []Item {
 }
 
 func (a *advance) enter(s Section) {
-	a.j.Section, a.j.SectionAt = s, at(a.now)
+	a.j.Section, a.j.SectionAt = s, new(a.now.UTC())
 }
 
 // afterSteps decides where cleanup begins. onFailure is for failure alone.

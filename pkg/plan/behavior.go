@@ -51,10 +51,10 @@ func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now tim
 		return next
 	}
 	if next.Current.StartTime == nil { // somebody said so just now
-		next.Current.StartTime = at(now.Truncate(time.Second))
+		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
 	}
 	if was.EndTime == nil || was.EndTime.After(now) {
-		was.EndTime = at(now.Truncate(time.Second))
+		was.EndTime = new(now.Truncate(time.Second).UTC())
 	}
 	next.History = append([]Stretch{was}, b.History...)
 	if len(next.History) > MaxHistory {

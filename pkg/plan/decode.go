@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -493,7 +494,7 @@ func nodeOf(v any, path string, lines Positions) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:
 		n.Kind = yaml.MappingNode
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			child := nodeOf(v[key], join(path, key), lines)
 			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: key, Line: child.Line}, child)
 		}
@@ -509,13 +510,4 @@ func nodeOf(v any, path string, lines Positions) *yaml.Node {
 		n.Value = fmt.Sprint(v)
 	}
 	return n
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

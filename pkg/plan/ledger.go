@@ -133,7 +133,7 @@ func (l Ledger) Finish(r Run, j Journal, now time.Time) Ledger {
 		last.SuccessAt = l.Last.SuccessAt
 	}
 	if last.Phase == RunSucceeded {
-		last.SuccessAt = at(now)
+		last.SuccessAt = new(now.UTC())
 	}
 	l.Last = &last
 	return l.withLeftovers(leftovers(r, j, now))

@@ -167,7 +167,7 @@ func (a *advance) nodesAtWork(s scope, step Step, path string, list []Item) {
 	through := map[string]*Item{}
 	for i := range list {
 		if list[i].Phase == StepRunning && a.item(s, step, path, &list[i]) {
-			list[i].At = at(a.now)
+			list[i].At = new(a.now.UTC())
 			through[list[i].Segment()] = &list[i]
 		}
 	}

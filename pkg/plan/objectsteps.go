@@ -97,7 +97,7 @@ func nullIn(path string, v any) string {
 	case nil:
 		return path
 	case map[string]any:
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if where := nullIn(path+"."+key, v[key]); where != "" {
 				return where
 			}
@@ -156,7 +156,7 @@ func checkHealth(p any, at Reporter) {
 func (s LabelSelector) Check(path string, at func(path, format string, args ...any)) {
 	match := maps.Clone(s.MatchLabels)
 	maps.DeleteFunc(match, func(_, value string) bool { return expr.IsTemplate(value) })
-	for _, key := range sortedKeys(s.MatchLabels) {
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		if _, plain := match[key]; !plain {
 			selector.Check(map[string]string{key: ""}, nil, func(below, format string, args ...any) { at(path+"."+below, format, args...) })
 		}

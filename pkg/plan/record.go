@@ -44,7 +44,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		rec.Before = rep.Before
 	}
 	if rep.ResumeAt != nil && rec.ResumeAt == nil {
-		rec.ResumeAt = at(*rep.ResumeAt)
+		rec.ResumeAt = new(rep.ResumeAt.UTC())
 	}
 	if rep.Message != "" {
 		rec.Message = Cut(rep.Message, MaxMessage)
@@ -58,7 +58,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		rec.Memory = rep.Memory
 	}
 	if IsLoop(step.Type) && (rep.Listed || rep.Done || rep.Failed) {
-		j.WorkedAt = at(now) // it looked until now, and has no end for it
+		j.WorkedAt = new(now.UTC()) // it looked until now, and has no end for it
 	}
 	switch {
 	case rep.Listed && !rec.Listed && tree.keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
@@ -70,7 +70,7 @@ func Note(r Run, j Journal, path string, rep Report, now time.Time) Journal {
 		rec.Batch++
 	case rep.Done:
 		rec.KeepAt = rep.KeepAt
-		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = StepSucceeded, rep.Reason, at(now), nil
+		rec.Phase, rec.Reason, rec.FinishedAt, rec.NotBefore = StepSucceeded, rep.Reason, new(now.UTC()), nil
 		rec.Outputs = rep.Outputs
 	case rep.Failed:
 		fail(rec, step, rep, now)
@@ -94,7 +94,7 @@ func fail(rec *Record, step Step, rep Report, now time.Time) {
 	rec.Reason = rep.Reason
 	rec.Outputs = rep.Outputs
 	if rep.Permanent || step.Retry == nil || rec.Attempt-rec.Base > step.Retry.Limit {
-		rec.Phase, rec.FinishedAt, rec.NotBefore = StepFailed, at(now), nil
+		rec.Phase, rec.FinishedAt, rec.NotBefore = StepFailed, new(now.UTC()), nil
 		return
 	}
 	if !restores(step) {
@@ -105,7 +105,7 @@ func fail(rec *Record, step Step, rep Report, now time.Time) {
 		next = *rep.NotBefore
 	}
 	rec.Attempt++
-	rec.NotBefore, rec.AttemptAt = at(next), at(next)
+	rec.NotBefore, rec.AttemptAt = new(next.UTC()), new(next.UTC())
 }
 
 // Backoff is the wait before the attempt after the given one (1 for the first):
@@ -136,7 +136,7 @@ func NoteStop(j Journal, path string, err error) Journal {
 // again at the instant given.
 func NoteKeep(j Journal, path string, memory json.RawMessage, next time.Time, message string) Journal {
 	return with(j, path, func(rec *Record) {
-		rec.KeepAt = at(next)
+		rec.KeepAt = new(next.UTC())
 		if memory != nil {
 			rec.Memory = memory
 		}

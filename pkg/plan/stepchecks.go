@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -36,7 +37,7 @@ func checkKeys(operation string, keys any, field string, at Reporter) {
 		if !ok || len(added) == 0 {
 			at(field, "must be a map of %s to add, like {team: payments}", field)
 		}
-		for _, key := range sortedKeys(added) {
+		for _, key := range slices.Sorted(maps.Keys(added)) {
 			checkKey(field, key, at)
 			if field == "labels" && !expr.IsTemplate(added[key]) && !labelValue().MatchString(added[key]) {
 				at(field+"."+key, "%q is no label value: at most 63 letters, digits, '-', '_' and '.'", added[key])
@@ -179,7 +180,7 @@ func checkWebhook(p any, at Reporter) {
 }
 
 func checkHeaders(headers map[string]HeaderValue, at Reporter) {
-	for _, name := range sortedKeys(headers) {
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		h := headers[name]
 		if !headerName().MatchString(name) {
 			at("headers."+name, "%q cannot name a header", Cut(name, 100))

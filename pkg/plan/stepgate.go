@@ -64,7 +64,7 @@ func (a *advance) settle() {
 			asks = rest // until then something else was at work
 		}
 		if a.j.HeldSince == nil {
-			a.j.HeldSince = at(asks)
+			a.j.HeldSince = new(asks.UTC())
 		}
 		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
 	}
@@ -127,7 +127,7 @@ func (a *advance) hold() {
 	if since.After(a.now) {
 		since = a.now
 	}
-	a.j.HeldSince = at(since)
+	a.j.HeldSince = new(since.UTC())
 }
 
 // release ends a hold and notes how long it was.
@@ -152,7 +152,7 @@ func (a *advance) heldSeconds() int64 {
 // worked notes until when the run worked, where that would be forgotten.
 func (a *advance) worked(until *time.Time) {
 	if until != nil && (a.j.WorkedAt == nil || until.After(*a.j.WorkedAt)) {
-		a.j.WorkedAt = at(*until)
+		a.j.WorkedAt = new(until.UTC())
 	}
 }
 

@@ -235,13 +235,13 @@ func (a *advance) begin(path string, step Step, failed string, cleanup bool) {
 	a.moved = true
 	switch {
 	case err != nil:
-		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "BadCondition", Cut(err.Error(), MaxMessage), at(a.now)
+		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "BadCondition", Cut(err.Error(), MaxMessage), new(a.now.UTC())
 	case !ok && step.If == "":
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "EarlierFailure", fmt.Sprintf("step %s failed before it", failed)
 	case !ok:
 		rec.Phase, rec.Attempt, rec.Reason, rec.Message = StepSkipped, 0, "Condition", fmt.Sprintf("its condition is false: %s", step.If)
 	default:
-		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, rec.Base+1, at(a.now), at(a.now)
+		rec.Phase, rec.Attempt, rec.StartedAt, rec.AttemptAt = StepRunning, rec.Base+1, new(a.now.UTC()), new(a.now.UTC())
 		if step.holds() && !cleanup {
 			rec.HeldBefore = a.heldSeconds()
 		}
@@ -333,7 +333,7 @@ func (a *advance) compound(s scope, step Step, path string, move func(s scope, s
 	case rec.NotBefore != nil && a.now.Before(*rec.NotBefore):
 		a.waits(path, *rec.NotBefore)
 	case len(a.tree.children(step)) == 0: // the validator refused it, or its template is not in the run
-		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "NoSteps", fmt.Sprintf("step %s of type %s holds no steps", path, step.Type), at(a.now)
+		rec.Phase, rec.Reason, rec.Message, rec.FinishedAt = StepFailed, "NoSteps", fmt.Sprintf("step %s of type %s holds no steps", path, step.Type), new(a.now.UTC())
 		a.moved = true
 	default:
 		move(s, step, path)
@@ -372,7 +372,7 @@ func (a *advance) whatFailed(path string) string {
 
 func (a *advance) succeed(path, message string, outputs map[string]any) {
 	rec := a.record(path)
-	rec.Phase, rec.FinishedAt, rec.NotBefore, rec.Outputs = StepSucceeded, at(a.now), nil, outputs
+	rec.Phase, rec.FinishedAt, rec.NotBefore, rec.Outputs = StepSucceeded, new(a.now.UTC()), nil, outputs
 	rec.Reason, rec.Message = "", message
 	a.moved = true
 }
@@ -695,7 +695,7 @@ func (a *advance) tryAgain(failed string) bool {
 	}
 	a.j.End = nil
 	a.j.Retries++
-	a.j.RetryAt = at(a.now.Add(Backoff(Retry{}, a.j.Retries)))
+	a.j.RetryAt = new(a.now.Add(Backoff(Retry{}, a.j.Retries)).UTC())
 	a.j.Message = Cut(fmt.Sprintf("retry %d of %d: %s", a.j.Retries, a.run.Spec.RetryLimit, a.whatFailed(failed)), MaxMessage)
 	a.againFrom(scope{section: SectionSteps, steps: a.run.Spec.Steps}, false)
 	return true

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -228,11 +229,11 @@ func (u *templateUse) parameters(path, name string, s Step, t TemplateSpec) {
 			u.fault(path+".properties."+p.Name, "is missing: template %q needs it", name)
 		}
 	}
-	for _, key := range sortedKeys(s.Properties) {
+	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
 		p, ok := known[key]
 		switch text, is := s.Properties[key].(string); {
 		case !ok:
-			u.fault(path+".properties."+key, "template %q has no such parameter; it has %s", name, strings.Join(sortedKeys(known), ", "))
+			u.fault(path+".properties."+key, "template %q has no such parameter; it has %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case is && expr.IsTemplate(text):
 		default:
 			if word := p.fits(s.Properties[key]); word != "" {

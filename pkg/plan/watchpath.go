@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -101,7 +103,7 @@ func pick(v any, steps []pathStep) []any {
 	switch v := v.(type) {
 	case map[string]any:
 		if step.all {
-			for _, key := range sortedKeys(v) {
+			for _, key := range slices.Sorted(maps.Keys(v)) {
 				out = append(out, pick(v[key], steps[1:])...)
 			}
 		} else if inner, there := v[step.name]; there && step.name != "" {

@@ -468,7 +468,7 @@ func (t *Tracker) Present(id string, listed func(uid string) bool) {
 	if r == nil {
 		return
 	}
-	for _, uid := range sortedKeys(r.objects) {
+	for _, uid := range slices.Sorted(maps.Keys(r.objects)) {
 		if o := r.objects[uid]; o.gone == here && !listed(uid) {
 			t.lose(r, o, false)
 		}
@@ -575,7 +575,7 @@ func (t *Tracker) Start(id string) ([]Seen, bool) {
 	}
 	r.starting = true
 	out := []Seen{}
-	for _, uid := range sortedKeys(r.objects) {
+	for _, uid := range slices.Sorted(maps.Keys(r.objects)) {
 		if o := r.objects[uid]; o.pending != nil {
 			s := *o.pending
 			out = append(out, Seen{Rule: id, UID: uid, Mark: o.marked(s, int64(s.version))}) //nolint:gosec // versions stay far below
