@@ -131,7 +131,7 @@ func New(o Options) (*Agent, error) {
 	a.plans = newPlans()
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
-	a.ledgers = &ledgers{kube: a.kube, held: map[string]*heldLedger{}}
+	a.ledgers = newLedgers(a.kube)
 	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[types.NamespacedName]targetUse{}}
 	a.blockers = newBlockers(o.Now, a.ringPlan)
 	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +32,12 @@ var errMoved = errors.New("the ledger has moved on") //nolint:gochecknoglobals /
 type ledgers struct {
 	kube kubernetes.Interface
 
-	mu   sync.Mutex
-	held map[string]*heldLedger
+	held *lru.Cache[string, *heldLedger] // by the plan's UID
+}
+
+func newLedgers(kube kubernetes.Interface) *ledgers {
+	held, _ := lru.New[string, *heldLedger](maxHeld) // its error is for limits below one
+	return &ledgers{kube: kube, held: held}
 }
 
 type heldLedger struct {
@@ -44,34 +49,22 @@ type heldLedger struct {
 }
 
 func (l *ledgers) of(uid string) *heldLedger {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h := l.held[uid]; h != nil {
+	fresh := &heldLedger{}
+	if h, had, _ := l.held.PeekOrAdd(uid, fresh); had {
+		l.held.Get(uid) // it was used just now
 		return h
 	}
-	if len(l.held) >= maxHeld {
-		for old := range l.held {
-			delete(l.held, old)
-			break
-		}
-	}
-	h := &heldLedger{}
-	l.held[uid] = h
-	return h
+	return fresh
 }
 
 // forget drops everything held, as a new leader does.
 func (l *ledgers) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held = map[string]*heldLedger{}
+	l.held.Purge()
 }
 
 // doubt has a plan's ledger read again before it is used next.
 func (l *ledgers) doubt(uid string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h := l.held[uid]; h != nil {
+	if h, have := l.held.Peek(uid); have {
 		h.stale.Store(true)
 	}
 }

@@ -1,8 +1,7 @@
 package agent
 
 import (
-	"container/list"
-
+	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,42 +27,9 @@ func parsePlan(cm *corev1.ConfigMap) *parsedPlan {
 const mostParsed = 2000
 
 // parsedPlans are the plans that were looked at last.
-type parsedPlans struct {
-	limit  int
-	recent *list.List // of *parsedEntry, the newest first
-	byKey  map[types.NamespacedName]*list.Element
-}
-
-type parsedEntry struct {
-	key  types.NamespacedName
-	plan *parsedPlan
-}
+type parsedPlans = lru.Cache[types.NamespacedName, *parsedPlan]
 
 func newParsedPlans(limit int) *parsedPlans {
-	return &parsedPlans{limit: limit, recent: list.New(), byKey: map[types.NamespacedName]*list.Element{}}
-}
-
-// get is a plan as it was understood; nil where that is not kept.
-func (p *parsedPlans) get(k types.NamespacedName) *parsedPlan {
-	e := p.byKey[k]
-	if e == nil {
-		return nil
-	}
-	p.recent.MoveToFront(e)
-	return e.Value.(*parsedEntry).plan
-}
-
-func (p *parsedPlans) put(k types.NamespacedName, parsed *parsedPlan) {
-	p.drop(k)
-	p.byKey[k] = p.recent.PushFront(&parsedEntry{k, parsed})
-	if last := p.recent.Back(); p.recent.Len() > p.limit {
-		p.drop(last.Value.(*parsedEntry).key)
-	}
-}
-
-func (p *parsedPlans) drop(k types.NamespacedName) {
-	if e := p.byKey[k]; e != nil {
-		p.recent.Remove(e)
-		delete(p.byKey, k)
-	}
+	cache, _ := lru.New[types.NamespacedName, *parsedPlan](limit) // its error is for limits below one
+	return cache
 }

@@ -76,7 +76,8 @@ func newPlans() *plans {
 func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	p.mu.Lock()
-	memory, parsed := p.byKey[k], p.parsed.get(k)
+	memory := p.byKey[k]
+	parsed, _ := p.parsed.Get(k)
 	p.mu.Unlock()
 	same := memory != nil && memory.of(cm)
 	if same && parsed != nil && parsed.text == cm.Data[annotations.DataPlan] {
@@ -93,7 +94,7 @@ func (p *plans) of(cm *corev1.ConfigMap) *knownPlan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byKey[k] = memory
-	p.parsed.put(k, parsed)
+	p.parsed.Add(k, parsed)
 	return &knownPlan{planMemory: memory, parsedPlan: parsed}
 }
 
@@ -156,7 +157,7 @@ func (p *plans) drop(k types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.byKey, k)
-	p.parsed.drop(k)
+	p.parsed.Remove(k)
 }
 
 // namespaceChanged says whether a namespace's pause or deletion is news.

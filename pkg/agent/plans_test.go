@@ -26,11 +26,11 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	for i := range 3 {
 		p.of(aPlan(fmt.Sprint("other-", i), suspend))
 	}
-	if n := len(p.parsed.byKey); n != 2 || p.parsed.recent.Len() != 2 {
+	if n := p.parsed.Len(); n != 2 {
 		t.Errorf("%d plans are kept as they were understood, want 2", n)
 	}
 	at := types.NamespacedName{Namespace: "shop", Name: "drains"}
-	if p.parsed.get(at) != nil {
+	if p.parsed.Contains(at) {
 		t.Error("the plan looked at first is still kept")
 	}
 	if got := p.draining(); len(got) != 1 || got[at] != (client.Account{Namespace: "shop", Name: "of-drains"}) {
@@ -41,7 +41,7 @@ func TestOfPlansLookedAtLongAgoOnlyWhatIsAskedOfAllIsKept(t *testing.T) {
 	}
 	p.of(aPlan("other-1", suspend))
 	p.of(aPlan("other-0", suspend))
-	if p.parsed.get(types.NamespacedName{Namespace: "shop", Name: "other-1"}) == nil || p.parsed.get(at) != nil {
+	if !p.parsed.Contains(types.NamespacedName{Namespace: "shop", Name: "other-1"}) || p.parsed.Contains(at) {
 		t.Error("the one used last does not stay longest")
 	}
 	p.drop(at)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,15 +44,22 @@ type Impersonator struct {
 	now    func() time.Time
 	listen func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
 
+	answers *lru.Cache[string, answer]
+	pools   *lru.Cache[string, executors.Clients]
+
 	mu         sync.Mutex
-	answers    map[string]answer
-	pools      map[string]executors.Clients
 	kindsAsked time.Time // when the kinds were last asked for anew
 }
 
 // kindsInterval is how often the kinds are asked for anew at most (a guess: it is a
 // hundred requests where a kind is served that the list of kinds lacks).
 const kindsInterval = 10 * time.Second
+
+// What is forgotten is asked for, or built, again (both numbers are guesses).
+const (
+	maxAnswers = 20000
+	maxClients = 2000
+)
 
 type answer struct {
 	message string // empty: yes
@@ -68,18 +76,13 @@ func (w Account) User() string { return "system:serviceaccount:" + w.Namespace +
 func (a *Impersonator) Clients(w Account, run string) (executors.Clients, error) {
 	cacheKey := w.User()
 	if run == "" {
-		a.mu.Lock()
-		c, have := a.pools[cacheKey]
-		a.mu.Unlock()
-		if have {
+		if c, have := a.pools.Get(cacheKey); have {
 			return c, nil
 		}
 	}
 	c, err := a.build(w, run)
 	if err == nil && run == "" {
-		a.mu.Lock()
-		a.pools[cacheKey] = c
-		a.mu.Unlock()
+		a.pools.Add(cacheKey, c)
 	}
 	return c, err
 }
@@ -163,9 +166,7 @@ func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr 
 }
 
 func (a *Impersonator) ask(question string, live func() (string, error)) (string, error) {
-	a.mu.Lock()
-	got, have := a.answers[question]
-	a.mu.Unlock()
+	got, have := a.answers.Get(question)
 	if have && got.message == "" && a.now().Sub(got.at) < answerTTL {
 		return "", nil
 	}
@@ -173,21 +174,18 @@ func (a *Impersonator) ask(question string, live func() (string, error)) (string
 	if err != nil {
 		return "", err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.answers) > 20000 { // bounded by forgetting: what is asked again is looked up again
-		a.answers = map[string]answer{}
-	}
-	a.answers[question] = answer{message: message, at: a.now()}
+	a.answers.Add(question, answer{message: message, at: a.now()})
 	return message, nil
 }
 
 // newImpersonator prepares discovery with the agent's own account: every
 // authenticated user may read it.
 func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, client func() *http.Client, now func() time.Time) *Impersonator {
+	answers, _ := lru.New[string, answer](maxAnswers) // the error of both is for limits below one
+	pools, _ := lru.New[string, executors.Clients](maxClients)
 	return &Impersonator{
 		config: config, base: base, kube: kube, http: client, now: now,
 		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(disco),
-		answers: map[string]answer{}, pools: map[string]executors.Clients{},
+		answers: answers, pools: pools,
 	}
 }

@@ -63,11 +63,9 @@ func RulesDigest(rules []authorizationv1.ResourceRule) (string, error) {
 
 // Forget drops the answers about an account that are believed for a while.
 func (a *Impersonator) Forget(w Account) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for question := range a.answers {
+	for _, question := range a.answers.Keys() {
 		if question == "exists "+w.User() || len(question) > len(w.User()) && question[:len(w.User())+1] == w.User()+" " {
-			delete(a.answers, question)
+			a.answers.Remove(question)
 		}
 	}
 }
