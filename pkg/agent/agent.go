@@ -5,7 +5,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -103,10 +102,8 @@ type Agent struct {
 	refusedRuns *refusedRuns
 	config      *config
 	herald      *herald
-	planQueue   workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	runQueue    workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	planAlarm   *alarm
-	runAlarm    *alarm
+	planQueue   *queue.Queue
+	runQueue    *queue.Queue
 	keeper      *nodeKeeper
 
 	healthy  atomic.Bool
@@ -139,8 +136,7 @@ func New(o Options) (*Agent, error) {
 	a.refusals = newRefusals[spot]()
 	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
 	a.watches = &stepWatches{ring: a.passes.moved, silence: informer.LongSilence, open: map[spot]*stepWatch{}}
-	a.planQueue, a.runQueue = newQueue("plans"), newQueue("runs")
-	a.planAlarm, a.runAlarm = newAlarm(o.Now, a.ringPlan), newAlarm(o.Now, a.ringRun)
+	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.rules = newWatchRules(a)
 	a.keeper = newNodeKeeper(a)
 	a.accounts.OnWrite(a.rules.wrap)
@@ -170,11 +166,6 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-func newQueue(name string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](100*time.Millisecond, 30*time.Second)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: name})
-}
-
 // settle is how long a plan whose run just began waits for its status: those that
 // are still to begin come first, and a short run is told once instead of twice (a
 // guess: nobody reads faster).
@@ -182,6 +173,10 @@ const settle = 250 * time.Millisecond
 
 func (a *Agent) ringPlan(k types.NamespacedName) { a.planQueue.Add(k) }
 func (a *Agent) ringRun(k types.NamespacedName)  { a.runQueue.Add(k) }
+
+func (a *Agent) newQueue(name string) *queue.Queue {
+	return queue.New(queue.Config{Name: name, Now: a.now, Log: a.log, OnPanic: a.metrics.panics.Inc})
+}
 
 // Run works until ctx ends or the lease is lost; the latter is an error, and the
 // process should end with it.
@@ -249,22 +244,13 @@ func (a *Agent) work(ctx context.Context) {
 		return
 	}
 	var group sync.WaitGroup
-	group.Go(func() { a.planAlarm.Run(ctx) })
-	group.Go(func() { a.runAlarm.Run(ctx) })
 	group.Go(func() { a.beat(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
 	group.Go(func() { a.herald.work(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })
 	group.Go(func() { a.blockers.work(ctx) })
-	for range planWorkers {
-		group.Go(func() { a.drain(ctx, a.planQueue, a.planAlarm, a.syncDocument) })
-	}
-	for range runWorkers {
-		group.Go(func() { a.drain(ctx, a.runQueue, a.runAlarm, a.syncRun) })
-	}
-	<-ctx.Done()
-	a.planQueue.ShutDown()
-	a.runQueue.ShutDown()
+	group.Go(func() { a.planQueue.Work(ctx, planWorkers, a.syncDocument) })
+	group.Go(func() { a.runQueue.Work(ctx, runWorkers, a.syncRun) })
 	group.Wait()
 	a.passes.group.Wait()
 }
@@ -292,44 +278,6 @@ func (a *Agent) lookingSince() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.leading
-}
-
-// drain takes keys off a queue. What fails is tried again later and later; what
-// succeeds says itself when to be looked at again.
-func (a *Agent) drain(ctx context.Context, queue workqueue.TypedRateLimitingInterface[types.NamespacedName], alarm *alarm, sync func(context.Context, types.NamespacedName) (time.Time, error)) {
-	for {
-		k, stop := queue.Get()
-		if stop {
-			return
-		}
-		wake, err := a.guarded(ctx, k, sync)
-		switch {
-		case err == nil:
-			queue.Forget(k)
-			alarm.Set(k, wake)
-		case ctx.Err() != nil:
-		case errors.Is(err, client.ErrFenced) || client.Unreachable(err): // no fault of the key's own: its pauses do not grow
-			a.log.Warn("will try again", "key", k.String(), "error", err.Error())
-			queue.AddAfter(k, informer.Backoff(4, err))
-		default:
-			if !errors.Is(err, errMoved) {
-				a.log.Warn("will try again", "key", k.String(), "error", err.Error())
-			}
-			queue.AddRateLimited(k)
-		}
-		queue.Done(k)
-	}
-}
-
-// guarded keeps one broken object from taking the agent down.
-func (a *Agent) guarded(ctx context.Context, k types.NamespacedName, sync func(context.Context, types.NamespacedName) (time.Time, error)) (wake time.Time, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.metrics.panics.Inc()
-			err = fmt.Errorf("internal error over %s: %v", k, p)
-		}
-	}()
-	return sync(ctx, k)
 }
 
 // terminating says whether a namespace is being deleted, or gone.

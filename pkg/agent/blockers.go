@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 )
 
 // blocker is one thing that keeps plans from being ready: the rights and the
@@ -169,7 +170,7 @@ func (b *blockers) pause(by blocker, heard bool, looks int) time.Duration {
 	if heard || by != (blocker{}) {
 		looks, share, longest = mostLooks, share*askedFor, longest*askedFor
 	}
-	pause := min(max(min(firstLook<<min(looks, mostLooks), look), share), longest)
+	pause := min(max(min(firstLook<<min(looks, mostLooks), queue.ResyncPeriod), share), longest)
 	return pause + rand.N(pause/8) //nolint:gosec // spreads load
 }
 
@@ -183,7 +184,7 @@ func (b *blockers) unmirrored(k types.NamespacedName, is bool) time.Duration {
 	if is {
 		b.dark[k] = true
 	}
-	return min(max(look, time.Duration(len(b.dark))*blockedShare), longestPause)
+	return min(max(queue.ResyncPeriod, time.Duration(len(b.dark))*blockedShare), longestPause)
 }
 
 // work asks until ctx ends.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -49,7 +50,7 @@ func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients ex
 	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
 	failed := s.properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {
-		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, latest(failed.WakeAt, a.now().Add(again))
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, a.now().Add(again))
 	}
 	return call, failed
 }

@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -19,8 +19,7 @@ import (
 // restrictive, as the policies' accounts.
 type gatekeeper struct {
 	agent *Agent
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName] // of objects: the watch's id, and namespace/name
-	alarm *alarm
+	queue *queue.Queue // of objects: the watch's id, and namespace/name
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -41,22 +40,11 @@ type gatePolicy struct {
 const gateWorkers = 8
 
 func newGatekeeper(a *Agent) *gatekeeper {
-	g := &gatekeeper{agent: a, queue: newQueue("gates"), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}}
-	g.alarm = newAlarm(a.now, g.queue.Add)
-	return g
+	return &gatekeeper{agent: a, queue: a.newQueue("gates"), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}}
 }
 
 // work looks at objects until ctx ends.
-func (g *gatekeeper) work(ctx context.Context) {
-	var group sync.WaitGroup
-	group.Go(func() { g.alarm.Run(ctx) })
-	for range gateWorkers {
-		group.Go(func() { g.agent.drain(ctx, g.queue, g.alarm, g.syncObject) })
-	}
-	<-ctx.Done()
-	g.queue.ShutDown()
-	group.Wait()
-}
+func (g *gatekeeper) work(ctx context.Context) { g.queue.Work(ctx, gateWorkers, g.syncObject) }
 
 // sync takes up what a policy names: nil is a policy that is gone. What it names
 // is written down before anything is closed, and what it names no longer is
@@ -97,7 +85,7 @@ func (g *gatekeeper) sync(ctx context.Context, k types.NamespacedName, state *pl
 	}
 	g.tell(k, next)
 	if len(next.record.Entries) > len(next.record.InForce()) || slices.ContainsFunc(next.reasons, func(r string) bool { return r != "" }) {
-		return g.agent.now().Add(look), nil
+		return g.agent.now().Add(queue.ResyncPeriod), nil
 	}
 	return time.Time{}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -46,14 +47,14 @@ func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (ti
 	case w.wrote.stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
 		return time.Time{}, nil
 	case g.agent.clock.Doubt() != "": // neither closed nor opened
-		return now.Add(look), nil
+		return now.Add(queue.ResyncPeriod), nil
 	}
 	said := g.opinion(w, o, now)
 	memory, lost := knob.ReadMemory(o.Annotations[annotations.StatusGate])
 	verdict, err := w.knob.Decide(knob.Facts{Object: o.fields, Memory: memory, Foreign: o.foreign, Deleting: o.DeletionTimestamp != nil}, said.wants...)
 	if err != nil {
 		g.note(ctx, w, o, said, err.Error())
-		return now.Add(look), nil
+		return now.Add(queue.ResyncPeriod), nil
 	}
 	if lost != nil {
 		g.agent.events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", plan.Cut(lost.Error()+"; if it is closed, it is not opened by us", plan.MaxMessage))
@@ -67,9 +68,9 @@ func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (ti
 		return time.Time{}, err
 	}
 	if problem != "" {
-		said.wake = soonest(said.wake, now.Add(look))
+		said.wake = queue.Soonest(said.wake, now.Add(queue.ResyncPeriod))
 	}
-	return soonest(said.wake, g.note(ctx, w, o, said, problem)), nil
+	return queue.Soonest(said.wake, g.note(ctx, w, o, said, problem)), nil
 }
 
 // opinion asks every policy of a watch of one object.
@@ -97,7 +98,7 @@ func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 			v := g.agent.gates.ask(q).Verdict(now)
 			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
 			if v.Until != nil {
-				out.wake = soonest(out.wake, *v.Until)
+				out.wake = queue.Soonest(out.wake, *v.Until)
 			}
 		case !slices.Contains(out.question.Gates, ref):
 			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name}), "policy "+name+" no longer names it"
@@ -156,7 +157,7 @@ func (g *gatekeeper) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 	case apierrors.IsNotFound(err):
 		return "", nil // the watch will say so
 	case apierrors.IsConflict(err):
-		return "", errMoved
+		return "", queue.ErrConflict
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err), nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):

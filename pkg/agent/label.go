@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -44,7 +45,7 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 			return err == nil, err
 		}
 	}
-	return false, errMoved
+	return false, queue.ErrConflict
 }
 
 // labelStays says, on the run and on its plan, that the API server does not let the

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -22,9 +23,6 @@ import (
 // maxHeld is how many ledgers are held in memory; the rest is read again when
 // it is needed (a guess: 2,000 heads of some kilobytes).
 const maxHeld = 2000
-
-// errMoved says that a ledger was written by somebody else since it was read.
-var errMoved = errors.New("the ledger has moved on") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // ledgers reads and writes the plans' ledgers. What it holds in memory is what
 // it last read or wrote itself while the fence stood; a write by anybody else
@@ -119,11 +117,11 @@ func (l *ledgers) edit(ctx context.Context, pk types.NamespacedName, uid string,
 			return nil // the ledger went with its plan: there is nothing to close
 		}
 		err := l.store(ctx, h, pk, change(h.ledger))
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, queue.ErrConflict) {
 			return err
 		}
 	}
-	return errMoved
+	return queue.ErrConflict
 }
 
 // put writes a ledger that was decided on the one that get gave. It fails with
@@ -136,7 +134,7 @@ func (l *ledgers) put(ctx context.Context, pk types.NamespacedName, uid string, 
 		return err
 	}
 	if (was == nil) != (h.object == nil) || was != nil && !sameLedger(*was, h.ledger) {
-		return errMoved
+		return queue.ErrConflict
 	}
 	return l.store(ctx, h, pk, now)
 }
@@ -182,7 +180,7 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 	if err != nil {
 		h.read = false // the reply may have been lost: what is there must be read
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-			return errMoved
+			return queue.ErrConflict
 		}
 		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
 	}

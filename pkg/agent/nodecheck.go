@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -47,7 +48,7 @@ func (a *Agent) nodeNotRead(ctx context.Context, l *liveRun, clients executors.C
 	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
 	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.User(), err))
 	if failed.Reason == executors.ReasonUnavailable {
-		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, latest(failed.WakeAt, a.now().Add(again))
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, a.now().Add(again))
 	}
 	if failed.State == executors.NotYet {
 		failed.Reason = reasonUnlooked

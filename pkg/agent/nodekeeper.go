@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -147,13 +148,13 @@ func (k *nodeKeeper) work(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := k.guardedLook(ctx)
-		timer.Reset(min(max(next.Sub(k.agent.now()), time.Second), look))
+		timer.Reset(min(max(next.Sub(k.agent.now()), time.Second), queue.ResyncPeriod))
 	}
 }
 
 // guardedLook keeps one broken node from taking the agent down.
 func (k *nodeKeeper) guardedLook(ctx context.Context) (next time.Time) {
-	next = k.agent.now().Add(look)
+	next = k.agent.now().Add(queue.ResyncPeriod)
 	defer k.agent.caught("over nodes")
 	return k.look(ctx)
 }
@@ -173,9 +174,9 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	limits, err := nodes.LimitsOf(k.agent.config.spec().Nodes)
 	if err != nil { // the configuration was validated
 		k.agent.log.Error("limits of nodes", "error", err.Error())
-		return now.Add(look)
+		return now.Add(queue.ResyncPeriod)
 	}
-	k.again, k.shut = now.Add(look), k.agent.clusterGate(now)
+	k.again, k.shut = now.Add(queue.ResyncPeriod), k.agent.clusterGate(now)
 	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.forgetRefusal(objects)

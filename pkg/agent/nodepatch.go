@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -297,11 +298,11 @@ func (k *nodeKeeper) postpone(node string, err error) {
 	k.later[node] = now.Add(writeBackoff)
 	switch {
 	case apierrors.IsInvalid(err):
-		k.later[node] = now.Add(look)
+		k.later[node] = now.Add(queue.ResyncPeriod)
 	case apierrors.IsForbidden(err): // an API server that has just begun says so of everything
 		final := false
 		if k.refused, final = k.refused.Again(now); final {
-			k.denied = now.Add(look)
+			k.denied = now.Add(queue.ResyncPeriod)
 		}
 	}
 }

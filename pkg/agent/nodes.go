@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -117,7 +118,7 @@ func (a *Agent) nodeVerdict(q plan.Question, pause plan.Switch) func(time.Time) 
 // cluster, or doubt about the clock; nil: nothing.
 func (a *Agent) clusterGate(now time.Time) *nodes.Gate {
 	if doubt := a.clock.Doubt(); doubt != "" {
-		next := now.Add(look)
+		next := now.Add(queue.ResyncPeriod)
 		return &nodes.Gate{Reason: doubt, Next: &next}
 	}
 	for _, p := range a.pauses(a.options.Namespace) {

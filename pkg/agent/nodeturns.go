@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -55,7 +56,7 @@ func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid st
 		}
 	}
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return errMoved
+		return queue.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("write which nodes plan %s has been through: %w", pk, err)

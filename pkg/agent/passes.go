@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -353,11 +354,11 @@ func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake 
 	for _, m := range moves {
 		s := spot{l.key(), m.Path}
 		if m.Act == plan.ActWait || a.passes.under(s) {
-			wake = soonest(wake, m.WakeAt)
+			wake = queue.Soonest(wake, m.WakeAt)
 			continue
 		}
 		if until, rests := a.passes.rests(s, l.journal.Record(m.Path), a.now()); rests {
-			wake = soonest(wake, m.WakeAt, until)
+			wake = queue.Soonest(wake, m.WakeAt, until)
 			continue
 		}
 		acts = append(acts, m)
@@ -368,7 +369,7 @@ func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake 
 	}
 	for _, m := range acts {
 		a.launch(ctx, l, m)
-		wake = soonest(wake, m.WakeAt)
+		wake = queue.Soonest(wake, m.WakeAt)
 	}
 	return wake, false, nil
 }
@@ -388,13 +389,13 @@ func (a *Agent) doNow(ctx context.Context, l *liveRun, m plan.Move) (time.Time, 
 	}
 	o.spot, o.attempt = s, attempt
 	if !a.came(ctx, l, o) {
-		return time.Time{}, false, errMoved
+		return time.Time{}, false, queue.ErrConflict
 	}
 	if o.note != nil {
 		return time.Time{}, true, nil
 	}
 	if o.lull != nil {
-		return soonest(m.WakeAt, o.lull.wake), false, nil
+		return queue.Soonest(m.WakeAt, o.lull.wake), false, nil
 	}
 	return a.now(), false, nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -97,7 +98,7 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	decision.Wake = soonest(decision.Wake, retry)
+	decision.Wake = queue.Soonest(decision.Wake, retry)
 	for _, name := range slices.Concat(decision.Replace, decision.Supersede) {
 		a.ringRun(types.NamespacedName{Namespace: k.Namespace, Name: name})
 	}
@@ -116,7 +117,7 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	return soonest(decision.Wake, known.mirrored.again, leftAgain), a.prune(ctx, k, string(cm.UID), known.spec)
+	return queue.Soonest(decision.Wake, known.mirrored.again, leftAgain), a.prune(ctx, k, string(cm.UID), known.spec)
 }
 
 // interests says whether a plan's change may concern one of its runs: it is
@@ -263,11 +264,11 @@ func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *core
 			continue
 		}
 		if next := a.refusedRuns.next(k, e.Run, known.observed); a.now().Before(next) {
-			retry = soonest(retry, next)
+			retry = queue.Soonest(retry, next)
 			continue
 		}
 		next, failed := a.createRun(ctx, k, cm, f.Spec, known, e)
-		retry, err = soonest(retry, next), errors.Join(err, failed)
+		retry, err = queue.Soonest(retry, next), errors.Join(err, failed)
 	}
 	return retry, err
 }

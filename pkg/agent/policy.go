@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -60,7 +61,7 @@ func (a *Agent) syncGone(ctx context.Context, k types.NamespacedName) (time.Time
 		return time.Time{}, err
 	}
 	wake, err := a.syncPlan(ctx, k)
-	return soonest(wake, again), err
+	return queue.Soonest(wake, again), err
 }
 
 // syncPolicy publishes what a policy says now, and looks again when it changes.
@@ -85,7 +86,7 @@ func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *core
 	if wrote && opens {
 		a.herald.opens(k, v)
 	}
-	return soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
+	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 
 // policyWake is the next instant at which what is published may differ: also
@@ -94,7 +95,7 @@ func policyWake(state plan.PolicyState, v schedule.Verdict, now time.Time) time.
 	var wake time.Time
 	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
 		if at != nil && at.After(now) {
-			wake = soonest(wake, *at)
+			wake = queue.Soonest(wake, *at)
 		}
 	}
 	return wake

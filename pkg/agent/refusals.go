@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -67,7 +68,7 @@ func (a *Agent) judge(s spot, out executors.Outcome) executors.Outcome {
 	r, final := a.refusals.again(s, now)
 	later := func(what string, at time.Time) executors.Outcome {
 		out.State, out.Permanent, out.Message = executors.NotYet, false, plan.Cut(out.Message+what, plan.MaxMessage)
-		out.WakeAt = latest(out.WakeAt, at)
+		out.WakeAt = queue.Latest(out.WakeAt, at)
 		return out
 	}
 	switch {
@@ -96,7 +97,7 @@ func (a *Agent) waitsFor(l *liveRun, path string, out executors.Outcome) outcome
 	now := a.now()
 	r, _ := a.refusals.again(spot{l.key(), path}, now)
 	waits := plan.Cut(out.Message+waitsInCleanup(), plan.MaxMessage)
-	o := outcome{lull: &lull{record: *l.journal.Record(path), wake: latest(out.WakeAt, r.RetryAt(now))}}
+	o := outcome{lull: &lull{record: *l.journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.journal.Record(path).Waits != waits {
 		o.note = func(j plan.Journal) plan.Journal { return plan.NoteWaits(j, path, waits) }
 	}
@@ -111,11 +112,4 @@ func (a *Agent) noAccount(ctx context.Context, w client.Account) (*executors.Out
 	}
 	out := executors.Refuse(executors.ReasonNoAccount, "%s", missing)
 	return &out, nil
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -368,7 +369,7 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 			if drains(journal) {
 				a.keeper.ring()
 			}
-			if err := a.tell(ctx, l, asked, sig); err != nil && !errors.Is(err, errMoved) {
+			if err := a.tell(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
 				return time.Time{}, err
 			}
 		}
@@ -418,7 +419,7 @@ func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap,
 	if apierrors.IsNotFound(err) {
 		a.runs.vanished(l)
 		a.ringPlan(l.planKey())
-		return nil, errMoved
+		return nil, queue.ErrConflict
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write run %s: %w", l.key(), err)
@@ -439,14 +440,14 @@ func (a *Agent) reread(ctx context.Context, l *liveRun) error {
 	if apierrors.IsNotFound(err) {
 		a.runs.vanished(l)
 		a.ringPlan(l.planKey())
-		return errMoved
+		return queue.ErrConflict
 	}
 	if err != nil {
 		return fmt.Errorf("read run %s: %w", l.key(), err)
 	}
 	cm.ManagedFields = nil
 	a.runs.saw(cm)
-	return errMoved
+	return queue.ErrConflict
 }
 
 // close ends a run: its label goes, its entry in the ledger is closed, and only

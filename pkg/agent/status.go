@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -302,7 +303,7 @@ func lives(f plan.Facts, d plan.Decision, run string) bool {
 func (a *Agent) removeHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
 	for range 3 {
 		err := a.removeIntents(ctx, cm, gone, "")
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, queue.ErrConflict) {
 			return err
 		}
 		fresh, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
@@ -318,7 +319,7 @@ func (a *Agent) removeHandled(ctx context.Context, cm *corev1.ConfigMap, gone ma
 			return nil
 		}
 	}
-	return errMoved
+	return queue.ErrConflict
 }
 
 // removeIntents takes handled intents off a plan, with those who stood behind
@@ -337,7 +338,7 @@ func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone ma
 	}
 	_, err = a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
 	if apierrors.IsConflict(err) {
-		return errMoved // somebody wrote meanwhile: look again
+		return queue.ErrConflict // somebody wrote meanwhile: look again
 	}
 	if apierrors.IsNotFound(err) {
 		return nil

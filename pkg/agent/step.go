@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -172,7 +173,7 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	}
 	rec := l.journal.Record(m.Path)
 	within := func(limit time.Duration) bool {
-		return rec.FinishedAt != nil && a.now().Before(latest(*rec.FinishedAt, a.lookingSince()).Add(limit))
+		return rec.FinishedAt != nil && a.now().Before(queue.Latest(*rec.FinishedAt, a.lookingSince()).Add(limit))
 	}
 	switch {
 	case failed != nil && isRefusal(*failed) && within(plan.DefaultCleanupDuration):
@@ -199,7 +200,7 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 // later is an act that could not be done now, and is tried again: not before the
 // instant that somebody asked for.
 func (a *Agent) later(rec *plan.Record, notBefore time.Time) outcome {
-	return outcome{lull: &lull{record: *rec, wake: latest(notBefore, a.now().Add(again))}}
+	return outcome{lull: &lull{record: *rec, wake: queue.Latest(notBefore, a.now().Add(again))}}
 }
 
 // prepared is a call of a step with clients of its own, for what cleans up after
@@ -235,7 +236,7 @@ func (a *Agent) keep(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	}
 	next := out.WakeAt
 	if out.State != executors.Done || next.IsZero() {
-		next = latest(next, a.now().Add(15*time.Second)) // a guess: well within any lease
+		next = queue.Latest(next, a.now().Add(15*time.Second)) // a guess: well within any lease
 	}
 	return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
 }
@@ -329,17 +330,7 @@ func (a *Agent) restoreLater(l *liveRun, m plan.Move, out executors.Outcome) out
 	}
 	o.note = func(j plan.Journal) plan.Journal { return plan.NoteWaits(j, m.Path, waits) }
 	if rec.Waits != "" {
-		o.lull.wake = latest(o.lull.wake, a.now().Add(pause))
+		o.lull.wake = queue.Latest(o.lull.wake, a.now().Add(pause))
 	}
 	return o
-}
-
-func soonest(times ...time.Time) time.Time {
-	var out time.Time
-	for _, t := range times {
-		if !t.IsZero() && (out.IsZero() || t.Before(out)) {
-			out = t
-		}
-	}
-	return out
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -65,7 +66,7 @@ func (l *ledgers) merge(ctx context.Context, pk types.NamespacedName, uid string
 		return err
 	}
 	if missing { // somebody deleted it under us; what is known is found out by reading again
-		return errMoved
+		return queue.ErrConflict
 	}
 	merged, changed := plan.MergeSeen(shards, seen, kept, anew)
 	for i, shard := range merged {
@@ -110,7 +111,7 @@ func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid s
 	}
 	_, err = maps.Update(ctx, cm, client.UpdateOptions())
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return errMoved
+		return queue.ErrConflict
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 func agentRooms() map[string][]string {
 	return map[string][]string{
 		"client": nil,
+		"queue":  {"client"},
 	}
 }
 

@@ -1,4 +1,4 @@
-package agent
+package queue
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func TestAnAlarmRingsEachKeyOnceAtItsInstant(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		var b bell
-		a := newAlarm(time.Now, b.ring(start))
+		a := NewRequeueTimer(time.Now, b.ring(start))
 		go a.Run(ctx)
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "late"}, start.Add(2*time.Hour))
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "moved"}, start.Add(time.Minute))
@@ -63,14 +63,14 @@ func TestAnAlarmNoticesAClockThatWasSetWithinHalfAMinute(t *testing.T) {
 			return time.Now().Add(step)
 		}
 		var b bell
-		a := newAlarm(now, b.ring(start))
+		a := NewRequeueTimer(now, b.ring(start))
 		go a.Run(ctx)
 		a.Set(types.NamespacedName{Namespace: "ns", Name: "slot"}, start.Add(24*time.Hour))
 		time.Sleep(time.Minute)
 		mu.Lock()
 		step = 48 * time.Hour
 		mu.Unlock()
-		time.Sleep(look)
+		time.Sleep(ResyncPeriod)
 		synctest.Wait()
 		if len(b.rang) != 1 {
 			t.Errorf("after the clock was set two days ahead rang %q", b.rang)
