@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -72,7 +73,7 @@ type Agent struct {
 	meta     metadata.Interface
 	accounts *client.Impersonator
 	events   record.EventRecorder
-	metrics  *metrics
+	metrics  *metrics.Metrics
 	changes  *changeCollector
 
 	documents  cache.SharedIndexInformer
@@ -116,14 +117,16 @@ type Agent struct {
 // New prepares an agent. Nothing is read or written before Run.
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
-	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: informer.NewInterner(), locks: &locks{holder: map[string]string{}}, metrics: newMetrics(o.Version)}
-	conn, err := client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.request})
+	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: informer.NewInterner(), locks: &locks{holder: map[string]string{}}, metrics: metrics.New(o.Version)}
+	conn, err := client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
 	if err != nil {
 		return nil, err
 	}
 	a.kube, a.meta, a.fence, a.clock = conn.Kube, conn.Meta, conn.Fence, conn.Clock
-	a.config = newConfig(o, a.metrics, a.fence)
-	a.config.kube = a.kube
+	a.config = newConfig(configSettings{
+		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
+		Fence: a.fence, Kube: a.kube, OnRead: a.metrics.ConfigRead,
+	})
 	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.client, Dial: a.config.connect, Sink: a.config.sink})
 	a.plans = newPlans()
 	a.gates = newGates(o.Namespace)
@@ -140,9 +143,14 @@ func New(o Options) (*Agent, error) {
 	a.rules = newWatchRules(a)
 	a.keeper = newNodeKeeper(a)
 	a.accounts.OnWrite(a.rules.wrap)
-	a.metrics.watches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
-	a.metrics.documents(a.plans, a.runs)
-	a.herald = newHerald(a)
+	a.metrics.CountWatches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
+	a.metrics.CountDocuments(a.plans.count, func(phase plan.RunPhase) int {
+		return len(a.runs.where(func(l *liveRun) bool { return l.journal.Phase == phase }))
+	})
+	a.herald = newHerald(heraldConfig{
+		Settings: func() plan.Notifications { return a.config.spec().Notifications }, Sink: a.config.sink, Fence: a.fence.Check,
+		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
+	})
 	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
 	a.caches, a.fresh = map[cache.SharedIndexInformer]*informer.Cache{}, newFreshness(a)
 	a.informers()
@@ -175,7 +183,7 @@ func (a *Agent) ringPlan(k types.NamespacedName) { a.planQueue.Add(k) }
 func (a *Agent) ringRun(k types.NamespacedName)  { a.runQueue.Add(k) }
 
 func (a *Agent) newQueue(name string) *queue.Queue {
-	return queue.New(queue.Config{Name: name, Now: a.now, Log: a.log, OnPanic: a.metrics.panics.Inc})
+	return queue.New(queue.Config{Name: name, Now: a.now, Log: a.log, OnPanic: a.metrics.Panicked})
 }
 
 // Run works until ctx ends or the lease is lost; the latter is an error, and the
@@ -192,7 +200,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.awaitConfig(ctx)
-	err := a.lead(ctx)
+	err := a.elector().run(ctx, a.work)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return errors.Join(a.fatal, err)
@@ -225,6 +233,22 @@ func (a *Agent) ownPod() string {
 // Ready says whether the agent has read what it needs and may work.
 func (a *Agent) Ready() bool { return a.healthy.Load() }
 
+// Handler serves /metrics, /healthz and /readyz.
+func (a *Agent) Handler() http.Handler { return a.metrics.Handler(a.Ready, a.changes.write) }
+
+func (a *Agent) elector() *elector {
+	o := a.options
+	return newElector(electorConfig{
+		Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Elect: o.LeaderElect, Fence: a.fence, Log: a.log, Now: a.now,
+		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Leads: a.metrics.Leads, Lost: a.die,
+	})
+}
+
+func (a *Agent) heartbeat() heartbeat {
+	o := a.options
+	return heartbeat{Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.now, Log: a.log}
+}
+
 // die ends the process's work for a reason that another agent must mend.
 func (a *Agent) die(reason error) {
 	a.mu.Lock()
@@ -244,7 +268,7 @@ func (a *Agent) work(ctx context.Context) {
 		return
 	}
 	var group sync.WaitGroup
-	group.Go(func() { a.beat(ctx) })
+	group.Go(func() { a.heartbeat().run(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
 	group.Go(func() { a.herald.work(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -19,13 +20,13 @@ func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 	o := g.gated(plan.Question{Namespace: "shop"}, nil)
 	o.kind, o.system = "Plan", `a"b`
 	g.note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
-	a := &Agent{metrics: newMetrics("v1")}
-	a.changes = &changeCollector{gates: g, runs: newRuns(), held: func() []*heldObject { return nil }, now: time.Now, leading: func() bool { return true }}
+	m := metrics.New("v1")
+	changes := &changeCollector{gates: g, runs: newRuns(), held: func() []*heldObject { return nil }, now: time.Now, leading: func() bool { return true }}
 	for name, encoding := range map[string]string{"plain": "", "compressed": "gzip"} {
 		t.Run(name, func(t *testing.T) {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 			r.Header.Set("Accept-Encoding", encoding)
-			a.metricsHandler().ServeHTTP(w, r)
+			m.Handler(func() bool { return true }, changes.write).ServeHTTP(w, r)
 			body := io.Reader(w.Body)
 			if encoding != "" {
 				var err error

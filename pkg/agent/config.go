@@ -23,14 +23,7 @@ import (
 // config is the AgentConfig in force. A broken one leaves the one before it in
 // force; an agent that starts with a broken one does nothing.
 type config struct {
-	namespace string
-	level     *slog.LevelVar
-	log       *slog.Logger
-	dial      func(plan.Outbound) *http.Client
-	dialer    func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
-	fence     *client.Fence
-	metrics   *metrics
-	kube      kubernetes.Interface // the agent's own; nil until it is connected
+	settings configSettings
 
 	mu      sync.Mutex
 	inForce plan.AgentConfig
@@ -44,28 +37,42 @@ type config struct {
 	limitsKnown bool
 }
 
-func newConfig(o Options, m *metrics, f *client.Fence) *config {
-	c := &config{namespace: o.Namespace, level: o.LogLevel, log: o.Log, dial: o.HTTPClient, dialer: o.Dialer, metrics: m, fence: f}
+// configSettings are what the configuration is read with.
+type configSettings struct {
+	Namespace string // the agent's own
+	Level     *slog.LevelVar
+	Log       *slog.Logger
+	HTTP      func(plan.Outbound) *http.Client
+	Dialer    func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
+	Fence     *client.Fence
+	Kube      kubernetes.Interface // the agent's own
+	OnRead    func(valid bool)     // hears of each configuration that was read
+}
+
+// newConfig has nothing but the defaults in force.
+func newConfig(settings configSettings) *config {
+	c := &config{settings: settings}
 	c.use(plan.AgentConfig{})
 	return c
 }
 
 func (c *config) use(spec plan.AgentConfig) {
-	c.inForce, c.http = spec, c.fence.Client(c.dial(spec.Outbound))
+	c.inForce, c.http = spec, c.settings.Fence.Client(c.settings.HTTP(spec.Outbound))
 	var level slog.Level
-	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.level != nil {
-		c.level.Set(level)
+	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.settings.Level != nil {
+		c.settings.Level.Set(level)
 	}
 }
 
 func (c *config) ours(cm *corev1.ConfigMap) bool {
-	if cm.Namespace == c.namespace && cm.Name == annotations.AgentConfigName {
+	if cm.Namespace == c.settings.Namespace && cm.Name == annotations.AgentConfigName {
 		return true
 	}
-	c.log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.namespace+"/"+annotations.AgentConfigName)
+	c.settings.Log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.settings.Namespace+"/"+annotations.AgentConfigName)
 	return false
 }
 
+// saw takes in a configuration as the watch shows it.
 func (c *config) saw(cm *corev1.ConfigMap) {
 	if !c.ours(cm) || !c.news(annotations.Observed(cm)) {
 		return
@@ -80,13 +87,13 @@ func (c *config) saw(cm *corev1.ConfigMap) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.metrics.config(len(faults) == 0)
+	c.settings.OnRead(len(faults) == 0)
 	if len(faults) > 0 {
 		if len(c.broken) == 0 {
 			c.mended = make(chan struct{})
 		}
 		c.broken = faults
-		c.log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
+		c.settings.Log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
 		return
 	}
 	if len(c.broken) > 0 {
@@ -94,7 +101,7 @@ func (c *config) saw(cm *corev1.ConfigMap) {
 	}
 	c.broken = nil
 	c.use(spec)
-	c.log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
+	c.settings.Log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
 }
 
 // news says whether a text differs from the one that was read last.
@@ -106,10 +113,11 @@ func (c *config) news(observed string) bool {
 	return was != observed
 }
 
+// lost hears that a configuration is gone.
 func (c *config) lost(cm *corev1.ConfigMap) {
 	if c.ours(cm) {
 		c.news("")
-		c.log.Warn("the agent's configuration is gone; what was in force stays so")
+		c.settings.Log.Warn("the agent's configuration is gone; what was in force stays so")
 	}
 }
 
@@ -120,22 +128,22 @@ func (c *config) broke() (<-chan struct{}, error) {
 	if len(c.broken) == 0 {
 		return nil, nil
 	}
-	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.namespace, annotations.AgentConfigName, c.broken)
+	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.settings.Namespace, annotations.AgentConfigName, c.broken)
 }
 
 // sink is the URL of a sink of the configuration in force, read anew each time: a
 // Secret may be replaced, and is kept nowhere. What an admin has to mend is a
 // *plan.SinkError.
 func (c *config) sink(ctx context.Context, name string) (string, error) {
-	if err := c.fence.Check(); err != nil {
+	if err := c.settings.Fence.Check(); err != nil {
 		return "", err
 	}
 	s, err := c.spec().Notifications.Sink(name)
 	if err != nil {
 		return "", err
 	}
-	ref, at := s.URLSecretRef, c.namespace+"/"+s.URLSecretRef.Name
-	secret, err := c.kube.CoreV1().Secrets(c.namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	ref, at := s.URLSecretRef, c.settings.Namespace+"/"+s.URLSecretRef.Name
+	secret, err := c.settings.Kube.CoreV1().Secrets(c.settings.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", &plan.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
@@ -156,18 +164,20 @@ func (c *config) connect(ctx context.Context, network, address string) (net.Conn
 	c.mu.Lock()
 	rules := c.inForce.Outbound
 	c.mu.Unlock()
-	if c.dialer == nil {
+	if c.settings.Dialer == nil {
 		return nil, errors.New("this agent has nothing to dial with")
 	}
-	return c.fence.Dialer(c.dialer(rules))(ctx, network, address)
+	return c.settings.Fence.Dialer(c.settings.Dialer(rules))(ctx, network, address)
 }
 
+// client makes requests outside by the rules in force.
 func (c *config) client() *http.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.http
 }
 
+// spec is what is in force.
 func (c *config) spec() plan.AgentConfig {
 	c.mu.Lock()
 	defer c.mu.Unlock()

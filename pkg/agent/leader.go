@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -34,15 +34,37 @@ const (
 	retryPeriod   = time.Second
 )
 
-// lead waits for the lease and works while it is held.
-func (a *Agent) lead(ctx context.Context) error {
-	if !a.options.LeaderElect {
-		a.metrics.leading.Set(1)
-		defer a.metrics.leading.Set(0)
-		a.work(ctx)
+// electorConfig is what an election needs.
+type electorConfig struct {
+	Kube      kubernetes.Interface
+	Namespace string // of the lease
+	Identity  string // of this process, unique among its replicas
+	Elect     bool   // false: this is the one replica
+	Fence     *client.Fence
+	Log       *slog.Logger
+	Now       func() time.Time
+
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+
+	Leads func(is bool) // hears whether the lease is held
+	Lost  func(error)   // hears that another agent leads: the process is to end
+}
+
+// elector waits for the lease and works while it is held.
+type elector struct{ electorConfig }
+
+// newElector takes part in no election yet.
+func newElector(c electorConfig) *elector { return &elector{c} }
+
+// run waits for the lease and works while it is held.
+func (e *elector) run(ctx context.Context, work func(ctx context.Context)) error {
+	if !e.Elect {
+		e.Leads(true)
+		defer e.Leads(false)
+		work(ctx)
 		return nil
 	}
-	t := &tenure{agent: a, process: ctx, work: a.work, done: make(chan struct{})}
+	t := &tenure{elector: e, process: ctx, work: work, done: make(chan struct{})}
 	for ctx.Err() == nil {
 		if err := t.stand(ctx); err != nil {
 			return fmt.Errorf("leader election: %w", err)
@@ -57,7 +79,7 @@ func (a *Agent) lead(ctx context.Context) error {
 // tenure is the work of one leader. An API server that is away for longer than the
 // lease interrupts it; it ends when another agent has led, or with the process.
 type tenure struct {
-	agent   *Agent
+	*elector
 	process context.Context //nolint:containedctx // the work outlives an election that could not be renewed
 	work    func(ctx context.Context)
 	began   atomic.Bool
@@ -68,25 +90,24 @@ type tenure struct {
 // stand takes part in the election until the lease could not be renewed, or may be
 // had at once.
 func (t *tenure) stand(ctx context.Context) error {
-	a := t.agent
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	standing, leads := context.WithCancel(ctx)
 	defer leads()
 	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: a.options.Namespace, Name: annotations.LeaseName},
-		Client:     a.kube.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: a.options.Identity},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: t.Namespace, Name: annotations.LeaseName},
+		Client:     t.Kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: t.Identity},
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &fencedLock{LeaseLock: lock, tenure: t}, LeaseDuration: a.options.LeaseDuration, RenewDeadline: a.options.RenewDeadline, RetryPeriod: a.options.RetryPeriod,
+		Lock: &fencedLock{LeaseLock: lock, tenure: t}, LeaseDuration: t.LeaseDuration, RenewDeadline: t.RenewDeadline, RetryPeriod: t.RetryPeriod,
 		ReleaseOnCancel: true, Name: annotations.LeaseName,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {
 				leads()
 				t.begin()
 			},
-			OnStoppedLeading: func() { a.metrics.leading.Set(0) },
+			OnStoppedLeading: func() { t.Leads(false) },
 			OnNewLeader:      t.sawLeader,
 		},
 	})
@@ -102,22 +123,21 @@ func (t *tenure) stand(ctx context.Context) error {
 
 // begin works, or goes on with the work that an API server interrupted which was away.
 func (t *tenure) begin() {
-	a := t.agent
-	a.metrics.leading.Set(1)
+	t.Leads(true)
 	if t.began.Swap(true) {
-		a.log.Info("leading on: nobody else has led meanwhile", "identity", a.options.Identity)
+		t.Log.Info("leading on: nobody else has led meanwhile", "identity", t.Identity)
 		return
 	}
 	defer close(t.done)
-	a.log.Info("leading", "identity", a.options.Identity)
+	t.Log.Info("leading", "identity", t.Identity)
 	t.work(t.process)
 }
 
 // sawLeader ends an agent that led when another one does.
 func (t *tenure) sawLeader(identity string) {
-	if t.began.Load() && identity != "" && identity != t.agent.options.Identity {
-		t.agent.fence.Close()
-		t.agent.die(errLeaseLost)
+	if t.began.Load() && identity != "" && identity != t.Identity {
+		t.Fence.Close()
+		t.Lost(errLeaseLost)
 	}
 }
 
@@ -134,10 +154,9 @@ type leaseWatch struct {
 // await has a standby ask for the lease as soon as it may be had: when its holder
 // gives it away, or has let it run out.
 func (l *leaseWatch) await(ctx context.Context, ask func()) {
-	a := l.tenure.agent
 	only := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.LeaseName).String()}
 	for failed := 1; ctx.Err() == nil; failed++ {
-		w, err := a.kube.CoordinationV1().Leases(a.options.Namespace).Watch(ctx, only)
+		w, err := l.tenure.Kube.CoordinationV1().Leases(l.tenure.Namespace).Watch(ctx, only)
 		if err == nil {
 			failed = 0
 			if l.follow(ctx, w) {
@@ -212,7 +231,7 @@ func sameTerm(a, b *resourcelock.LeaderElectionRecord) bool {
 
 // Create is resourcelock.Interface's.
 func (l *fencedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	sent := l.tenure.agent.now()
+	sent := l.tenure.Now()
 	err := l.LeaseLock.Create(ctx, r)
 	l.renewed(err, sent, r)
 	return err
@@ -225,7 +244,7 @@ func (l *fencedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRe
 			return err
 		}
 	}
-	sent := l.tenure.agent.now()
+	sent := l.tenure.Now()
 	err := l.LeaseLock.Update(ctx, r)
 	l.renewed(err, sent, r)
 	return err
@@ -251,57 +270,16 @@ func (l *fencedLock) letGo() error {
 		case <-limit.C:
 		}
 	}
-	l.tenure.agent.fence.Close()
+	l.tenure.Fence.Close()
 	return nil
 }
 
 func (l *fencedLock) renewed(err error, sent time.Time, r resourcelock.LeaderElectionRecord) {
-	a := l.tenure.agent
-	if err != nil || r.HolderIdentity != a.options.Identity {
+	if err != nil || r.HolderIdentity != l.tenure.Identity {
 		return
 	}
-	a.fence.Renew(sent, r.LeaderTransitions)
-	if a.fence.Closed() && a.options.LeaderElect {
-		a.die(errLeaseLost)
+	l.tenure.Fence.Renew(sent, r.LeaderTransitions)
+	if l.tenure.Fence.Closed() && l.tenure.Elect {
+		l.tenure.Lost(errLeaseLost)
 	}
-}
-
-// beatEvery is how often the leader says that it lives.
-const beatEvery = 30 * time.Second
-
-// beat keeps the ConfigMap by which every user can see that an agent runs, and
-// which version it is.
-func (a *Agent) beat(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
-	for {
-		if err := a.sayAlive(ctx); err != nil && ctx.Err() == nil {
-			a.log.Warn("could not write the heartbeat", "error", err.Error())
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-func (a *Agent) sayAlive(ctx context.Context) error {
-	maps := a.kube.CoreV1().ConfigMaps(a.options.Namespace)
-	data := map[string]string{"version": a.options.Version, "identity": a.options.Identity, "heartbeat": a.now().UTC().Format(time.RFC3339)}
-	if a.options.Pod != "" {
-		data["pod"] = a.options.Pod
-	}
-	cm, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}
-		_, err = maps.Create(ctx, cm, client.CreateOptions())
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	cm.Data = data
-	_, err = maps.Update(ctx, cm, client.UpdateOptions())
-	return err
 }

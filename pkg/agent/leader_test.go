@@ -43,9 +43,11 @@ func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 		}
 		return true, f, nil
 	})
-	o := withDefaults(Options{Namespace: "maint-system", Identity: "standby", LeaderElect: true})
-	a := &Agent{options: o, log: slog.New(slog.DiscardHandler), now: o.Now, kube: w.kube, metrics: newMetrics("test"), fence: client.NewFence(o.LeaseDuration, o.Now)}
-	w.tenure = &tenure{agent: a, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
+	e := newElector(electorConfig{
+		Kube: w.kube, Namespace: "maint-system", Identity: "standby", Elect: true, Fence: client.NewFence(leaseDuration, time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, Leads: func(bool) {}, Lost: func(error) {},
+	})
+	w.tenure = &tenure{elector: e, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
 		w.led = time.Now()
 		<-ctx.Done()
 	}}

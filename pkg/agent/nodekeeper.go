@@ -162,7 +162,7 @@ func (k *nodeKeeper) guardedLook(ctx context.Context) (next time.Time) {
 // caught is deferred where one broken object must not take the agent down.
 func (a *Agent) caught(where string) {
 	if p := recover(); p != nil {
-		a.metrics.panics.Inc()
+		a.metrics.Panicked()
 		a.log.Error("internal error "+where, "panic", fmt.Sprint(p))
 	}
 }
@@ -190,7 +190,7 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	ranking := k.rank(&world, claims)
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
 	k.reportLimits(ranking.Conditions, now)
-	k.agent.metrics.nodes(world.Nodes)
+	k.agent.metrics.NodeRequests(world.Nodes)
 	k.carryOut(ctx, objects, world, ranking, writing)
 	return k.again
 }

@@ -103,7 +103,7 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 	}
 	p.mu.Unlock()
 	if ends {
-		p.agent.metrics.drained(order.Since, p.agent.now(), status.Outcome)
+		p.agent.metrics.DrainEnded(order.Since, p.agent.now(), status.Outcome)
 	}
 	if news {
 		p.ring()

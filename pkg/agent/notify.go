@@ -9,13 +9,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // mostNews is how many messages wait for the sinks (a guess: more at once is a
@@ -33,34 +30,43 @@ type news struct {
 // herald tells the sinks of the configuration what happened. It does what it can:
 // no run waits for it, and what an agent that dies has not told is not told.
 type herald struct {
-	config   *config
-	executor func(stepType string) (executors.Executor, bool)
-	dryRun   bool
-	log      *slog.Logger
-	now      func() time.Time
-	waiting  chan news
-	results  *prometheus.CounterVec
+	heraldConfig
+	waiting chan news
+	results *prometheus.CounterVec
 }
 
-func newHerald(a *Agent) *herald {
+// heraldConfig is what a notifier works with.
+type heraldConfig struct {
+	Settings func() plan.Notifications // in force
+	Sink     func(ctx context.Context, name string) (string, error)
+	Fence    func() error
+	Executor func(stepType string) (executors.Executor, bool)
+	DryRun   bool
+	Log      *slog.Logger
+	Now      func() time.Time
+	Register func(prometheus.Collector)
+}
+
+// newHerald has nothing to tell.
+func newHerald(c heraldConfig) *herald {
 	h := &herald{
-		config: a.config, executor: a.options.Executor, dryRun: a.options.DryRun, log: a.log, now: a.now, waiting: make(chan news, mostNews),
+		heraldConfig: c, waiting: make(chan news, mostNews),
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
 	}
-	a.metrics.registry.MustRegister(h.results)
+	c.Register(h.results)
 	return h
 }
 
-// ended tells of a run's end. What was only rehearsed is told to nobody.
-func (h *herald) ended(l *liveRun, j plan.Journal) {
+// ended tells of the end of a plan's run. What was only rehearsed is told to nobody.
+func (h *herald) ended(about types.NamespacedName, run plan.Run, j plan.Journal) {
 	on := map[plan.RunPhase]plan.NotifyFor{plan.RunFailed: plan.NotifyRunFailed, plan.RunSucceeded: plan.NotifyRunSucceeded}[j.Phase]
-	if on == "" || l.run.Request.DryRun {
+	if on == "" || run.Request.DryRun {
 		return
 	}
 	how := strings.ToLower(string(j.Phase))
 	h.tell(news{
-		on: on, about: l.planKey(), run: l.run.Name, title: fmt.Sprintf("Plan %s %s", l.planKey(), how),
-		words: fmt.Sprintf("Run %s (%s) %s: %s", l.run.Name, l.run.Request.Why(), how, plan.Cut(j.Message, plan.MaxMessage)),
+		on: on, about: about, run: run.Name, title: fmt.Sprintf("Plan %s %s", about, how),
+		words: fmt.Sprintf("Run %s (%s) %s: %s", run.Name, run.Request.Why(), how, plan.Cut(j.Message, plan.MaxMessage)),
 	})
 }
 
@@ -68,13 +74,13 @@ func (h *herald) ended(l *liveRun, j plan.Journal) {
 func (h *herald) missed(k types.NamespacedName, n int64, last plan.Entry) {
 	h.tell(news{
 		on: plan.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
-		words: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, instant(last.Slot), last.Reason),
+		words: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, last.Slot.UTC().Format(time.RFC3339), last.Reason),
 	})
 }
 
-// opens tells of a policy that permits change from now on.
-func (h *herald) opens(k types.NamespacedName, v schedule.Verdict) {
-	h.tell(news{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), words: verdictSentence(v)})
+// opens tells of a policy that permits change from now on, in these words.
+func (h *herald) opens(k types.NamespacedName, words string) {
+	h.tell(news{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), words: words})
 }
 
 // blocked tells of a drain that no waiting ends: that of a request, or of a run.
@@ -82,29 +88,16 @@ func (h *herald) blocked(about types.NamespacedName, run, node, words string) {
 	h.tell(news{on: plan.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), words: plan.Cut(words, plan.MaxMessage)})
 }
 
-// drainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
-// them is blocked for good.
-func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words string) {
-	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
-		return
-	}
-	text := plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage)
-	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
-	for _, node := range names {
-		a.herald.blocked(l.planKey(), l.run.Name, node, text)
-	}
-}
-
 // tell queues a message where somebody wants it, and never waits.
 func (h *herald) tell(n news) {
-	if h.dryRun || !slices.Contains(h.config.spec().Notifications.On, n.on) {
+	if h.DryRun || !slices.Contains(h.Settings().On, n.on) {
 		return
 	}
 	select {
 	case h.waiting <- n:
 	default:
 		h.results.WithLabelValues("dropped").Inc()
-		h.log.Warn("a notification was dropped: too many wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", mostNews)
+		h.Log.Warn("a notification was dropped: too many wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", mostNews)
 	}
 }
 
@@ -115,7 +108,7 @@ func (h *herald) work(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case n := <-h.waiting:
-			for _, s := range h.config.spec().Notifications.Sinks {
+			for _, s := range h.Settings().Sinks {
 				h.send(ctx, n, s.Name)
 			}
 		}
@@ -124,19 +117,19 @@ func (h *herald) work(ctx context.Context) {
 
 // send tells one sink, in the way in which a step does.
 func (h *herald) send(ctx context.Context, n news, sink string) {
-	executor, known := h.executor("notification")
+	executor, known := h.Executor("notification")
 	if !known || ctx.Err() != nil {
 		return
 	}
 	out := executor.Pass(ctx, executors.Call{
-		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.now(),
+		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.Now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.words, Sinks: []string{sink}},
-		Clients:    executors.Clients{Sink: h.config.sink, Fence: h.config.fence.Check},
+		Clients:    executors.Clients{Sink: h.Sink, Fence: h.Fence},
 	})
 	if out.State == executors.Done {
 		h.results.WithLabelValues("sent").Inc()
 		return
 	}
 	h.results.WithLabelValues("failed").Inc()
-	h.log.Warn("a notification was not sent", "about", n.about.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
+	h.Log.Warn("a notification was not sent", "about", n.about.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
 }

@@ -2,29 +2,18 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // crier takes notifications instead of a sink.
@@ -48,10 +37,16 @@ func sinksOf(on ...plan.NotifyFor) plan.AgentConfig {
 	}}}
 }
 
+// testHerald is a notifier with what it has counted.
+type testHerald struct {
+	*herald
+	registry *prometheus.Registry
+}
+
 // counted is how many messages ended so.
-func counted(t *testing.T, h *herald, result string) float64 {
+func counted(t *testing.T, h testHerald, result string) float64 {
 	t.Helper()
-	families, err := h.config.metrics.registry.Gather()
+	families, err := h.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,20 +60,17 @@ func counted(t *testing.T, h *herald, result string) float64 {
 	return 0
 }
 
-func newTestHerald(c *crier, config plan.AgentConfig, dryRun bool) *herald {
-	o := Options{
-		Namespace: "maint-system", DryRun: dryRun, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		HTTPClient: func(plan.Outbound) *http.Client { return nil }, Executor: func(string) (executors.Executor, bool) { return c, true },
-	}
-	a := &Agent{options: o, log: o.Log, now: time.Now, metrics: newMetrics("v0")}
-	a.fence = client.NewFence(time.Minute, time.Now)
-	a.config = newConfig(o, a.metrics, a.fence)
-	a.config.use(config)
-	return newHerald(a)
+func newTestHerald(c *crier, config plan.AgentConfig, dryRun bool) testHerald {
+	registry := prometheus.NewRegistry()
+	h := newHerald(heraldConfig{
+		Settings: func() plan.Notifications { return config.Notifications }, DryRun: dryRun, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Executor: func(string) (executors.Executor, bool) { return c, true }, Fence: func() error { return nil }, Register: func(c prometheus.Collector) { registry.MustRegister(c) },
+	})
+	return testHerald{h, registry}
 }
 
-func endedRun(dryRun bool) *liveRun {
-	return &liveRun{object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{annotations.LabelPlan: "orders"}}}, run: plan.Run{Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", Request: plan.Request{DryRun: dryRun}}}
+func endedRun(dryRun bool) plan.Run {
+	return plan.Run{Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", Request: plan.Request{DryRun: dryRun}}
 }
 
 func TestWhatTheAgentTellsByItself(t *testing.T) {
@@ -86,24 +78,34 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		on     []plan.NotifyFor
 		dryRun bool
-		happen func(*herald)
+		happen func(testHerald)
 		want   string // how its one message begins; empty: none
 	}{
-		"a run that failed":                {on: []plan.NotifyFor{"RunFailed"}, happen: func(h *herald) { h.ended(endedRun(false), plan.Journal{Phase: plan.RunFailed, Message: "step x"}) }, want: "Plan shop/orders failed: Run maint-run-orders-abc ("},
-		"a run that succeeded":             {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h *herald) { h.ended(endedRun(false), plan.Journal{Phase: plan.RunSucceeded}) }, want: "Plan shop/orders succeeded: "},
-		"a run of which nobody wants word": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h *herald) { h.ended(endedRun(false), plan.Journal{Phase: plan.RunSucceeded}) }},
-		"a run that was aborted":           {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h *herald) { h.ended(endedRun(false), plan.Journal{Phase: plan.RunAborted}) }},
-		"a rehearsal":                      {on: []plan.NotifyFor{"RunFailed"}, happen: func(h *herald) { h.ended(endedRun(true), plan.Journal{Phase: plan.RunFailed}) }},
-		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h *herald) {
+		"a run that failed": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testHerald) {
+			h.ended(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunFailed, Message: "step x"})
+		}, want: "Plan shop/orders failed: Run maint-run-orders-abc ("},
+		"a run that succeeded": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testHerald) {
+			h.ended(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		}, want: "Plan shop/orders succeeded: "},
+		"a run of which nobody wants word": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testHerald) {
+			h.ended(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		}},
+		"a run that was aborted": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testHerald) {
+			h.ended(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunAborted})
+		}},
+		"a rehearsal": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testHerald) {
+			h.ended(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), plan.Journal{Phase: plan.RunFailed})
+		}},
+		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h testHerald) {
 			h.missed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
-		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h *herald) {
-			h.opens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, schedule.Verdict{Permitted: true, Ready: true, Reason: "window Sat 22:00", Until: &slot})
+		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h testHerald) {
+			h.opens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
 		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},
-		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h *herald) {
+		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h testHerald) {
 			h.blocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
 		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
-		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h *herald) {
+		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h testHerald) {
 			h.missed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot})
 		}},
 	} {
@@ -147,44 +149,5 @@ func TestNewsNeverWait(t *testing.T) {
 	}
 	if got := counted(t, h, "dropped"); got != 3 || len(h.waiting) != mostNews {
 		t.Errorf("%v dropped, %d wait", got, len(h.waiting))
-	}
-}
-
-func TestWhereASinkHasItsURL(t *testing.T) {
-	const secretURL = "slack://t0ken@channel"
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "sinks"}, Data: map[string][]byte{"ops": []byte(secretURL + "\n"), "blank": []byte(" \n")}}
-	for name, c := range map[string]struct {
-		sink   string
-		config plan.AgentConfig
-		answer error // of the API server
-		want   string
-		fault  string // of the admin's
-	}{
-		"a URL and the line break behind it": {sink: "ops", config: sinksOf(), want: secretURL},
-		"a name that is not configured":      {sink: "opps", config: sinksOf(), fault: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops, dba`},
-		"no configuration":                   {sink: "ops", fault: "it names none"},
-		"no Secret":                          {sink: "dba", config: sinksOf(), fault: `"dba": its Secret maint-system/others is not there`},
-		"no right": {
-			sink: "ops", config: sinksOf(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "grant it get on secrets there",
-		},
-		"a Secret without its key": {
-			sink: "ops", fault: `holds no URL under the key "blank"`,
-			config: plan.AgentConfig{Notifications: plan.Notifications{Sinks: []plan.Sink{{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "blank"}}}}},
-		},
-		"an API server that is away": {sink: "ops", config: sinksOf(), answer: errors.New("connection refused")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newTestHerald(&crier{}, c.config, false)
-			kube := fake.NewClientset(secret)
-			if c.answer != nil {
-				kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
-			}
-			h.config.kube = kube
-			got, err := h.config.sink(t.Context(), c.sink)
-			var fault *plan.SinkError
-			if got != c.want || (err == nil) != (c.want != "") || errors.As(err, &fault) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
-				t.Errorf("%q, %v, want %q %q", got, err, c.want, c.fault)
-			}
-		})
 	}
 }

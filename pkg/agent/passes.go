@@ -326,7 +326,7 @@ func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot,
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			a.metrics.panics.Inc()
+			a.metrics.Panicked()
 			out = later(fmt.Errorf("internal error over step %s: %v", s.path, p))
 		}
 	}()

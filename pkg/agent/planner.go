@@ -88,7 +88,7 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 			}
 			return time.Time{}, err
 		}
-		a.metrics.ends(facts.Ledger, decision.Ledger)
+		a.metrics.SlotsEnded(facts.Ledger, decision.Ledger)
 		a.tellEnds(cm, facts.Ledger, decision.Ledger)
 	}
 	if err := noted(ctx, true); err != nil {

@@ -229,7 +229,7 @@ func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time
 		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
-		a.metrics.started(l.run, now)
+		a.metrics.RunStarted(l.run, now)
 		a.tellPassed(l, started.journal.Passed)
 		a.log.Info("run started", "plan", l.planKey().String(), "run", l.run.Name, "reason", l.run.Request.Why(), "version", l.object.ResourceVersion)
 		a.planQueue.AddAfter(l.planKey(), settle)
@@ -480,7 +480,7 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 	if _, err := a.store(ctx, l, object, j); err != nil {
 		return err
 	}
-	a.metrics.ended(l.run, j)
+	a.metrics.RunEnded(l.run, j)
 	a.tellEnd(l, j)
 	a.letGo(l.key())
 	a.ringPlan(l.planKey())

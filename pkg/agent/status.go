@@ -423,7 +423,7 @@ func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
 	a.tellLeft(l, j)
 	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
-	a.herald.ended(l, j)
+	a.herald.ended(l.planKey(), l.run, j)
 }
 
 // tellLeft sends an Event for what a run did not put back, for the first of many.

@@ -7,9 +7,12 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -47,7 +50,7 @@ func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	if l.journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
 		a.planQueue.AddAfter(l.planKey(), settle)
 	}
-	a.metrics.pass(m.Step.Type, out.State, a.now().Sub(began))
+	a.metrics.StepPass(m.Step.Type, out.State, a.now().Sub(began))
 	if out.State == executors.NotYet {
 		return a.notYet(l, m, clients, out), nil
 	}
@@ -333,4 +336,17 @@ func (a *Agent) restoreLater(l *liveRun, m plan.Move, out executors.Outcome) out
 		o.lull.wake = queue.Latest(o.lull.wake, a.now().Add(pause))
 	}
 	return o
+}
+
+// drainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
+// them is blocked for good.
+func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words string) {
+	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
+		return
+	}
+	text := plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage)
+	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
+	for _, node := range names {
+		a.herald.blocked(l.planKey(), l.run.Name, node, text)
+	}
 }

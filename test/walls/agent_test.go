@@ -11,8 +11,9 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
-		"client": nil,
-		"queue":  {"client"},
+		"metrics": nil,
+		"client":  nil,
+		"queue":   {"client"},
 	}
 }
 

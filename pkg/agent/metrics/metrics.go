@@ -1,0 +1,173 @@
+// Package metrics counts what the agent does, and serves it.
+package metrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Metrics are the agent's own, in a registry of their own. Their labels are
+// words of ours, so their number does not grow with the users' documents.
+type Metrics struct {
+	registry     *prometheus.Registry
+	leading      prometheus.Gauge
+	panics       prometheus.Counter
+	slots        *prometheus.CounterVec
+	lateness     prometheus.Histogram
+	durations    *prometheus.HistogramVec
+	steps        *prometheus.HistogramVec
+	http         *prometheus.CounterVec
+	configOK     prometheus.Gauge
+	nodeRequests *prometheus.GaugeVec
+	drains       prometheus.Histogram
+	evictions    *prometheus.CounterVec
+}
+
+// New has a registry of its own.
+func New(version string) *Metrics {
+	m := &Metrics{
+		registry:     prometheus.NewRegistry(),
+		leading:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_leading", Help: "1 while this replica holds the lease."}),
+		panics:       prometheus.NewCounter(prometheus.CounterOpts{Name: "maint_internal_errors_total", Help: "Errors of the agent itself that one object caused."}),
+		slots:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_slot_results_total", Help: "Slots, and runs without one, by how they ended."}, []string{"result", "reason"}),
+		lateness:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_start_lateness_seconds", Help: "From a slot, or a request, to the start of its run.", Buckets: []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 3600}}),
+		durations:    prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "maint_run_duration_seconds", Help: "From a run's first step to its end.", Buckets: prometheus.ExponentialBuckets(.1, 4, 10)}, []string{"result"}),
+		steps:        prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "maint_step_duration_seconds", Help: "One pass over a step.", Buckets: prometheus.ExponentialBuckets(.001, 4, 10)}, []string{"type", "result"}),
+		http:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rest_client_requests_total", Help: "Requests to the API server, by method and status."}, []string{"method", "code"}),
+		configOK:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_config_valid", Help: "1 while the newest agent configuration is understood."}),
+		nodeRequests: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_node_requests", Help: "Requests for nodes, by phase."}, []string{"phase"}),
+		drains:       prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
+		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by what became of them."}, []string{"result"}),
+	}
+	m.configOK.Set(1)
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_build_info", Help: "Version of the agent and of its zone data."}, []string{"version", "tzdata"})
+	build.WithLabelValues(version, schedule.ZoneVersion()).Set(1)
+	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// NodeRequests counts the requests as they stand.
+func (m *Metrics) NodeRequests(all []nodes.Node) {
+	count := map[nodes.Phase]int{
+		nodes.Pending: 0, nodes.Scheduled: 0, nodes.Cordoning: 0, nodes.WaitingForPods: 0, nodes.Draining: 0, nodes.Ready: 0, nodes.RequestorFailed: 0, nodes.Uncordoned: 0, nodes.Invalid: 0,
+	}
+	for _, n := range all {
+		for _, asked := range n.Asked {
+			if asked.Status != nil && !asked.Gone {
+				count[asked.Status.Phase]++
+			}
+		}
+	}
+	for phase, n := range count {
+		m.nodeRequests.WithLabelValues(string(phase)).Set(float64(n))
+	}
+}
+
+// DrainEnded tells of a drain for requestors that ended.
+func (m *Metrics) DrainEnded(since, now time.Time, o drain.Outcome) {
+	m.drains.Observe(now.Sub(since).Seconds())
+	for result, n := range map[string]int{"evicted": o.Evicted, "forced": o.Forced, "gone": o.Gone, "left": o.Left} {
+		m.evictions.WithLabelValues(result).Add(float64(n))
+	}
+}
+
+// CountWatches exports how many watches are open on the plans' behalf: each costs the
+// API server too.
+func (m *Metrics) CountWatches(targets, steps, gates func() int) {
+	for name, count := range map[string]func() int{"targets": targets, "steps": steps, "gates": gates} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "maint_watches", Help: "Watches open as plans' ServiceAccounts.", ConstLabels: prometheus.Labels{"for": name},
+		}, func() float64 { return float64(count()) }))
+	}
+}
+
+// CountDocuments exports how many plans are known, and how many runs live in each phase.
+func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(plan.RunPhase) int) {
+	for _, valid := range []bool{true, false} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "maint_documents", Help: "Documents, valid or not.", ConstLabels: prometheus.Labels{"kind": "plan", "valid": strconv.FormatBool(valid)},
+		}, func() float64 {
+			good, bad := plans()
+			if valid {
+				return float64(good)
+			}
+			return float64(bad)
+		}))
+	}
+	for _, phase := range []plan.RunPhase{plan.RunPending, plan.RunRunning} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "maint_runs", Help: "Live runs by phase.", ConstLabels: prometheus.Labels{"phase": string(phase)},
+		}, func() float64 {
+			return float64(runs(phase))
+		}))
+	}
+}
+
+// Leads says whether this replica holds the lease.
+func (m *Metrics) Leads(is bool) {
+	if is {
+		m.leading.Set(1)
+		return
+	}
+	m.leading.Set(0)
+}
+
+// Panicked counts an error of the agent itself.
+func (m *Metrics) Panicked() { m.panics.Inc() }
+
+// Register takes in what another room counts.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
+// ConfigRead says whether the newest configuration is understood.
+func (m *Metrics) ConfigRead(ok bool) {
+	m.configOK.Set(0)
+	if ok {
+		m.configOK.Set(1)
+	}
+}
+
+// SlotsEnded counts the slots that ended without a run between two ledgers.
+func (m *Metrics) SlotsEnded(was *plan.Ledger, now plan.Ledger) {
+	if was == nil {
+		was = &plan.Ledger{}
+	}
+	for _, result := range []plan.Result{plan.Skipped, plan.Missed} {
+		n := now.Totals[result] - was.Totals[result]
+		if n > 0 && len(now.Recent) > 0 {
+			m.slots.WithLabelValues(string(result), now.Recent[len(now.Recent)-1].Reason).Add(float64(n))
+		}
+	}
+}
+
+// RunStarted notes how late a run began.
+func (m *Metrics) RunStarted(r plan.Run, now time.Time) {
+	m.lateness.Observe(max(now.Sub(r.Request.ScheduledAt()).Seconds(), 0))
+}
+
+// RunEnded counts a run that had begun.
+func (m *Metrics) RunEnded(r plan.Run, j plan.Journal) {
+	if j.StartedAt == nil {
+		return
+	}
+	m.slots.WithLabelValues(string(plan.Ran), string(r.Request.Kind)).Inc()
+	m.durations.WithLabelValues(string(j.Phase)).Observe(j.FinishedAt.Sub(*j.StartedAt).Seconds())
+}
+
+// StepPass notes how long one pass over a step took.
+func (m *Metrics) StepPass(stepType string, s executors.State, took time.Duration) {
+	words := map[executors.State]string{executors.NotYet: "not-yet", executors.Record: "recorded", executors.Done: "done", executors.Failed: "failed"}
+	m.steps.WithLabelValues(stepType, words[s]).Observe(took.Seconds())
+}
+
+// Request counts a request to the API server.
+func (m *Metrics) Request(method, code string) { m.http.WithLabelValues(method, code).Inc() }
