@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -101,7 +102,7 @@ type Agent struct {
 	refusals   *refusals[spot]
 
 	refusedRuns *refusedRuns
-	config      *config
+	config      *config.Store
 	herald      *herald
 	planQueue   *queue.Queue
 	runQueue    *queue.Queue
@@ -123,11 +124,11 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.kube, a.meta, a.fence, a.clock = conn.Kube, conn.Meta, conn.Fence, conn.Clock
-	a.config = newConfig(configSettings{
+	a.config = config.New(config.Config{
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.fence, Kube: a.kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.client, Dial: a.config.connect, Sink: a.config.sink})
+	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink})
 	a.plans = newPlans()
 	a.gates = newGates(o.Namespace)
 	a.gatekeeper = newGatekeeper(a)
@@ -148,7 +149,7 @@ func New(o Options) (*Agent, error) {
 		return len(a.runs.where(func(l *liveRun) bool { return l.journal.Phase == phase }))
 	})
 	a.herald = newHerald(heraldConfig{
-		Settings: func() plan.Notifications { return a.config.spec().Notifications }, Sink: a.config.sink, Fence: a.fence.Check,
+		Settings: func() plan.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
 	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
@@ -209,7 +210,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // awaitConfig does nothing for as long as the configuration that the agent
 // starts with is broken; it is not ready meanwhile.
 func (a *Agent) awaitConfig(ctx context.Context) {
-	mended, broken := a.config.broke()
+	mended, broken := a.config.Broken()
 	if broken == nil {
 		a.healthy.Store(true)
 		return

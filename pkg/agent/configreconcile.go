@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -17,11 +18,11 @@ func (a *Agent) syncConfig(ctx context.Context, k types.NamespacedName, cm *core
 	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
 		return nil
 	}
-	valid, limits, known := a.config.conditions(cm)
+	valid, limits, known := a.config.Conditions(cm)
 	message := "in force"
 	wrote, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
 		if !known { // this leader has not looked at the nodes yet: what the one before said stands
-			limits = standingLimits(have[annotations.StatusConditions])
+			limits = config.StandingLimits(have[annotations.StatusConditions])
 		}
 		list := append([]metav1.Condition{valid}, limits...)
 		for _, c := range list {

@@ -34,7 +34,7 @@ func (a *Agent) prune(ctx context.Context, k types.NamespacedName, uid string, s
 			bad = append(bad, r)
 		}
 	}
-	keep := a.config.spec().Retention.Runs.Or(retention)
+	keep := a.config.Spec().Retention.Runs.Or(retention)
 	for _, r := range append(a.beyond(good, *spec.SuccessfulRunsHistoryLimit, keep), a.beyond(bad, *spec.FailedRunsHistoryLimit, keep)...) {
 		if err := a.deleteRun(ctx, r); err != nil {
 			return err

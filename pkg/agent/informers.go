@@ -151,7 +151,7 @@ func (a *Agent) sawDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
-		a.config.saw(cm)
+		a.config.Observe(cm)
 		a.keeper.ring()
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.sawPolicy(cm)
@@ -170,7 +170,7 @@ func (a *Agent) lostDocument(o any) {
 	a.fresh.forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
-		a.config.lost(cm)
+		a.config.Removed(cm)
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.lostPolicy(cm)
 		return

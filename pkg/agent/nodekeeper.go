@@ -171,7 +171,7 @@ func (a *Agent) caught(where string) {
 // node with requests the one next thing.
 func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	now := k.agent.now()
-	limits, err := nodes.LimitsOf(k.agent.config.spec().Nodes)
+	limits, err := nodes.LimitsOf(k.agent.config.Spec().Nodes)
 	if err != nil { // the configuration was validated
 		k.agent.log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)

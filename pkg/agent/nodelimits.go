@@ -28,7 +28,7 @@ func (k *nodeKeeper) reportLimits(found []nodes.Condition, now time.Time) {
 			Message: "the agent may not patch nodes, so requests for nodes are not carried out: bind the ClusterRole maint-agent-nodes to its ServiceAccount, or remove the requests",
 		})
 	}
-	if k.agent.config.setLimits(list) {
+	if k.agent.config.SetLimits(list) {
 		k.agent.ringPlan(types.NamespacedName{Namespace: k.agent.options.Namespace, Name: annotations.AgentConfigName})
 	}
 }

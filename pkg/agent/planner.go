@@ -215,7 +215,7 @@ func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *kn
 // deniedSteps says which step the agent's configuration does not allow in a
 // namespace, also among those that other steps and templates hold.
 func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
-	denied := a.config.spec().Denied(namespace)
+	denied := a.config.Spec().Denied(namespace)
 	if len(denied) == 0 {
 		return ""
 	}

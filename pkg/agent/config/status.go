@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"encoding/json"
@@ -11,13 +11,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// conditions says how a configuration stands. known is false until the nodes have
+// Conditions says how a configuration stands. known is false until the nodes have
 // been looked at.
-func (c *config) conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limits []metav1.Condition, known bool) {
+func (c *Store) Conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limits []metav1.Condition, known bool) {
 	valid = metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "InForce", Message: "the configuration is in force"}
-	if cm.Namespace != c.settings.Namespace || cm.Name != annotations.AgentConfigName {
+	if cm.Namespace != c.config.Namespace || cm.Name != annotations.AgentConfigName {
 		valid.Status, valid.Reason = metav1.ConditionFalse, "NotUsed"
-		valid.Message = "this agent uses the ConfigMap " + c.settings.Namespace + "/" + annotations.AgentConfigName + ", and this one counts for nothing"
+		valid.Message = "this agent uses the ConfigMap " + c.config.Namespace + "/" + annotations.AgentConfigName + ", and this one counts for nothing"
 		return valid, nil, true
 	}
 	c.mu.Lock()
@@ -29,9 +29,9 @@ func (c *config) conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limit
 	return valid, slices.Clone(c.limits), c.limitsKnown
 }
 
-// setLimits notes what of the limits over nodes holds maintenance back, and says
+// SetLimits notes what of the limits over nodes holds maintenance back, and says
 // whether that is news.
-func (c *config) setLimits(found []metav1.Condition) bool {
+func (c *Store) SetLimits(found []metav1.Condition) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.limitsKnown && slices.Equal(c.limits, found) {
@@ -41,8 +41,8 @@ func (c *config) setLimits(found []metav1.Condition) bool {
 	return true
 }
 
-// standingLimits are the conditions of the limits as they stand on a configuration.
-func standingLimits(have string) []metav1.Condition {
+// StandingLimits are the conditions of the limits as they stand on a configuration.
+func StandingLimits(have string) []metav1.Condition {
 	var list []metav1.Condition
 	if json.Unmarshal([]byte(have), &list) != nil {
 		return nil

@@ -1,4 +1,4 @@
-package agent
+package config
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// sinksOfConfig are a configuration with sinks.
-func sinksOfConfig(on ...plan.NotifyFor) plan.AgentConfig {
+// sinksOf are a configuration with sinks.
+func sinksOf(on ...plan.NotifyFor) plan.AgentConfig {
 	return plan.AgentConfig{Notifications: plan.Notifications{On: on, Sinks: []plan.Sink{
 		{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: plan.SecretKeyRef{Name: "others", Key: "dba"}},
 	}}}
@@ -36,30 +36,30 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 		want   string
 		fault  string // of the admin's
 	}{
-		"a URL and the line break behind it": {sink: "ops", config: sinksOfConfig(), want: secretURL},
-		"a name that is not configured":      {sink: "opps", config: sinksOfConfig(), fault: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops, dba`},
+		"a URL and the line break behind it": {sink: "ops", config: sinksOf(), want: secretURL},
+		"a name that is not configured":      {sink: "opps", config: sinksOf(), fault: `"opps": is not among spec.notifications.sinks of the AgentConfig; it names ops, dba`},
 		"no configuration":                   {sink: "ops", fault: "it names none"},
-		"no Secret":                          {sink: "dba", config: sinksOfConfig(), fault: `"dba": its Secret maint-system/others is not there`},
+		"no Secret":                          {sink: "dba", config: sinksOf(), fault: `"dba": its Secret maint-system/others is not there`},
 		"no right": {
-			sink: "ops", config: sinksOfConfig(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "grant it get on secrets there",
+			sink: "ops", config: sinksOf(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "grant it get on secrets there",
 		},
 		"a Secret without its key": {
 			sink: "ops", fault: `holds no URL under the key "blank"`,
 			config: plan.AgentConfig{Notifications: plan.Notifications{Sinks: []plan.Sink{{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "blank"}}}}},
 		},
-		"an API server that is away": {sink: "ops", config: sinksOfConfig(), answer: errors.New("connection refused")},
+		"an API server that is away": {sink: "ops", config: sinksOf(), answer: errors.New("connection refused")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientset(secret)
 			if c.answer != nil {
 				kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
 			}
-			held := newConfig(configSettings{
+			held := New(Config{
 				Namespace: "maint-system", Log: slog.New(slog.DiscardHandler), HTTP: func(plan.Outbound) *http.Client { return nil },
 				Fence: client.NewFence(time.Minute, time.Now), Kube: kube, OnRead: func(bool) {},
 			})
 			held.use(c.config)
-			got, err := held.sink(t.Context(), c.sink)
+			got, err := held.Sink(t.Context(), c.sink)
 			var fault *plan.SinkError
 			if got != c.want || (err == nil) != (c.want != "") || errors.As(err, &fault) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 				t.Errorf("%q, %v, want %q %q", got, err, c.want, c.fault)

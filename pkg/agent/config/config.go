@@ -1,4 +1,5 @@
-package agent
+// Package config holds the AgentConfig in force, and what follows from it for the outside.
+package config
 
 import (
 	"context"
@@ -20,10 +21,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// config is the AgentConfig in force. A broken one leaves the one before it in
+// Store is the AgentConfig in force. A broken one leaves the one before it in
 // force; an agent that starts with a broken one does nothing.
-type config struct {
-	settings configSettings
+type Store struct {
+	config Config
 
 	mu      sync.Mutex
 	inForce plan.AgentConfig
@@ -37,8 +38,8 @@ type config struct {
 	limitsKnown bool
 }
 
-// configSettings are what the configuration is read with.
-type configSettings struct {
+// Config are what the configuration is read with.
+type Config struct {
 	Namespace string // the agent's own
 	Level     *slog.LevelVar
 	Log       *slog.Logger
@@ -49,31 +50,31 @@ type configSettings struct {
 	OnRead    func(valid bool)     // hears of each configuration that was read
 }
 
-// newConfig has nothing but the defaults in force.
-func newConfig(settings configSettings) *config {
-	c := &config{settings: settings}
+// New has nothing but the defaults in force.
+func New(settings Config) *Store {
+	c := &Store{config: settings}
 	c.use(plan.AgentConfig{})
 	return c
 }
 
-func (c *config) use(spec plan.AgentConfig) {
-	c.inForce, c.http = spec, c.settings.Fence.Client(c.settings.HTTP(spec.Outbound))
+func (c *Store) use(spec plan.AgentConfig) {
+	c.inForce, c.http = spec, c.config.Fence.Client(c.config.HTTP(spec.Outbound))
 	var level slog.Level
-	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.settings.Level != nil {
-		c.settings.Level.Set(level)
+	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.config.Level != nil {
+		c.config.Level.Set(level)
 	}
 }
 
-func (c *config) ours(cm *corev1.ConfigMap) bool {
-	if cm.Namespace == c.settings.Namespace && cm.Name == annotations.AgentConfigName {
+func (c *Store) ours(cm *corev1.ConfigMap) bool {
+	if cm.Namespace == c.config.Namespace && cm.Name == annotations.AgentConfigName {
 		return true
 	}
-	c.settings.Log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.settings.Namespace+"/"+annotations.AgentConfigName)
+	c.config.Log.Warn("this agent configuration is not used", "configmap", cm.Namespace+"/"+cm.Name, "used", c.config.Namespace+"/"+annotations.AgentConfigName)
 	return false
 }
 
-// saw takes in a configuration as the watch shows it.
-func (c *config) saw(cm *corev1.ConfigMap) {
+// Observe takes in a configuration as the watch shows it.
+func (c *Store) Observe(cm *corev1.ConfigMap) {
 	if !c.ours(cm) || !c.news(annotations.Observed(cm)) {
 		return
 	}
@@ -87,13 +88,13 @@ func (c *config) saw(cm *corev1.ConfigMap) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.settings.OnRead(len(faults) == 0)
+	c.config.OnRead(len(faults) == 0)
 	if len(faults) > 0 {
 		if len(c.broken) == 0 {
 			c.mended = make(chan struct{})
 		}
 		c.broken = faults
-		c.settings.Log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
+		c.config.Log.Error("the agent's configuration is broken; what was in force stays so", "faults", faults.Error())
 		return
 	}
 	if len(c.broken) > 0 {
@@ -101,11 +102,11 @@ func (c *config) saw(cm *corev1.ConfigMap) {
 	}
 	c.broken = nil
 	c.use(spec)
-	c.settings.Log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
+	c.config.Log.Info("took up the agent's configuration", "version", cm.ResourceVersion)
 }
 
 // news says whether a text differs from the one that was read last.
-func (c *config) news(observed string) bool {
+func (c *Store) news(observed string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.read
@@ -113,37 +114,37 @@ func (c *config) news(observed string) bool {
 	return was != observed
 }
 
-// lost hears that a configuration is gone.
-func (c *config) lost(cm *corev1.ConfigMap) {
+// Removed hears that a configuration is gone.
+func (c *Store) Removed(cm *corev1.ConfigMap) {
 	if c.ours(cm) {
 		c.news("")
-		c.settings.Log.Warn("the agent's configuration is gone; what was in force stays so")
+		c.config.Log.Warn("the agent's configuration is gone; what was in force stays so")
 	}
 }
 
-// broke says why there is nothing to begin with, and what to wait for.
-func (c *config) broke() (<-chan struct{}, error) {
+// Broken says why there is nothing to begin with, and what to wait for.
+func (c *Store) Broken() (<-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.broken) == 0 {
 		return nil, nil
 	}
-	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.settings.Namespace, annotations.AgentConfigName, c.broken)
+	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.config.Namespace, annotations.AgentConfigName, c.broken)
 }
 
-// sink is the URL of a sink of the configuration in force, read anew each time: a
+// Sink is the URL of a sink of the configuration in force, read anew each time: a
 // Secret may be replaced, and is kept nowhere. What an admin has to mend is a
 // *plan.SinkError.
-func (c *config) sink(ctx context.Context, name string) (string, error) {
-	if err := c.settings.Fence.Check(); err != nil {
+func (c *Store) Sink(ctx context.Context, name string) (string, error) {
+	if err := c.config.Fence.Check(); err != nil {
 		return "", err
 	}
-	s, err := c.spec().Notifications.Sink(name)
+	s, err := c.Spec().Notifications.Sink(name)
 	if err != nil {
 		return "", err
 	}
-	ref, at := s.URLSecretRef, c.settings.Namespace+"/"+s.URLSecretRef.Name
-	secret, err := c.settings.Kube.CoreV1().Secrets(c.settings.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	ref, at := s.URLSecretRef, c.config.Namespace+"/"+s.URLSecretRef.Name
+	secret, err := c.config.Kube.CoreV1().Secrets(c.config.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", &plan.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
@@ -159,26 +160,26 @@ func (c *config) sink(ctx context.Context, name string) (string, error) {
 	return url, nil
 }
 
-// connect dials outside by the rules in force.
-func (c *config) connect(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial dials outside by the rules in force.
+func (c *Store) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c.mu.Lock()
 	rules := c.inForce.Outbound
 	c.mu.Unlock()
-	if c.settings.Dialer == nil {
+	if c.config.Dialer == nil {
 		return nil, errors.New("this agent has nothing to dial with")
 	}
-	return c.settings.Fence.Dialer(c.settings.Dialer(rules))(ctx, network, address)
+	return c.config.Fence.Dialer(c.config.Dialer(rules))(ctx, network, address)
 }
 
-// client makes requests outside by the rules in force.
-func (c *config) client() *http.Client {
+// HTTPClient makes requests outside by the rules in force.
+func (c *Store) HTTPClient() *http.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.http
 }
 
-// spec is what is in force.
-func (c *config) spec() plan.AgentConfig {
+// Spec is what is in force.
+func (c *Store) Spec() plan.AgentConfig {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inForce
