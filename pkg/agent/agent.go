@@ -23,6 +23,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/leader"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -159,9 +160,9 @@ func New(o Options) (*Agent, error) {
 }
 
 func withDefaults(o Options) Options {
-	o.LeaseDuration = orDefault(o.LeaseDuration, leaseDuration)
-	o.RenewDeadline = orDefault(o.RenewDeadline, renewDeadline)
-	o.RetryPeriod = orDefault(o.RetryPeriod, retryPeriod)
+	o.LeaseDuration = orDefault(o.LeaseDuration, leader.LeaseDuration)
+	o.RenewDeadline = orDefault(o.RenewDeadline, leader.RenewDeadline)
+	o.RetryPeriod = orDefault(o.RetryPeriod, leader.RetryPeriod)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -201,7 +202,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.awaitConfig(ctx)
-	err := a.elector().run(ctx, a.work)
+	err := a.elector().Run(ctx, a.work)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return errors.Join(a.fatal, err)
@@ -237,17 +238,17 @@ func (a *Agent) Ready() bool { return a.healthy.Load() }
 // Handler serves /metrics, /healthz and /readyz.
 func (a *Agent) Handler() http.Handler { return a.metrics.Handler(a.Ready, a.changes.write) }
 
-func (a *Agent) elector() *elector {
+func (a *Agent) elector() *leader.Elector {
 	o := a.options
-	return newElector(electorConfig{
+	return leader.New(leader.Config{
 		Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Elect: o.LeaderElect, Fence: a.fence, Log: a.log, Now: a.now,
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Leads: a.metrics.Leads, Lost: a.die,
 	})
 }
 
-func (a *Agent) heartbeat() heartbeat {
+func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return heartbeat{Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.now, Log: a.log}
+	return leader.Heartbeat{Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.now, Log: a.log}
 }
 
 // die ends the process's work for a reason that another agent must mend.
@@ -269,7 +270,7 @@ func (a *Agent) work(ctx context.Context) {
 		return
 	}
 	var group sync.WaitGroup
-	group.Go(func() { a.heartbeat().run(ctx) })
+	group.Go(func() { a.heartbeat().Run(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
 	group.Go(func() { a.herald.work(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })

@@ -1,4 +1,5 @@
-package agent
+// Package leader has one replica work at a time, and says that it lives.
+package leader
 
 import (
 	"context"
@@ -29,13 +30,13 @@ var errLeaseLost = errors.New("the lease was lost: another agent leads") //nolin
 // once the lease has run out by its own clock, which began earlier than anybody else's;
 // it goes on when it learns that nobody else has led.
 const (
-	leaseDuration = 8 * time.Second
-	renewDeadline = 6 * time.Second
-	retryPeriod   = time.Second
+	LeaseDuration = 8 * time.Second
+	RenewDeadline = 6 * time.Second
+	RetryPeriod   = time.Second
 )
 
-// electorConfig is what an election needs.
-type electorConfig struct {
+// Config is what an election needs.
+type Config struct {
 	Kube      kubernetes.Interface
 	Namespace string // of the lease
 	Identity  string // of this process, unique among its replicas
@@ -50,21 +51,21 @@ type electorConfig struct {
 	Lost  func(error)   // hears that another agent leads: the process is to end
 }
 
-// elector waits for the lease and works while it is held.
-type elector struct{ electorConfig }
+// Elector waits for the lease and works while it is held.
+type Elector struct{ Config }
 
-// newElector takes part in no election yet.
-func newElector(c electorConfig) *elector { return &elector{c} }
+// New takes part in no election yet.
+func New(c Config) *Elector { return &Elector{c} }
 
-// run waits for the lease and works while it is held.
-func (e *elector) run(ctx context.Context, work func(ctx context.Context)) error {
+// Run waits for the lease and works while it is held.
+func (e *Elector) Run(ctx context.Context, work func(ctx context.Context)) error {
 	if !e.Elect {
 		e.Leads(true)
 		defer e.Leads(false)
 		work(ctx)
 		return nil
 	}
-	t := &tenure{elector: e, process: ctx, work: work, done: make(chan struct{})}
+	t := &tenure{Elector: e, process: ctx, work: work, done: make(chan struct{})}
 	for ctx.Err() == nil {
 		if err := t.stand(ctx); err != nil {
 			return fmt.Errorf("leader election: %w", err)
@@ -79,7 +80,7 @@ func (e *elector) run(ctx context.Context, work func(ctx context.Context)) error
 // tenure is the work of one leader. An API server that is away for longer than the
 // lease interrupts it; it ends when another agent has led, or with the process.
 type tenure struct {
-	*elector
+	*Elector
 	process context.Context //nolint:containedctx // the work outlives an election that could not be renewed
 	work    func(ctx context.Context)
 	began   atomic.Bool
@@ -240,7 +241,7 @@ func (l *fencedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRe
 // Update is resourcelock.Interface's.
 func (l *fencedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
-		if err := l.letGo(); err != nil {
+		if err := l.release(); err != nil {
 			return err
 		}
 	}
@@ -252,18 +253,18 @@ func (l *fencedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRe
 
 var errKept = errors.New("the lease is kept: the agent goes on") //nolint:gochecknoglobals // a sentinel for errors.Is
 
-// lastActs is how long an agent that ends waits for what it is doing, before it gives
+// releaseTimeout is how long an agent that ends waits for what it is doing, before it gives
 // the lease away (a guess: what is under way is cut off at once).
-const lastActs = time.Second
+const releaseTimeout = time.Second
 
-// letGo shuts the fence before the lease is given away. An agent that does not end
+// release shuts the fence before the lease is given away. An agent that does not end
 // gives nothing away: its work may go on when the API server is back.
-func (l *fencedLock) letGo() error {
+func (l *fencedLock) release() error {
 	if l.tenure.process.Err() == nil {
 		return errKept
 	}
 	if l.tenure.began.Load() {
-		limit := time.NewTimer(lastActs)
+		limit := time.NewTimer(releaseTimeout)
 		defer limit.Stop()
 		select {
 		case <-l.tenure.done:

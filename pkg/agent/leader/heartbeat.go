@@ -1,4 +1,4 @@
-package agent
+package leader
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// beatEvery is how often the leader says that it lives.
-const beatEvery = 30 * time.Second
+// heartbeatInterval is how often the leader says that it lives.
+const heartbeatInterval = 30 * time.Second
 
-// heartbeat keeps the ConfigMap by which every user can see that an agent runs, and
+// Heartbeat keeps the ConfigMap by which every user can see that an agent runs, and
 // which version it is.
-type heartbeat struct {
+type Heartbeat struct {
 	Kube      kubernetes.Interface
 	Namespace string
 	Identity  string
@@ -29,9 +29,9 @@ type heartbeat struct {
 	Log       *slog.Logger
 }
 
-// run writes until ctx ends.
-func (h heartbeat) run(ctx context.Context) {
-	ticker := time.NewTicker(beatEvery)
+// Run writes until ctx ends.
+func (h Heartbeat) Run(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
 		if err := h.write(ctx); err != nil && ctx.Err() == nil {
@@ -45,7 +45,7 @@ func (h heartbeat) run(ctx context.Context) {
 	}
 }
 
-func (h heartbeat) write(ctx context.Context) error {
+func (h Heartbeat) write(ctx context.Context) error {
 	maps := h.Kube.CoreV1().ConfigMaps(h.Namespace)
 	data := map[string]string{"version": h.Version, "identity": h.Identity, "heartbeat": h.Now().UTC().Format(time.RFC3339)}
 	if h.Pod != "" {

@@ -1,4 +1,4 @@
-package agent
+package leader
 
 import (
 	"context"
@@ -43,11 +43,11 @@ func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 		}
 		return true, f, nil
 	})
-	e := newElector(electorConfig{
-		Kube: w.kube, Namespace: "maint-system", Identity: "standby", Elect: true, Fence: client.NewFence(leaseDuration, time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, Leads: func(bool) {}, Lost: func(error) {},
+	e := New(Config{
+		Kube: w.kube, Namespace: "maint-system", Identity: "standby", Elect: true, Fence: client.NewFence(LeaseDuration, time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		LeaseDuration: LeaseDuration, RenewDeadline: RenewDeadline, RetryPeriod: RetryPeriod, Leads: func(bool) {}, Lost: func(error) {},
 	})
-	w.tenure = &tenure{elector: e, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
+	w.tenure = &tenure{Elector: e, process: ctx, done: make(chan struct{}), work: func(ctx context.Context) {
 		w.led = time.Now()
 		<-ctx.Done()
 	}}
@@ -58,7 +58,7 @@ func newLeaseWorld(t *testing.T, ctx context.Context) *leaseWorld {
 func (w *leaseWorld) write(holder string, shown bool) {
 	w.t.Helper()
 	synctest.Wait()
-	now, seconds, transitions := metav1.NowMicro(), int32(leaseDuration/time.Second), int32(3)
+	now, seconds, transitions := metav1.NowMicro(), int32(LeaseDuration/time.Second), int32(3)
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: annotations.LeaseName},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now, LeaseTransitions: &transitions},
@@ -102,9 +102,9 @@ func TestAStandbyLeadsAsSoonAsTheLeaseHasRunOut(t *testing.T) {
 		broken     bool // the standby's watch shows nothing
 		least, max time.Duration
 	}{
-		"the holder died":                      {least: leaseDuration, max: leaseDuration + leaseMargin + 100*time.Millisecond},
+		"the holder died":                      {least: LeaseDuration, max: LeaseDuration + leaseMargin + 100*time.Millisecond},
 		"the holder gave it away":              {released: true, max: 100 * time.Millisecond},
-		"the holder died, the watch is broken": {broken: true, least: leaseDuration, max: leaseDuration + 2*22*retryPeriod/10},
+		"the holder died, the watch is broken": {broken: true, least: LeaseDuration, max: LeaseDuration + 2*22*RetryPeriod/10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
