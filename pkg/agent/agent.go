@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/leader"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -104,7 +105,7 @@ type Agent struct {
 
 	refusedRuns *refusedRuns
 	config      *config.Store
-	herald      *herald
+	herald      *notify.Notifier
 	planQueue   *queue.Queue
 	runQueue    *queue.Queue
 	keeper      *nodeKeeper
@@ -149,7 +150,7 @@ func New(o Options) (*Agent, error) {
 	a.metrics.CountDocuments(a.plans.count, func(phase plan.RunPhase) int {
 		return len(a.runs.where(func(l *liveRun) bool { return l.journal.Phase == phase }))
 	})
-	a.herald = newHerald(heraldConfig{
+	a.herald = notify.New(notify.Config{
 		Settings: func() plan.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
@@ -272,7 +273,7 @@ func (a *Agent) work(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { a.heartbeat().Run(ctx) })
 	group.Go(func() { a.gatekeeper.work(ctx) })
-	group.Go(func() { a.herald.work(ctx) })
+	group.Go(func() { a.herald.Run(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })
 	group.Go(func() { a.blockers.work(ctx) })
 	group.Go(func() { a.planQueue.Work(ctx, planWorkers, a.syncDocument) })

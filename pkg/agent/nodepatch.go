@@ -372,7 +372,7 @@ func (k *nodeKeeper) say(node *corev1.Node, step nodes.Step) {
 		}
 		k.agent.events.Event(about, kind, e.Reason, message)
 		if e.Reason == nodes.EventBlocked {
-			k.agent.herald.blocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
+			k.agent.herald.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
 		}
 	}
 	for requestor, status := range step.Statuses {

@@ -84,7 +84,7 @@ func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *core
 		return policyStatus(have, cm, state, v, a.gatekeeper.condition(k), now)
 	})
 	if wrote && opens {
-		a.herald.opens(k, verdictSentence(v))
+		a.herald.WindowOpens(k, verdictSentence(v))
 	}
 	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }

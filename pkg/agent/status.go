@@ -257,7 +257,7 @@ func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger
 	}
 	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
-		a.herald.missed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
+		a.herald.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
 	}
 	if n := now.Totals[plan.Skipped] - was.Totals[plan.Skipped]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)
@@ -423,7 +423,7 @@ func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
 	a.tellLeft(l, j)
 	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
-	a.herald.ended(l.planKey(), l.run, j)
+	a.herald.RunEnded(l.planKey(), l.run, j)
 }
 
 // tellLeft sends an Event for what a run did not put back, for the first of many.

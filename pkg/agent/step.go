@@ -347,6 +347,6 @@ func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words stri
 	text := plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage)
 	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
 	for _, node := range names {
-		a.herald.blocked(l.planKey(), l.run.Name, node, text)
+		a.herald.DrainBlocked(l.planKey(), l.run.Name, node, text)
 	}
 }

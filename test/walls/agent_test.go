@@ -11,6 +11,7 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
+		"notify":  nil,
 		"leader":  {"client"},
 		"config":  {"client"},
 		"metrics": nil,

@@ -1,0 +1,136 @@
+// Package notify tells the sinks of the configuration what happened.
+package notify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// queueLength is how many messages wait for the sinks (a guess: more at once is a
+// night in which people look at the cluster anyway). What comes then is dropped.
+const queueLength = 100
+
+// message is something that the agent tells people by itself.
+type message struct {
+	on          plan.NotifyFor
+	about       types.NamespacedName // a plan or a policy; of a node the name alone
+	run         string               // empty where it is about none
+	title, text string
+}
+
+// Notifier tells the sinks of the configuration what happened. It does what it can:
+// no run waits for it, and what an agent that dies has not told is not told.
+type Notifier struct {
+	Config
+	queue   chan message
+	results *prometheus.CounterVec
+}
+
+// Config is what a notifier works with.
+type Config struct {
+	Settings func() plan.Notifications // in force
+	Sink     func(ctx context.Context, name string) (string, error)
+	Fence    func() error
+	Executor func(stepType string) (executors.Executor, bool)
+	DryRun   bool
+	Log      *slog.Logger
+	Now      func() time.Time
+	Register func(prometheus.Collector)
+}
+
+// New has nothing to tell.
+func New(c Config) *Notifier {
+	h := &Notifier{
+		Config: c, queue: make(chan message, queueLength),
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
+	}
+	c.Register(h.results)
+	return h
+}
+
+// RunEnded tells of the end of a plan's run. What was only rehearsed is told to nobody.
+func (h *Notifier) RunEnded(about types.NamespacedName, run plan.Run, j plan.Journal) {
+	on := map[plan.RunPhase]plan.NotifyFor{plan.RunFailed: plan.NotifyRunFailed, plan.RunSucceeded: plan.NotifyRunSucceeded}[j.Phase]
+	if on == "" || run.Request.DryRun {
+		return
+	}
+	how := strings.ToLower(string(j.Phase))
+	h.enqueue(message{
+		on: on, about: about, run: run.Name, title: fmt.Sprintf("Plan %s %s", about, how),
+		text: fmt.Sprintf("Run %s (%s) %s: %s", run.Name, run.Request.Why(), how, plan.Cut(j.Message, plan.MaxMessage)),
+	})
+}
+
+// SlotMissed tells of slots that passed without a run.
+func (h *Notifier) SlotMissed(k types.NamespacedName, n int64, last plan.Entry) {
+	h.enqueue(message{
+		on: plan.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
+		text: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, last.Slot.UTC().Format(time.RFC3339), last.Reason),
+	})
+}
+
+// WindowOpens tells of a policy that permits change from now on, in these words.
+func (h *Notifier) WindowOpens(k types.NamespacedName, words string) {
+	h.enqueue(message{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), text: words})
+}
+
+// DrainBlocked tells of a drain that no waiting ends: that of a request, or of a run.
+func (h *Notifier) DrainBlocked(about types.NamespacedName, run, node, words string) {
+	h.enqueue(message{on: plan.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), text: plan.Cut(words, plan.MaxMessage)})
+}
+
+// enqueue queues a message where somebody wants it, and never waits.
+func (h *Notifier) enqueue(n message) {
+	if h.DryRun || !slices.Contains(h.Settings().On, n.on) {
+		return
+	}
+	select {
+	case h.queue <- n:
+	default:
+		h.results.WithLabelValues("dropped").Inc()
+		h.Log.Warn("a notification was dropped: too many wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", queueLength)
+	}
+}
+
+// Run sends what waits until ctx ends.
+func (h *Notifier) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-h.queue:
+			for _, s := range h.Settings().Sinks {
+				h.send(ctx, n, s.Name)
+			}
+		}
+	}
+}
+
+// send tells one sink, in the way in which a step does.
+func (h *Notifier) send(ctx context.Context, n message, sink string) {
+	executor, known := h.Executor("notification")
+	if !known || ctx.Err() != nil {
+		return
+	}
+	out := executor.Pass(ctx, executors.Call{
+		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.Now(),
+		Properties: &plan.NotificationProperties{Title: n.title, Message: n.text, Sinks: []string{sink}},
+		Clients:    executors.Clients{Sink: h.Sink, Fence: h.Fence},
+	})
+	if out.State == executors.Done {
+		h.results.WithLabelValues("sent").Inc()
+		return
+	}
+	h.results.WithLabelValues("failed").Inc()
+	h.Log.Warn("a notification was not sent", "about", n.about.String(), "run", n.run, "what", string(n.on), "sink", sink, "reason", out.Reason, "message", out.Message)
+}

@@ -1,0 +1,153 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// fakeExecutor takes notifications instead of a sink.
+type fakeExecutor struct {
+	mu     sync.Mutex
+	told   []string
+	answer executors.Outcome
+}
+
+func (c *fakeExecutor) Pass(_ context.Context, call executors.Call) executors.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := call.Properties.(*plan.NotificationProperties)
+	c.told = append(c.told, strings.Join(p.Sinks, ",")+": "+p.Title+": "+p.Message)
+	return c.answer
+}
+
+func sinksOf(on ...plan.NotifyFor) plan.AgentConfig {
+	return plan.AgentConfig{Notifications: plan.Notifications{On: on, Sinks: []plan.Sink{
+		{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: plan.SecretKeyRef{Name: "others", Key: "dba"}},
+	}}}
+}
+
+// testNotifier is a notifier with what it has counted.
+type testNotifier struct {
+	*Notifier
+	registry *prometheus.Registry
+}
+
+// counted is how many messages ended so.
+func counted(t *testing.T, h testNotifier, result string) float64 {
+	t.Helper()
+	families, err := h.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "maint_notifications_total" && m.GetLabel()[0].GetValue() == result {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+func newTestNotifier(c *fakeExecutor, config plan.AgentConfig, dryRun bool) testNotifier {
+	registry := prometheus.NewRegistry()
+	h := New(Config{
+		Settings: func() plan.Notifications { return config.Notifications }, DryRun: dryRun, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Executor: func(string) (executors.Executor, bool) { return c, true }, Fence: func() error { return nil }, Register: func(c prometheus.Collector) { registry.MustRegister(c) },
+	})
+	return testNotifier{h, registry}
+}
+
+func endedRun(dryRun bool) plan.Run {
+	return plan.Run{Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", Request: plan.Request{DryRun: dryRun}}
+}
+
+func TestWhatTheAgentTellsByItself(t *testing.T) {
+	slot := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		on     []plan.NotifyFor
+		dryRun bool
+		happen func(testNotifier)
+		want   string // how its one message begins; empty: none
+	}{
+		"a run that failed": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunFailed, Message: "step x"})
+		}, want: "Plan shop/orders failed: Run maint-run-orders-abc ("},
+		"a run that succeeded": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		}, want: "Plan shop/orders succeeded: "},
+		"a run of which nobody wants word": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		}},
+		"a run that was aborted": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunAborted})
+		}},
+		"a rehearsal": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), plan.Journal{Phase: plan.RunFailed})
+		}},
+		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
+		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
+		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
+			h.WindowOpens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
+		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},
+		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h testNotifier) {
+			h.DrainBlocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
+		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
+		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h testNotifier) {
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newTestNotifier(&fakeExecutor{}, sinksOf(c.on...), c.dryRun)
+			c.happen(h)
+			got := ""
+			if len(h.queue) > 0 {
+				n := <-h.queue
+				got = n.title + ": " + n.text
+			}
+			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(h.queue) > 0 {
+				t.Errorf("tells %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
+	c := &fakeExecutor{answer: executors.Fail("Sink", "away")}
+	h := newTestNotifier(c, sinksOf(plan.NotifyRunFailed), false)
+	h.enqueue(message{on: plan.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}, title: "a", text: "b"})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() { h.Run(ctx); close(ended) }()
+	for counted(t, h, "failed") < 2 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-ended
+	if diff := cmp.Diff([]string{"ops: a: b", "dba: a: b"}, c.told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestNewsNeverWait(t *testing.T) {
+	h := newTestNotifier(&fakeExecutor{}, sinksOf(plan.NotifyRunFailed), false)
+	for range queueLength + 3 {
+		h.enqueue(message{on: plan.NotifyRunFailed})
+	}
+	if got := counted(t, h, "dropped"); got != 3 || len(h.queue) != queueLength {
+		t.Errorf("%v dropped, %d wait", got, len(h.queue))
+	}
+}
