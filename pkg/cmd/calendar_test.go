@@ -3,6 +3,7 @@ package cmd
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,9 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes/fake"
 )
 
 // The fixture has windows over midnight, a change of clocks, a freeze, a
@@ -21,7 +19,7 @@ import (
 func TestCalendarDrawsWhatTheDocumentsSay(t *testing.T) {
 	for _, format := range []string{"table", "ics", "svg"} {
 		t.Run(format, func(t *testing.T) {
-			got := offline(t, "", "calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-04-08T22:00:00Z", "-o", format)
+			got := offline(t, Run, "", "calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-04-08T22:00:00Z", "-o", format)
 			if got.code != 0 || got.err != "" {
 				t.Fatalf("exit code %d\n%s", got.code, got.err)
 			}
@@ -55,7 +53,7 @@ func TestCalendarTellsAllThatIsWrongWithItsFlags(t *testing.T) {
 		{"an unknown zone", []string{"--timezone", "Europe/Berlni"}, "error: --timezone: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := offline(t, "", append([]string{"calendar"}, c.args...)...)
+			got := offline(t, Run, "", append([]string{"calendar"}, c.args...)...)
 			if got.code != 2 || got.out != "" || !strings.HasPrefix(got.err, c.err) {
 				t.Errorf("%+v", got)
 			}
@@ -129,7 +127,7 @@ func TestCalendarOf(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			write(t, map[string]string{"f.yaml": c.text})
-			got := offline(t, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-23T00:00:00Z")
+			got := offline(t, Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-23T00:00:00Z")
 			if got.code != 0 || got.err != "" {
 				t.Fatalf("%+v", got)
 			}
@@ -153,10 +151,10 @@ func withoutLocal(table string) string {
 
 func TestCalendarOfNothingSaysSo(t *testing.T) {
 	write(t, map[string]string{"f.yaml": manifest()})
-	offline(t, "", "calendar", "-f", "f.yaml").is(t, printed{0, "", "nothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
-	offline(t, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics").is(t, printed{
-		0, "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
-		"nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",
+	offline(t, Run, "", "calendar", "-f", "f.yaml").is(t, printed{code: 0, out: "", err: "nothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
+	offline(t, Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics").is(t, printed{
+		code: 0, out: "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
+		err: "nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",
 	})
 }
 
@@ -177,29 +175,13 @@ func TestCalendarOfAClusterIsThatOfItsDocuments(t *testing.T) {
 	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "else", Labels: map[string]string{"maint.dev/kind": "policy"}}, Data: map[string]string{"policy.yaml": "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Permissive}}"}})
 
 	args := []string{"--from", "2026-03-23T00:00:00Z", "--to", "2026-04-08T00:00:00Z"}
-	got := inCluster(t, "shop", objects, args...)
-	want := offline(t, "", append([]string{"calendar", "-f", "testdata/calendar/shop.yaml"}, args...)...)
+	inCluster := func(flags ...string) printed {
+		return newOnline(t, Run, objects...).maint(slices.Concat([]string{"calendar"}, args, flags)...)
+	}
+	got := inCluster()
+	want := offline(t, Run, "", append([]string{"calendar", "-f", "testdata/calendar/shop.yaml"}, args...)...)
 	got.is(t, want)
-	if all := inCluster(t, "", objects, args...); !strings.Contains(all.out, "else/other") || !strings.Contains(all.out, "shop/nightly") {
+	if all := inCluster("-A"); !strings.Contains(all.out, "else/other") || !strings.Contains(all.out, "shop/nightly") {
 		t.Errorf("of all namespaces: %+v", all)
 	}
-}
-
-// inCluster runs the calendar on objects as an API server would hold them.
-func inCluster(t *testing.T, namespace string, objects []runtime.Object, args ...string) printed {
-	t.Helper()
-	var out, errOut strings.Builder
-	c := &cli{Env: Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: saturday, Zone: "Europe/Berlin"}, config: genericclioptions.NewConfigFlags(true)}
-	o := &calendarOptions{cli: c, format: "table", from: args[1], to: args[3]}
-	if err := o.Complete(nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	w, err := c.clusterWorld(t.Context(), &cluster{kube: fake.NewClientset(objects...), namespace: namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.show(w); err != nil {
-		t.Fatal(err)
-	}
-	return printed{0, out.String(), errOut.String()}
 }

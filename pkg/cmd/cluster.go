@@ -24,7 +24,6 @@ import (
 type cluster struct {
 	kube      kubernetes.Interface
 	meta      metadata.Interface // of objects without the rest of them
-	rest      *rest.Config
 	namespace string
 }
 
@@ -53,7 +52,7 @@ func (c *cli) connect() (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &cluster{kube: kube, meta: meta, rest: config, namespace: namespace}, nil
+	return &cluster{kube: kube, meta: meta, namespace: namespace}, nil
 }
 
 func noCluster(err error) error {

@@ -29,11 +29,12 @@ type Env struct {
 // Main runs one command line and returns its exit code. What went wrong has
 // been told on ErrOut.
 func Main(ctx context.Context, env Env, args []string) int {
-	return newCLI(env).main(ctx, args)
+	return Run(ctx, newCLI(env), args)
 }
 
-func (c *cli) main(ctx context.Context, args []string) int {
-	root := c.root()
+// Run is Main for whoever brings clients: the tests of the commands do.
+func Run(ctx context.Context, c *cli, args []string) int {
+	root := rootOf(c)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
@@ -63,12 +64,20 @@ type cli struct {
 	fixed          *cluster // instead of what the kubeconfig points at; nil: that
 }
 
+// newCLI has clients of the cluster that the kubeconfig points at.
 func newCLI(env Env) *cli { return &cli{Env: env, config: genericclioptions.NewConfigFlags(true)} }
 
-// New is the tree of commands.
-func New(env Env) *cobra.Command { return newCLI(env).root() }
+// newOn has the clients that it is given, whatever the kubeconfig says.
+func newOn(env Env, k *cluster) *cli {
+	c := newCLI(env)
+	c.fixed = k
+	return c
+}
 
-func (c *cli) root() *cobra.Command {
+// New is the tree of commands.
+func New(env Env) *cobra.Command { return rootOf(newCLI(env)) }
+
+func rootOf(c *cli) *cobra.Command {
 	env := c.Env
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(env.Name, " ", "-"),

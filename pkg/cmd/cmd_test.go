@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
+// program is the command line that a test drives: Run of the root, which the tests
+// of the rooms below it hand in.
+type program func(ctx context.Context, c *cli, args []string) int
+
 // printed is what one command line printed, and its exit code.
 type printed struct {
 	code     int
@@ -18,7 +23,7 @@ type printed struct {
 }
 
 // offline runs a command line without a terminal, where no cluster answers.
-func offline(t *testing.T, stdin string, args ...string) printed {
+func offline(t *testing.T, run program, stdin string, args ...string) printed {
 	t.Helper()
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	var out, errOut bytes.Buffer
@@ -26,8 +31,8 @@ func offline(t *testing.T, stdin string, args ...string) printed {
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: saturday, Zone: "Europe/Berlin",
 	}
-	code := Main(t.Context(), env, args)
-	return printed{code, out.String(), errOut.String()}
+	code := run(t.Context(), newCLI(env), args)
+	return printed{code: code, out: out.String(), err: errOut.String()}
 }
 
 func (s printed) is(t *testing.T, want printed) {
@@ -77,33 +82,33 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{"describe nothing", []string{"describe"}, "error: name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs\n"},
 		{"an image of two words", []string{"install", "--image", "a b", "-n", "X"}, "error: --namespace \"X\" cannot name a namespace\nerror: --image \"a b\" cannot name an image\n"},
 	} {
-		t.Run(c.name, func(t *testing.T) { offline(t, "", c.args...).is(t, printed{2, "", c.err}) })
+		t.Run(c.name, func(t *testing.T) { offline(t, Run, "", c.args...).is(t, printed{code: 2, out: "", err: c.err}) })
 	}
 }
 
 func TestAnUnknownFormatNamesTheKnownOnes(t *testing.T) {
-	got := offline(t, "", "list", "-o", "xml")
+	got := offline(t, Run, "", "list", "-o", "xml")
 	if got.code != 2 || !strings.Contains(got.err, "custom-columns") || !strings.Contains(got.err, "jsonpath") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestWithoutAClusterItSaysWhichOneDidNotAnswer(t *testing.T) {
-	got := offline(t, "", "list", "--server", "http://127.0.0.1:1")
-	got.is(t, printed{1, "", "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused\n"})
+	got := offline(t, Run, "", "list", "--server", "http://127.0.0.1:1")
+	got.is(t, printed{code: 1, out: "", err: "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused\n"})
 }
 
 func TestHelpSpeaksAsThePluginWasCalled(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"skip", "--help"}, {"help", "trigger"}} {
-		got := offline(t, "", args...)
+		got := offline(t, Run, "", args...)
 		if got.code != 0 || !strings.Contains(got.out, "\n  kubectl maint ") || strings.Contains(got.out, "kubectl-maint ") {
 			t.Errorf("%v printed\n%s%s", args, got.out, got.err)
 		}
 	}
-	if got := offline(t, "", "skip", "--help"); strings.Contains(got.out, "--kubeconfig") {
+	if got := offline(t, Run, "", "skip", "--help"); strings.Contains(got.out, "--kubeconfig") {
 		t.Error("a command's help lists the flags that every command has")
 	}
-	if got := offline(t, "", "options"); !strings.Contains(got.out, "--kubeconfig") {
+	if got := offline(t, Run, "", "options"); !strings.Contains(got.out, "--kubeconfig") {
 		t.Error("options does not list the flags that every command has")
 	}
 }
@@ -135,23 +140,23 @@ func TestExamplesAreCommandLines(t *testing.T) {
 }
 
 func TestVersionOfThePluginAlone(t *testing.T) {
-	got := offline(t, "", "version", "--client")
+	got := offline(t, Run, "", "version", "--client")
 	if got.code != 0 || !strings.HasPrefix(got.out, "client:    v0.1.0\nzone data: 20") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
-	offline(t, "", "completion", "kubectl").is(t, printed{0, "#!/usr/bin/env sh\n# Save as kubectl_complete-maint in a folder of your PATH and make it executable.\nexec kubectl maint __complete \"$@\"\n", ""})
+	offline(t, Run, "", "completion", "kubectl").is(t, printed{code: 0, out: "#!/usr/bin/env sh\n# Save as kubectl_complete-maint in a folder of your PATH and make it executable.\nexec kubectl maint __complete \"$@\"\n", err: ""})
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := offline(t, "", "completion", shell); got.code != 0 || len(got.out) < 1000 {
+		if got := offline(t, Run, "", "completion", shell); got.code != 0 || len(got.out) < 1000 {
 			t.Errorf("%s: %d, %d bytes, %s", shell, got.code, len(got.out), got.err)
 		}
 	}
-	if got := offline(t, "", "completion", "tcsh"); got.code != 2 {
+	if got := offline(t, Run, "", "completion", "tcsh"); got.code != 2 {
 		t.Errorf("tcsh: %+v", got)
 	}
-	if got := offline(t, "", "__complete", "trigger", ""); got.code != 0 { // never an error, also without a cluster
+	if got := offline(t, Run, "", "__complete", "trigger", ""); got.code != 0 { // never an error, also without a cluster
 		t.Errorf("without a cluster: %+v", got)
 	}
 }

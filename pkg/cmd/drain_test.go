@@ -44,8 +44,8 @@ func TestDrainFlagsAsARequest(t *testing.T) {
 		{"a cordon alone", "--no-drain", `{"drain":false}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := newOnline(t, anAgent(), worker("a"))
-			o.maint(append([]string{"drain", "a", "--yes"}, strings.Fields(c.flags)...)...).is(t, printed{0, "node/a requested for " + jane + "\n", ""})
+			o := newOnline(t, Run, anAgent(), worker("a"))
+			o.maint(append([]string{"drain", "a", "--yes"}, strings.Fields(c.flags)...)...).is(t, printed{code: 0, out: "node/a requested for " + jane + "\n", err: ""})
 			o.has("a", map[string]string{annotations.RequestPrefix + jane: c.want})
 		})
 	}
@@ -69,33 +69,33 @@ func TestDrainTellsAllThatIsWrongWithItsFlags(t *testing.T) {
 		{"a requestor that is none", "a --requestor X", "error: --requestor: \"X\" is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			offline(t, "", append([]string{"drain"}, strings.Fields(c.flags)...)...).is(t, printed{2, "", c.err})
+			offline(t, Run, "", append([]string{"drain"}, strings.Fields(c.flags)...)...).is(t, printed{code: 2, out: "", err: c.err})
 		})
 	}
 }
 
 func TestDrainAsks(t *testing.T) {
 	same := asked(jane, ` {"drain": {"force": true, "timeout": "5m"}} `)
-	o := newOnline(t, anAgent(), worker("a"), worker("b", same), worker("c", asked(jane, `{"reason":"old"}`)), worker("d", asked("gpu", "")))
-	o.maint("drain", "a", "b").is(t, printed{2, "", "error: drain 2 nodes (a, b) for " + jane + ": give --yes, since nobody can be asked here\n"})
-	o.maint("drain", "x", "a", "node/y", "--yes").is(t, printed{1, "", "error: there are no nodes x, y; nothing was done\n"})
+	o := newOnline(t, Run, anAgent(), worker("a"), worker("b", same), worker("c", asked(jane, `{"reason":"old"}`)), worker("d", asked("gpu", "")))
+	o.maint("drain", "a", "b").is(t, printed{code: 2, out: "", err: "error: drain 2 nodes (a, b) for " + jane + ": give --yes, since nobody can be asked here\n"})
+	o.maint("drain", "x", "a", "node/y", "--yes").is(t, printed{code: 1, out: "", err: "error: there are no nodes x, y; nothing was done\n"})
 	o.has("a", map[string]string{})
 	o.terminal, o.stdin = true, "no\n"
-	o.maint("drain", "a", "--force").is(t, printed{1, "", "drain node a for " + jane + "? [y/N] error: nothing was done\n"})
+	o.maint("drain", "a", "--force").is(t, printed{code: 1, out: "", err: "drain node a for " + jane + "? [y/N] error: nothing was done\n"})
 	o.stdin = "y\n"
 	o.maint("drain", "a", "b", "c", "a", "--force").is(t, printed{
-		0, "node/a requested for " + jane + "\nnode/b unchanged: " + jane + " asks for it already\nnode/c requested for " + jane + `, instead of {"reason":"old"}` + "\n",
-		"drain 2 nodes (a, c) for " + jane + "? [y/N] ",
+		code: 0, out: "node/a requested for " + jane + "\nnode/b unchanged: " + jane + " asks for it already\nnode/c requested for " + jane + `, instead of {"reason":"old"}` + "\n",
+		err: "drain 2 nodes (a, c) for " + jane + "? [y/N] ",
 	})
 	want := `{"drain":{"force":true}}`
 	o.has("a", map[string]string{annotations.RequestPrefix + jane: want})
 	o.has("c", map[string]string{annotations.RequestPrefix + jane: want})
-	o.maint("drain", "a", "b", "--force").is(t, printed{0, "node/a unchanged: " + jane + " asks for it already\nnode/b unchanged: " + jane + " asks for it already\n", ""})
-	o.maint("drain", "d", "--requestor", "disk-swap", "--dry-run").is(t, printed{0, "node/d requested for disk-swap (dry run)\n", ""})
+	o.maint("drain", "a", "b", "--force").is(t, printed{code: 0, out: "node/a unchanged: " + jane + " asks for it already\nnode/b unchanged: " + jane + " asks for it already\n", err: ""})
+	o.maint("drain", "d", "--requestor", "disk-swap", "--dry-run").is(t, printed{code: 0, out: "node/d requested for disk-swap (dry run)\n", err: ""})
 	o.has("d", map[string]string{annotations.RequestPrefix + "gpu": ""})
-	o.maint("drain", "-l", "pool=none", "--yes").is(t, printed{1, "", "error: -l pool=none picks no node\n"})
+	o.maint("drain", "-l", "pool=none", "--yes").is(t, printed{code: 1, out: "", err: "error: -l pool=none picks no node\n"})
 	o.user = ""
-	o.maint("drain", "d", "--yes").is(t, printed{1, "", "error: the API server does not say who you are: name the requestor with --requestor\n"})
+	o.maint("drain", "d", "--yes").is(t, printed{code: 1, out: "", err: "error: the API server does not say who you are: name the requestor with --requestor\n"})
 }
 
 // What was given up is not tried again as it stands; who asks for the same must
@@ -106,23 +106,23 @@ func TestDrainSaysThatTheSameWasGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: request.Identity} }
-	o := newOnline(t, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Pending, "the drain was aborted after 5m0s", end)))
-	o.maint("drain", "a").is(t, printed{0, "node/a unchanged: " + jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\n", ""})
+	o := newOnline(t, Run, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Pending, "the drain was aborted after 5m0s", end)))
+	o.maint("drain", "a").is(t, printed{code: 0, out: "node/a unchanged: " + jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\n", err: ""})
 	o.maint("drain", "a", "--wait").is(t, printed{
-		1, "2026-11-21T00:00:00Z node a: Pending: the drain was aborted after 5m0s\n",
-		"node/a unchanged: " + jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\nerror: node a: the drain was aborted after 5m0s\n",
+		code: 1, out: "2026-11-21T00:00:00Z node a: Pending: the drain was aborted after 5m0s\n",
+		err: "node/a unchanged: " + jane + " asks for it already, and it was given up: the drain was aborted after 5m0s ('kubectl maint release a', then ask again)\nerror: node a: the drain was aborted after 5m0s\n",
 	})
 }
 
 func TestDrainNeedsAnAgent(t *testing.T) {
-	o := newOnline(t, worker("a"))
-	o.maint("drain", "a", "--yes").is(t, printed{5, "", "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"})
+	o := newOnline(t, Run, worker("a"))
+	o.maint("drain", "a", "--yes").is(t, printed{code: 5, out: "", err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"})
 	o.has("a", map[string]string{})
 }
 
 // Somebody else writes to the node between our look and our write.
 func TestDrainWritesToTheNodeItLookedAt(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a"))
+	o := newOnline(t, Run, anAgent(), worker("a"))
 	conflicts := 0
 	o.kube.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if conflicts++; conflicts > 1 {
@@ -130,10 +130,10 @@ func TestDrainWritesToTheNodeItLookedAt(t *testing.T) {
 		}
 		return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "a", errors.New("changed"))
 	})
-	o.maint("drain", "a", "--yes").is(t, printed{0, "node/a requested for " + jane + "\n", ""})
+	o.maint("drain", "a", "--yes").is(t, printed{code: 0, out: "node/a requested for " + jane + "\n", err: ""})
 	o.has("a", map[string]string{annotations.RequestPrefix + jane: "{}"})
 
-	again := newOnline(t, anAgent(), worker("a"))
+	again := newOnline(t, Run, anAgent(), worker("a"))
 	again.kube.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		another := worker("a", func(n *corev1.Node) { n.UID = "another" })
 		if err := again.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), another, ""); err != nil { // the client would wait for us
@@ -141,7 +141,7 @@ func TestDrainWritesToTheNodeItLookedAt(t *testing.T) {
 		}
 		return true, nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "a", nil)
 	})
-	again.maint("drain", "a", "--yes").is(t, printed{1, "", "error: node a was deleted, or created again, meanwhile: look at it and ask again\n"})
+	again.maint("drain", "a", "--yes").is(t, printed{code: 1, out: "", err: "error: node a was deleted, or created again, meanwhile: look at it and ask again\n"})
 }
 
 // told has the agent go on when a line was heard: step by step, without a clock.
@@ -162,7 +162,7 @@ func progress(left, total int) func(*nodes.Status) {
 }
 
 func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a"), pod("web-1", "a"), pod("web-2", "a"), pod("web-3", "b"), ofDaemonSet(pod("proxy", "a")))
+	o := newOnline(t, Run, anAgent(), worker("a"), pod("web-1", "a"), pod("web-2", "a"), pod("web-3", "b"), ofDaemonSet(pod("proxy", "a")))
 	o.told(map[string]func(){
 		"has not looked at it yet": func() { o.become("a", stood(jane, nodes.Scheduled, "is next to have the node")) },
 		"is next to have": func() {
@@ -184,7 +184,7 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 				cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{}}}))
 		},
 	})
-	o.maint("drain", "a", "--yes", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: requested; the agent has not looked at it yet
+	o.maint("drain", "a", "--yes", "--wait").is(t, printed{code: 0, out: `2026-11-21T00:00:00Z node a: requested; the agent has not looked at it yet
 2026-11-21T00:00:00Z node a: Scheduled: is next to have the node
 2026-11-21T00:00:00Z node a: Draining: 2 of 2 pods are left
 2026-11-21T00:00:00Z pod shop/web-1 on a: is still there
@@ -193,13 +193,13 @@ func TestDrainWaitsUntilTheNodeIsReady(t *testing.T) {
 2026-11-21T00:00:00Z node a: Draining: 1 of 2 pods are left; Blocked for good: shop/web-2 cannot leave
 2026-11-21T00:00:00Z pod shop/web-2 on a: has left
 2026-11-21T00:00:00Z node a: Ready: the node is its requestor's
-`, "node/a requested for " + jane + "\nnode/a is blocked until somebody changes something: shop/web-2 cannot leave\n"})
+`, err: "node/a requested for " + jane + "\nnode/a is blocked until somebody changes something: shop/web-2 cannot leave\n"})
 }
 
 // A pod that a drain leaves is not said to have left, nor one that is skipped while
 // the drain goes on.
 func TestDrainSaysWhichPodsStay(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a"), pod("web-1", "a"), pod("web-2", "a"), pod("web-3", "a"))
+	o := newOnline(t, Run, anAgent(), worker("a"), pod("web-1", "a"), pod("web-2", "a"), pod("web-3", "a"))
 	o.told(map[string]func(){
 		"has not looked at it yet": func() {
 			o.become("a", cordonedFor(nodes.Cordon{By: []string{jane}}), stood(jane, nodes.Draining, "3 of 3 pods are left", progress(3, 3)))
@@ -223,7 +223,7 @@ func TestDrainSaysWhichPodsStay(t *testing.T) {
 			o.become("a", stood(jane, nodes.Ready, "the node is its requestor's; left: shop/web-3 (its budget)"), cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{Left: true}}}))
 		},
 	})
-	o.maint("drain", "a", "--on-timeout", "skip", "--yes", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: requested; the agent has not looked at it yet
+	o.maint("drain", "a", "--on-timeout", "skip", "--yes", "--wait").is(t, printed{code: 0, out: `2026-11-21T00:00:00Z node a: requested; the agent has not looked at it yet
 2026-11-21T00:00:00Z node a: Draining: 3 of 3 pods are left
 2026-11-21T00:00:00Z pod shop/web-1 on a: is still there
 2026-11-21T00:00:00Z pod shop/web-2 on a: is still there
@@ -232,7 +232,7 @@ func TestDrainSaysWhichPodsStay(t *testing.T) {
 2026-11-21T00:00:00Z pod shop/web-2 on a: has left
 2026-11-21T00:00:00Z pod shop/web-3 on a: stays on the node
 2026-11-21T00:00:00Z node a: Ready: the node is its requestor's; left: shop/web-3 (its budget)
-`, "node/a requested for " + jane + "\n"})
+`, err: "node/a requested for " + jane + "\n"})
 }
 
 // On a terminal the picture is drawn again in place, a warning above it.
@@ -260,12 +260,12 @@ func TestDrainOnATerminal(t *testing.T) {
 		picture += fmt.Sprintf("  shop/web-%02d  is still there\n", i)
 	}
 	picture += "  and 2 more\n"
-	printed{0, out.String(), errOut.String()}.is(t, printed{0, picture + picture + "\x1b[12A\x1b[J" + picture, "node/a is blocked until somebody changes something: its budget\n"})
+	printed{code: 0, out: out.String(), err: errOut.String()}.is(t, printed{code: 0, out: picture + picture + "\x1b[12A\x1b[J" + picture, err: "node/a is blocked until somebody changes something: its budget\n"})
 }
 
 // Who may not see pods is told so once, and sees what the agent counts.
 func TestDrainWaitsWithoutRightsToPods(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Draining, "2 of 2 pods are left", progress(2, 2))))
+	o := newOnline(t, Run, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Draining, "2 of 2 pods are left", progress(2, 2))))
 	o.kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("not for you"))
 	})
@@ -274,10 +274,10 @@ func TestDrainWaitsWithoutRightsToPods(t *testing.T) {
 		"2 of 2": func() { o.become("a", stood(jane, nodes.Draining, "1 of 2 pods are left", progress(1, 2))) },
 		"1 of 2": func() { o.become("a", stood(jane, nodes.Ready, ""), ready) },
 	})
-	o.maint("drain", "a", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: Draining: 2 of 2 pods are left
+	o.maint("drain", "a", "--wait").is(t, printed{code: 0, out: `2026-11-21T00:00:00Z node a: Draining: 2 of 2 pods are left
 2026-11-21T00:00:00Z node a: Draining: 1 of 2 pods are left
 2026-11-21T00:00:00Z node a: Ready
-`, "node/a unchanged: " + jane + " asks for it already\nwarning: watch the pods of node a: you may not: pods is forbidden: not for you; only their number is shown\n"})
+`, err: "node/a unchanged: " + jane + " asks for it already\nwarning: watch the pods of node a: you may not: pods is forbidden: not for you; only their number is shown\n"})
 }
 
 // An agent that is too old for nodes has a heartbeat like any other, and says
@@ -297,17 +297,17 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 // A phase that stands there is that of what was asked before, until the agent has
 // looked again.
 func TestDrainDoesNotTakeAnOldReadyForItsOwn(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a", asked(jane, `{"drain":false}`), cordonedFor(nodes.Cordon{By: []string{jane}}), stood(jane, nodes.Ready, "the node is its requestor's")))
+	o := newOnline(t, Run, anAgent(), worker("a", asked(jane, `{"drain":false}`), cordonedFor(nodes.Cordon{By: []string{jane}}), stood(jane, nodes.Ready, "the node is its requestor's")))
 	o.told(map[string]func(){
 		"Ready: the node is": func() { o.become("a", stood(jane, nodes.Cordoning, "the node takes no new pods")) },
 		"Cordoning": func() {
 			o.become("a", stood(jane, nodes.Ready, "the node is drained"), cordonedFor(nodes.Cordon{By: []string{jane}, Drained: []nodes.Drained{{}}}))
 		},
 	})
-	o.maint("drain", "a", "--yes", "--wait").is(t, printed{0, `2026-11-21T00:00:00Z node a: Ready: the node is its requestor's
+	o.maint("drain", "a", "--yes", "--wait").is(t, printed{code: 0, out: `2026-11-21T00:00:00Z node a: Ready: the node is its requestor's
 2026-11-21T00:00:00Z node a: Cordoning: the node takes no new pods
 2026-11-21T00:00:00Z node a: Ready: the node is drained
-`, "node/a requested for " + jane + `, instead of {"drain":false}` + "\n"})
+`, err: "node/a requested for " + jane + `, instead of {"drain":false}` + "\n"})
 }
 
 func TestDrainEndsWhereNothingWillCome(t *testing.T) {
@@ -322,7 +322,7 @@ func TestDrainEndsWhereNothingWillCome(t *testing.T) {
 		{"another node of the name", []func(*corev1.Node){func(n *corev1.Node) { n.UID = "another" }}, "error: node a was deleted\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := newOnline(t, anAgent(), worker("a"))
+			o := newOnline(t, Run, anAgent(), worker("a"))
 			o.told(map[string]func(){"has not looked at it yet": func() { o.become("a", c.then...) }})
 			got := o.maint("drain", "a", "--yes", "--wait")
 			if want := "node/a requested for " + jane + "\n" + c.err; got.code != 1 || got.err != want {
@@ -334,7 +334,7 @@ func TestDrainEndsWhereNothingWillCome(t *testing.T) {
 
 func TestDrainStopsWaiting(t *testing.T) {
 	const stays = "the request of " + jane + " stays; 'kubectl maint release a b' takes it back\n"
-	o := newOnline(t, anAgent(), worker("a"), worker("b"))
+	o := newOnline(t, Run, anAgent(), worker("a"), worker("b"))
 	got := o.maint("drain", "a", "b", "--yes", "--wait", "--timeout", "300ms")
 	if want := "error: --timeout passed: " + stays; got.code != 124 || !strings.HasSuffix(got.err, want) {
 		t.Errorf("%+v", got)
@@ -354,31 +354,31 @@ func TestDrainStopsWaiting(t *testing.T) {
 
 func TestReleaseTakesTheRequestBack(t *testing.T) {
 	o := newOnline(
-		t, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Ready, "")), worker("b", asked(jane, "{}"), asked("gpu", "")), worker("c", asked("gpu", "")),
+		t, Run, anAgent(), worker("a", asked(jane, "{}"), stood(jane, nodes.Ready, "")), worker("b", asked(jane, "{}"), asked("gpu", "")), worker("c", asked("gpu", "")),
 		worker("d", cordonedFor(nodes.Cordon{By: []string{"plan:shop/roll"}})), worker("e", asked(jane, "{}"), cordonedFor(nodes.Cordon{By: []string{jane}, Before: true})),
 	)
-	o.maint("release").is(t, printed{2, "", "error: NODE is missing; or pick nodes with -l\n"})
-	o.maint("release", "a", "--all").is(t, printed{2, "", "error: --all excludes names and -l\n"})
+	o.maint("release").is(t, printed{code: 2, out: "", err: "error: NODE is missing; or pick nodes with -l\n"})
+	o.maint("release", "a", "--all").is(t, printed{code: 2, out: "", err: "error: --all excludes names and -l\n"})
 	o.maint("release", "b", "c", "d", "e").is(t, printed{
-		0, "node/b released by " + jane + "; still asked for by gpu\nnode/c was not asked for by " + jane + "; it is by gpu\nnode/d was not asked for by " + jane + "\nnode/e released by " + jane + "\n",
-		"node/d stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
+		code: 0, out: "node/b released by " + jane + "; still asked for by gpu\nnode/c was not asked for by " + jane + "; it is by gpu\nnode/d was not asked for by " + jane + "\nnode/e released by " + jane + "\n",
+		err: "node/d stays cordoned for plan shop/roll: the next run goes on with it, or 'kubectl uncordon d'\nnode/e stays cordoned: it was so before; 'kubectl uncordon e' opens it\n",
 	})
 	o.has("b", map[string]string{annotations.RequestPrefix + "gpu": ""})
 	o.told(map[string]func(){"node a: being released": func() {
 		o.become("a", func(n *corev1.Node) { delete(n.Annotations, annotations.StatusRequestPrefix+jane) })
 	}})
 	o.maint("release", "--all", "--wait").is(t, printed{
-		0, "2026-11-21T00:00:00Z node a: being released, was Ready\n2026-11-21T00:00:00Z node a: not asked for\n", "node/a released by " + jane + "\n",
+		code: 0, out: "2026-11-21T00:00:00Z node a: being released, was Ready\n2026-11-21T00:00:00Z node a: not asked for\n", err: "node/a released by " + jane + "\n",
 	})
-	o.maint("release", "--all").is(t, printed{0, jane + " asks for no node\n", ""})
-	o.maint("release", "--all", "--requestor", "gpu", "--dry-run").is(t, printed{0, "node/b released by gpu (dry run)\nnode/c released by gpu (dry run)\n", ""})
+	o.maint("release", "--all").is(t, printed{code: 0, out: jane + " asks for no node\n", err: ""})
+	o.maint("release", "--all", "--requestor", "gpu", "--dry-run").is(t, printed{code: 0, out: "node/b released by gpu (dry run)\nnode/c released by gpu (dry run)\n", err: ""})
 }
 
 func TestReleaseWithoutAnAgent(t *testing.T) {
-	o := newOnline(t, worker("a", asked(jane, "{}")))
-	o.maint("release", "a", "--wait").is(t, printed{5, "", "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"})
+	o := newOnline(t, Run, worker("a", asked(jane, "{}")))
+	o.maint("release", "a", "--wait").is(t, printed{code: 5, out: "", err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"})
 	o.has("a", map[string]string{annotations.RequestPrefix + jane: "{}"})
-	o.maint("release", "a").is(t, printed{0, "node/a released by " + jane + "\n", "warning: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'; until it runs, nothing is uncordoned\n"})
+	o.maint("release", "a").is(t, printed{code: 0, out: "node/a released by " + jane + "\n", err: "warning: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'; until it runs, nothing is uncordoned\n"})
 	o.has("a", map[string]string{})
 }
 
@@ -423,20 +423,20 @@ func budgetOf(app string, minAvailable, healthy, desired, expected int32) *polic
 func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
 	proxy := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "proxy"}}
 	o := newOnline(
-		t, worker("a"), worker("b"), worker("c"), proxy,
+		t, Run, worker("a"), worker("b"), worker("c"), proxy,
 		pod("web-1", "a"), pod("cache-1", "a", podNoted(annotations.DrainOrder, "10")), pod("batch-1", "a", podNoted(annotations.DrainHow, "wait-completed")),
 		ofDaemonSet(pod("proxy-a", "a")), pod("keep-1", "a", podNoted(annotations.DrainHow, "skip")),
 		pod("db-1", "b"), budgetOf("db", 2, 2, 2, 2), pod("bare-1", "b", naked), pod("api-1", "b"), budgetOf("api", 2, 2, 2, 3),
 		pod("slow-1", "c"), budgetOf("slow", 2, 2, 2, 3),
 	)
-	o.maint("drain", "a", "--plan").is(t, printed{0, `node/a  possible: 3 pods would leave, 2 would stay
+	o.maint("drain", "a", "--plan").is(t, printed{code: 0, out: `node/a  possible: 3 pods would leave, 2 would stay
   order 0, evicted: shop/web-1
   order 0, left to finish: shop/batch-1
   order 10, evicted: shop/cache-1
   stays: shop/keep-1 (maint.dev/drain: skip)
   stays: shop/proxy-a (ignoring DaemonSet-managed Pods)
-`, ""})
-	o.maint("drain", "b", "--plan").is(t, printed{3, `node/b  blocked until somebody changes something: 3 pods would leave, 0 would stay
+`, err: ""})
+	o.maint("drain", "b", "--plan").is(t, printed{code: 3, out: `node/b  blocked until somebody changes something: 3 pods would leave, 0 would stay
   evicted: shop/api-1
   evicted: shop/db-1
   refused: shop/bare-1 (Pods that declare no controller (use --force to override))
@@ -445,18 +445,18 @@ func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
     lower it, write maxUnavailable: 1 instead, or run one more replica
   blocked for now: shop/api-1 by budget shop/api: 2 of 3 pods are healthy, and 2 must be: a rollout is in progress, or a replica is not Ready
     wait; if it lasts, look why pods are not Ready
-`, ""})
-	o.maint("drain", "c", "--plan").is(t, printed{0, `node/c  possible, after some waiting: 1 pod would leave, 0 would stay
+`, err: ""})
+	o.maint("drain", "c", "--plan").is(t, printed{code: 0, out: `node/c  possible, after some waiting: 1 pod would leave, 0 would stay
   evicted: shop/slow-1
   blocked for now: shop/slow-1 by budget shop/slow: 2 of 3 pods are healthy, and 2 must be: a rollout is in progress, or a replica is not Ready
     wait; if it lasts, look why pods are not Ready
-`, ""})
-	o.maint("drain", "c", "--plan", "--no-drain").is(t, printed{0, "node/c  possible: 0 pods would leave, 0 would stay\n", ""})
-	o.maint("drain", "a", "b", "--plan", "-o", "wide").is(t, printed{3, `NODE   POSSIBLE   LEAVE   STAY   REFUSED   BLOCKED
+`, err: ""})
+	o.maint("drain", "c", "--plan", "--no-drain").is(t, printed{code: 0, out: "node/c  possible: 0 pods would leave, 0 would stay\n", err: ""})
+	o.maint("drain", "a", "b", "--plan", "-o", "wide").is(t, printed{code: 3, out: `NODE   POSSIBLE   LEAVE   STAY   REFUSED   BLOCKED
 a      yes        3       2      0         0 for good, 0 for now
 b      no         2       0      1         2 for good, 1 for now
-`, ""})
-	o.maint("drain", "b", "a", "--plan", "-o", "name").is(t, printed{3, "node/a\nnode/b\n", ""})
+`, err: ""})
+	o.maint("drain", "b", "a", "--plan", "-o", "name").is(t, printed{code: 3, out: "node/a\nnode/b\n", err: ""})
 	got := o.maint("drain", "c", "--plan", "-o", "json")
 	var list bytes.Buffer
 	if err := json.Compact(&list, []byte(got.out)); err != nil {
@@ -477,7 +477,7 @@ b      no         2       0      1         2 for good, 1 for now
 
 func TestDrainPlanSaysWhatItMayNotRead(t *testing.T) {
 	for _, resource := range []string{"pods", "poddisruptionbudgets"} {
-		o := newOnline(t, worker("a"), pod("web-1", "a"))
+		o := newOnline(t, Run, worker("a"), pod("web-1", "a"))
 		o.kube.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New("not for you"))
 		})

@@ -125,7 +125,7 @@ type line struct{ of, text string }
 // runLines are a run as plain lines: what it is at, and each step that has begun.
 func runLines(r aRun) []line {
 	j := r.journal
-	out := []line{{r.run.Name, fmt.Sprintf("run %s: %s%s", r.run.Name, j.Phase, colon(waitingWords(j)))}}
+	out := []line{{of: r.run.Name, text: fmt.Sprintf("run %s: %s%s", r.run.Name, j.Phase, colon(waitingWords(j)))}}
 	for _, s := range j.Steps {
 		if s.Phase == plan.StepPending {
 			continue
@@ -145,7 +145,7 @@ func runLines(r aRun) []line {
 		if s.Restored == plan.RestoreFailed {
 			text += ", " + restoredWords()[s.Restored] + colon(s.RestoreMessage)
 		}
-		out = append(out, line{r.run.Name + "/" + s.Path, text})
+		out = append(out, line{of: r.run.Name + "/" + s.Path, text: text})
 	}
 	if j.Phase.Ended() { // the end is the last word
 		return append(out[1:], out[0])
@@ -250,7 +250,7 @@ func (f *follower) look(ctx context.Context) (over bool, err error) {
 	}
 	message := cm.Annotations[annotations.StatusMessage]
 	text := fmt.Sprintf("waiting for run %s%s", f.name, colon(message))
-	f.screen.show([]string{text}, []line{{"wait", text}})
+	f.screen.show([]string{text}, []line{{of: "wait", text: text}})
 	return f.endedUnseen(ctx)
 }
 

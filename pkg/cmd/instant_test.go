@@ -7,7 +7,7 @@ import (
 )
 
 // A Saturday in Berlin, an hour after midnight; in New York it is still Friday.
-func saturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
+func aSaturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
 
 func TestTimesAsPeopleWriteThem(t *testing.T) {
 	for _, c := range []struct{ text, zone, want string }{
@@ -33,7 +33,7 @@ func TestTimesAsPeopleWriteThem(t *testing.T) {
 		{"2026-12-24 18:00", "Europe/Berlin", "2026-12-24T17:00:00Z"},
 		{"2024-02-29 12:00", "UTC", "2024-02-29T12:00:00Z"},
 	} {
-		got, err := parseInstant(c.text, saturday(), c.zone)
+		got, err := parseInstant(c.text, aSaturday(), c.zone)
 		if err != nil {
 			t.Errorf("%q in %s: %v", c.text, c.zone, err)
 			continue
@@ -49,7 +49,7 @@ func TestTimesWhereClocksChangeFollowTheRulesOfSlots(t *testing.T) {
 		{"a time in a gap is the first instant after it", "2026-03-29 02:30", "2026-03-29T01:00:00Z"},
 		{"a time that comes twice is the first of the two", "2026-10-25 02:30", "2026-10-25T00:30:00Z"},
 	} {
-		got, err := parseInstant(c.text, saturday(), "Europe/Berlin")
+		got, err := parseInstant(c.text, aSaturday(), "Europe/Berlin")
 		if err != nil || got.UTC().Format(time.RFC3339) != c.want {
 			t.Errorf("%s: %s, %v, want %s", c.name, got.UTC().Format(time.RFC3339), err, c.want)
 		}
@@ -58,9 +58,9 @@ func TestTimesWhereClocksChangeFollowTheRulesOfSlots(t *testing.T) {
 
 func TestWhatIsNoTimeIsRefusedWithTheForms(t *testing.T) {
 	for _, text := range []string{"", "soon", "25:00", "08:60", "8", "sa 02:00", "sat", "tomorrow at 8", "tomorrow 8am", "2026-02-30 08:00", "2026-13-01", "sat 02:00 UTC"} {
-		got, err := parseInstant(text, saturday(), "UTC")
+		got, err := parseInstant(text, aSaturday(), "UTC")
 		if text == "sat" { // a day alone is its first moment
-			if err != nil || !got.Equal(saturday().AddDate(0, 0, 7)) {
+			if err != nil || !got.Equal(aSaturday().AddDate(0, 0, 7)) {
 				t.Errorf("%q is %s, %v", text, got, err)
 			}
 			continue
@@ -69,7 +69,7 @@ func TestWhatIsNoTimeIsRefusedWithTheForms(t *testing.T) {
 			t.Errorf("%q: got %s and %v, want an error with the forms", text, got, err)
 		}
 	}
-	if _, err := parseInstant("tomorrow 08:00", saturday(), "Europe/Berln"); err == nil || !strings.Contains(err.Error(), "Europe/Berlin") {
+	if _, err := parseInstant("tomorrow 08:00", aSaturday(), "Europe/Berln"); err == nil || !strings.Contains(err.Error(), "Europe/Berlin") {
 		t.Errorf("an unknown zone: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func FuzzParseInstant(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		at, err := parseInstant(text, saturday(), "America/New_York")
+		at, err := parseInstant(text, aSaturday(), "America/New_York")
 		if err == nil && at.IsZero() {
 			t.Errorf("%q is the zero instant", text)
 		}

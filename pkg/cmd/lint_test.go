@@ -73,7 +73,7 @@ func TestLintNamesEachFaultWhereItStands(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			write(t, map[string]string{"f.yaml": c.text})
-			got := offline(t, "", "lint", "-f", "f.yaml")
+			got := offline(t, Run, "", "lint", "-f", "f.yaml")
 			if diff := cmp.Diff(c.want, got.out); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -96,10 +96,10 @@ spec:
   - {name: c, type: suspend, if: "steps['wait-run'].phase == 'Succeeded' && steps.a.phase == 'Succeeded'"}
   - {name: d, type: webhook, properties: {url: https://example.org/, body: {said: "${steps.scale-down.message}"}}}
 `})
-	offline(t, "", "lint", "-f", "f.yaml").is(t, printed{1, `f.yaml:7: spec.steps[2].if: "steps.scale-down.phase == 'Succeeded'" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']
+	offline(t, Run, "", "lint", "-f", "f.yaml").is(t, printed{code: 1, out: `f.yaml:7: spec.steps[2].if: "steps.scale-down.phase == 'Succeeded'" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']
 f.yaml:8: spec.steps[3].if: a step whose name has a dash is written steps['wait-run']
 f.yaml:10: spec.steps[5].properties.body.said: "steps.scale-down.message" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']
-`, "error: 3 faults in 1 document\n"})
+`, err: "error: 3 faults in 1 document\n"})
 }
 
 func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
@@ -117,25 +117,25 @@ func TestLintWarnsOfWhatNothingUndoes(t *testing.T) {
 		{"another label", "{name: s, type: label, properties: {operation: add, labels: {company.org/team: x}, object: {apiVersion: apps/v1, kind: Deployment, name: orders}}}", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := offline(t, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: first, type: suspend}\n  - "+c.step+"\n"+c.finally, "lint", "-f", "-")
+			got := offline(t, Run, "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  steps:\n  - {name: first, type: suspend}\n  - "+c.step+"\n"+c.finally, "lint", "-f", "-")
 			want := "1 document without faults\n"
 			if c.want != "" {
 				want = "warning: -:6: spec.steps[1]: step s " + c.want + ", and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\n" + want
 			}
-			got.is(t, printed{0, "", want})
+			got.is(t, printed{code: 0, out: "", err: want})
 		})
 	}
 }
 
 func TestLintReadsFoldersAndSpeaksToMachines(t *testing.T) {
 	write(t, map[string]string{"dir/a.yaml": manifest("suspend", "suspnd"), "dir/deep/b.yml": manifest("nightly", "b", "hold", "B"), "dir/README.md": "a: [", "dir/c.json": `{"apiVersion":"v1","kind":"Service"}`})
-	got := offline(t, "", "lint", "-f", "dir", "-o", "json")
+	got := offline(t, Run, "", "lint", "-f", "dir", "-o", "json")
 	want := `{"items":[{"file":"dir/a.yaml","line":14,"path":"spec.steps[0].type","message":"unknown step type \"suspnd\"; did you mean \"suspend\"?"},{"file":"dir/deep/b.yml","line":13,"path":"spec.steps[0].name","message":"\"B\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"}],"kind":"FaultList"}` + "\n"
-	got.is(t, printed{1, want, "error: 2 faults in 2 documents\n"})
+	got.is(t, printed{code: 1, out: want, err: "error: 2 faults in 2 documents\n"})
 	write(t, map[string]string{"dir/a.yaml": manifest()})
-	offline(t, "", "lint", "-f", "dir", "-o", "json").is(t, printed{0, `{"items":[],"kind":"FaultList"}` + "\n", "1 document without faults\n"})
-	offline(t, "", "lint", "-f", "absent").is(t, printed{1, "", "error: read absent: lstat absent: no such file or directory\n"})
-	offline(t, "", "lint", "-f", "-").is(t, printed{0, "", "warning: no document of ours was found\n0 documents without faults\n"})
+	offline(t, Run, "", "lint", "-f", "dir", "-o", "json").is(t, printed{code: 0, out: `{"items":[],"kind":"FaultList"}` + "\n", err: "1 document without faults\n"})
+	offline(t, Run, "", "lint", "-f", "absent").is(t, printed{code: 1, out: "", err: "error: read absent: lstat absent: no such file or directory\n"})
+	offline(t, Run, "", "lint", "-f", "-").is(t, printed{code: 0, out: "", err: "warning: no document of ours was found\n0 documents without faults\n"})
 }
 
 func TestLintLooksAtDocumentsTogether(t *testing.T) {
@@ -154,7 +154,7 @@ func TestLintLooksAtDocumentsTogether(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			write(t, map[string]string{"f.yaml": c.text})
-			offline(t, "", "lint", "-f", "f.yaml").is(t, printed{0, "", c.want + "2 documents without faults\n"})
+			offline(t, Run, "", "lint", "-f", "f.yaml").is(t, printed{code: 0, out: "", err: c.want + "2 documents without faults\n"})
 		})
 	}
 }

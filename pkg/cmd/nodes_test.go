@@ -87,6 +87,7 @@ func configured(nodes string) *corev1.ConfigMap {
 // online is a cluster in memory, and jane who asks it.
 type online struct {
 	*testing.T
+	run      program
 	kube     *fake.Clientset
 	user     string
 	stdin    string
@@ -95,8 +96,8 @@ type online struct {
 	heard    func(line string) // each write to standard output or error
 }
 
-func newOnline(t *testing.T, objects ...runtime.Object) *online {
-	o := &online{T: t, kube: fake.NewClientset(objects...), user: "Jane@example.com", ctx: t.Context()}
+func newOnline(t *testing.T, run program, objects ...runtime.Object) *online {
+	o := &online{T: t, run: run, kube: fake.NewClientset(objects...), user: "Jane@example.com", ctx: t.Context()}
 	o.kube.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: o.user}}}, nil
 	})
@@ -120,17 +121,17 @@ func (l *listener) Write(p []byte) (int, error) {
 func (o *online) maint(args ...string) printed {
 	o.Helper()
 	out, errOut := &listener{heard: o.heard}, &listener{heard: o.heard}
-	c := newCLI(Env{
+	env := Env{
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(o.stdin), Out: out, ErrOut: errOut},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: saturday, Zone: "Europe/Berlin", InTerminal: o.terminal,
-	})
+	}
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		o.Fatal(err)
 	}
-	c.fixed = &cluster{kube: o.kube, meta: metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...), namespace: "shop"}
-	code := c.main(o.ctx, args)
-	return printed{code, out.String(), errOut.String()}
+	k := &cluster{kube: o.kube, meta: metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...), namespace: "shop"}
+	code := o.run(o.ctx, newOn(env, k), args)
+	return printed{code: code, out: out.String(), err: errOut.String()}
 }
 
 // metadata are the nodes and documents without the rest of them.
@@ -208,24 +209,24 @@ func TestANameThatIsAPlanAndANode(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "twin", UID: "u", Labels: map[string]string{annotations.LabelKind: annotations.KindPlan}},
 		Data:       map[string]string{annotations.DataPlan: "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}]}}"},
 	}
-	o := newOnline(t, anAgent(), cm, worker("twin"), worker("other"))
+	o := newOnline(t, Run, anAgent(), cm, worker("twin"), worker("other"))
 	for _, verb := range []string{"status", "why", "check", "pause", "resume"} {
-		o.maint(verb, "twin").is(t, printed{2, "", "error: twin is a plan in namespace shop, and a node: write plan/twin or node/twin\n"})
+		o.maint(verb, "twin").is(t, printed{code: 2, out: "", err: "error: twin is a plan in namespace shop, and a node: write plan/twin or node/twin\n"})
 	}
-	o.maint("check", "plan/twin").is(t, printed{0, "plan/twin: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", ""})
-	o.maint("check", "node/twin").is(t, printed{0, "node/twin: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", ""})
-	o.maint("check", "other").is(t, printed{0, "node/other: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", ""})
-	o.maint("pause", "other", "--until", "2h", "--reason", "disks").is(t, printed{0, "node/other paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", ""})
+	o.maint("check", "plan/twin").is(t, printed{code: 0, out: "plan/twin: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", err: ""})
+	o.maint("check", "node/twin").is(t, printed{code: 0, out: "node/twin: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", err: ""})
+	o.maint("check", "other").is(t, printed{code: 0, out: "node/other: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n", err: ""})
+	o.maint("pause", "other", "--until", "2h", "--reason", "disks").is(t, printed{code: 0, out: "node/other paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", err: ""})
 	o.has("other", map[string]string{annotations.Pause: "2026-11-21T02:00:00Z", annotations.Actor(annotations.Pause): "Jane@example.com", annotations.Reason(annotations.Pause): "disks"})
-	o.maint("check", "other").is(t, printed{3, "node/other: not permitted (paused until 2026-11-21T02:00:00Z)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", ""})
-	o.maint("resume", "node/other").is(t, printed{0, "node/other resumed\n", ""})
+	o.maint("check", "other").is(t, printed{code: 3, out: "node/other: not permitted (paused until 2026-11-21T02:00:00Z)\nuntil Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m\nthen permitted\n", err: ""})
+	o.maint("resume", "node/other").is(t, printed{code: 0, out: "node/other resumed\n", err: ""})
 	o.has("other", map[string]string{})
-	o.maint("resume", "node/other").is(t, printed{0, "node/other was not paused\n", ""})
-	o.maint("status", "node/absent").is(t, printed{1, "", "error: there is no node \"absent\"\n"})
+	o.maint("resume", "node/other").is(t, printed{code: 0, out: "node/other was not paused\n", err: ""})
+	o.maint("status", "node/absent").is(t, printed{code: 1, out: "", err: "error: there is no node \"absent\"\n"})
 }
 
 func TestCompletionOffersTheNodesThatACommandCanActOn(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a", asked("cli.jane-example.com", "{}")), worker("b", asked("gpu", "")), worker("c", noted(annotations.Pause, "true")))
+	o := newOnline(t, Run, anAgent(), worker("a", asked("cli.jane-example.com", "{}")), worker("b", asked("gpu", "")), worker("c", noted(annotations.Pause, "true")))
 	for _, c := range []struct {
 		args []string
 		want string

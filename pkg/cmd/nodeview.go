@@ -165,7 +165,7 @@ func (v view) claimTable(claims []claim) []string {
 func claimsSaid(claims []claim) []line {
 	var out []line
 	for _, c := range claims {
-		out = append(out, line{"node/" + c.node + "/" + c.by, fmt.Sprintf("node %s: %s: %s%s", c.node, c.by, c.phase, colon(c.reason))})
+		out = append(out, line{of: "node/" + c.node + "/" + c.by, text: fmt.Sprintf("node %s: %s: %s%s", c.node, c.by, c.phase, colon(c.reason))})
 	}
 	return out
 }
@@ -259,7 +259,7 @@ func (v view) windowOf(s subject) string {
 func nodeSaid(n aNode) []line {
 	out := claimsSaid(claimsOfNode(n))
 	if len(out) == 0 {
-		out = []line{{"node/" + n.Name, "node " + n.Name + ": nobody asks for it"}}
+		out = []line{{of: "node/" + n.Name, text: "node " + n.Name + ": nobody asks for it"}}
 	}
 	return out
 }

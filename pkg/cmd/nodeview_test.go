@@ -27,13 +27,13 @@ func rollsThrough(t *testing.T, message string, items ...plan.Item) *corev1.Conf
 
 func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 	o := newOnline(
-		t, anAgent(), worker("quiet"),
+		t, Run, anAgent(), worker("quiet"),
 		worker("a", asked(jane, "{}"), asked("gpu", ""), stood(jane, nodes.Draining, "3 of 12 pods are left", progress(3, 12)), cordonedFor(nodes.Cordon{By: []string{jane}})),
 		worker("b", cordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), worker("c", cordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}, Before: true})),
 		worker("d", stood("gone", nodes.Ready, "")), worker("e"),
 		rollsThrough(t, "waits", plan.Item{Name: "b", Phase: plan.StepRunning}, plan.Item{Name: "e", Phase: plan.StepFailed, Message: "no disk"}, plan.Item{Name: "quiet"}),
 	)
-	o.maint("status").is(t, printed{0, `no plans in namespace shop; 'kubectl maint schedule' writes one
+	o.maint("status").is(t, printed{code: 0, out: `no plans in namespace shop; 'kubectl maint schedule' writes one
 
 NODE   FOR                    PHASE      SINCE   LEFT   REASON
 a      cli.jane-example.com   Draining   10m0s   3/12   3 of 12 pods are left
@@ -42,8 +42,8 @@ b      plan ops/roll          Running    -       -      run maint-run-roll-x, st
 c      plan ops/roll          Cordoned   10m0s   -      cordoned for it
 d      gone                   Ready      10m0s   -      being released, was Ready
 e      plan ops/roll          Failed     -       -      run maint-run-roll-x, step roll
-`, ""})
-	o.maint("status", "node/a", "b", "c", "quiet").is(t, printed{0, `Node:      a  Ready, unschedulable
+`, err: ""})
+	o.maint("status", "node/a", "b", "c", "quiet").is(t, printed{code: 0, out: `Node:      a  Ready, unschedulable
 Cordoned:  for cli.jane-example.com, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago
            it was schedulable before, and is again when the last one leaves
 Requests:  cli.jane-example.com  Draining for 10m0s: 3 of 12 pods are left
@@ -67,12 +67,12 @@ Node:      quiet  Ready
 Requests:  nobody asks for it
 Rollouts:  plan ops/roll  not begun: waits (run maint-run-roll-x, step roll)
 Window:    open (no strategy is set)
-`, ""})
+`, err: ""})
 }
 
 func TestStatusOfANodeFollowsIt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	o := newOnline(t, anAgent(), worker("a", asked(jane, "{}")))
+	o := newOnline(t, Run, anAgent(), worker("a", asked(jane, "{}")))
 	o.ctx = ctx
 	o.told(map[string]func(){
 		"has not looked at it yet": func() { o.become("a", stood(jane, nodes.Pending, "waits its turn")) },
@@ -85,10 +85,10 @@ func TestStatusOfANodeFollowsIt(t *testing.T) {
 		},
 		"nobody asks": interrupt,
 	})
-	o.maint("status", "node/a", "-w").is(t, printed{130, `2026-11-21T00:00:00Z node a: cli.jane-example.com: Pending: requested; the agent has not looked at it yet
+	o.maint("status", "node/a", "-w").is(t, printed{code: 130, out: `2026-11-21T00:00:00Z node a: cli.jane-example.com: Pending: requested; the agent has not looked at it yet
 2026-11-21T00:00:00Z node a: cli.jane-example.com: Pending: waits its turn
 2026-11-21T00:00:00Z node a: nobody asks for it
-`, ""})
+`, err: ""})
 }
 
 // Who may see no nodes sees the plans all the same.
@@ -103,6 +103,6 @@ func TestStatusWithoutRightsToNodes(t *testing.T) {
 
 // Without an agent nobody would uncordon a node that is cordoned for somebody.
 func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
-	o := newOnline(t, anAgent(), worker("a"), worker("b", cordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
-	o.maint("uninstall", "--yes").is(t, printed{3, "", "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; release them, or let their plans end\n"})
+	o := newOnline(t, Run, anAgent(), worker("a"), worker("b", cordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})))
+	o.maint("uninstall", "--yes").is(t, printed{code: 3, out: "", err: "error: node b is cordoned for plan ops/roll, and nobody would uncordon it: 'kubectl maint status' shows all such nodes; release them, or let their plans end\n"})
 }

@@ -141,7 +141,7 @@ func (w *nodeWait) look(ctx context.Context) (over bool, err error) {
 func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]string, []line) {
 	if n == nil {
 		w.closePods(name)
-		return []string{w.view.bold(name) + "  " + w.view.bad("is gone")}, []line{{name, "node " + name + ": is gone"}}
+		return []string{w.view.bold(name) + "  " + w.view.bad("is gone")}, []line{{of: name, text: "node " + name + ": is gone"}}
 	}
 	facts := annotations.Node(n)
 	a := askedBy(facts, w.requestor)
@@ -152,9 +152,9 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	states, settled := w.podStates(ctx, name, a)
 	var said []line
 	for _, p := range settled {
-		said = append(said, line{name + "/" + p.of, fmt.Sprintf("pod %s on %s: %s", p.of, name, p.text)})
+		said = append(said, line{of: name + "/" + p.of, text: fmt.Sprintf("pod %s on %s: %s", p.of, name, p.text)})
 	}
-	said = append(said, line{name, "node " + name + ": " + askedWords(a)})
+	said = append(said, line{of: name, text: "node " + name + ": " + askedWords(a)})
 	for i, p := range states {
 		if i == mostPods {
 			picture = append(picture, fmt.Sprintf("  and %d more", len(states)-i))
@@ -163,7 +163,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 		picture = append(picture, "  "+p.of+"  "+w.view.dim(p.text))
 	}
 	for _, p := range states {
-		said = append(said, line{name + "/" + p.of, fmt.Sprintf("pod %s on %s: %s", p.of, name, p.text)})
+		said = append(said, line{of: name + "/" + p.of, text: fmt.Sprintf("pod %s on %s: %s", p.of, name, p.text)})
 	}
 	return picture, said
 }
@@ -192,7 +192,7 @@ func (w *nodeWait) podStates(ctx context.Context, name string, a *nodes.Asked) (
 	for _, j := range judge.All(pods) {
 		if j.Do != drain.Skip {
 			now[j.Pod.String()] = true
-			states = append(states, line{j.Pod.String(), podWords(j)})
+			states = append(states, line{of: j.Pod.String(), text: podWords(j)})
 		}
 	}
 	maps.DeleteFunc(p.before, func(pod string, _ bool) bool { return now[pod] })
@@ -219,7 +219,7 @@ func settledWords(before map[string]bool, on []drain.Pod) []line {
 	}
 	var said []line
 	for _, pod := range slices.Sorted(maps.Keys(words)) {
-		said = append(said, line{pod, words[pod]})
+		said = append(said, line{of: pod, text: words[pod]})
 	}
 	return said
 }

@@ -50,7 +50,7 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 		{name: "a plan of that name", arg: "plan/maint-run-orders-x", err: `there is no plan or policy or run "maint-run-orders-x"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := newOnline(t, leaving(t)...)
+			o := newOnline(t, Run, leaving(t)...)
 			got := o.maint(append([]string{"resume", c.arg, "--reason", "known"}, c.flags...)...)
 			if !strings.Contains(got.err, c.err) || got.out != c.said || (got.code == 0) != (c.err == "") {
 				t.Errorf("%+v", got)
@@ -68,7 +68,7 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 
 // Who may not list is told so, and what is not known is not denied.
 func TestResumeSaysThatItMayNotLookForARunThatIsGone(t *testing.T) {
-	o := newOnline(t, leaving(t)...)
+	o := newOnline(t, nil, leaving(t)...)
 	o.kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
 	})

@@ -76,7 +76,7 @@ data:
 
 func TestSimulateShowsWhatTheAgentWouldDecide(t *testing.T) {
 	write(t, map[string]string{"plans/world.yaml": simulatedWorld})
-	offline(t, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").is(t, printed{0, `PLAN          LOCAL                       UTC                    RESULT    REASON     STARTED
+	offline(t, Run, "", "simulate", "-f", "plans", "-n", "ops", "--to", "24h").is(t, printed{code: 0, out: `PLAN          LOCAL                       UTC                    RESULT    REASON     STARTED
 ops/reports   -                           -                      Ran       create     2026-11-21T00:00:00Z
 ops/reports   2026-11-21T00:00:00Z        2026-11-21T00:00:00Z   Skipped   busy       -
 shop/orders   2026-11-21T07:00:00Z        2026-11-21T07:00:00Z   Missed    window     -
@@ -84,7 +84,7 @@ ops/reports   2026-11-21T08:00:00Z        2026-11-21T08:00:00Z   Skipped   busy 
 ops/reports   2026-11-21T16:00:00Z        2026-11-21T16:00:00Z   Ran       schedule   2026-11-21T16:00:00Z
 shop/orders   2026-11-21T21:00:00+01:00   2026-11-21T20:00:00Z   Ran       schedule   2026-11-21T21:00:00Z
 shop/orders   2026-11-21T23:00:00+01:00   2026-11-21T22:00:00Z   Ran       schedule   2026-11-21T22:00:00Z
-`, `from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
+`, err: `from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
 note: plan ops/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 4 ran, 2 skipped, 1 missed
 `})
@@ -92,12 +92,12 @@ note: plan ops/reports: nobody resumes step hold here: it lasts until maxDuratio
 
 func TestSimulateForMachines(t *testing.T) {
 	write(t, map[string]string{"world.yaml": simulatedWorld})
-	got := offline(t, "", "simulate", "-f", "world.yaml", "--from", "2026-11-21T19:00:00Z", "--to", "5h", "--outage", "2026-11-21T21:30:00Z/3h", "-o", "json")
-	got.is(t, printed{0, strings.Join([]string{
+	got := offline(t, Run, "", "simulate", "-f", "world.yaml", "--from", "2026-11-21T19:00:00Z", "--to", "5h", "--outage", "2026-11-21T21:30:00Z/3h", "-o", "json")
+	got.is(t, printed{code: 0, out: strings.Join([]string{
 		`{"items":[{"plan":"default/reports","result":"Ran","reason":"create","run":"maint-run-reports-huqiyzt5vb","startedAt":"2026-11-21T19:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T20:00:00Z","result":"Ran","reason":"schedule","run":"maint-run-orders-jfrmrejvfk","startedAt":"2026-11-21T21:00:00Z"}`,
 		`{"plan":"shop/orders","slot":"2026-11-21T22:00:00Z","result":"Missed","reason":"deadline"}],"kind":"LedgerList"}`,
-	}, ",") + "\n", `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
+	}, ",") + "\n", err: `from Sat 2026-11-21 20:00 CET (2026-11-21T19:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)
 nobody looks from Sat 2026-11-21 22:30 CET (2026-11-21T21:30:00Z) to Sun 2026-11-22 01:30 CET (2026-11-22T00:30:00Z)
 note: plan default/reports: nobody resumes step hold here: it lasts until maxDuration 9h0m0s
 `})
@@ -123,7 +123,7 @@ func TestSimulateObeysPausesAbovePlans(t *testing.T) {
 		"another":                {text: paused("other"), want: "2 ran, 0 skipped, 0 missed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := offline(t, c.text, append([]string{"simulate", "-f", "-", "--from", "2026-11-22T00:00:00Z", "--to", "2d"}, c.flags...)...)
+			got := offline(t, Run, c.text, append([]string{"simulate", "-f", "-", "--from", "2026-11-22T00:00:00Z", "--to", "2d"}, c.flags...)...)
 			if got.code != 0 || !strings.HasSuffix(got.err, "\n"+c.want) {
 				t.Errorf("%d\n%s%s", got.code, got.out, got.err)
 			}
@@ -134,8 +134,8 @@ func TestSimulateObeysPausesAbovePlans(t *testing.T) {
 func TestSimulateOfNothing(t *testing.T) {
 	write(t, map[string]string{"policy.yaml": strings.Split(simulatedWorld, "---\n")[1], "f.yaml": manifest()})
 	const span = "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sat 2026-11-28 01:00 CET (2026-11-28T00:00:00Z)\n"
-	offline(t, "", "simulate", "-f", "policy.yaml").is(t, printed{0, "", "warning: no plan was found in policy.yaml\n" + span + "no slot lies between\n"})
-	offline(t, "", "simulate", "-f", "policy.yaml", "-o", "json").is(t, printed{0, "{\"items\":[],\"kind\":\"LedgerList\"}\n", "warning: no plan was found in policy.yaml\n" + span})
+	offline(t, Run, "", "simulate", "-f", "policy.yaml").is(t, printed{code: 0, out: "", err: "warning: no plan was found in policy.yaml\n" + span + "no slot lies between\n"})
+	offline(t, Run, "", "simulate", "-f", "policy.yaml", "-o", "json").is(t, printed{code: 0, out: "{\"items\":[],\"kind\":\"LedgerList\"}\n", err: "warning: no plan was found in policy.yaml\n" + span})
 }
 
 func TestSimulateRefuses(t *testing.T) {
@@ -153,7 +153,7 @@ func TestSimulateRefuses(t *testing.T) {
 		{"faults", []string{"-f", "bad.yaml"}, 1, "error: bad.yaml:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			offline(t, "", append([]string{"simulate"}, c.args...)...).is(t, printed{c.code, "", c.err})
+			offline(t, Run, "", append([]string{"simulate"}, c.args...)...).is(t, printed{code: c.code, out: "", err: c.err})
 		})
 	}
 }

@@ -91,7 +91,7 @@ func (o *statusOptions) live(ctx context.Context, k *cluster) error {
 		case err != nil && screen.empty():
 			return err
 		case err != nil: // what is on the screen was true; say why it is not renewed
-			screen.show([]string{err.Error()}, []line{{"error", err.Error()}})
+			screen.show([]string{err.Error()}, []line{{of: "error", text: err.Error()}})
 		default:
 			screen.show(lines, said)
 		}
@@ -197,7 +197,7 @@ func (o *statusOptions) one(ctx context.Context, k *cluster, agent agentState, f
 
 func planSaid(p aPlan) []line {
 	phase, message := p.phaseOf()
-	out := []line{{p.object.Namespace + "/" + p.object.Name, fmt.Sprintf("plan %s: %s%s", p.object.Name, phase, colon(message))}}
+	out := []line{{of: p.object.Namespace + "/" + p.object.Name, text: fmt.Sprintf("plan %s: %s%s", p.object.Name, phase, colon(message))}}
 	for _, r := range p.live {
 		out = append(out, runLines(r)...)
 	}

@@ -11,6 +11,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
+// saturday is when tests play.
+func saturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
+
 // before is an instant so long before the tests' now.
 func before(d time.Duration) *time.Time {
 	at := saturday().Add(-d)

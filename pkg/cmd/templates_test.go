@@ -56,7 +56,7 @@ func TestLintReadsStepTemplates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			write(t, map[string]string{"f.yaml": c.text})
-			if diff := cmp.Diff(c.want, offline(t, "", "lint", "-f", "f.yaml").out); diff != "" {
+			if diff := cmp.Diff(c.want, offline(t, Run, "", "lint", "-f", "f.yaml").out); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -81,20 +81,20 @@ func TestLintChecksHowPlansUseTemplates(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			write(t, map[string]string{"f.yaml": c.text})
-			want := printed{0, c.out, c.err}
+			want := printed{code: 0, out: c.out, err: c.err}
 			if c.out != "" {
-				want = printed{1, c.out, "error: 1 fault in 2 documents\n"}
+				want = printed{code: 1, out: c.out, err: "error: 1 fault in 2 documents\n"}
 			}
-			offline(t, "", "lint", "-f", "f.yaml").is(t, want)
+			offline(t, Run, "", "lint", "-f", "f.yaml").is(t, want)
 		})
 	}
 }
 
 func TestScheduleChecksATemplateThatStandsBesideThePlan(t *testing.T) {
 	write(t, map[string]string{"good.yaml": using("long: 5m") + "---\n" + hush(), "bad.yaml": using("") + "---\n" + hush(), "far.yaml": using("")})
-	offline(t, "", "schedule", "-f", "good.yaml", "--dry-run=client").is(t, printed{0, "plan/nightly written (dry run)\n", ""})
-	offline(t, "", "schedule", "-f", "far.yaml", "--dry-run=client").is(t, printed{0, "plan/nightly written (dry run)\n", ""})
-	offline(t, "", "schedule", "-f", "bad.yaml", "--dry-run=client").is(t, printed{2, "", "error: the plan is not valid, nothing was written\nerror: bad.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n"})
+	offline(t, Run, "", "schedule", "-f", "good.yaml", "--dry-run=client").is(t, printed{code: 0, out: "plan/nightly written (dry run)\n", err: ""})
+	offline(t, Run, "", "schedule", "-f", "far.yaml", "--dry-run=client").is(t, printed{code: 0, out: "plan/nightly written (dry run)\n", err: ""})
+	offline(t, Run, "", "schedule", "-f", "bad.yaml", "--dry-run=client").is(t, printed{code: 2, out: "", err: "error: the plan is not valid, nothing was written\nerror: bad.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n"})
 }
 
 func TestSimulatePlaysTemplates(t *testing.T) {
@@ -102,11 +102,11 @@ func TestSimulatePlaysTemplates(t *testing.T) {
 	both := "---\n" + hush("  labels:", "  annotations: {maint.dev/permitted-contexts: 'maintenance'}\n  labels:")
 	write(t, map[string]string{"f.yaml": using("long: 90m", hourly...) + both, "g.yaml": using("long: 90m", hourly...)})
 	const span = "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)\n"
-	got := offline(t, "", "simulate", "-f", "f.yaml", "--to", "4h")
+	got := offline(t, Run, "", "simulate", "-f", "f.yaml", "--to", "4h")
 	if want := span + "2 ran, 2 skipped, 0 missed\n"; got.code != 0 || got.err != want {
 		t.Errorf("%d, %s", got.code, got.err)
 	}
-	got = offline(t, "", "simulate", "-f", "g.yaml", "--to", "4h")
+	got = offline(t, Run, "", "simulate", "-f", "g.yaml", "--to", "4h")
 	if want := "warning: g.yaml:16: spec.steps[0].type: there is no step template \"hush\" among the files: it must be in the cluster; its steps count as done at once\n" + span + "4 ran, 0 skipped, 0 missed\n"; got.code != 0 || got.err != want {
 		t.Errorf("%d, %s", got.code, got.err)
 	}
@@ -131,8 +131,8 @@ spec:
           steps:
           - {name: call, type: webhook, if: "steps.scale-down.phase == 'Succeeded'", properties: {url: https://example.org/}}
 `})
-	offline(t, "", "lint", "-f", "f.yaml").is(t, printed{
-		1, "f.yaml:17: spec.steps[1].properties.steps[1].properties.steps[0].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n",
-		"warning: f.yaml:10: spec.steps[1].properties.steps[0]: step zero scales to zero, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\nerror: 1 fault in 1 document\n",
+	offline(t, Run, "", "lint", "-f", "f.yaml").is(t, printed{
+		code: 1, out: "f.yaml:17: spec.steps[1].properties.steps[1].properties.steps[0].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n",
+		err: "warning: f.yaml:10: spec.steps[1].properties.steps[0]: step zero scales to zero, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\nerror: 1 fault in 1 document\n",
 	})
 }

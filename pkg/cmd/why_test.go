@@ -10,6 +10,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
+func aView() view { return view{name: "kubectl maint", now: saturday(), zone: "Europe/Berlin"} }
+
 func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 	held := func(r aRun, text string) aRun {
 		r.journal.HeldSince, r.journal.Message = before(time.Minute), text
@@ -38,7 +40,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := &whyOptions{cli: &cli{Env: Env{Name: "kubectl maint", Now: saturday}}}
 			var got []string
-			for _, found := range o.runObstacles(aPlan{live: []aRun{c.run}}, offlineView()) {
+			for _, found := range o.runObstacles(aPlan{live: []aRun{c.run}}, aView()) {
 				got = append(got, found.what+" → "+found.remedy)
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {

@@ -226,7 +226,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			answer := c.q.answer(offlineView())
+			answer := c.q.answer(aView())
 			got := append([]string{}, answer.standing...)
 			for i, found := range answer.obstacles {
 				got = append(got, string(rune('1'+i))+". "+found.what+" → "+found.remedy)
@@ -269,23 +269,23 @@ func TestWhyOfANode(t *testing.T) {
 		Data:       map[string]string{annotations.DataPolicy: "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '02:00', end: '04:00'}]}}}"},
 	}
 	o := newOnline(
-		t, anAgent(), configured("{maxParallelOperations: 2}"), night, worker("free"), worker("ready", held(jane, nodes.Ready, "")...),
+		t, Run, anAgent(), configured("{maxParallelOperations: 2}"), night, worker("free"), worker("ready", held(jane, nodes.Ready, "")...),
 		worker("closed", asked("gpu", ""), noted(annotations.ChangePolicy, "maint-system/night")), worker("new", asked("gpu", "")),
 		worker("late", asked("gpu", "")), worker("paused", asked("gpu", ""), noted(annotations.Pause, "true")),
 	)
-	o.maint("why", "free").is(t, printed{0, "node/free: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\nnobody asks for it: 'kubectl maint drain free' does\n", ""})
-	o.maint("why", "ready").is(t, printed{0, "node/ready: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" + jane + ": Ready for 10m0s\nnothing is in the way\n", ""})
-	o.maint("why", "late").is(t, printed{0, "node/late: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", ""})
-	o.maint("why", "node/new").is(t, printed{3, "node/new: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" +
-		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", ""})
-	o.maint("why", "closed").is(t, printed{3, `node/closed: not permitted (policy night: outside of the windows)
+	o.maint("why", "free").is(t, printed{code: 0, out: "node/free: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\nnobody asks for it: 'kubectl maint drain free' does\n", err: ""})
+	o.maint("why", "ready").is(t, printed{code: 0, out: "node/ready: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" + jane + ": Ready for 10m0s\nnothing is in the way\n", err: ""})
+	o.maint("why", "late").is(t, printed{code: 0, out: "node/late: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", err: ""})
+	o.maint("why", "node/new").is(t, printed{code: 3, out: "node/new: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" +
+		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", err: ""})
+	o.maint("why", "closed").is(t, printed{code: 3, out: `node/closed: not permitted (policy night: outside of the windows)
 since Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z)
 until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m
 then permitted until Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)
 1. gpu: policy night: outside of the windows
    permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/closed --for 2h --reason …'
 to permit it for a while: 'kubectl maint allow node/closed --for 2h --reason …'
-`, ""})
+`, err: ""})
 	if got := o.maint("why", "paused"); got.code != 3 || !strings.Contains(got.out, "1. gpu: the node is paused\n   it stays so until somebody changes it; or 'kubectl maint resume node/paused'\n") {
 		t.Errorf("%+v", got)
 	}
