@@ -6,34 +6,30 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/ask"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/look"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/node"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/offline"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/setup"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/write"
 )
 
 // Env is everything that a command line takes from the process it runs in.
-type Env struct {
-	genericiooptions.IOStreams
-	Name        string           // as which it was called: "kubectl maint"
-	Version     string           // of this build
-	Now         func() time.Time // the real clock, read once per question
-	Zone        string           // IANA name of the user's time zone
-	InTerminal  bool             // somebody can answer questions
-	OutTerminal bool             // what is printed can be redrawn
-	Color       bool
-	Width       int // of the terminal, 0 where unknown
-}
+type Env = factory.Env
 
 // Main runs one command line and returns its exit code. What went wrong has
 // been told on ErrOut.
-func Main(ctx context.Context, env Env, args []string) int {
-	return Run(ctx, newCLI(env), args)
+func Main(ctx context.Context, env factory.Env, args []string) int {
+	return Run(ctx, factory.New(env), args)
 }
 
 // Run is Main for whoever brings clients: the tests of the commands do.
-func Run(ctx context.Context, c *cli, args []string) int {
+func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	root := rootOf(c)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -44,7 +40,7 @@ func Run(ctx context.Context, c *cli, args []string) int {
 			}
 		}
 	}
-	return codeOf(err)
+	return exit.CodeOf(err)
 }
 
 // oneLineSuggestion brings cobra's paragraph about a mistyped command to one line.
@@ -56,28 +52,10 @@ func oneLineSuggestion(text string) string {
 	return head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 }
 
-// cli is what all commands share.
-type cli struct {
-	Env
-	config         *genericclioptions.ConfigFlags
-	agentNamespace string
-	fixed          *cluster // instead of what the kubeconfig points at; nil: that
-}
-
-// newCLI has clients of the cluster that the kubeconfig points at.
-func newCLI(env Env) *cli { return &cli{Env: env, config: genericclioptions.NewConfigFlags(true)} }
-
-// newOn has the clients that it is given, whatever the kubeconfig says.
-func newOn(env Env, k *cluster) *cli {
-	c := newCLI(env)
-	c.fixed = k
-	return c
-}
-
 // New is the tree of commands.
-func New(env Env) *cobra.Command { return rootOf(newCLI(env)) }
+func New(env factory.Env) *cobra.Command { return rootOf(factory.New(env)) }
 
-func rootOf(c *cli) *cobra.Command {
+func rootOf(c *factory.Factory) *cobra.Command {
 	env := c.Env
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(env.Name, " ", "-"),
@@ -93,10 +71,10 @@ func rootOf(c *cli) *cobra.Command {
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
-	c.config.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&c.agentNamespace, "agent-namespace", "", "namespace the agent runs in; looked for when not given")
+	c.Config.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", "", "namespace the agent runs in; looked for when not given")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit(CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
+		return exit.Errorf(exit.CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
 	})
 	for _, g := range groups(c) {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
@@ -121,33 +99,12 @@ type group struct {
 	commands []*cobra.Command
 }
 
-func groups(c *cli) []group {
+func groups(c *factory.Factory) []group {
 	return []group{
-		{"Write", []*cobra.Command{newSchedule(c), newLint(c), newNext(c), newCheck(c)}},
-		{"Ask", []*cobra.Command{newTrigger(c), newSkip(c), newUnskip(c), newPause(c), newResume(c), newApprove(c), newReject(c), newAbort(c), newRetry(c), newAllow(c), newFreeze(c), newDrain(c), newRelease(c)}},
-		{"Look", []*cobra.Command{newStatus(c), newList(c), newHistory(c), newDescribe(c), newLogs(c), newWhy(c), newCalendar(c), newSimulate(c)}},
-		{"More", []*cobra.Command{newInstall(c), newUninstall(c), newVersion(c), newCompletion(), newOptions()}},
-	}
-}
-
-// command is what the options of every command are: filled in from the command
-// line, validated with all faults at once, then run.
-type command interface {
-	Complete(cmd *cobra.Command, args []string) error
-	Validate() error
-	Run(ctx context.Context) error
-}
-
-func run(o command) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		if err := o.Complete(cmd, args); err != nil {
-			return coded(ctx, err)
-		}
-		if err := o.Validate(); err != nil {
-			return coded(ctx, err)
-		}
-		return coded(ctx, o.Run(ctx))
+		{"Write", []*cobra.Command{write.NewSchedule(c), write.NewLint(c), look.NewNext(c), look.NewCheck(c)}},
+		{"Ask", []*cobra.Command{ask.NewTrigger(c), ask.NewSkip(c), ask.NewUnskip(c), ask.NewPause(c), ask.NewResume(c), ask.NewApprove(c), ask.NewReject(c), ask.NewAbort(c), ask.NewRetry(c), ask.NewAllow(c), ask.NewFreeze(c), node.NewDrain(c), node.NewRelease(c)}},
+		{"Look", []*cobra.Command{look.NewStatus(c), look.NewList(c), look.NewHistory(c), look.NewDescribe(c), look.NewLogs(c), look.NewWhy(c), offline.NewCalendar(c), offline.NewSimulate(c)}},
+		{"More", []*cobra.Command{setup.NewInstall(c), setup.NewUninstall(c), setup.NewVersion(c), setup.NewCompletion(), newOptions()}},
 	}
 }
 

@@ -1,52 +1,13 @@
 package cmd
 
 import (
-	"bytes"
-	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 )
-
-// program is the command line that a test drives: Run of the root, which the tests
-// of the rooms below it hand in.
-type program func(ctx context.Context, c *cli, args []string) int
-
-// printed is what one command line printed, and its exit code.
-type printed struct {
-	code     int
-	out, err string
-}
-
-// offline runs a command line without a terminal, where no cluster answers.
-func offline(t *testing.T, run program, stdin string, args ...string) printed {
-	t.Helper()
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
-	var out, errOut bytes.Buffer
-	env := Env{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut},
-		Name:      "kubectl maint", Version: "v0.1.0", Now: saturday, Zone: "Europe/Berlin",
-	}
-	code := run(t.Context(), newCLI(env), args)
-	return printed{code: code, out: out.String(), err: errOut.String()}
-}
-
-func (s printed) is(t *testing.T, want printed) {
-	t.Helper()
-	if s.code != want.code {
-		t.Errorf("exit code %d, want %d", s.code, want.code)
-	}
-	if diff := cmp.Diff(want.out, s.out); diff != "" {
-		t.Errorf("standard output (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(want.err, s.err); diff != "" {
-		t.Errorf("standard error (-want +got):\n%s", diff)
-	}
-}
 
 func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 	for _, c := range []struct {
@@ -68,7 +29,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 			"skip",
 			[]string{"skip", "--next", "0", "--until", "soon", "--dry-run=maybe"},
 			"error: PLAN is missing\nerror: --next must be from 1 to 100, is 0\nerror: give exactly one of --next, --slot, --until and --all\n" +
-				"error: \"soon\" is no time: " + instantForms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
+				"error: \"soon\" is no time: " + instant.Forms + "\nerror: --dry-run: \"maybe\" is not one of none, client, server\n",
 		},
 		{"skip nothing", []string{"skip", "p"}, "error: give exactly one of --next, --slot, --until and --all\n"},
 		{"pause nothing", []string{"pause"}, "error: PLAN, POLICY or NODE is missing; or give --all\n"},
@@ -82,40 +43,42 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{"describe nothing", []string{"describe"}, "error: name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs\n"},
 		{"an image of two words", []string{"install", "--image", "a b", "-n", "X"}, "error: --namespace \"X\" cannot name a namespace\nerror: --image \"a b\" cannot name an image\n"},
 	} {
-		t.Run(c.name, func(t *testing.T) { offline(t, Run, "", c.args...).is(t, printed{code: 2, out: "", err: c.err}) })
+		t.Run(c.name, func(t *testing.T) {
+			cmdtest.Offline(t, Run, "", c.args...).Is(t, cmdtest.Printed{Code: 2, Out: "", Err: c.err})
+		})
 	}
 }
 
 func TestAnUnknownFormatNamesTheKnownOnes(t *testing.T) {
-	got := offline(t, Run, "", "list", "-o", "xml")
-	if got.code != 2 || !strings.Contains(got.err, "custom-columns") || !strings.Contains(got.err, "jsonpath") {
+	got := cmdtest.Offline(t, Run, "", "list", "-o", "xml")
+	if got.Code != 2 || !strings.Contains(got.Err, "custom-columns") || !strings.Contains(got.Err, "jsonpath") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestWithoutAClusterItSaysWhichOneDidNotAnswer(t *testing.T) {
-	got := offline(t, Run, "", "list", "--server", "http://127.0.0.1:1")
-	got.is(t, printed{code: 1, out: "", err: "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused\n"})
+	got := cmdtest.Offline(t, Run, "", "list", "--server", "http://127.0.0.1:1")
+	got.Is(t, cmdtest.Printed{Code: 1, Out: "", Err: "error: list plans: the API server at http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused\n"})
 }
 
 func TestHelpSpeaksAsThePluginWasCalled(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"skip", "--help"}, {"help", "trigger"}} {
-		got := offline(t, Run, "", args...)
-		if got.code != 0 || !strings.Contains(got.out, "\n  kubectl maint ") || strings.Contains(got.out, "kubectl-maint ") {
-			t.Errorf("%v printed\n%s%s", args, got.out, got.err)
+		got := cmdtest.Offline(t, Run, "", args...)
+		if got.Code != 0 || !strings.Contains(got.Out, "\n  kubectl maint ") || strings.Contains(got.Out, "kubectl-maint ") {
+			t.Errorf("%v printed\n%s%s", args, got.Out, got.Err)
 		}
 	}
-	if got := offline(t, Run, "", "skip", "--help"); strings.Contains(got.out, "--kubeconfig") {
+	if got := cmdtest.Offline(t, Run, "", "skip", "--help"); strings.Contains(got.Out, "--kubeconfig") {
 		t.Error("a command's help lists the flags that every command has")
 	}
-	if got := offline(t, Run, "", "options"); !strings.Contains(got.out, "--kubeconfig") {
+	if got := cmdtest.Offline(t, Run, "", "options"); !strings.Contains(got.Out, "--kubeconfig") {
 		t.Error("options does not list the flags that every command has")
 	}
 }
 
 // Every command has an example, and every example is a command line that exists.
 func TestExamplesAreCommandLines(t *testing.T) {
-	root := New(Env{Name: "kubectl maint"})
+	root := New(factory.Env{Name: "kubectl maint"})
 	for _, c := range root.Commands() {
 		for line := range strings.SplitSeq(strings.ReplaceAll(c.Example, "\\\n", ""), "\n") {
 			_, after, found := strings.Cut(line, "kubectl maint ")
@@ -140,38 +103,23 @@ func TestExamplesAreCommandLines(t *testing.T) {
 }
 
 func TestVersionOfThePluginAlone(t *testing.T) {
-	got := offline(t, Run, "", "version", "--client")
-	if got.code != 0 || !strings.HasPrefix(got.out, "client:    v0.1.0\nzone data: 20") {
+	got := cmdtest.Offline(t, Run, "", "version", "--client")
+	if got.Code != 0 || !strings.HasPrefix(got.Out, "client:    v0.1.0\nzone data: 20") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
-	offline(t, Run, "", "completion", "kubectl").is(t, printed{code: 0, out: "#!/usr/bin/env sh\n# Save as kubectl_complete-maint in a folder of your PATH and make it executable.\nexec kubectl maint __complete \"$@\"\n", err: ""})
+	cmdtest.Offline(t, Run, "", "completion", "kubectl").Is(t, cmdtest.Printed{Code: 0, Out: "#!/usr/bin/env sh\n# Save as kubectl_complete-maint in a folder of your PATH and make it executable.\nexec kubectl maint __complete \"$@\"\n", Err: ""})
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if got := offline(t, Run, "", "completion", shell); got.code != 0 || len(got.out) < 1000 {
-			t.Errorf("%s: %d, %d bytes, %s", shell, got.code, len(got.out), got.err)
+		if got := cmdtest.Offline(t, Run, "", "completion", shell); got.Code != 0 || len(got.Out) < 1000 {
+			t.Errorf("%s: %d, %d bytes, %s", shell, got.Code, len(got.Out), got.Err)
 		}
 	}
-	if got := offline(t, Run, "", "completion", "tcsh"); got.code != 2 {
+	if got := cmdtest.Offline(t, Run, "", "completion", "tcsh"); got.Code != 2 {
 		t.Errorf("tcsh: %+v", got)
 	}
-	if got := offline(t, Run, "", "__complete", "trigger", ""); got.code != 0 { // never an error, also without a cluster
+	if got := cmdtest.Offline(t, Run, "", "__complete", "trigger", ""); got.Code != 0 { // never an error, also without a cluster
 		t.Errorf("without a cluster: %+v", got)
-	}
-}
-
-// write puts a file into a folder of the test's own and goes there, so that
-// names in messages are the same everywhere.
-func write(t *testing.T, files map[string]string) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

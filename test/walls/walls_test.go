@@ -136,6 +136,12 @@ func edgeWalls() []wall {
 			from:      packages{"pkg/cmd/...", "cmd/kubectl-maint/..."},
 			forbidden: packages{"pkg/agent/...", "pkg/executors/...", "github.com/aws/...", "cmd/agent/..."},
 		},
+		{
+			name:      "what is shown are values",
+			why:       "whoever has the objects can show them: a command, a page, a test without a cluster",
+			from:      packages{"pkg/cmd/view", "pkg/cmd/instant", "pkg/cmd/exit"},
+			forbidden: packages{"k8s.io/client-go/...", "k8s.io/cli-runtime/...", "github.com/spf13/cobra"},
+		},
 	}
 }
 

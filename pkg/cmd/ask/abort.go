@@ -1,0 +1,140 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// askRun writes an intent about a run on its plan, where a Role can allow it by
+// name. An intent of the same kind that waits to be handled is not overwritten,
+// and nothing is asked beside an opposite that stands for the same run.
+func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.Run, intent, wanted, reason string, dry *factory.DryRun, opposites ...string) error {
+	cm, err := k.ConfigMaps(r.Run.Namespace).Get(ctx, r.Run.Plan, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && string(cm.UID) != r.Run.PlanUID {
+		return fmt.Errorf("the plan of run %s is gone: the agent is ending the run; if it does not, delete the ConfigMap %s", r.Run.Name, r.Run.Name)
+	}
+	if err != nil {
+		return factory.Explain("read plan "+r.Run.Plan, err)
+	}
+	actor := k.Actor(ctx)
+	return k.Annotate(ctx, cm, dry, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		if other := cm.Annotations[intent]; other != "" && other != wanted {
+			return nil, unhandled(cm, intent)
+		}
+		for _, key := range opposites {
+			if name, _, _ := strings.Cut(cm.Annotations[key], "/"); name == r.Run.Name {
+				return nil, unhandled(cm, key)
+			}
+		}
+		return factory.Change{intent: factory.Value(wanted)}.Signed(intent, actor, reason), nil
+	})
+}
+
+// unhandled says that an intent stands in the way, and by whom it does.
+func unhandled(cm *corev1.ConfigMap, intent string) error {
+	by := ""
+	if who := cm.Annotations[annotations.Actor(intent)]; who != "" {
+		by = " by " + who
+	}
+	return exit.Errorf(exit.CodeNotNow, "plan %s still has %s: %s%s, which the agent has not handled: try again in a moment, or remove that annotation", cm.Name, intent, cm.Annotations[intent], by)
+}
+
+type abortOptions struct {
+	*factory.Factory
+	factory.DryRun
+	factory.Consent
+	name    string
+	reason  string
+	wait    bool
+	timeout time.Duration
+	faults  exit.Faults
+}
+
+// NewAbort ends a run through its finally.
+func NewAbort(c *factory.Factory) *cobra.Command {
+	o := &abortOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "abort RUN",
+		Short: "End a run through its finally",
+		Long: `End a run. The step at work is stopped, the ones after it are skipped, what
+restoreAfter promises is put back and finally runs. A run that has not started
+ends without a step.`,
+		Example:           `  kubectl maint abort maint-run-orders-weekly-k2x7a --reason "wrong week" --yes`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompleteRuns(plan.RunPending, plan.RunRunning),
+	}
+	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept with the run")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it has ended")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+func (o *abortOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "RUN", &o.faults)
+	return nil
+}
+
+func (o *abortOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
+
+func (o *abortOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	r, err := k.Run(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if r.Journal.Phase.Ended() {
+		return fmt.Errorf("run %s has ended already: %s", r.Run.Name, r.Journal.Phase)
+	}
+	if !o.Client() {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+		if err := o.Confirm(ctx, o.Consent, "abort run "+r.Run.Name); err != nil {
+			return err
+		}
+	}
+	if err := askRun(ctx, o.Factory, k, r, annotations.Abort, r.Run.Name, o.reason, &o.DryRun); err != nil {
+		return err
+	}
+	if !o.wait || o.Mark() != "" {
+		fmt.Fprintf(o.Out, "run/%s is being aborted%s\n", r.Run.Name, o.Mark())
+		return nil
+	}
+	return o.waitForEnd(ctx, k, r)
+}
+
+// waitForEnd shows the run until it has ended. That it ended Aborted is what was
+// asked for, unless it left something behind.
+func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	err := watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
+	end, readErr := k.Run(ctx, r.Run.Name)
+	if readErr == nil && end.Journal.Phase == plan.RunAborted && len(view.NotPutBack(end)) == 0 {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// overrideOptions are those of allow and freeze, which differ in the word alone.
+type overrideOptions struct {
+	*factory.Factory
+	factory.DryRun
+	strategy  schedule.Strategy // PermissiveUntil or RestrictiveUntil
+	past      string            // allowed, frozen
+	object    string
+	forText   string
+	untilText string
+	timezone  string
+	reason    string
+	end       bool
+	faults    exit.Faults
+}
+
+// NewAllow permits change until a time.
+func NewAllow(c *factory.Factory) *cobra.Command {
+	o := &overrideOptions{Factory: c, strategy: schedule.PermissiveUntil, past: "allowed"}
+	return o.command("allow", "Permit change until a time, whatever the windows say", `Permit change of a policy's objects, or of one object, until a time, whatever the
+windows say. It ends by itself; after it, the policy holds as before. On a
+policy it overrides the policy for everything that it governs. A namespace's
+Restrictive binds all the same.`, `  kubectl maint allow weekends --for 2h --reason "CHG-1234: urgent fix"
+  kubectl maint allow node/worker-3 --until "tomorrow 08:00" --reason "disk swap"
+  kubectl maint allow weekends --end`)
+}
+
+// NewFreeze permits no change until a time.
+func NewFreeze(c *factory.Factory) *cobra.Command {
+	o := &overrideOptions{Factory: c, strategy: schedule.RestrictiveUntil, past: "frozen"}
+	return o.command("freeze", "Permit no change until a time, whatever the windows say", `Permit no change of a policy's objects, of one object, or of everything in a
+namespace, until a time, whatever the windows say. It ends by itself; after it,
+the policy holds as before. What runs goes on, unless its plan looks at the
+window between its steps (onWindowClose); what waits goes on waiting.`, `  kubectl maint freeze weekends --until "mon 08:00" --reason "go-live"
+  kubectl maint freeze namespace/shop --for 3d --reason "stocktaking"
+  kubectl maint freeze weekends --end`)
+}
+
+func (o *overrideOptions) command(use, short, long, example string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use + " POLICY|PLAN|KIND/NAME --for D|--until T --reason TEXT", Short: short, Long: long, Example: example,
+		RunE: factory.RunE(o), ValidArgsFunction: o.CompleteKinds(annotations.KindPolicy, annotations.KindPlan),
+	}
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.forText, "for", "", "how long, like 2h or 3d")
+	cmd.Flags().StringVar(&o.untilText, "until", "", `until when: "tomorrow 08:00", "sat 02:00", RFC 3339`)
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the policy's, else yours")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept beside it")
+	cmd.Flags().BoolVar(&o.end, "end", false, "end it now: take the strategy off again")
+	return cmd
+}
+
+// Complete takes the object.
+func (o *overrideOptions) Complete(_ *cobra.Command, args []string) error {
+	o.object = factory.OneName(args, "POLICY, PLAN or KIND/NAME", &o.faults)
+	return nil
+}
+
+// Validate checks the flags.
+func (o *overrideOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	given := 0
+	for _, set := range []bool{o.forText != "", o.untilText != "", o.end} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		o.faults.Add("--for or --until is missing: it must end by itself")
+	case given > 1:
+		o.faults.Add("give one of --for, --until and --end")
+	case !o.end:
+		_, err := o.until(o.Zone)
+		o.faults.Check(err)
+	}
+	if !o.end && strings.TrimSpace(o.reason) == "" {
+		o.faults.Add("--reason is missing: it stands beside the override for whoever asks")
+	}
+	return o.faults.Err()
+}
+
+func (o *overrideOptions) until(zone string) (time.Time, error) {
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	if o.forText != "" {
+		d, err := plan.ParseDuration(o.forText)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("--for: %w", err)
+		}
+		if d.Duration <= 0 {
+			return time.Time{}, fmt.Errorf("--for: must be more than nothing, is %s", o.forText)
+		}
+		return o.Now().Add(d.Duration), nil
+	}
+	return instant.Future("--until", o.untilText, o.Now(), zone)
+}
+
+// Run writes the stanza's strategy and its instant, and says what follows.
+func (o *overrideOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	target, err := o.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	if err := o.sensible(ctx, k, target); err != nil {
+		return err
+	}
+	zone := target.zone
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	c, words := o.clear(), "as its policy says again"
+	if !o.end {
+		at, err := o.until(target.zone)
+		if err != nil {
+			return err
+		}
+		at = at.UTC().Truncate(time.Second)
+		key := map[schedule.Strategy]string{schedule.PermissiveUntil: annotations.PermissiveUntil, schedule.RestrictiveUntil: annotations.RestrictiveUntil}[o.strategy]
+		c = o.clear()
+		c[annotations.ChangeStrategy], c[key] = factory.Value(string(o.strategy)), factory.Value(at.Format(time.RFC3339))
+		c = c.Signed(annotations.ChangeStrategy, k.Actor(ctx), o.reason)
+		words = o.past + " until " + instant.Both(at, zone)
+	}
+	if err := o.write(ctx, target, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s %s%s\n", target.String(), words, o.Mark())
+	return nil
+}
+
+// sensible refuses what would do harm when it ends by itself: to permit where no
+// policy takes over again, and to replace a strategy that somebody set for good.
+func (o *overrideOptions) sensible(ctx context.Context, k *factory.Cluster, f found) error {
+	have := annotations.Stanza(f.meta.GetAnnotations())
+	switch {
+	case o.end:
+		return nil
+	case have.Strategy == schedule.Restrictive || have.Strategy == schedule.Permissive:
+		return fmt.Errorf("%s is %s by its annotation %s, which would be lost: take that off first (--end)", f, have.Strategy, annotations.ChangeStrategy)
+	case o.strategy == schedule.RestrictiveUntil || f.kind == annotations.KindPolicy || len(have.Policies) > 0:
+		return nil
+	case f.kind == annotations.KindPlan:
+		cm, err := k.Plan(ctx, f.meta.GetName())
+		if err != nil {
+			return err
+		}
+		agent, _ := o.Agent(ctx, k)
+		spec, _ := annotations.Plan(cm)
+		book, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, cm.Namespace)
+		if len(book.Uses(plan.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no policy stands behind %s: change is permitted there already, and would never be again when this ends", f)
+}
+
+func (o *overrideOptions) clear() factory.Change {
+	c := factory.Change{annotations.ChangeStrategy: nil, annotations.PermissiveUntil: nil, annotations.RestrictiveUntil: nil}
+	c[annotations.Actor(annotations.ChangeStrategy)], c[annotations.Reason(annotations.ChangeStrategy)] = nil, nil
+	return c
+}
+
+// found is the object to be annotated, of whatever kind.
+type found struct {
+	kind, zone string
+	info       *resource.Info
+	meta       metav1.Object
+}
+
+// String is the object as the lists print it.
+func (f found) String() string { return f.kind + "/" + f.meta.GetName() }
+
+// find resolves a policy or plan by its name alone, and everything else by
+// KIND/NAME as kubectl does.
+func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, error) {
+	kind, _ := factory.SplitKind(o.object)
+	text, zone := o.object, o.Zone
+	if kind == "" || kind == "plan" || kind == "policy" {
+		cm, err := k.Document(ctx, strings.TrimPrefix(o.object, "policy/"), annotations.KindPolicy, annotations.KindPlan)
+		if err != nil {
+			return found{}, err
+		}
+		kind, text = cm.Labels[annotations.LabelKind], "configmaps/"+cm.Name
+		if kind == annotations.KindPolicy {
+			zone = view.PolicyZone(annotations.Policy(cm).Spec, o.Zone)
+		}
+	}
+	infos, err := resource.NewBuilder(o.Config).Unstructured().NamespaceParam(k.Namespace).DefaultNamespace().ResourceTypeOrNameArgs(true, text).SingleResourceType().Flatten().Do().Infos()
+	if err != nil {
+		return found{}, factory.Explain("read "+o.object, err)
+	}
+	if len(infos) != 1 {
+		return found{}, fmt.Errorf("%s names %s, and must name one", o.object, view.Counted(len(infos), "object"))
+	}
+	meta, ok := infos[0].Object.(metav1.Object)
+	if !ok {
+		return found{}, fmt.Errorf("%s cannot carry annotations", o.object)
+	}
+	return found{kind: kind, zone: zone, info: infos[0], meta: meta}, nil
+}
+
+func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) error {
+	if o.Client() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": f.meta.GetUID(), "annotations": c}})
+	if err != nil {
+		return err
+	}
+	options := o.Options()
+	helper := resource.NewHelper(f.info.Client, f.info.Mapping).WithFieldManager(annotations.ManagerCLI)
+	_, err = helper.Patch(f.meta.GetNamespace(), f.meta.GetName(), types.MergePatchType, patch, &options)
+	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+		return fmt.Errorf("%s was deleted and created again meanwhile: look at it and ask again", f)
+	}
+	_ = ctx // the builder's client has none
+	return factory.Explain("write to "+f.String(), err)
+}

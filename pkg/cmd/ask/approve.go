@@ -1,0 +1,164 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// answerOptions are those of approve and of reject.
+type answerOptions struct {
+	*factory.Factory
+	factory.DryRun
+	intent, other string // the annotations of this answer and of the opposite one
+	word          string // approved, rejected
+	name, step    string
+	reason        string
+	wait          bool
+	timeout       time.Duration
+	faults        exit.Faults
+}
+
+// NewApprove lets a run begin, or go on, that waits for approval.
+func NewApprove(c *factory.Factory) *cobra.Command {
+	o := &answerOptions{Factory: c, intent: annotations.Approve, other: annotations.Reject, word: "approved"}
+	cmd := o.command("approve", "Let a run begin, or go on, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
+RUN alone is enough where one thing waits. Who may do this is who may annotate
+the plan.`)
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it ends")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+// NewReject says no to a run, or a step of it, that waits for approval.
+func NewReject(c *factory.Factory) *cobra.Command {
+	o := &answerOptions{Factory: c, intent: annotations.Reject, other: annotations.Approve, word: "rejected"}
+	return o.command("reject", "Say no to a run, or a step of it, that waits for approval", `Reject a run that waits for approval: it ends without a step, and its slot is
+Skipped. A step that is rejected fails, and is not tried again: the run goes on
+with onFailure and finally. RUN alone is enough where one thing waits.`)
+}
+
+func (o *answerOptions) command(verb, short, long string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   verb + " RUN[/STEP]",
+		Short: short,
+		Long:  long,
+		Example: fmt.Sprintf(`  kubectl maint %[1]s maint-run-orders-weekly-k2x7a --reason "CHG-1234"
+  kubectl maint %[1]s maint-run-orders-weekly-k2x7a/before-switch`, verb),
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: o.completeQuestions,
+	}
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept with the run")
+	return cmd
+}
+
+// Complete takes the run's name apart from the step's.
+func (o *answerOptions) Complete(_ *cobra.Command, args []string) error {
+	name := factory.OneName(args, "RUN", &o.faults)
+	o.name, o.step, _ = strings.Cut(factory.BareName(name), "/")
+	return nil
+}
+
+// Validate checks the flags.
+func (o *answerOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	return o.faults.Err()
+}
+
+// Run writes the answer on the run's plan.
+func (o *answerOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	r, err := k.Run(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	wanted, err := o.asked(r)
+	if err != nil {
+		return err
+	}
+	if !o.Client() {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	}
+	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
+		return err
+	}
+	if !o.wait || o.Mark() != "" {
+		fmt.Fprintf(o.Out, "run/%s %s%s\n", wanted, o.word, o.Mark())
+		return nil
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	return watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
+}
+
+// asked is what the answer is for, as the annotation names it.
+func (o *answerOptions) asked(r view.Run) (string, error) {
+	if o.step != "" {
+		return o.askedStep(r)
+	}
+	switch open := view.Questions(r); len(open) {
+	case 0:
+		return "", exit.Errorf(exit.CodeNotNow, "run %s does not wait for approval: it is %s", r.Run.Name, print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
+	case 1:
+		return open[0], nil
+	default:
+		return "", exit.Errorf(exit.CodeUsage, "run %s waits for %d approvals: name one of %s", r.Run.Name, len(open), strings.Join(open, ", "))
+	}
+}
+
+// askedStep finds the step by its path, or by its name where one step has it.
+func (o *answerOptions) askedStep(r view.Run) (string, error) {
+	paths := view.StepsNamed(r, o.step)
+	switch {
+	case len(paths) == 0:
+		return "", fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, o.step, strings.Join(view.Paths(r), ", "))
+	case len(paths) > 1:
+		return "", exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), o.step, strings.Join(paths, ", "))
+	}
+	rec := r.Journal.Record(paths[0])
+	if !view.Asks(*rec) || r.Journal.Phase != plan.RunRunning {
+		return "", exit.Errorf(exit.CodeNotNow, "step %s of run %s does not wait for approval: it is %s (type %s)", rec.Path, r.Run.Name, rec.Phase, rec.Type)
+	}
+	return r.Run.Name + "/" + rec.Path, nil
+}
+
+// completeQuestions offers what waits for approval. It reads whole runs, for
+// only their journals tell; of live ones there are few.
+func (o *answerOptions) completeQuestions(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil || len(given) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	runs, err := k.Runs(ctx, k.Namespace, "", factory.LiveOnly)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, r := range runs {
+		out = append(out, view.Questions(r)...)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

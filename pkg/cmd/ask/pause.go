@@ -1,0 +1,243 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// scope is what pause and resume speak of: named plans, or all of a namespace,
+// or of the cluster.
+type scope struct {
+	names      []string
+	all        bool
+	everywhere bool
+}
+
+func (s *scope) addFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.all, "all", false, "all plans of the namespace, also those to come; with -A of the whole cluster")
+	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with --all: the whole cluster")
+}
+
+func (s *scope) check(f *exit.Faults, what string) {
+	switch {
+	case s.everywhere && !s.all:
+		f.Add("-A needs --all")
+	case s.all && len(s.names) > 0:
+		f.Add("--all and names exclude each other")
+	case !s.all && len(s.names) == 0:
+		f.Add("%s is missing; or give --all", what)
+	}
+}
+
+// namespaceOf is the namespace on which a switch for all stands: the agent's own
+// holds the whole cluster.
+func namespaceOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, s scope) (string, error) {
+	if !s.everywhere {
+		return k.Namespace, nil
+	}
+	agent, err := c.Agent(ctx, k)
+	if err != nil {
+		return "", err
+	}
+	if agent.Missing != "" && agent.Heartbeat.IsZero() && c.AgentNamespace == "" {
+		return "", exit.Errorf(exit.CodeNoAgent, "%s (or name its namespace with --agent-namespace)", agent.Missing)
+	}
+	return agent.Namespace, nil
+}
+
+type pauseOptions struct {
+	*factory.Factory
+	scope
+	factory.DryRun
+	factory.Consent
+	untilText string
+	timezone  string
+	reason    string
+	faults    exit.Faults
+}
+
+// NewPause has nothing new start.
+func NewPause(c *factory.Factory) *cobra.Command {
+	o := &pauseOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "pause PLAN|POLICY|NODE... | --all",
+		Short: "Start nothing new, until resumed or until a time",
+		Long: `Start no new run of the plans, until they are resumed or until a time.
+What runs goes on to the end of its step. A paused policy permits nothing. On a
+paused node no maintenance begins; what has it goes on. --all holds the namespace,
+with -A the whole cluster.`,
+		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
+  kubectl maint pause node/worker-1
+  kubectl maint pause --all -A --yes`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.CompletePlans(notPaused), c.CompleteNodes(notPaused)),
+	}
+	o.scope.addFlags(cmd)
+	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.untilText, "until", "", `resume by itself then: 2h, "tomorrow 08:00", RFC 3339`)
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's, else yours")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+func notPaused(m metav1.ObjectMeta) bool { return m.Annotations[annotations.Pause] == "" }
+
+func (o *pauseOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+func (o *pauseOptions) Validate() error {
+	o.scope.check(&o.faults, "PLAN, POLICY or NODE")
+	o.DryRun.Check(&o.faults)
+	if o.untilText != "" {
+		_, err := o.until(o.Zone)
+		o.faults.Check(err)
+	}
+	return o.faults.Err()
+}
+
+// until is the end of the pause; zero for none.
+func (o *pauseOptions) until(zone string) (time.Time, error) {
+	if o.untilText == "" {
+		return time.Time{}, nil
+	}
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	return instant.Future("--until", o.untilText, o.Now(), zone)
+}
+
+func (o *pauseOptions) value(zone string) (*string, string, error) {
+	at, err := o.until(zone)
+	if err != nil || at.IsZero() {
+		return factory.Value("true"), "until resumed", err
+	}
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	return factory.Value(at.UTC().Format(time.RFC3339)), "until " + instant.Both(at, zone), nil
+}
+
+func (o *pauseOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return o.pauseAll(ctx, k)
+	}
+	var things []factory.Resource
+	for _, name := range o.names {
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindPolicy)
+		if err != nil {
+			return err
+		}
+		things = append(things, found)
+	}
+	actor := k.Actor(ctx)
+	for _, found := range things {
+		one := o.pauseOne
+		if found.Node != nil {
+			one = o.pauseNode
+		}
+		if err := one(ctx, k, found, actor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
+	to, words, err := o.value(o.Zone)
+	if err != nil {
+		return err
+	}
+	_, err = k.AnnotateNode(ctx, found.Node, &o.DryRun, func(*corev1.Node) (factory.Change, error) {
+		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
+	})
+	if err == nil {
+		fmt.Fprintf(o.Out, "node/%s paused %s%s\n", found.Node.Name, words, o.Mark())
+	}
+	return err
+}
+
+func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
+	cm := found.Document
+	spec, _ := annotations.Plan(cm) // an invalid plan can be paused too
+	to, words, err := o.value(view.PlanZone(spec, o.Zone))
+	if err != nil {
+		return err
+	}
+	err = k.Annotate(ctx, cm, &o.DryRun, func(*corev1.ConfigMap) (factory.Change, error) {
+		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
+	})
+	if err == nil {
+		fmt.Fprintf(o.Out, "%s/%s paused %s%s\n", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
+	}
+	return err
+}
+
+func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
+	namespace, err := namespaceOf(ctx, o.Factory, k, o.scope)
+	if err != nil {
+		return err
+	}
+	to, words, err := o.value(o.Zone)
+	if err != nil {
+		return err
+	}
+	what := "all plans in namespace " + namespace
+	if o.everywhere {
+		what = "all maintenance in the cluster"
+		if !o.Client() {
+			if err := o.Confirm(ctx, o.Consent, "pause "+what); err != nil {
+				return err
+			}
+		}
+	}
+	c := factory.Change{annotations.Pause: to}.Signed(annotations.Pause, k.Actor(ctx), o.reason)
+	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, c); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "%s paused %s%s\n", what, words, o.Mark())
+	return nil
+}
+
+// annotateNamespace writes an intent that holds for all plans of a namespace.
+func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry *factory.DryRun, c factory.Change) error {
+	ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %q", name)
+	}
+	if err != nil {
+		return factory.Explain("read namespace "+name, err)
+	}
+	if dry.Client() {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ns.UID, "annotations": c}})
+	if err != nil {
+		return err
+	}
+	_, err = k.Kube.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, dry.Options())
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w\nthe switch for all stands on the namespace; to hold single plans, name them", factory.Explain("write to namespace "+name, err))
+	}
+	return factory.Explain("write to namespace "+name, err)
+}

@@ -1,0 +1,245 @@
+package ask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type resumeOptions struct {
+	*factory.Factory
+	scope
+	factory.DryRun
+	reason string
+	faults exit.Faults
+}
+
+// NewResume ends a plan's pause, or a run's suspend.
+func NewResume(c *factory.Factory) *cobra.Command {
+	o := &resumeOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
+		Short: "End a plan's pause, or a run's suspend",
+		Long: `End the pause of plans or nodes, or the present suspend of a run. Slots that passed
+during a pause are not made up for. Of a run that ended and could not put something
+back: say that you know, so that its plan speaks of it no more. --all ends the pause of the namespace, with
+-A that of the whole cluster; plans that are paused themselves stay so.`,
+		Example: `  kubectl maint resume orders-weekly
+  kubectl maint resume maint-run-orders-weekly-k2x7a`,
+		RunE: factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
+			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(plan.RunRunning)
+		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
+	}
+	o.scope.addFlags(cmd)
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+func (o *resumeOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+func (o *resumeOptions) Validate() error {
+	o.scope.check(&o.faults, "PLAN, POLICY, NODE or RUN")
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
+
+func (o *resumeOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if o.all {
+		return o.resumeAll(ctx, k)
+	}
+	var things []resumed
+	for _, name := range o.names {
+		found, err := o.find(ctx, k, name)
+		if err != nil {
+			return err
+		}
+		things = append(things, found)
+	}
+	for _, found := range things {
+		if err := o.resumeOne(ctx, k, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resumed is what is to be resumed: a document, a node, or a run whose object is gone.
+type resumed struct {
+	factory.Resource
+	gone *view.Run
+}
+
+// find looks for a run that is gone in the ledgers: what it left is acknowledged by
+// its name, however long ago it was pruned.
+func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
+	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
+	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || kind == annotations.KindPlan || kind == annotations.KindPolicy {
+		return resumed{Resource: found}, err
+	}
+	gone, readErr := k.LeftBy(ctx, factory.BareName(name))
+	if gone == nil {
+		return resumed{}, errors.Join(err, readErr)
+	}
+	return resumed{gone: gone}, nil
+}
+
+func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed) error {
+	switch {
+	case found.gone != nil:
+		return o.acknowledge(ctx, k, *found.gone)
+	case found.Node != nil:
+		return o.resumeNode(ctx, k, found.Node)
+	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
+		return o.resumeRun(ctx, k, found.Document)
+	}
+	return o.resumePlan(ctx, k, found.Document)
+}
+
+func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
+	was := n.Annotations[annotations.Pause]
+	_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
+		if _, there := n.Annotations[annotations.Pause]; !there {
+			return nil, nil
+		}
+		return factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", ""), nil
+	})
+	if err != nil {
+		return err
+	}
+	if was == "" || was == "false" {
+		fmt.Fprintf(o.Out, "node/%s was not paused\n", n.Name)
+	} else {
+		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.Mark())
+	}
+	agent, _ := o.Agent(ctx, k)
+	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s plan.Switch) bool { return s.Holds(o.Now()) }) {
+		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see '%s resume --all -A'\n", o.Name)
+	}
+	return nil
+}
+
+func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	was := cm.Annotations[annotations.Pause]
+	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		if _, there := cm.Annotations[annotations.Pause]; !there {
+			return nil, nil
+		}
+		return factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", ""), nil
+	})
+	if err != nil {
+		return err
+	}
+	if was == "" || was == "false" {
+		fmt.Fprintf(o.Out, "%s/%s was not paused\n", cm.Labels[annotations.LabelKind], cm.Name)
+	} else {
+		fmt.Fprintf(o.Out, "%s/%s resumed%s\n", cm.Labels[annotations.LabelKind], cm.Name, o.Mark())
+	}
+	o.stillPaused(ctx, k, cm.Namespace)
+	return nil
+}
+
+// stillPaused says that a switch above a resumed plan goes on holding it.
+func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, namespace string) {
+	agent, _ := o.Agent(ctx, k)
+	for _, s := range source.Pauses(ctx, k, agent.Namespace, namespace)[namespace] {
+		if s.Holds(o.Now()) {
+			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see '%s resume --all' and '--all -A'\n", o.Name)
+			return
+		}
+	}
+}
+
+func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	r, err := view.ReadRun(cm)
+	if err != nil {
+		return err
+	}
+	if r.Journal.Phase.Ended() && len(view.NotPutBack(r)) > 0 {
+		return o.acknowledge(ctx, k, r)
+	}
+	if r.Journal.Phase.Ended() {
+		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
+	}
+	if !suspended(r) {
+		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(print.New(o.Factory, o.Zone).RunHead(r)))
+	}
+	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "run/%s resumed%s\n", cm.Name, o.Mark())
+	return nil
+}
+
+// acknowledge says that somebody knows what an ended run did not put back.
+func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r view.Run) error {
+	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "run/%s: what it did not put back is acknowledged%s; it stays as it is\n", r.Run.Name, o.Mark())
+	return nil
+}
+
+// suspended says whether a run is at a suspend that somebody can end.
+func suspended(r view.Run) bool {
+	return slices.ContainsFunc(r.Journal.Steps, func(s plan.Record) bool {
+		return s.Type == "suspend" && s.Phase == plan.StepRunning && s.Resumed == nil
+	})
+}
+
+func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {
+	namespace, err := namespaceOf(ctx, o.Factory, k, o.scope)
+	if err != nil {
+		return err
+	}
+	c := factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", "")
+	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, c); err != nil {
+		return err
+	}
+	what, listed := "all plans in namespace "+namespace, namespace
+	if o.everywhere {
+		what, listed = "all maintenance in the cluster", ""
+	}
+	fmt.Fprintf(o.Out, "%s resumed%s\n", what, o.Mark())
+	o.pausedThemselves(ctx, k, listed)
+	return nil
+}
+
+// pausedThemselves names the plans that have a pause of their own.
+func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) {
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan})
+	if err != nil {
+		return
+	}
+	var names []string
+	for _, cm := range list.Items {
+		if annotations.Intent(cm.Annotations).Pause.Holds(o.Now()) {
+			names = append(names, cm.Namespace+"/"+cm.Name)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(o.ErrOut, "still paused themselves: %s\n", strings.Join(names, ", "))
+	}
+}

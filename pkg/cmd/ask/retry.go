@@ -1,0 +1,115 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type retryOptions struct {
+	*factory.Factory
+	factory.DryRun
+	name    string
+	reason  string
+	wait    bool
+	timeout time.Duration
+	faults  exit.Faults
+}
+
+// NewRetry runs again what failed or was aborted.
+func NewRetry(c *factory.Factory) *cobra.Command {
+	o := &retryOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "retry RUN",
+		Short: "Run again what failed or was aborted",
+		Long: `Ask for a new run of what a failed or aborted run was to do. It is for the
+newest run of a plan, when none lives.`,
+		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompleteRuns(plan.RunFailed, plan.RunAborted),
+	}
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it ends")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+func (o *retryOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "RUN", &o.faults)
+	return nil
+}
+
+func (o *retryOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
+
+func (o *retryOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	r, err := k.Run(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if err := o.possible(ctx, k, r); err != nil {
+		return err
+	}
+	if err := askRun(ctx, o.Factory, k, r, annotations.Retry, r.Run.Name, o.reason, &o.DryRun); err != nil {
+		return err
+	}
+	name := annotations.RetryName(r.Run.Plan, r.Run.PlanUID, r.Run.Name)
+	if !o.wait || o.Mark() != "" {
+		fmt.Fprintf(o.Out, "run/%s requested%s\n", name, o.Mark())
+		return nil
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	return watch.FollowRun(ctx, o.Factory, k, cm, name)
+}
+
+// possible refuses what the agent would not do.
+func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.Run) error {
+	if p := r.Journal.Phase; p != plan.RunFailed && p != plan.RunAborted {
+		return fmt.Errorf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
+	}
+	if r.Journal.StartedAt == nil {
+		return fmt.Errorf("run %s never started: ask for a new one with '%s trigger %s'", r.Run.Name, o.Name, r.Run.Plan)
+	}
+	live, err := k.Runs(ctx, r.Run.Namespace, r.Run.Plan, factory.LiveOnly)
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "run %s of the plan lives: wait for its end", live[0].Run.Name)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	ledger, _, err := k.Ledger(ctx, cm)
+	if err != nil {
+		return err
+	}
+	if ledger != nil && ledger.Last != nil && ledger.Last.Name != r.Run.Name {
+		return fmt.Errorf("run %s is not the newest of its plan: that is %s (%s)", r.Run.Name, ledger.Last.Name, ledger.Last.Phase)
+	}
+	if o.Client() {
+		return nil
+	}
+	return o.NeedAgent(ctx, k)
+}
+
+func uidOf(s string) types.UID { return types.UID(s) }

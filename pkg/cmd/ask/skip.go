@@ -1,0 +1,351 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// maxSkip is how many slots can be named one by one: an annotation must not grow
+// without bound.
+const maxSkip = 100
+
+type skipOptions struct {
+	*factory.Factory
+	factory.DryRun
+	name     string
+	next     int
+	slots    []string
+	until    string
+	all      bool
+	timezone string
+	reason   string
+	faults   exit.Faults
+}
+
+// NewSkip leaves out coming slots of a plan.
+func NewSkip(c *factory.Factory) *cobra.Command {
+	o := &skipOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "skip PLAN (--next N | --slot T | --until T | --all)",
+		Short: "Leave out coming slots of a plan",
+		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
+or all until 'unskip'. Each is recorded as Skipped. What was understood is shown
+in the plan's zone and in UTC. A manual trigger runs all the same.`,
+		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
+  kubectl maint skip orders-weekly --slot "sat 02:00"
+  kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompletePlans(nil),
+	}
+	o.DryRun.AddFlag(cmd)
+	f := cmd.Flags()
+	f.IntVar(&o.next, "next", 0, "the next N slots")
+	f.StringArrayVar(&o.slots, "slot", nil, "the slot at this time; may be repeated")
+	f.StringVar(&o.until, "until", "", "all slots before this time")
+	f.BoolVar(&o.all, "all", false, "all slots, until 'unskip'; labels wait too")
+	f.StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
+	f.StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+func (o *skipOptions) Complete(cmd *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "PLAN", &o.faults)
+	if cmd.Flags().Changed("next") && (o.next < 1 || o.next > maxSkip) {
+		o.faults.Add("--next must be from 1 to %d, is %d", maxSkip, o.next)
+		o.next = max(o.next, 1)
+	}
+	return nil
+}
+
+func (o *skipOptions) Validate() error {
+	given := 0
+	for _, is := range []bool{o.next != 0, len(o.slots) > 0, o.until != "", o.all} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		o.faults.Add("give exactly one of --next, --slot, --until and --all")
+	}
+	for _, text := range append(slices.Clone(o.slots), o.until) {
+		if text != "" {
+			_, err := instant.Parse(text, o.Now(), o.zone(o.Zone))
+			o.faults.Check(err)
+		}
+	}
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
+
+func (o *skipOptions) zone(def string) string {
+	if o.timezone != "" {
+		return o.timezone
+	}
+	return def
+}
+
+func (o *skipOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	spec, found := annotations.Plan(cm)
+	if len(found) > 0 {
+		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, found)
+	}
+	actor := k.Actor(ctx)
+	var wanted plan.Skip
+	var said []string
+	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		if wanted, said, err = o.wanted(cm, spec); err != nil {
+			return nil, err
+		}
+		return factory.Change{annotations.Skip: factory.Value(annotations.FormatSkip(wanted))}.Signed(annotations.Skip, actor, o.reason), nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, line := range said {
+		fmt.Fprintf(o.Out, "plan/%s skips %s%s\n", cm.Name, line, o.Mark())
+	}
+	return nil
+}
+
+// wanted is the skip as it should stand, together with what stands there.
+func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (plan.Skip, []string, error) {
+	have := annotations.Intent(cm.Annotations).Skip
+	zone := o.zone(view.PlanZone(spec, o.Zone))
+	if o.all {
+		return plan.Skip{All: true}, []string{fmt.Sprintf("all slots until '%s unskip %s'", o.Name, cm.Name)}, nil
+	}
+	if len(spec.Triggers.Schedules) == 0 {
+		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
+	}
+	if have.All {
+		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all slots already: 'unskip' it first", cm.Name)
+	}
+	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
+	if err != nil {
+		return have, nil, err
+	}
+	if o.until != "" {
+		return o.wantedUntil(have, set, zone)
+	}
+	return o.wantedSlots(cm, have, set, zone)
+}
+
+func (o *skipOptions) wantedUntil(have plan.Skip, set schedule.Set, zone string) (plan.Skip, []string, error) {
+	until, err := instant.Parse(o.until, o.Now(), zone)
+	if err != nil {
+		return have, nil, err
+	}
+	if !until.After(o.Now()) {
+		return have, nil, exit.Errorf(exit.CodeUsage, "--until: %s has passed", instant.Both(until, zone))
+	}
+	for _, s := range have.Slots {
+		if !s.Before(until) {
+			return have, nil, exit.Errorf(exit.CodeNotNow, "the slot %s, later than --until, is skipped already: 'unskip' the plan first", instant.Both(s, zone))
+		}
+	}
+	count, from := 0, o.Now()
+	for count < 10000 {
+		slot, ok := set.Next(from)
+		if !ok || !slot.At.Before(until) {
+			break
+		}
+		count, from = count+1, slot.At
+	}
+	return plan.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, "slot"), instant.Both(until, zone))}, nil
+}
+
+func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have plan.Skip, set schedule.Set, zone string) (plan.Skip, []string, error) {
+	if u := have.Until; u != nil && u.After(o.Now()) {
+		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all slots before %s already: 'unskip' it first, or use --until", cm.Name, instant.Both(*u, zone))
+	}
+	slots, err := o.resolve(set, zone, have)
+	if err != nil {
+		return have, nil, err
+	}
+	want := plan.Skip{Slots: have.Slots}
+	if have.Next { // written by hand: give the slot its name, so that both can stand
+		if next, ok := set.Next(o.Now()); ok {
+			want.Slots = append(slices.Clone(want.Slots), next.At)
+		}
+	}
+	var said []string
+	for _, s := range slots {
+		if !slices.ContainsFunc(want.Slots, s.At.Equal) {
+			want.Slots = append(slices.Clone(want.Slots), s.At)
+		}
+		note := ""
+		if s.Note != "" {
+			note = ", " + instant.NoteWords(s.Note)
+		}
+		said = append(said, instant.Both(s.At, zone)+note)
+	}
+	if len(want.Slots) > maxSkip {
+		return have, nil, fmt.Errorf("%d slots cannot be named one by one: use --until", len(want.Slots))
+	}
+	slices.SortFunc(want.Slots, time.Time.Compare)
+	return want, said, nil
+}
+
+// resolve finds the slots that are meant. --next passes over those that are
+// skipped already.
+func (o *skipOptions) resolve(set schedule.Set, zone string, have plan.Skip) ([]schedule.Slot, error) {
+	var out []schedule.Slot
+	from := o.Now()
+	for o.next > len(out) {
+		slot, ok := set.Next(from)
+		if !ok {
+			break
+		}
+		from = slot.At
+		if !slices.ContainsFunc(have.Slots, slot.At.Equal) {
+			out = append(out, slot)
+		}
+	}
+	var wrong exit.Faults
+	for _, text := range o.slots {
+		at, err := instant.Parse(text, o.Now(), zone)
+		if err != nil {
+			wrong.Check(err)
+			continue
+		}
+		slot, ok := set.Next(at.Add(-time.Nanosecond))
+		switch {
+		case !at.After(o.Now()):
+			wrong.Add("--slot: %s has passed", instant.Both(at, zone))
+		case !ok:
+			wrong.Add("--slot: the plan has no slot at %s, nor after it", instant.Both(at, zone))
+		case !slot.At.Equal(at):
+			wrong.Add("--slot: the plan has no slot at %s; the next after it is %s", instant.Both(at, zone), instant.Both(slot.At, zone))
+		default:
+			out = append(out, slot)
+		}
+	}
+	if len(wrong) == 0 && len(out) == 0 {
+		wrong.Add("the plan has no coming slot")
+	}
+	return out, wrong.Err()
+}
+
+type unskipOptions struct {
+	*factory.Factory
+	factory.DryRun
+	name     string
+	slots    []string
+	timezone string
+	faults   exit.Faults
+}
+
+// NewUnskip lets skipped slots run again.
+func NewUnskip(c *factory.Factory) *cobra.Command {
+	o := &unskipOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:     "unskip PLAN",
+		Short:   "Let skipped slots run again",
+		Example: `  kubectl maint unskip orders-weekly`,
+		RunE:    factory.RunE(o),
+		ValidArgsFunction: c.CompletePlans(func(m metav1.ObjectMeta) bool {
+			return m.Annotations[annotations.Skip] != ""
+		}),
+	}
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringArrayVar(&o.slots, "slot", nil, "this slot alone; may be repeated")
+	cmd.Flags().StringVar(&o.timezone, "timezone", "", "zone of the times; default: the plan's, else yours")
+	return cmd
+}
+
+func (o *unskipOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "PLAN", &o.faults)
+	return nil
+}
+
+func (o *unskipOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	for _, text := range o.slots {
+		_, err := instant.Parse(text, o.Now(), o.Zone)
+		o.faults.Check(err)
+	}
+	return o.faults.Err()
+}
+
+func (o *unskipOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	spec, _ := annotations.Plan(cm)
+	zone := view.PlanZone(spec, o.Zone)
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	said := ""
+	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		var c factory.Change
+		c, said, err = o.left(cm, zone)
+		return c, err
+	})
+	if err == nil {
+		fmt.Fprintf(o.Out, "plan/%s %s%s\n", cm.Name, said, o.Mark())
+	}
+	return err
+}
+
+// left is what of the skip stays.
+func (o *unskipOptions) left(cm *corev1.ConfigMap, zone string) (factory.Change, string, error) {
+	if cm.Annotations[annotations.Skip] == "" {
+		return nil, "skips nothing", nil
+	}
+	have := annotations.Intent(cm.Annotations).Skip
+	gone := factory.Change{annotations.Skip: nil}.Signed(annotations.Skip, "", "")
+	if len(o.slots) == 0 {
+		words := print.New(o.Factory, zone).Skip(have)
+		if words == "" {
+			words = "what has passed already"
+		}
+		return gone, "no longer skips " + strings.ReplaceAll(words, "\n", ", "), nil
+	}
+	var said []string
+	for _, text := range o.slots {
+		at, err := instant.Parse(text, o.Now(), zone)
+		if err != nil {
+			return nil, "", err
+		}
+		if !slices.ContainsFunc(have.Slots, at.Equal) {
+			return nil, "", fmt.Errorf("the plan does not skip %s by name: its skip is %s", instant.Both(at, zone), cm.Annotations[annotations.Skip])
+		}
+		have.Slots = slices.DeleteFunc(slices.Clone(have.Slots), at.Equal)
+		said = append(said, instant.Both(at, zone))
+	}
+	words := "no longer skips " + strings.Join(said, ", ")
+	if len(have.Slots) == 0 {
+		return gone, words, nil
+	}
+	return factory.Change{annotations.Skip: factory.Value(annotations.FormatSkip(have))}, words, nil
+}

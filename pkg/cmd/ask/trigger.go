@@ -1,0 +1,249 @@
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type triggerOptions struct {
+	*factory.Factory
+	name          string
+	reason        string
+	params        []string
+	outsideWindow bool
+	dryRun        bool
+	wait          bool
+	timeout       time.Duration
+
+	parameters map[string]string
+	faults     exit.Faults
+}
+
+// NewTrigger asks for one run of a plan.
+func NewTrigger(c *factory.Factory) *cobra.Command {
+	o := &triggerOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "trigger PLAN",
+		Short: "Ask for one run of a plan",
+		Long: `Ask for one run of a plan, now.
+
+The agent takes the request up as soon as it can: a paused or busy plan runs
+later. The run's name is printed. With --wait the run is shown until it ends;
+the exit code is 4 when it failed, 3 when it did not start.`,
+		Example: `  kubectl maint trigger orders-weekly --reason "CHG-1234" --wait
+  kubectl maint trigger orders-weekly --param mode=full --dry-run`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompletePlans(nil),
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
+	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
+	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
+	f.BoolVar(&o.dryRun, "dry-run", false, "a run that changes nothing: its steps are tried and shown")
+	f.BoolVar(&o.wait, "wait", false, "show the run until it ends")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+func (o *triggerOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "PLAN", &o.faults)
+	o.parameters = map[string]string{}
+	for _, p := range o.params {
+		key, val, ok := strings.Cut(p, "=")
+		if !ok || key == "" {
+			o.faults.Add("--param %q: write it name=value", p)
+			continue
+		}
+		o.parameters[key] = val
+	}
+	return nil
+}
+
+func (o *triggerOptions) Validate() error {
+	if o.outsideWindow && o.reason == "" {
+		o.faults.Add("--outside-window needs a --reason")
+	}
+	if o.timeout < 0 {
+		o.faults.Add("--timeout must not be negative")
+	}
+	if o.timeout > 0 && !o.wait {
+		o.faults.Add("--timeout is for --wait")
+	}
+	return o.faults.Err()
+}
+
+func (o *triggerOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if err := o.sensible(ctx, k, cm); err != nil {
+		return err
+	}
+	if cm, err = o.ready(ctx, k, cm); err != nil {
+		return err
+	}
+	token := uuid.NewString()
+	if err := o.write(ctx, k, cm, token); err != nil {
+		return err
+	}
+	name := annotations.RunName(cm.Name, string(cm.UID), plan.Request{Kind: plan.ByToken, Token: token})
+	if !o.wait {
+		fmt.Fprintf(o.Out, "run/%s requested\n", name)
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "run/%s requested\n", name)
+	return watch.FollowRun(ctx, o.Factory, k, cm, name)
+}
+
+// sensible refuses what the agent would refuse, before anything is written.
+func (o *triggerOptions) sensible(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	spec, found := annotations.Plan(cm)
+	if len(found) > 0 {
+		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
+	}
+	var f exit.Faults
+	checkParameters(spec, o.parameters, &f)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	if err := o.NeedAgent(ctx, k); err != nil {
+		return err
+	}
+	return o.notPaused(ctx, k, cm)
+}
+
+func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
+	var names []string
+	for _, p := range spec.Parameters {
+		names = append(names, p.Name)
+		if _, ok := given[p.Name]; !ok && p.Default == nil {
+			f.Add("the plan's parameter %s has no default: give --param %s=…", p.Name, p.Name)
+		}
+	}
+	for name := range given {
+		if slices.Contains(names, name) {
+			continue
+		}
+		if len(names) == 0 {
+			f.Add("--param %s: the plan has no parameters", name)
+			continue
+		}
+		f.Add("--param %s: the plan has no such parameter; it has %s", name, strings.Join(names, ", "))
+	}
+	slices.Sort(*f)
+}
+
+// notPaused says that a paused plan runs later; whoever would wait for that is
+// told at once instead.
+func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	agent, _ := o.Agent(ctx, k)
+	switches := append([]plan.Switch{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
+	for _, s := range switches {
+		if !s.Holds(o.Now()) {
+			continue
+		}
+		until := "until somebody resumes it"
+		if s.Until != nil {
+			until = "until " + s.Until.Format(time.RFC3339)
+		}
+		if o.wait {
+			return exit.Errorf(exit.CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait the run begins when the pause ends)", cm.Name, until)
+		}
+		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; the run begins after that\n", cm.Name, until)
+		return nil
+	}
+	return nil
+}
+
+// ready waits until the agent has looked at the plan and has handled the token
+// that is there: a token found when a plan is first seen is recorded and not
+// run, and one that is overwritten is lost.
+func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if o.readyNow(ctx, k, cm) == "" {
+		return cm, nil
+	}
+	inner, cancel := context.WithTimeout(ctx, factory.HandleWithin)
+	defer cancel()
+	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(o.ErrOut, "waiting for the agent: %s\n", o.readyNow(ctx, k, cm))
+	for {
+		now := w.ConfigMap(cm.Namespace, cm.Name)
+		if now == nil || now.UID != cm.UID {
+			return nil, fmt.Errorf("plan %s was deleted meanwhile", cm.Name)
+		}
+		missing := o.readyNow(ctx, k, now)
+		if missing == "" {
+			return now, nil
+		}
+		select {
+		case <-w.Changed:
+		case <-inner.Done():
+			return nil, o.notReady(ctx, now, missing)
+		}
+	}
+}
+
+// readyNow says what a new token has to wait for.
+func (o *triggerOptions) readyNow(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) string {
+	if cm.Annotations[annotations.StatusObserved] == "" {
+		return "it has not looked at plan " + cm.Name + " yet"
+	}
+	if cm.Annotations[annotations.Trigger] == "" || view.TokenHandled(cm, nil) {
+		return ""
+	}
+	if ledger, _, err := k.Ledger(ctx, cm); err == nil && view.TokenHandled(cm, ledger) {
+		return ""
+	}
+	return "an earlier trigger of plan " + cm.Name + " is not handled yet" + view.Colon(cm.Annotations[annotations.StatusMessage])
+}
+
+func (o *triggerOptions) notReady(ctx context.Context, cm *corev1.ConfigMap, missing string) error {
+	switch {
+	case ctx.Err() != nil:
+		return watch.EndedEarly(ctx, "nothing was asked: "+missing)
+	case cm.Annotations[annotations.StatusObserved] == "":
+		return exit.Errorf(exit.CodeNoAgent, "the agent does not look at plan %s: does it watch namespace %s?", cm.Name, cm.Namespace)
+	}
+	return exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
+}
+
+func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, token string) error {
+	actor := k.Actor(ctx)
+	options, err := json.Marshal(plan.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.dryRun, OutsideWindow: o.outsideWindow, Parameters: o.parameters})
+	if err != nil {
+		return err
+	}
+	return k.Annotate(ctx, cm, &factory.DryRun{}, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		if missing := o.readyNow(ctx, k, cm); missing != "" {
+			return nil, exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
+		}
+		c := factory.Change{annotations.Trigger: factory.Value(token), annotations.TriggerOptions: factory.Value(string(options))}
+		return c.Signed(annotations.Trigger, actor, o.reason), nil
+	})
+}

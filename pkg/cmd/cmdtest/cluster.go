@@ -1,0 +1,168 @@
+package cmdtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Told has the agent go on when a line was heard: step by step, without a clock.
+func (o *Cluster) Told(steps map[string]func()) {
+	done := map[string]bool{}
+	o.heard = func(text string) {
+		for line, step := range steps {
+			if strings.Contains(text, line) && !done[line] {
+				done[line] = true
+				go step()
+			}
+		}
+	}
+}
+
+// Refusing is a cluster with a frozen namespace, in which one verb on one
+// resource is refused.
+func Refusing(verb, resource string) *factory.Cluster {
+	kube := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{annotations.ChangeStrategy: "Restrictive"}}})
+	kube.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("not for you")
+	})
+	return &factory.Cluster{Kube: kube, Namespace: "shop"}
+}
+
+// Cluster is a cluster in memory, and jane who asks it.
+type Cluster struct {
+	*testing.T
+	run      Program
+	Kube     *fake.Clientset
+	User     string
+	Stdin    string
+	Terminal bool
+	Ctx      context.Context
+	heard    func(line string) // each write to standard output or error
+}
+
+// NewCluster holds some objects. Program is what Maint runs; nil where a test calls the code itself.
+func NewCluster(t *testing.T, run Program, objects ...runtime.Object) *Cluster {
+	o := &Cluster{T: t, run: run, Kube: fake.NewClientset(objects...), User: "Jane@example.com", Ctx: t.Context()}
+	o.Kube.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: o.User}}}, nil
+	})
+	return o
+}
+
+type listener struct {
+	bytes.Buffer
+	heard func(string)
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	n, err := l.Buffer.Write(p)
+	if l.heard != nil {
+		l.heard(string(p))
+	}
+	return n, err
+}
+
+// Maint runs one command line.
+func (o *Cluster) Maint(args ...string) Printed {
+	o.Helper()
+	out, errOut := &listener{heard: o.heard}, &listener{heard: o.heard}
+	env := factory.Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(o.Stdin), Out: out, ErrOut: errOut},
+		Name:      "kubectl maint", Version: "v0.1.0", Now: Now, Zone: "Europe/Berlin", InTerminal: o.Terminal,
+	}
+	scheme := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		o.Fatal(err)
+	}
+	k := &factory.Cluster{Kube: o.Kube, Metadata: metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...), Namespace: "shop"}
+	code := o.run(o.Ctx, factory.NewOn(env, k), args)
+	return Printed{Code: code, Out: out.String(), Err: errOut.String()}
+}
+
+// metadata are the nodes and documents without the rest of them.
+func (o *Cluster) metadata() []runtime.Object {
+	var out []runtime.Object
+	list, err := o.Kube.CoreV1().Nodes().List(o.Ctx, metav1.ListOptions{})
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range list.Items {
+		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: n.ObjectMeta})
+	}
+	maps, err := o.Kube.CoreV1().ConfigMaps("").List(o.Ctx, metav1.ListOptions{})
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, cm := range maps.Items {
+		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: cm.ObjectMeta})
+	}
+	return out
+}
+
+// on are the annotations of a node.
+func (o *Cluster) on(name string) map[string]string {
+	o.Helper()
+	n, err := o.Kube.CoreV1().Nodes().Get(o.Ctx, name, metav1.GetOptions{})
+	if err != nil {
+		o.Fatal(err)
+	}
+	return n.Annotations
+}
+
+// Has compares the annotations of a node.
+func (o *Cluster) Has(name string, want map[string]string) {
+	o.Helper()
+	if diff := cmp.Diff(want, o.on(name)); diff != "" {
+		o.Errorf("annotations of %s (-want +got):\n%s", name, diff)
+	}
+}
+
+// Become changes a node as the agent does.
+func (o *Cluster) Become(name string, edits ...func(*corev1.Node)) {
+	o.Helper()
+	n, err := o.Kube.CoreV1().Nodes().Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		o.Error(err)
+		return
+	}
+	for _, edit := range edits {
+		edit(n)
+	}
+	if _, err := o.Kube.CoreV1().Nodes().Update(context.Background(), n, metav1.UpdateOptions{}); err != nil {
+		o.Error(err)
+	}
+}
+
+// Leaving is plan orders of uid "u" and its ledger, which names what run
+// maint-run-orders-x did not put back.
+func Leaving(t *testing.T) []runtime.Object {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "orders", UID: "u", ResourceVersion: "1", Labels: map[string]string{annotations.LabelKind: annotations.KindPlan},
+	}}
+	ledger, err := annotations.LedgerObject("shop", "orders", plan.Ledger{PlanUID: "u", Left: []plan.Leftover{{Run: "maint-run-orders-x", Message: "no"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := annotations.LedgerObject("shop", "other", plan.Ledger{PlanUID: "o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []runtime.Object{cm, ledger, other}
+}

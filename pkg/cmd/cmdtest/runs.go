@@ -1,0 +1,77 @@
+package cmdtest
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// AskingOf is a run at work whose records may ask.
+func AskingOf(records ...plan.Record) view.Run { return RunOf(records...) }
+
+// Asking is the record of an approval that waits.
+func Asking(path string) plan.Record { return Record(path, plan.TypeApproval, plan.StepRunning) }
+
+// PendingRun waits for approval before it begins.
+func PendingRun(edits ...func(*view.Run)) view.Run {
+	r := RunOf(Record("ask", plan.TypeApproval, plan.StepPending))
+	r.Journal.Phase, r.Journal.StartedAt, r.Run.Spec.RequiresApproval = plan.RunPending, nil, true
+	for _, edit := range edits {
+		edit(&r)
+	}
+	return r
+}
+
+// ErrText is what an error says; empty for none.
+func ErrText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Now is when tests play.
+func Now() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
+
+// Before is an instant so long before the tests' now.
+func Before(d time.Duration) *time.Time {
+	at := Now().Add(-d)
+	return &at
+}
+
+// After is an instant so long after the tests' now.
+func After(d time.Duration) *time.Time { return Before(-d) }
+
+// RunOf is a run at work with the records that are given.
+func RunOf(records ...plan.Record) view.Run {
+	return view.Run{
+		Run:     plan.Run{Name: "maint-run-p-x", Namespace: "shop", Plan: "p"},
+		Journal: plan.Journal{Phase: plan.RunRunning, StartedAt: Before(time.Hour), Steps: records},
+	}
+}
+
+// Record is one of a step in a phase, begun a minute ago where it has begun.
+func Record(path, kind string, phase plan.StepPhase, edits ...func(*plan.Record)) plan.Record {
+	rec := plan.Record{Path: path, Type: kind, Phase: phase, Attempt: 1}
+	if phase != plan.StepPending && phase != plan.StepSkipped {
+		rec.StartedAt = Before(time.Minute)
+	}
+	if phase.Ended() && rec.StartedAt != nil {
+		rec.FinishedAt = Before(time.Minute - 5*time.Second)
+	}
+	for _, edit := range edits {
+		edit(&rec)
+	}
+	return rec
+}
+
+// Message has a record say something.
+func Message(text string) func(*plan.Record) {
+	return func(rec *plan.Record) { rec.Message = text }
+}
+
+// Looping has a record hold items.
+func Looping(items ...plan.Item) func(*plan.Record) {
+	return func(rec *plan.Record) { rec.Listed, rec.Items = true, items }
+}

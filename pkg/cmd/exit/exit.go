@@ -1,0 +1,89 @@
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The exit codes of every command, fixed by the contract in docs/cli.md.
+const (
+	CodeDone        = 0   // done, permitted, succeeded
+	CodeError       = 1   // an error
+	CodeUsage       = 2   // the command line is wrong
+	CodeNotNow      = 3   // not permitted now, blocked or skipped
+	CodeRunFailed   = 4   // the run failed
+	CodeNoAgent     = 5   // the agent is missing or too old
+	CodeTimeout     = 124 // --timeout passed
+	CodeInterrupted = 130 // Ctrl-C
+)
+
+// Error is an error that knows the exit code a script should see. Without
+// an Err everything was already said.
+type Error struct {
+	Code int
+	Err  error
+}
+
+// Error is what is told to the person.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap gives the cause to errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf is an error with its exit code.
+func Errorf(code int, format string, args ...any) error {
+	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Faults gathers everything wrong with a command line, to be told at once.
+type Faults []string
+
+// Add takes a fault in.
+func (f *Faults) Add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// Check takes an error in, if it is one.
+func (f *Faults) Check(err error) {
+	if err != nil {
+		*f = append(*f, err.Error())
+	}
+}
+
+// Err is all faults as one error of usage; nil without any.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &Error{Code: CodeUsage, Err: errors.New(strings.Join(f, "\n"))}
+}
+
+// Coded gives an error that has none the code of an error.
+func Coded(ctx context.Context, err error) error {
+	var known *Error
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
+		return &Error{Code: CodeInterrupted, Err: errors.New("interrupted")}
+	}
+	return &Error{Code: CodeError, Err: err}
+}
+
+// CodeOf is the exit code of what a command line ended with. What cobra itself
+// refused never reached a command: the command line is wrong.
+func CodeOf(err error) int {
+	var known *Error
+	switch {
+	case err == nil:
+		return CodeDone
+	case errors.As(err, &known):
+		return known.Code
+	}
+	return CodeUsage
+}

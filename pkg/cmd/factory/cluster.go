@@ -1,0 +1,59 @@
+package factory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+)
+
+// Cluster is the API server that the kubeconfig points at, and the namespace
+// that the command line speaks of.
+type Cluster struct {
+	Kube      kubernetes.Interface
+	Metadata  metadata.Interface // of objects without the rest of them
+	Namespace string
+}
+
+// ConfigMaps are those of a namespace, or of all where it is empty.
+func (k *Cluster) ConfigMaps(namespace string) configMaps {
+	return k.Kube.CoreV1().ConfigMaps(namespace)
+}
+
+// Actor is who the API server takes us for; empty where it does not say.
+func (k *Cluster) Actor(ctx context.Context) string {
+	review, err := k.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "" // an unnamed actor is shown as unverified, like a false one would be
+	}
+	return review.Status.UserInfo.Username
+}
+
+// Explain tells an error of the API server so that the person can act on it.
+func Explain(doing string, err error) error {
+	var out *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &out) && !out.Timeout() && !errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: the API server at %s cannot be reached: %w", doing, serverOf(out.URL), out.Err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%s: you may not: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// serverOf is the API server's address alone.
+func serverOf(request string) string {
+	u, err := url.Parse(request)
+	if err != nil {
+		return request
+	}
+	return u.Scheme + "://" + u.Host
+}

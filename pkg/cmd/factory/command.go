@@ -1,0 +1,44 @@
+package factory
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+)
+
+// Command is what the options of every command are: filled in from the command
+// line, validated with all faults at once, then run.
+type Command interface {
+	Complete(cmd *cobra.Command, args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+// RunE runs a command through its three stages, and gives its errors their exit codes.
+func RunE(o Command) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if err := o.Complete(cmd, args); err != nil {
+			return exit.Coded(ctx, err)
+		}
+		if err := o.Validate(); err != nil {
+			return exit.Coded(ctx, err)
+		}
+		return exit.Coded(ctx, o.Run(ctx))
+	}
+}
+
+// OneName is the single name that a command takes.
+func OneName(args []string, what string, f *exit.Faults) string {
+	switch {
+	case len(args) == 1 && args[0] != "":
+		return args[0]
+	case len(args) == 0:
+		f.Add("%s is missing", what)
+	default:
+		f.Add("one %s at a time, not %d", what, len(args))
+	}
+	return ""
+}

@@ -1,0 +1,122 @@
+package factory
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Completer offers words for a command line, as cobra takes them.
+type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// Complete offers the names of our ConfigMaps that a command can act on. It asks
+// for metadata alone and for a short while; whatever fails offers nothing.
+func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) Completer {
+	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		return c.offered(ctx, selector, given, keep), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (c *Factory) offered(ctx context.Context, selector string, given []string, keep func(metav1.ObjectMeta) bool) []string {
+	k, err := c.Connect()
+	if err != nil {
+		return nil
+	}
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, item := range list.Items {
+		if !slices.Contains(given, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
+			out = append(out, item.Name)
+		}
+	}
+	return out
+}
+
+// CompletePlans offers plans, or those to keep.
+func (c *Factory) CompletePlans(keep func(metav1.ObjectMeta) bool) Completer {
+	return c.Complete(annotations.LabelKind+"="+annotations.KindPlan, keep)
+}
+
+// CompleteKinds offers documents of some kinds.
+func (c *Factory) CompleteKinds(kinds ...string) Completer {
+	return c.Complete(annotations.LabelKind+" in ("+strings.Join(kinds, ",")+")", nil)
+}
+
+// CompleteRuns offers runs in some phases.
+func (c *Factory) CompleteRuns(phases ...plan.RunPhase) Completer {
+	return c.Complete(annotations.LabelKind+"="+annotations.KindRun, func(m metav1.ObjectMeta) bool {
+		return slices.Contains(phases, plan.RunPhase(m.Labels[annotations.LabelPhase]))
+	})
+}
+
+// CompleteNodes offers the names of nodes that a command can act on.
+func (c *Factory) CompleteNodes(keep func(metav1.ObjectMeta) bool) Completer {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		return c.offeredNodes(ctx, given, word, keep), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// offeredNodes are as the word begins: node/NAME after node/. What an API server
+// has in its cache is new enough.
+func (c *Factory) offeredNodes(ctx context.Context, given []string, word string, keep func(metav1.ObjectMeta) bool) []string {
+	k, err := c.Connect()
+	if err != nil {
+		return nil
+	}
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil
+	}
+	before := ""
+	if kind, _ := SplitKind(word); kind == KindNode {
+		before = word[:strings.Index(word, "/")+1]
+	}
+	taken := nodeNames(given)
+	var out []string
+	for _, item := range list.Items {
+		if name := before + item.Name; strings.HasPrefix(name, word) && !slices.Contains(taken, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// CompleteBoth offers what one completer and another offer, asked at once.
+func CompleteBoth(one, other Completer) Completer {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		second := make(chan []string, 1)
+		go func() {
+			names, _ := other(cmd, given, word)
+			second <- names
+		}()
+		first, directive := one(cmd, given, word)
+		return append(first, <-second...), directive
+	}
+}
+
+// Maintained says whether anything of maintenance stands on a node.
+func Maintained(m metav1.ObjectMeta) bool {
+	_, cordoned := m.Annotations[annotations.StatusCordoned]
+	return cordoned || len(annotations.Requests(m.Annotations)) > 0 || len(annotations.RequestStatuses(m.Annotations)) > 0
+}
+
+// Governed says whether somebody said when a node may be changed.
+func Governed(m metav1.ObjectMeta) bool {
+	in := annotations.Intent(m.Annotations)
+	return in.Stanza.Set() || in.Pause.On
+}

@@ -1,0 +1,130 @@
+package factory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+type configMaps = typedcorev1.ConfigMapInterface
+
+// Document finds what a name on the command line means: a plan, or a run, also
+// without the first letters of its name. PLAN may be written plan/PLAN and
+// configmap/PLAN, as the lists print it.
+func (k *Cluster) Document(ctx context.Context, name string, kinds ...string) (*corev1.ConfigMap, error) {
+	bare := BareName(name)
+	what := strings.Join(words(kinds), " or ")
+	for _, candidate := range []string{bare, runPrefix + bare} {
+		if candidate != bare && !slices.Contains(kinds, annotations.KindRun) {
+			break
+		}
+		cm, err := k.ConfigMaps(k.Namespace).Get(ctx, candidate, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, Explain("read "+what+" "+bare, err)
+		}
+		if !slices.Contains(kinds, cm.Labels[annotations.LabelKind]) {
+			return nil, WrongKind(cm, what)
+		}
+		return cm, nil
+	}
+	return nil, NotFoundError(fmt.Sprintf("there is no %s %q in namespace %s%s", what, bare, k.Namespace, k.instead(ctx, bare, kinds)))
+}
+
+// NotFoundError says that there is no object of a name.
+type NotFoundError string
+
+// Error is error's.
+func (e NotFoundError) Error() string { return string(e) }
+
+// BareName is a name without the kind before it.
+func BareName(name string) string {
+	for _, prefix := range []string{"plan/", "policy/", "run/", "configmap/", "cm/"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return name
+}
+
+func words(kinds []string) []string {
+	out := slices.Clone(kinds)
+	for i, kind := range out {
+		out[i] = strings.ReplaceAll(kind, "-", " ")
+	}
+	return out
+}
+
+// WrongKind says that a ConfigMap is not what was looked for.
+func WrongKind(cm *corev1.ConfigMap, what string) error {
+	kind := cm.Labels[annotations.LabelKind]
+	if kind == "" {
+		return fmt.Errorf("the ConfigMap %s/%s is no %s: it lacks the label %s", cm.Namespace, cm.Name, what, annotations.LabelKind)
+	}
+	return fmt.Errorf("%s/%s is a %s and no %s", cm.Namespace, cm.Name, kind, what)
+}
+
+// instead says where to look for what was not found: the name that was probably
+// meant, or the list.
+func (k *Cluster) instead(ctx context.Context, name string, kinds []string) string {
+	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")", Limit: 500})
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	if len(names) == 0 {
+		return "; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'"
+	}
+	if near, ok := nearest(name, names); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return "; see 'kubectl maint list'"
+}
+
+// nearest is the candidate that contains the word or shares its beginning.
+func nearest(word string, names []string) (string, bool) {
+	for _, n := range names {
+		if word != "" && (strings.Contains(n, word) || strings.Contains(word, n)) {
+			return n, true
+		}
+	}
+	for _, n := range names {
+		if len(word) > 3 && len(n) > 3 && n[:3] == word[:3] {
+			return n, true
+		}
+	}
+	return "", false
+}
+
+// Plan finds a plan.
+func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	return k.Document(ctx, name, annotations.KindPlan)
+}
+
+// Plans are the plans of a namespace, by name.
+func (k *Cluster) Plans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
+	full := annotations.LabelKind + "=" + annotations.KindPlan
+	if selector != "" {
+		full += "," + selector
+	}
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
+	if err != nil {
+		return nil, Explain("list plans", err)
+	}
+	out := make([]*corev1.ConfigMap, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}

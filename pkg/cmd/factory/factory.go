@@ -1,0 +1,99 @@
+package factory
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// Env is everything that a command line takes from the process it runs in.
+type Env struct {
+	genericiooptions.IOStreams
+	Name        string           // as which it was called: "kubectl maint"
+	Version     string           // of this build
+	Now         func() time.Time // the real clock, read once per question
+	Zone        string           // IANA name of the user's time zone
+	InTerminal  bool             // somebody can answer questions
+	OutTerminal bool             // what is printed can be redrawn
+	Color       bool
+	Width       int // of the terminal, 0 where unknown
+}
+
+// Factory is what all commands share.
+type Factory struct {
+	Env
+	Config         *genericclioptions.ConfigFlags
+	AgentNamespace string
+	fixed          *Cluster // instead of what the kubeconfig points at; nil: that
+}
+
+// New has clients of the cluster that the kubeconfig points at.
+func New(env Env) *Factory { return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true)} }
+
+// NewOn has the clients that it is given, whatever the kubeconfig says.
+func NewOn(env Env, k *Cluster) *Factory {
+	c := New(env)
+	c.fixed = k
+	return c
+}
+
+// Connect reads the kubeconfig; nothing is sent yet.
+func (c *Factory) Connect() (*Cluster, error) {
+	if c.fixed != nil {
+		return c.fixed, nil
+	}
+	config, err := c.Config.ToRESTConfig()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 300 // as kubectl
+	config.UserAgent = "kubectl-maint/" + c.Version
+	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: c.Color})
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	namespace, _, err := c.Config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, NoCluster(err)
+	}
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace}, nil
+}
+
+// NoCluster says why there is no cluster to ask.
+func NoCluster(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errors.New("no cluster is configured: set KUBECONFIG or give --kubeconfig")
+	}
+	return fmt.Errorf("read kubeconfig: %w", err)
+}
+
+// OfflineAgent is the namespace of the agent where no cluster is asked.
+func (c *Factory) OfflineAgent() string {
+	if c.AgentNamespace != "" {
+		return c.AgentNamespace
+	}
+	return annotations.DefaultNamespace
+}
+
+// OfflineNamespace is that of documents in files that name none.
+func (c *Factory) OfflineNamespace() string {
+	if n := *c.Config.Namespace; n != "" {
+		return n
+	}
+	return "default"
+}

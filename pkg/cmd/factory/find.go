@@ -1,0 +1,52 @@
+package factory
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+)
+
+// Resource is what a name on the command line means: a document of ours, or a node.
+type Resource struct {
+	Document *corev1.ConfigMap
+	Node     *corev1.Node
+}
+
+// Find finds a document of the namespace, or a node. What is before the name
+// decides, as in plan/NAME and node/NAME; a name that is both is not guessed at.
+func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resource, error) {
+	if kind, bare := SplitKind(name); kind == KindNode {
+		n, err := k.node(ctx, bare)
+		return Resource{Node: n}, err
+	}
+	cm, err := k.Document(ctx, name, kinds...)
+	if BareName(name) != name {
+		return Resource{Document: cm}, err
+	}
+	n, nodeErr := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case nodeErr != nil: // who may not read nodes means none
+		return Resource{Document: cm}, err
+	case err != nil:
+		return Resource{Node: n}, nil
+	}
+	kind := strings.ReplaceAll(cm.Labels[annotations.LabelKind], "-", " ")
+	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, kind, cm.Namespace, kind, cm.Name, name)
+}
+
+// SplitKind divides KIND/NAME; plain names have no kind.
+func SplitKind(text string) (kind, name string) {
+	kind, name, found := strings.Cut(text, "/")
+	if !found {
+		return "", text
+	}
+	if kind == "nodes" || kind == "no" {
+		kind = "node"
+	}
+	return kind, name
+}

@@ -1,0 +1,111 @@
+package factory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+)
+
+// Change is what an intent does to annotations: a value, or nil to take the key
+// away.
+type Change map[string]*string
+
+// Value is the value of a Change.
+func Value(s string) *string { return &s }
+
+// Signed puts who and why beside an intent. Taking the intent away takes them
+// away too.
+func (c Change) Signed(intent, actor, reason string) Change {
+	for key, text := range map[string]string{annotations.Actor(intent): actor, annotations.Reason(intent): reason} {
+		c[key] = nil
+		if c[intent] != nil && text != "" {
+			c[key] = Value(text)
+		}
+	}
+	return c
+}
+
+// DryRun is the --dry-run of commands that write.
+type DryRun struct{ Mode string }
+
+// AddFlag adds --dry-run.
+func (d *DryRun) AddFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.Mode, "dry-run", "none", `"none", "client" (nothing is sent) or "server" (sent, and not kept)`)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "client"
+}
+
+// Check refuses an unknown mode.
+func (d *DryRun) Check(f *exit.Faults) {
+	switch d.Mode {
+	case "none", "client", "server":
+	default:
+		f.Add("--dry-run: %q is not one of none, client, server", d.Mode)
+	}
+}
+
+// Client says whether nothing is sent.
+func (d *DryRun) Client() bool { return d.Mode == "client" }
+
+// Mark is what is added to a line that tells of something that was only tried.
+func (d *DryRun) Mark() string {
+	switch d.Mode {
+	case "client":
+		return " (dry run)"
+	case "server":
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// Options are those of a patch.
+func (d *DryRun) Options() metav1.PatchOptions {
+	o := metav1.PatchOptions{FieldManager: annotations.ManagerCLI}
+	if d.Mode == "server" {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return o
+}
+
+// Annotate writes an intent on a document by JSON merge patch. decide looks at
+// the document and says what to change; it is asked again when somebody else
+// wrote in between, so that nobody's intent is lost. No change is no write.
+func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
+	for {
+		c, err := decide(cm)
+		if err != nil || len(c) == 0 || dry.Client() {
+			return err
+		}
+		patch, err := mergePatch(cm.ObjectMeta, c)
+		if err != nil {
+			return err
+		}
+		_, err = k.ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, dry.Options())
+		if !apierrors.IsConflict(err) {
+			return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), err)
+		}
+		uid := cm.UID
+		if cm, err = k.ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{}); err != nil {
+			return Explain("read again what somebody changed meanwhile", err)
+		}
+		if cm.UID != uid {
+			return fmt.Errorf("%s/%s was deleted and created again meanwhile: look at it and ask again", cm.Namespace, cm.Name)
+		}
+	}
+}
+
+// mergePatch changes annotations of exactly the object that was looked at: with
+// another uid or version, the API server refuses.
+func mergePatch(m metav1.ObjectMeta, c Change) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": m.UID, "resourceVersion": m.ResourceVersion, "annotations": c,
+	}})
+}

@@ -1,0 +1,93 @@
+package factory
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Ledger reads a plan's ledger and the archive of its older entries; nil where
+// there is none yet.
+func (k *Cluster) Ledger(ctx context.Context, cm *corev1.ConfigMap) (*plan.Ledger, []plan.Entry, error) {
+	head, err := k.readLedger(ctx, cm, annotations.LedgerName(cm.Name, string(cm.UID)))
+	if err != nil || head == nil {
+		return nil, nil, err
+	}
+	archive, err := k.readLedger(ctx, cm, annotations.ArchiveName(cm.Name, string(cm.UID)))
+	if err != nil {
+		return nil, nil, err
+	}
+	var old []plan.Entry
+	if archive != nil {
+		old = archive.Recent
+	}
+	return head, old, nil
+}
+
+func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name string) (*plan.Ledger, error) {
+	object, err := k.ConfigMaps(cm.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, Explain("read the ledger of "+cm.Name, err)
+	}
+	l, err := annotations.ReadLedger(object, string(cm.UID))
+	if err != nil {
+		return nil, err
+	}
+	return &l, nil
+}
+
+// Ledgers are the ledgers of a namespace, by namespace/name.
+func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*plan.Ledger, error) {
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
+	if err != nil {
+		return nil, Explain("list ledgers", err)
+	}
+	out := map[string]*plan.Ledger{}
+	for i := range list.Items {
+		cm := &list.Items[i]
+		if l, err := annotations.ReadLedger(cm, ownerUID(cm)); err == nil { // a foreign one is no ledger of these plans
+			out[cm.Namespace+"/"+cm.Name] = &l
+		}
+	}
+	return out, nil
+}
+
+// LeftBy is an ended run of the namespace whose object is gone and of which a plan's
+// ledger still says what it did not put back; nil where there is none.
+func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
+	list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
+	if err != nil {
+		return nil, Explain("look for run "+name+" in the plans' ledgers", err)
+	}
+	for i := range list.Items {
+		cm := &list.Items[i]
+		l, err := annotations.ReadLedger(cm, ownerUID(cm))
+		planName := cm.Labels[annotations.LabelPlan]
+		if err != nil || cm.Name != annotations.LedgerName(planName, l.PlanUID) { // no plan's ledger
+			continue
+		}
+		for _, candidate := range []string{name, runPrefix + name} {
+			if slices.ContainsFunc(l.Left, func(o plan.Leftover) bool { return o.Run == candidate }) {
+				return &view.Run{Run: plan.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func ownerUID(cm *corev1.ConfigMap) string {
+	for _, o := range cm.OwnerReferences {
+		return string(o.UID)
+	}
+	return ""
+}

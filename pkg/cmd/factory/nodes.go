@@ -1,0 +1,121 @@
+package factory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// KindNode is the word for nodes beside the kinds of our documents.
+const KindNode = "node"
+
+// node reads a node by its name.
+func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
+	n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no node %q", name)
+	}
+	return n, Explain("read node "+name, err)
+}
+
+// NodesNamed are the nodes that a command line names or picks by labels, by name.
+// Those that do not exist are named all at once.
+func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector string) ([]*corev1.Node, error) {
+	if len(names) == 0 {
+		return k.nodesPicked(ctx, selector)
+	}
+	var out []*corev1.Node
+	var missing []string
+	for _, name := range nodeNames(names) {
+		n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, name)
+		case err != nil:
+			return nil, Explain("read node "+name, err)
+		default:
+			out = append(out, n)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return out, nil
+	case 1:
+		return nil, fmt.Errorf("there is no node %q; nothing was done", missing[0])
+	}
+	return nil, fmt.Errorf("there are no nodes %s; nothing was done", strings.Join(missing, ", "))
+}
+
+func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {
+	list, err := k.Nodes(ctx, selector)
+	if err == nil && len(list) == 0 {
+		return nil, fmt.Errorf("-l %s picks no node", selector)
+	}
+	return list, err
+}
+
+// Nodes are all nodes, or those that a selector picks, by name.
+func (k *Cluster) Nodes(ctx context.Context, selector string) ([]*corev1.Node, error) {
+	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, Explain("list nodes", err)
+	}
+	out := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	slices.SortFunc(out, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// nodeNames are names without node/ before them, each once, in order.
+func nodeNames(args []string) []string {
+	var out []string
+	for _, arg := range args {
+		name := arg
+		if kind, bare := SplitKind(arg); kind == KindNode {
+			name = bare
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// AnnotateNode writes an intent on a node as annotate does on documents, and says
+// how the node stands after it.
+func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun, decide func(*corev1.Node) (Change, error)) (*corev1.Node, error) {
+	for {
+		c, err := decide(n)
+		if err != nil || len(c) == 0 || dry.Client() {
+			return n, err
+		}
+		patch, err := mergePatch(n.ObjectMeta, c)
+		if err != nil {
+			return n, err
+		}
+		written, err := k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, dry.Options())
+		if err == nil {
+			return written, nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) { // another uid is invalid
+			return n, Explain("write to node "+n.Name, err)
+		}
+		now, readErr := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(readErr) || readErr == nil && now.UID != n.UID:
+			return n, fmt.Errorf("node %s was deleted, or created again, meanwhile: look at it and ask again", n.Name)
+		case readErr != nil:
+			return n, Explain("read again what somebody changed meanwhile", readErr)
+		case apierrors.IsInvalid(err):
+			return n, Explain("write to node "+n.Name, err)
+		}
+		n = now
+	}
+}

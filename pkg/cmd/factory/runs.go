@@ -1,0 +1,56 @@
+package factory
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// runPrefix begins the name of every run; people may leave it out.
+const runPrefix = "maint-run-"
+
+// Run finds a run.
+func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
+	cm, err := k.Document(ctx, name, annotations.KindRun)
+	if err != nil {
+		return view.Run{}, err
+	}
+	return view.ReadRun(cm)
+}
+
+// Runs are the runs of a plan, or of all plans of a namespace, oldest first.
+// One that cannot be read is left out: describe says what is wrong with it.
+func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...string) ([]view.Run, error) {
+	selector := annotations.LabelKind + "=" + annotations.KindRun
+	if planName != "" {
+		selector += "," + annotations.LabelPlan + "=" + planName
+	}
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: strings.Join(append([]string{selector}, more...), ",")})
+	if err != nil {
+		return nil, Explain("list runs", err)
+	}
+	var out []view.Run
+	for i := range list.Items {
+		if r, err := view.ReadRun(&list.Items[i]); err == nil {
+			out = append(out, r)
+		}
+	}
+	view.SortRuns(out)
+	return out, nil
+}
+
+// LiveOnly selects runs that have not ended.
+const LiveOnly = annotations.LabelPhase + " in (Pending,Running)"
+
+// LiveRuns are those of all namespaces, or of this one where no more may be read.
+func (k *Cluster) LiveRuns(ctx context.Context) ([]view.Run, error) {
+	runs, err := k.Runs(ctx, "", "", LiveOnly)
+	if err == nil || k.Namespace == "" {
+		return runs, err
+	}
+	return k.Runs(ctx, k.Namespace, "", LiveOnly)
+}

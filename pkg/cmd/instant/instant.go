@@ -1,0 +1,204 @@
+package instant
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Forms is what a time on the command line may look like, for messages.
+const Forms = `write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, "tomorrow 08:00", "sat 02:00" or "2026-12-24 18:00"`
+
+// Parse reads a time as people write it. Wall-clock times are times in
+// the zone; one that a clock change skips is the first instant after it, one
+// that comes twice is the first of the two. A weekday or a bare time of day is
+// the next one that comes.
+func Parse(text string, now time.Time, zone string) (time.Time, error) {
+	text = strings.TrimSpace(text)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	word := strings.ToLower(text)
+	if word == "now" {
+		return now, nil
+	}
+	if d, err := plan.ParseDuration(strings.TrimPrefix(word, "in ")); err == nil {
+		return now.Add(d.Duration), nil
+	}
+	loc, err := schedule.LoadZone(zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	day, clock, ok := splitDay(word)
+	if !ok {
+		return time.Time{}, notUnderstood(text)
+	}
+	hour, minute, ok := parseClock(clock)
+	if !ok {
+		return time.Time{}, notUnderstood(text)
+	}
+	return parseDay(text, day, now, loc, func(date time.Time) (time.Time, error) { return wallTime(date, hour, minute, zone) })
+}
+
+// Future is a time of a flag that must not have passed.
+func Future(flag, text string, now time.Time, zone string) (time.Time, error) {
+	at, err := Parse(text, now, zone)
+	if err != nil {
+		return at, fmt.Errorf("%s: %w", flag, err)
+	}
+	if !at.After(now) {
+		return at, fmt.Errorf("%s: %s has passed", flag, Both(at, zone))
+	}
+	return at, nil
+}
+
+func notUnderstood(text string) error {
+	return fmt.Errorf("%q is no time: %s", text, Forms)
+}
+
+// splitDay divides "tomorrow 08:00" and the like. A day alone means its first
+// moment.
+func splitDay(word string) (day, clock string, ok bool) {
+	fields := strings.Fields(word)
+	switch {
+	case len(fields) == 1 && strings.Contains(word, ":"):
+		return "", fields[0], true
+	case len(fields) == 1:
+		return fields[0], "00:00", true
+	case len(fields) == 2:
+		return fields[0], fields[1], true
+	}
+	return "", "", false
+}
+
+func parseClock(s string) (hour, minute int, ok bool) {
+	m := regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2})$`).FindStringSubmatch(s)
+	if m == nil {
+		return 0, 0, false
+	}
+	hour, _ = strconv.Atoi(m[1])
+	minute, _ = strconv.Atoi(m[2])
+	return hour, minute, hour < 24 && minute < 60
+}
+
+// parseDay finds the date that a word means and puts the time of day on it.
+func parseDay(text, day string, now time.Time, loc *time.Location, on func(date time.Time) (time.Time, error)) (time.Time, error) {
+	y, m, d := now.In(loc).Date()
+	today := time.Date(y, m, d, 0, 0, 0, 0, time.UTC) // a date, not an instant
+	switch day {
+	case "today":
+		return on(today)
+	case "tomorrow":
+		return on(today.AddDate(0, 0, 1))
+	case "":
+		return firstAfter(now, today, 1, on)
+	}
+	if date, err := time.Parse(time.DateOnly, day); err == nil {
+		return on(date)
+	}
+	weekday, ok := parseWeekday(day)
+	if !ok {
+		return time.Time{}, notUnderstood(text)
+	}
+	return firstAfter(now, today.AddDate(0, 0, (weekday-int(today.Weekday())+7)%7), 7, on)
+}
+
+// firstAfter is the time of day on a date, or some days later when that has
+// passed.
+func firstAfter(now, date time.Time, days int, on func(time.Time) (time.Time, error)) (time.Time, error) {
+	at, err := on(date)
+	if err != nil || at.After(now) {
+		return at, err
+	}
+	return on(date.AddDate(0, 0, days))
+}
+
+func parseWeekday(s string) (int, bool) {
+	if len(s) < 3 {
+		return 0, false
+	}
+	i := slices.IndexFunc([]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}, func(name string) bool {
+		return s == name || s == name[:3]
+	})
+	return i, i >= 0
+}
+
+// wallTime is a time of day on a date in a zone, by the same rules by which a
+// schedule finds it.
+func wallTime(date time.Time, hour, minute int, zone string) (time.Time, error) {
+	s, err := schedule.Parse(schedule.Spec{Cron: fmt.Sprintf("%d %d %d %d *", minute, hour, date.Day(), date.Month()), Timezone: zone})
+	if err != nil {
+		return time.Time{}, err
+	}
+	slot, ok := s.Next(date.Add(-36 * time.Hour)) // no zone is further from UTC than 14 hours
+	if !ok {
+		return time.Time{}, fmt.Errorf("%s has no %02d:%02d in %s", date.Format(time.DateOnly), hour, minute, zone)
+	}
+	return slot.At, nil
+}
+
+// Both shows an instant on the clocks of a zone and in UTC.
+func Both(at time.Time, zone string) string {
+	return fmt.Sprintf("%s (%s)", Local(at, zone), at.UTC().Format(time.RFC3339))
+}
+
+// Local shows an instant on the clocks of a zone; in UTC where there is no such zone.
+func Local(at time.Time, zone string) string {
+	loc, err := schedule.LoadZone(zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	local := at.In(loc)
+	if local.Second() != 0 {
+		return local.Format("Mon 2006-01-02 15:04:05 MST")
+	}
+	return local.Format("Mon 2006-01-02 15:04 MST")
+}
+
+// Roughly says a distance in time as people do.
+func Roughly(d time.Duration) string {
+	d = d.Abs()
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+// UTC is an instant in UTC as machines read it; empty for none.
+func UTC(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+// LocalStamp is the slot's instant on its own zone's clock.
+func LocalStamp(s schedule.Slot) string {
+	loc, err := schedule.LoadZone(s.Zone)
+	if err != nil { // a slot's zone was loaded to find it
+		loc = time.UTC
+	}
+	return s.At.In(loc).Format(time.RFC3339)
+}
+
+// NoteWords say what a clock change did to a slot.
+func NoteWords(note string) string {
+	switch note {
+	case "gap":
+		return "clocks go forward over it: the first instant after the gap"
+	case "overlap":
+		return "clocks go back: they show this hour twice"
+	}
+	return note
+}

@@ -1,0 +1,104 @@
+package instant
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A Saturday in Berlin, an hour after midnight; in New York it is still Friday.
+func aSaturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
+
+func TestTimesAsPeopleWriteThem(t *testing.T) {
+	for _, c := range []struct{ text, zone, want string }{
+		{"2026-12-24T18:00:00Z", "Europe/Berlin", "2026-12-24T18:00:00Z"},
+		{"2026-12-24T18:00:00+01:00", "UTC", "2026-12-24T17:00:00Z"},
+		{"now", "UTC", "2026-11-21T00:00:00Z"},
+		{"2h", "UTC", "2026-11-21T02:00:00Z"},
+		{"in 90m", "UTC", "2026-11-21T01:30:00Z"},
+		{"30d", "UTC", "2026-12-21T00:00:00Z"},
+		{" tomorrow 08:00 ", "Europe/Berlin", "2026-11-22T07:00:00Z"},
+		{"tomorrow", "Europe/Berlin", "2026-11-21T23:00:00Z"},
+		{"tomorrow 08:00", "America/New_York", "2026-11-21T13:00:00Z"},
+		{"today 18:00", "Europe/Berlin", "2026-11-21T17:00:00Z"},
+		{"today 00:30", "Europe/Berlin", "2026-11-20T23:30:00Z"}, // past: who asks says whether that makes sense
+		{"08:00", "Europe/Berlin", "2026-11-21T07:00:00Z"},
+		{"0:30", "Europe/Berlin", "2026-11-21T23:30:00Z"},
+		{"sat 02:00", "Europe/Berlin", "2026-11-21T01:00:00Z"},
+		{"sat 01:00", "Europe/Berlin", "2026-11-28T00:00:00Z"}, // that is now, so the next is in a week
+		{"Saturday 02:00", "America/New_York", "2026-11-21T07:00:00Z"},
+		{"fri 22:00", "America/New_York", "2026-11-21T03:00:00Z"},
+		{"SUN", "UTC", "2026-11-22T00:00:00Z"},
+		{"2026-12-24", "Europe/Berlin", "2026-12-23T23:00:00Z"},
+		{"2026-12-24 18:00", "Europe/Berlin", "2026-12-24T17:00:00Z"},
+		{"2024-02-29 12:00", "UTC", "2024-02-29T12:00:00Z"},
+	} {
+		got, err := Parse(c.text, aSaturday(), c.zone)
+		if err != nil {
+			t.Errorf("%q in %s: %v", c.text, c.zone, err)
+			continue
+		}
+		if got.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%q in %s is %s, want %s", c.text, c.zone, got.UTC().Format(time.RFC3339), c.want)
+		}
+	}
+}
+
+func TestTimesWhereClocksChangeFollowTheRulesOfSlots(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"a time in a gap is the first instant after it", "2026-03-29 02:30", "2026-03-29T01:00:00Z"},
+		{"a time that comes twice is the first of the two", "2026-10-25 02:30", "2026-10-25T00:30:00Z"},
+	} {
+		got, err := Parse(c.text, aSaturday(), "Europe/Berlin")
+		if err != nil || got.UTC().Format(time.RFC3339) != c.want {
+			t.Errorf("%s: %s, %v, want %s", c.name, got.UTC().Format(time.RFC3339), err, c.want)
+		}
+	}
+}
+
+func TestWhatIsNoTimeIsRefusedWithTheForms(t *testing.T) {
+	for _, text := range []string{"", "soon", "25:00", "08:60", "8", "sa 02:00", "sat", "tomorrow at 8", "tomorrow 8am", "2026-02-30 08:00", "2026-13-01", "sat 02:00 UTC"} {
+		got, err := Parse(text, aSaturday(), "UTC")
+		if text == "sat" { // a day alone is its first moment
+			if err != nil || !got.Equal(aSaturday().AddDate(0, 0, 7)) {
+				t.Errorf("%q is %s, %v", text, got, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "tomorrow 08:00") {
+			t.Errorf("%q: got %s and %v, want an error with the forms", text, got, err)
+		}
+	}
+	if _, err := Parse("tomorrow 08:00", aSaturday(), "Europe/Berln"); err == nil || !strings.Contains(err.Error(), "Europe/Berlin") {
+		t.Errorf("an unknown zone: %v", err)
+	}
+}
+
+func TestAnInstantIsShownInBothZones(t *testing.T) {
+	at := time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		at   time.Time
+		zone string
+		want string
+	}{
+		{at, "America/New_York", "Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)"},
+		{at, "UTC", "Sat 2026-11-21 07:00 UTC (2026-11-21T07:00:00Z)"},
+		{at.Add(time.Second), "Europe/Berlin", "Sat 2026-11-21 08:00:01 CET (2026-11-21T07:00:01Z)"},
+	} {
+		if got := Both(c.at, c.zone); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+func FuzzParseInstant(f *testing.F) {
+	for _, seed := range []string{"tomorrow 08:00", "sat 02:00", "2h", "2026-12-24T18:00:00Z", "00:00", "9999-12-31 23:59", "99999999d"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := Parse(text, aSaturday(), "America/New_York")
+		if err == nil && at.IsZero() {
+			t.Errorf("%q is the zero instant", text)
+		}
+	})
+}

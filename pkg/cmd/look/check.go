@@ -1,0 +1,178 @@
+package look
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+type checkOptions struct {
+	*factory.Factory
+	name   string
+	files  []string
+	atText string
+	format string
+	quiet  bool
+	faults exit.Faults
+}
+
+// NewCheck says whether change is permitted.
+func NewCheck(c *factory.Factory) *cobra.Command {
+	o := &checkOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "check POLICY|PLAN|NODE | -f FILE [NAME]",
+		Short: "Is change permitted? For runbooks: exit code 0 or 3",
+		Long: `Say whether change is permitted, now or at a time, and when that changes. The
+exit code is 0 where it is and 3 where it is not, also where that is in doubt: a
+plan whose policy is missing or broken, or a namespace that may not be read,
+permits nothing. Files with faults are an error, 1. Where a plan and a node have one
+name, write plan/NAME or node/NAME.`,
+		Example: `  kubectl maint check weekends && ./upgrade.sh
+  kubectl maint check orders-weekly --at "sat 02:00"
+  kubectl maint check -f policies/ weekends -o json`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy), c.CompleteNodes(factory.Governed)),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
+	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "say nothing; the exit code is the answer")
+	return cmd
+}
+
+// Complete takes the name.
+func (o *checkOptions) Complete(_ *cobra.Command, args []string) error {
+	switch {
+	case len(o.files) == 0:
+		o.name = factory.OneName(args, "POLICY, PLAN or NODE", &o.faults)
+	case len(args) > 1:
+		o.faults.Add("give one NAME, not %d", len(args))
+	case len(args) == 1:
+		o.name = args[0]
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *checkOptions) Validate() error {
+	if o.format != "" && o.format != "json" {
+		o.faults.Add("-o must be json, is %q", o.format)
+	}
+	if _, err := o.at(o.Zone); err != nil {
+		o.faults.Check(err)
+	}
+	return o.faults.Err()
+}
+
+func (o *checkOptions) at(zone string) (time.Time, error) {
+	if o.atText == "" {
+		return o.Now(), nil
+	}
+	at, err := instant.Parse(o.atText, o.Now(), zone)
+	if err != nil {
+		return at, fmt.Errorf("--at: %w", err)
+	}
+	return at, nil
+}
+
+func (o *checkOptions) find(ctx context.Context) (view.Subject, error) {
+	if len(o.files) > 0 {
+		w, err := source.Read(o.Factory, o.files)
+		if err != nil {
+			return view.Subject{}, err
+		}
+		return w.Subject(o.name, o.Zone)
+	}
+	k, err := o.Connect()
+	if err != nil {
+		return view.Subject{}, err
+	}
+	return source.FindSubject(ctx, o.Factory, k, o.name)
+}
+
+// Run prints the verdict; one that does not permit is an exit code, too.
+func (o *checkOptions) Run(ctx context.Context) error {
+	s, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	at, err := o.at(s.Zone)
+	if err != nil {
+		return err
+	}
+	if o.atText != "" && o.format == "" && !o.quiet {
+		fmt.Fprintf(o.ErrOut, "at %s\n", instant.Both(at, s.Zone))
+	}
+	v := s.Verdict(at)
+	switch {
+	case o.quiet:
+	case o.format == "json":
+		if err := o.printJSON(v); err != nil {
+			return err
+		}
+	default:
+		for _, l := range verdictLines(s, v, at) {
+			fmt.Fprintln(o.Out, l)
+		}
+	}
+	if !v.Permitted {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+func (o *checkOptions) printJSON(v schedule.Verdict) error {
+	b, err := json.Marshal(struct {
+		Kind string `json:"kind"`
+		schedule.Verdict
+	}{"Verdict", v})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.Out, string(b))
+	return err
+}
+
+// verdictLines say a verdict to a person.
+func verdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
+	word := "not permitted"
+	if v.Permitted {
+		word = "permitted"
+	}
+	lines := []string{fmt.Sprintf("%s: %s (%s)", s, word, strings.TrimPrefix(v.Reason, s.Kind+" "+s.Name+": "))}
+	if v.Since != nil {
+		lines = append(lines, "since "+instant.Both(*v.Since, s.Zone))
+	}
+	switch {
+	case !v.Ready:
+		lines = append(lines, "until that is mended")
+	case v.Until == nil:
+		lines = append(lines, "until somebody changes it: it does not change by itself")
+	default:
+		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Roughly(v.Until.Sub(at)))
+	}
+	if v.Next != nil {
+		then := "not permitted"
+		if v.Next.Permitted {
+			then = "permitted"
+		}
+		until := ""
+		if v.Next.End != nil {
+			until = " until " + instant.Both(*v.Next.End, s.Zone)
+		}
+		lines = append(lines, "then "+then+until)
+	}
+	return lines
+}

@@ -1,0 +1,227 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type describeOptions struct {
+	*factory.Factory
+	names  []string
+	faults exit.Faults
+}
+
+// NewDescribe tells everything about runs or plans.
+func NewDescribe(c *factory.Factory) *cobra.Command {
+	o := &describeOptions{Factory: c}
+	return &cobra.Command{
+		Use:               "describe RUN|PLAN...",
+		Short:             "Everything about a run, or a plan",
+		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,run)", nil),
+	}
+}
+
+// Complete takes the names.
+func (o *describeOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+// Validate wants at least one.
+func (o *describeOptions) Validate() error {
+	if len(o.names) == 0 {
+		o.faults.Add("name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs")
+	}
+	return o.faults.Err()
+}
+
+// Run prints each of them.
+func (o *describeOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	for i, name := range o.names {
+		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindRun)
+		if err != nil {
+			return err
+		}
+		lines, err := o.lines(ctx, k, cm)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			lines = append([]string{""}, lines...)
+		}
+		if _, err := io.WriteString(o.Out, strings.Join(lines, "\n")+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) ([]string, error) {
+	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		r, err := view.ReadRun(cm)
+		if err != nil {
+			return nil, err
+		}
+		return append(o.runLines(r), eventLines(ctx, k, cm, print.New(o.Factory, o.Zone))...), nil
+	}
+	agent, _ := o.Agent(ctx, k)
+	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
+	if err != nil {
+		return nil, err
+	}
+	v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+	lines := append(v.PlanLines(p, true), faultLines(p)...)
+	lines = append(lines, o.recent(p, v)...)
+	lines = append(lines, eventLines(ctx, k, cm, v)...)
+	return append(lines, "", "Document:", indentText(cm.Data[annotations.DataPlan])), nil
+}
+
+func faultLines(p view.Plan) []string {
+	if len(p.Faults) == 0 {
+		return nil
+	}
+	lines := []string{"", "Faults:"}
+	for _, f := range p.Faults {
+		lines = append(lines, "  "+f.String())
+	}
+	return lines
+}
+
+// recent are the newest ends of the ledger.
+func (o *describeOptions) recent(p view.Plan, v print.Printer) []string {
+	if p.Ledger == nil || len(p.Ledger.Recent) == 0 {
+		return nil
+	}
+	lines := []string{"", fmt.Sprintf("History (all of it: '%s history %s'):", o.Name, p.Object.Name)}
+	for _, e := range p.Ledger.Recent[max(len(p.Ledger.Recent)-5, 0):] {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s%s  %s  %s", entryWhen(e, v.Zone), v.Phase(string(e.Result)), dryMark(e), e.Reason, e.Run), " "))
+	}
+	return lines
+}
+
+// eventLines are the Events of an object; who may not read them does without.
+func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v print.Printer) []string {
+	list, err := k.Kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
+	if err != nil || len(list.Items) == 0 {
+		return nil
+	}
+	events := list.Items
+	slices.SortFunc(events, func(a, b corev1.Event) int { return eventAt(a).Compare(eventAt(b)) })
+	lines := []string{"", "Events:"}
+	for _, e := range events[max(len(events)-10, 0):] {
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Roughly(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
+	}
+	return lines
+}
+
+func eventAt(e corev1.Event) time.Time {
+	if !e.LastTimestamp.IsZero() {
+		return e.LastTimestamp.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+func indentText(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
+}
+
+func (o *describeOptions) runLines(r view.Run) []string {
+	v := print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone))
+	q := r.Run.Request
+	pairs := []string{
+		"Run", v.Bold(r.Run.Name) + " in namespace " + r.Run.Namespace, "Plan", r.Run.Plan, "Phase", v.RunHead(r),
+		"Asked by", q.Why() + view.After(" of ", q.Actor), "Asked for", v.Both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.Run.Spec),
+	}
+	pairs = append(pairs, "Parameters", strings.Join(parametersOf(r.Run), ", "))
+	if by := r.Journal.Approved; by != nil {
+		pairs = append(pairs, "Approved", v.Both(by.At)+by.Said(""))
+	}
+	if by := r.Journal.Passed; by != nil {
+		pairs = append(pairs, "Gate", by.Said("let through although it was closed"))
+	}
+	if r.Journal.StartedAt != nil {
+		pairs = append(pairs, "Started", v.Both(*r.Journal.StartedAt))
+	}
+	if r.Journal.FinishedAt != nil {
+		pairs = append(pairs, "Ended", v.Both(*r.Journal.FinishedAt))
+	}
+	if n := r.Journal.Retries; n > 0 {
+		pairs = append(pairs, "Retries", fmt.Sprintf("%d of %d", n, r.Run.Spec.RetryLimit))
+	}
+	if end := r.Journal.End; end != nil && end.Reason != "" {
+		pairs = append(pairs, "Reason", end.Reason+view.After(" in step ", end.Step))
+	}
+	if q.DryRun {
+		pairs = append(pairs, "Dry run", "nothing outside the run itself was changed")
+	}
+	lines := append(v.Labelled(pairs...), "", "Steps:")
+	lines = append(lines, print.Indent(v.StepLines(r))...)
+	lines = append(lines, differenceLines(r)...)
+	return append(lines, changedLines(r)...)
+}
+
+// parametersOf are a run's parameters, those of the plan's defaults with them.
+func parametersOf(r plan.Run) []string {
+	var out []string
+	for _, p := range r.Spec.Parameters {
+		value, given := r.Request.Parameters[p.Name]
+		if !given && p.Default != nil {
+			value, given = *p.Default, true
+		}
+		if given {
+			out = append(out, p.Name+"="+value)
+		}
+	}
+	return out
+}
+
+// differenceLines show what the steps of a dry run would have changed.
+func differenceLines(r view.Run) []string {
+	var lines []string
+	for _, s := range r.Journal.Steps {
+		if text, is := s.Outputs["difference"].(string); is && text != "" {
+			lines = append(lines, "  step "+s.Path+":", indentText(indentText(text)))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return append([]string{"", "Would change:"}, lines...)
+}
+
+// changedLines list what the run changed, once each.
+func changedLines(r view.Run) []string {
+	var lines []string
+	for _, s := range r.Journal.Steps {
+		for _, c := range s.Changed {
+			lines = append(lines, fmt.Sprintf("  %s/%s: %s (step %s)", c.Kind, c.Name, c.What, s.Path))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return append([]string{"", "Changed:"}, lines...)
+}

@@ -1,0 +1,2 @@
+// Package look holds the commands that show what is, was and will be, and write nothing.
+package look

@@ -1,0 +1,169 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type historyOptions struct {
+	*factory.Factory
+	out    *print.Output
+	name   string
+	limit  int
+	faults exit.Faults
+}
+
+// NewHistory shows how each slot of a plan ended.
+func NewHistory(c *factory.Factory) *cobra.Command {
+	o := &historyOptions{Factory: c, out: print.NewOutput()}
+	cmd := &cobra.Command{
+		Use:   "history PLAN",
+		Short: "How each slot of a plan ended: Ran, Skipped or Missed, and why",
+		Long: `The ledger of a plan: each slot, and each run without a slot, has exactly one
+end. Neighbours that ended alike for the same reason are folded into one line.`,
+		Example:           "  kubectl maint history orders-weekly",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompletePlans(nil),
+	}
+	o.out.AddFlags(cmd)
+	cmd.Flags().IntVar(&o.limit, "limit", 0, "so many of the newest; 0 means all")
+	return cmd
+}
+
+// Complete takes the plan's name.
+func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "PLAN", &o.faults)
+	return nil
+}
+
+// Validate checks the flags.
+func (o *historyOptions) Validate() error {
+	o.out.Check(&o.faults)
+	if o.limit < 0 {
+		o.faults.Add("--limit must be 0 or more, is %d", o.limit)
+	}
+	return o.faults.Err()
+}
+
+// Run prints the ledger, newest last.
+func (o *historyOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	ledger, old, err := k.Ledger(ctx, cm)
+	if err != nil {
+		return err
+	}
+	if ledger == nil {
+		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", cm.Name)
+		ledger = &plan.Ledger{}
+	}
+	entries := slices.Concat(plan.AppendArchive(old, ledger.Recent), ledger.Open)
+	if o.limit > 0 {
+		entries = entries[max(len(entries)-o.limit, 0):]
+	}
+	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+	if err != nil {
+		return err
+	}
+	if o.out.Name() {
+		return o.names(entries)
+	}
+	return o.out.Print(o.Out, o.table(cm, entries, runs), func() (runtime.Object, error) { return ledgerList(cm, entries) })
+}
+
+// names prints the runs alone: nothing else of a ledger has a name.
+func (o *historyOptions) names(entries []plan.Entry) error {
+	for _, e := range entries {
+		if e.Run != "" {
+			fmt.Fprintf(o.Out, "configmap/%s\n", e.Run)
+		}
+	}
+	return nil
+}
+
+func (o *historyOptions) table(cm *corev1.ConfigMap, entries []plan.Entry, runs []view.Run) *metav1.Table {
+	spec, _ := annotations.Plan(cm)
+	zone := view.PlanZone(spec, o.Zone)
+	t := print.NewTable(print.Column{Name: "When"}, print.Column{Name: "Result"}, print.Column{Name: "Reason"}, print.Column{Name: "Run"}, print.Column{Name: "Outcome"}, print.Column{Name: "UTC", Wide: true}, print.Column{Name: "Actor", Wide: true})
+	for _, e := range entries {
+		print.AddRow(t, nil, entryWhen(e, zone), string(e.Result)+dryMark(e), e.Reason, e.Run, outcome(e, runs), entryAt(e).UTC().Format(time.RFC3339), e.Actor)
+	}
+	return t
+}
+
+// outcome is how the run of an entry ended, as long as the run is kept.
+func outcome(e plan.Entry, runs []view.Run) string {
+	i := slices.IndexFunc(runs, func(r view.Run) bool { return r.Run.Name == e.Run })
+	if i < 0 {
+		return ""
+	}
+	j := runs[i].Journal
+	text := string(j.Phase)
+	if j.StartedAt != nil && j.FinishedAt != nil {
+		text += " after " + instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+	}
+	switch {
+	case j.Approved != nil:
+		text += ", " + j.Approved.Said("approved")
+	case j.End != nil && j.End.Reason == plan.ReasonRejected: // its message says by whom
+		text += ", " + j.End.Message
+	}
+	return text
+}
+
+func ledgerList(cm *corev1.ConfigMap, entries []plan.Entry) (runtime.Object, error) {
+	items := make([]view.LedgerItem, len(entries))
+	for i, e := range entries {
+		items[i] = view.LedgerItem{
+			Plan: cm.Namespace + "/" + cm.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
+			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count,
+		}
+	}
+	return print.List("LedgerList", items)
+}
+
+// entryAt is the instant that an entry is about.
+func entryAt(e plan.Entry) time.Time {
+	switch {
+	case e.Slot != nil:
+		return *e.Slot
+	case e.StartedAt != nil:
+		return *e.StartedAt
+	}
+	return e.At
+}
+
+func entryWhen(e plan.Entry, zone string) string {
+	if e.Count > 1 {
+		return fmt.Sprintf("%s to %s, %d slots", instant.Local(*e.First, zone), instant.Local(*e.Last, zone), e.Count)
+	}
+	return instant.Local(entryAt(e), zone)
+}
+
+func dryMark(e plan.Entry) string {
+	if e.DryRun {
+		return " (dry run)"
+	}
+	return ""
+}

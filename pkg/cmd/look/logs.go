@@ -1,0 +1,225 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type logsOptions struct {
+	*factory.Factory
+	name   string
+	step   string
+	follow bool
+	faults exit.Faults
+}
+
+// NewLogs shows what the steps of a run printed.
+func NewLogs(c *factory.Factory) *cobra.Command {
+	o := &logsOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "What the steps of a run printed",
+		Long: `What the steps of a run printed, in the order in which they began: the log of a
+job, what a command in a container said, else a step's message and outputs. Of a
+job at work it is the log of its pods, read with your own rights.
+
+-f goes on until the run has ended; the exit code is 4 when it failed. What the
+steps of a loop's items printed is kept only while they are at work.`,
+		Example: `  kubectl maint logs maint-run-orders-weekly-k2x7a
+  kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompleteKinds(annotations.KindRun),
+	}
+	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with what it holds")
+	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the run has ended")
+	return cmd
+}
+
+// Complete takes the run's name.
+func (o *logsOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "RUN", &o.faults)
+	return nil
+}
+
+// Validate has nothing else to check.
+func (o *logsOptions) Validate() error { return o.faults.Err() }
+
+// Run prints what there is, and goes on with -f.
+func (o *logsOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	r, err := k.Run(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if err := o.known(r); err != nil {
+		return err
+	}
+	t := &teller{Factory: o.Factory, k: k, step: o.step, follow: o.follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: o.Out}}
+	if !o.follow {
+		t.look(ctx, r)
+		if r.Journal.StartedAt == nil {
+			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
+		}
+		return t.out.err
+	}
+	return o.followLogs(ctx, k, r, t)
+}
+
+// known refuses a step that the run does not have. Those of a loop's items are
+// known only while the items are at work, so that -f waits for them.
+func (o *logsOptions) known(r view.Run) error {
+	if o.step == "" || len(view.StepsNamed(r, o.step)) > 0 {
+		return nil
+	}
+	_, found := r.Run.Tree().Find(o.step)
+	r.Run.Tree().Walk(func(s plan.Step) { found = found || s.Name == o.step })
+	if found {
+		return nil
+	}
+	return fmt.Errorf("run %s has no step %q; it has %s", r.Run.Name, o.step, strings.Join(view.Paths(r), ", "))
+}
+
+// followLogs looks again whenever the run changes, until it has ended.
+func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view.Run, t *teller) error {
+	w, err := watch.ConfigMaps(ctx, k, r.Run.Namespace, watch.ByName(r.Run.Name))
+	if err != nil {
+		return watch.NotFollowed(ctx, o.Factory, r.Run.Name, err)
+	}
+	defer t.drain()
+	for {
+		cm := w.ConfigMap(r.Run.Namespace, r.Run.Name)
+		if cm == nil {
+			return fmt.Errorf("run %s is no longer kept", r.Run.Name)
+		}
+		if r, err = view.ReadRun(cm); err != nil {
+			return err
+		}
+		t.look(ctx, r)
+		switch {
+		case t.out.err != nil:
+			return t.out.err
+		case r.Journal.Phase.Ended():
+			t.drain()
+			return watch.RunEnd(r)
+		}
+		select {
+		case <-ctx.Done():
+			return watch.EndedEarly(ctx, "run "+r.Run.Name+" goes on without you")
+		case <-w.Changed:
+		}
+	}
+}
+
+// teller tells each step once when it has ended, and what jobs at work say.
+type teller struct {
+	*factory.Factory
+	k      *factory.Cluster
+	step   string
+	follow bool
+	told   map[string]string // the attempt and phase in which each step was told last, by path
+	tails  map[string]*tail  // logs of jobs at work, by path and attempt
+	out    *transcript
+}
+
+// look tells what is new in a run.
+func (t *teller) look(ctx context.Context, r view.Run) {
+	for _, rec := range begun(r.Journal.Steps) {
+		if !t.meant(rec.Path) {
+			continue
+		}
+		state := fmt.Sprintf("%d %s", rec.Attempt, rec.Phase)
+		if t.told[rec.Path] == state {
+			continue
+		}
+		job, atWork := jobAtWork(rec)
+		switch {
+		case atWork:
+			t.told[rec.Path] = state
+			t.tail(ctx, r, rec, job)
+		case rec.Phase.Ended() || !t.follow:
+			t.told[rec.Path] = state
+			streamed := t.endTail(rec)
+			t.out.say(logHead(rec), printedBy(rec, streamed))
+		}
+	}
+}
+
+// meant says whether a step is one of those that were asked for.
+func (t *teller) meant(path string) bool {
+	return t.step == "" || path == t.step || strings.HasPrefix(path, t.step+"/") || strings.HasSuffix(path, "/"+t.step) || strings.Contains(path, "/"+t.step+"/")
+}
+
+// begun are the steps that have begun, in the order in which they did.
+func begun(steps []plan.Record) []plan.Record {
+	out := slices.DeleteFunc(slices.Clone(steps), func(s plan.Record) bool { return s.StartedAt == nil })
+	slices.SortStableFunc(out, func(a, b plan.Record) int { return a.StartedAt.Compare(*b.StartedAt) })
+	return out
+}
+
+func logHead(rec plan.Record) string {
+	return fmt.Sprintf("==> %s (%s, %s)", rec.Path, rec.Type, rec.Phase)
+}
+
+// printedBy is what a step printed: its texts, or else its message and outputs.
+// What was shown while it was at work is not shown again.
+func printedBy(rec plan.Record, streamed bool) string {
+	var parts []string
+	add := func(text string) {
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	for _, key := range []string{"log", "stdout", "stderr"} {
+		if text, is := rec.Outputs[key].(string); is && (!streamed || key != "log") {
+			add(text)
+		}
+	}
+	if len(parts) == 0 {
+		add(rec.Message)
+		for _, item := range rec.Items {
+			if item.Phase == plan.StepFailed {
+				add(item.Segment() + ": " + item.Message)
+			}
+		}
+	}
+	if !hasText(rec.Outputs) {
+		add(outputsText(rec.Outputs))
+	}
+	return strings.Join(parts, "\n")
+}
+
+func hasText(outputs map[string]any) bool {
+	for _, key := range []string{"log", "stdout", "stderr"} {
+		if _, there := outputs[key]; there {
+			return true
+		}
+	}
+	return false
+}
+
+func outputsText(outputs map[string]any) string {
+	if len(outputs) == 0 {
+		return ""
+	}
+	b, err := yaml.Marshal(outputs)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,149 @@
+package look
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func began(d time.Duration) func(*plan.Record) {
+	return func(rec *plan.Record) { rec.StartedAt = cmdtest.Before(d) }
+}
+
+func outputs(values map[string]any) func(*plan.Record) {
+	return func(rec *plan.Record) { rec.Outputs = values }
+}
+
+func workingJob(path string) plan.Record {
+	return cmdtest.Record(path, "job", plan.StepRunning, func(rec *plan.Record) { rec.Before = json.RawMessage(`{"job":"j","uid":"u-1"}`) }, cmdtest.Message("Job/j: 1 active"))
+}
+
+// podOf is a pod of the Job u-1, whose container has begun.
+func podOf(uid string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod-" + uid, UID: "pod", Labels: map[string]string{"batch.kubernetes.io/controller-uid": uid}},
+		Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}},
+	}
+}
+
+type heard struct{ out, err bytes.Buffer }
+
+func (h *heard) teller(step string, follow bool, pods ...*corev1.Pod) *teller {
+	kube := fake.NewClientset()
+	for _, pod := range pods {
+		_ = kube.Tracker().Add(pod)
+	}
+	c := &factory.Factory{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &h.out, ErrOut: &h.err}, Now: cmdtest.Now}}
+	return &teller{Factory: c, k: &factory.Cluster{Kube: kube}, step: step, follow: follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: &h.out}}
+}
+
+func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {
+	r := cmdtest.RunOf(
+		cmdtest.Record("late", "exec", plan.StepFailed, began(time.Minute), outputs(map[string]any{"pod": "web-0", "stdout": "tables: 3\n", "stderr": "disk is full\n"}), cmdtest.Message("exit code 1: disk is full")),
+		cmdtest.Record("g", plan.TypeGroup, plan.StepSucceeded, began(time.Hour)),
+		cmdtest.Record("g/job", "job", plan.StepSucceeded, began(50*time.Minute), outputs(map[string]any{"job": "j", "log": "one\ntwo\n"}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("g/hook", "webhook", plan.StepSucceeded, began(40*time.Minute), outputs(map[string]any{"status": int64(200), "json": map[string]any{"ok": true}}), cmdtest.Message("answered 200")),
+		cmdtest.Record("g/quiet", "job", plan.StepSucceeded, began(30*time.Minute), outputs(map[string]any{"job": "j", "log": ""}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("roll", plan.TypeForEach, plan.StepFailed, began(20*time.Minute), cmdtest.Looping(plan.Item{Name: "a", Phase: plan.StepFailed, Message: "crashes"}), cmdtest.Message("1 of 1 failed")),
+		cmdtest.Record("never", "webhook", plan.StepSkipped),
+	)
+	var h heard
+	h.teller("", false).look(t.Context(), r)
+	want := `==> g (step-group, Succeeded)
+
+==> g/job (job, Succeeded)
+one
+two
+
+==> g/hook (webhook, Succeeded)
+answered 200
+json:
+  ok: true
+status: 200
+
+==> g/quiet (job, Succeeded)
+Job/j succeeded
+
+==> roll (for-each, Failed)
+1 of 1 failed
+a: crashes
+
+==> late (exec, Failed)
+tables: 3
+disk is full
+`
+	if diff := cmp.Diff(want, h.out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLogsOfOneStepAreThoseOfWhatItHoldsToo(t *testing.T) {
+	r := cmdtest.RunOf(cmdtest.Record("g", plan.TypeGroup, plan.StepRunning), cmdtest.Record("g/a", "webhook", plan.StepSucceeded), cmdtest.Record("g/h", plan.TypeGroup, plan.StepRunning), cmdtest.Record("g/h/b", "webhook", plan.StepSucceeded), cmdtest.Record("c", "webhook", plan.StepSucceeded))
+	for step, want := range map[string]string{"g": "g, g/a, g/h, g/h/b", "h": "g/h, g/h/b", "g/h": "g/h, g/h/b", "b": "g/h/b", "c": "c"} {
+		var h heard
+		h.teller(step, false).look(t.Context(), r)
+		var got []string
+		for line := range strings.SplitSeq(h.out.String(), "\n") {
+			if path, is := strings.CutPrefix(line, "==> "); is {
+				got = append(got, strings.Fields(path)[0])
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("of %s: %v, want %s", step, got, want)
+		}
+	}
+}
+
+func TestAJobAtWorkIsHeardInItsPods(t *testing.T) {
+	var h heard
+	h.teller("", false, podOf("u-1"), podOf("u-2")).look(t.Context(), cmdtest.RunOf(workingJob("work")))
+	if want := "==> work (job, Running)\nfake logs\n"; h.out.String() != want || h.err.Len() > 0 {
+		t.Errorf("%q, want %q; %s", h.out.String(), want, h.err.String())
+	}
+	var silent heard
+	silent.teller("", false).look(t.Context(), cmdtest.RunOf(workingJob("work")))
+	if want := "==> work (job, Running)\nJob/j: 1 active\n"; silent.out.String() != want {
+		t.Errorf("%q, want %q", silent.out.String(), want)
+	}
+}
+
+// spoken is a writer whose words are heard one by one.
+type spoken chan string
+
+func (s spoken) Write(p []byte) (int, error) {
+	s <- string(p)
+	return len(p), nil
+}
+
+// What was shown while the job was at work is not shown again from its outputs.
+func TestWhatWasFollowedIsToldOnce(t *testing.T) {
+	var h heard
+	words := make(spoken, 100)
+	teller := h.teller("", true, podOf("u-1"))
+	teller.out.out = words
+	teller.look(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", plan.StepRunning)))
+	got := <-words
+	ended := cmdtest.Record("work", "job", plan.StepSucceeded, outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
+	for range 2 {
+		teller.look(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", plan.StepRunning)))
+	}
+	close(words)
+	for more := range words {
+		got += more
+	}
+	if want := "==> work (job, Running)\nfake logs\n\n==> work (job, Succeeded)\nJob/j succeeded\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -1,0 +1,244 @@
+package look
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+type nextOptions struct {
+	*factory.Factory
+	name   string
+	files  []string
+	count  int
+	from   string
+	format string
+	start  time.Time
+	faults exit.Faults
+}
+
+// NewNext shows coming slots or windows.
+func NewNext(c *factory.Factory) *cobra.Command {
+	o := &nextOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "next PLAN|POLICY | -f FILE [NAME]",
+		Short: "The coming slots of a plan, or windows of a policy, local and UTC",
+		Long: `The coming slots of a plan, or the windows of a policy, on local clocks and in
+UTC, with notes: a clock change, what is skipped or paused, what cuts a window
+short, a slot whose window is closed. A window that is open comes first, with
+its true start.`,
+		Example:           "  kubectl maint next orders-weekly --count 3\n  kubectl maint next weekends\n  kubectl maint next -f plan.yaml --from 2026-03-01T00:00:00Z -o json",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
+	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first instant that counts; default now")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for a table")
+	return cmd
+}
+
+// Complete takes the plan's name and resolves the time.
+func (o *nextOptions) Complete(_ *cobra.Command, args []string) error {
+	switch {
+	case len(o.files) == 0:
+		o.name = factory.OneName(args, "PLAN or POLICY", &o.faults)
+	case len(args) > 1:
+		o.faults.Add("give one NAME, not %d", len(args))
+	case len(args) == 1:
+		o.name = args[0]
+	}
+	o.start = o.Now()
+	if o.from != "" {
+		at, err := instant.Parse(o.from, o.Now(), o.Zone)
+		o.faults.Check(err)
+		o.start = at
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *nextOptions) Validate() error {
+	if o.count < 1 || o.count > 10000 {
+		o.faults.Add("--count must be from 1 to 10000, is %d", o.count)
+	}
+	if o.format != "" && o.format != "json" {
+		o.faults.Add("-o must be json, is %q", o.format)
+	}
+	return o.faults.Err()
+}
+
+// Run prints the slots, or the windows.
+func (o *nextOptions) Run(ctx context.Context) error {
+	s, spec, intent, err := o.find(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Kind != annotations.KindPlan {
+		return o.windows(s)
+	}
+	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
+	if err != nil {
+		return err
+	}
+	items := view.NextSlots(set, o.start, o.count)
+	o.markSkipped(items, intent)
+	o.markClosed(items, s, spec)
+	if o.format == "json" {
+		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	if len(items) == 0 {
+		fmt.Fprintln(o.ErrOut, "no slot is to come: the plan has no schedule, or its last one is past")
+		return nil
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	fmt.Fprintln(w, "LOCAL\tUTC\tSCHEDULE\tNOTE")
+	for _, s := range items {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Local, s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
+	}
+	return w.Flush()
+}
+
+// markSkipped notes the slots that a plan in the cluster leaves out.
+func (o *nextOptions) markSkipped(items []view.Slot, intent plan.Intent) {
+	skip, pause := intent.Skip, intent.Pause
+	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
+	for i, s := range items {
+		at, err := time.Parse(time.RFC3339, s.UTC)
+		if err != nil { // we wrote it
+			continue
+		}
+		switch {
+		case pause.Holds(at):
+			items[i].Note = joinNote(s.Note, "paused")
+		case skip.Covers(at):
+			items[i].Note = joinNote(s.Note, "skipped")
+			skip.Next = false
+		}
+	}
+}
+
+func joinNote(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + ", " + more
+}
+
+// markClosed notes the slots whose start falls into a closed window: their runs
+// wait for it, or are Missed.
+func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Spec) {
+	for i, item := range items {
+		slot, err := time.Parse(time.RFC3339, item.UTC)
+		if err != nil { // we wrote it
+			continue
+		}
+		v := s.Gate.Verdict(plan.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule))
+		switch {
+		case v.Permitted:
+		case !v.Ready:
+			items[i].Note = joinNote(item.Note, "policy not ready")
+		case v.Until != nil:
+			items[i].Note = joinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
+		default:
+			items[i].Note = joinNote(item.Note, "window closed")
+		}
+	}
+}
+
+// find is the plan or policy that is meant; spec and intent are a plan's.
+func (o *nextOptions) find(ctx context.Context) (view.Subject, plan.Spec, plan.Intent, error) {
+	if len(o.files) > 0 {
+		return o.findInFiles()
+	}
+	k, err := o.Connect()
+	if err != nil {
+		return view.Subject{}, plan.Spec{}, plan.Intent{}, err
+	}
+	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+	if err != nil || s.Kind != annotations.KindPlan {
+		return s, plan.Spec{}, plan.Intent{}, err
+	}
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return s, plan.Spec{}, plan.Intent{}, err
+	}
+	spec, faults := annotations.Plan(cm)
+	if len(faults) > 0 {
+		return s, spec, plan.Intent{}, faults
+	}
+	return s, spec, annotations.Intent(cm.Annotations), nil
+}
+
+func (o *nextOptions) findInFiles() (view.Subject, plan.Spec, plan.Intent, error) {
+	w, err := source.Read(o.Factory, o.files)
+	if err != nil {
+		return view.Subject{}, plan.Spec{}, plan.Intent{}, err
+	}
+	s, err := w.Subject(o.name, o.Zone)
+	if err != nil {
+		return s, plan.Spec{}, plan.Intent{}, err
+	}
+	for _, p := range w.Plans {
+		if s.Kind == annotations.KindPlan && p.Name == s.Name && p.Namespace == s.Namespace {
+			return s, p.Spec, p.Intent, nil
+		}
+	}
+	return s, plan.Spec{}, plan.Intent{}, nil
+}
+
+// windows prints the windows of a policy.
+func (o *nextOptions) windows(s view.Subject) error {
+	var list []schedule.Interval
+	s.Intervals(o.start, func(i schedule.Interval) bool {
+		list = append(list, i)
+		return len(list) < o.count
+	})
+	items := []view.Window{}
+	for _, i := range list {
+		items = append(items, view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End), Note: i.Note})
+	}
+	if o.format == "json" {
+		b, err := json.Marshal(map[string]any{"kind": "WindowList", "items": items})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	if v := s.Verdict(o.start); len(list) == 0 {
+		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", v.Reason)
+		return nil
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	fmt.Fprintln(w, "OPENS\tCLOSES\tUTC\tNOTE")
+	for _, i := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(i.Start, s.Zone, "always open"), localOr(i.End, s.Zone, "does not close"), view.OrDash(instant.UTC(i.Start))+"/"+view.OrDash(instant.UTC(i.End)), view.OrDash(i.Note))
+	}
+	return w.Flush()
+}
+
+func localOr(t *time.Time, zone, none string) string {
+	if t == nil {
+		return none
+	}
+	return instant.Local(*t, zone)
+}

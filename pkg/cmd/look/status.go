@@ -1,0 +1,344 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type statusOptions struct {
+	*factory.Factory
+	names      []string
+	everywhere bool
+	watch      bool
+	seen       *watch.Cache // nodes, while they are watched; nil: they are read each time
+	faults     exit.Faults
+}
+
+// NewStatus shows what runs, what waits and why, and what is next.
+func NewStatus(c *factory.Factory) *cobra.Command {
+	o := &statusOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "status [PLAN|NODE|RUN...]",
+		Short: "What runs, what waits and why, what is next",
+		Long: `What runs, what waits and why, and what is next: on one screen for a namespace
+and the nodes that are in maintenance or asked for, in full for what is named. Where
+a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live,
+until Ctrl-C.`,
+		Example: `  kubectl maint status
+  kubectl maint status orders-weekly -w
+  kubectl maint status node/worker-1`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", nil), c.CompleteNodes(factory.Maintained)),
+	}
+	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live")
+	return cmd
+}
+
+func (o *statusOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+func (o *statusOptions) Validate() error {
+	if o.everywhere && len(o.names) > 0 {
+		o.faults.Add("-A and names exclude each other: a name is looked for in one namespace")
+	}
+	return o.faults.Err()
+}
+
+func (o *statusOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if o.watch {
+		return o.live(ctx, k)
+	}
+	lines, _, err := o.picture(ctx, k)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+// live shows the picture again whenever something changes.
+func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
+	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in (plan,run)"))
+	if err != nil {
+		return watch.NotFollowed(ctx, o.Factory, "", err)
+	}
+	o.watchNodes(ctx, k, w.Changed)
+	screen := watch.Screen{Env: o.Env}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		lines, said, err := o.picture(ctx, k)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && screen.Empty():
+			return err
+		case err != nil: // what is on the screen was true; say why it is not renewed
+			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
+		default:
+			screen.Show(lines, said)
+		}
+		pause := tick.C
+		if !o.OutTerminal {
+			pause = nil
+		}
+		select {
+		case <-ctx.Done():
+			return &exit.Error{Code: exit.CodeInterrupted}
+		case <-w.Changed:
+		case <-pause: // the ages run on
+		}
+	}
+}
+
+// watchNodes has changes of nodes ring too: of all where all is shown, else of
+// those that are named. Who may not read nodes does without.
+func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, bell chan struct{}) {
+	var names []string
+	for _, name := range o.names {
+		if found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindRun); err == nil && found.Node != nil {
+			names = append(names, found.Node.Name)
+		}
+	}
+	if len(o.names) > 0 && len(names) == 0 {
+		return
+	}
+	if seen, err := watch.Nodes(ctx, k, bell, names...); err == nil && len(o.names) == 0 {
+		o.seen = seen
+	}
+}
+
+func (o *statusOptions) namespace(k *factory.Cluster) string {
+	if o.everywhere {
+		return ""
+	}
+	return k.Namespace
+}
+
+// picture is the status as a screen, and as plain lines for those who watch.
+func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]string, []print.Update, error) {
+	agent, err := o.Agent(ctx, k)
+	head := o.agentLines(agent, err)
+	if len(o.names) == 0 {
+		lines, said, err := o.overview(ctx, k, agent)
+		return append(head, lines...), said, err
+	}
+	var lines []string
+	var said []print.Update
+	for i, name := range o.names {
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindRun)
+		if err != nil {
+			return nil, nil, err
+		}
+		one, words, err := o.one(ctx, k, agent, found)
+		if err != nil {
+			return nil, nil, err
+		}
+		lines, said = append(lines, one...), append(said, words...)
+	}
+	return append(head, lines...), said, nil
+}
+
+// agentLines warn where nobody would do what is shown.
+func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
+	switch {
+	case err != nil:
+		return []string{print.New(o.Factory, o.Zone).Warn(err.Error()), ""}
+	case s.Missing != "":
+		return []string{print.New(o.Factory, o.Zone).Bad(s.Missing), ""}
+	}
+	return nil
+}
+
+// one is a plan, a run or a node in full.
+func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent factory.AgentState, found factory.Resource) ([]string, []print.Update, error) {
+	if found.Node != nil {
+		n, err := source.ReadNode(ctx, o.Factory, k, agent, found.Node)
+		if err != nil {
+			return nil, nil, err
+		}
+		return print.New(o.Factory, o.Zone).NodeLines(n), print.NodeUpdates(n), nil
+	}
+	cm := found.Document
+	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		r, err := view.ReadRun(cm)
+		if err != nil {
+			return nil, nil, err
+		}
+		v := print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone))
+		return append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...), print.RunUpdates(r), nil
+	}
+	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
+	if err != nil {
+		return nil, nil, err
+	}
+	return print.New(o.Factory, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false), print.PlanUpdates(p), nil
+}
+
+// overview is one screen for all plans: runs with their steps on top, then what
+// is next.
+func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]string, []print.Update, error) {
+	plans, err := o.plans(ctx, k, agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	below, about := o.nodeLines(ctx, k)
+	if len(plans) == 0 {
+		return append([]string{fmt.Sprintf("no plans%s; '%s schedule' writes one", in(o.namespace(k)), o.Name)}, below...), about, nil
+	}
+	lines := o.pauseLines(ctx, k, agent)
+	var said []print.Update
+	for _, p := range plans {
+		v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+		said = append(said, print.PlanUpdates(p)...)
+		for _, r := range p.Live {
+			lines = append(lines, v.Bold(r.Run.Namespace+"/"+r.Run.Name)+"  "+v.RunHead(r))
+			lines = append(lines, print.Indent(v.StepLines(r))...)
+			lines = append(lines, "")
+		}
+	}
+	return slices.Concat(lines, o.planTable(plans), below), append(said, about...), nil
+}
+
+// nodeLines are the nodes that are in maintenance, or asked for, below the plans.
+// Who may not read nodes does without.
+func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]string, []print.Update) {
+	var list []*corev1.Node
+	if o.seen != nil {
+		list = o.seen.Nodes()
+	} else {
+		var err error
+		if list, err = k.Nodes(ctx, ""); err != nil {
+			return nil, nil
+		}
+	}
+	runs, err := k.LiveRuns(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	claims := view.NodeClaims(list, view.StepClaims(runs))
+	if len(claims) == 0 {
+		return nil, nil
+	}
+	return append([]string{""}, print.New(o.Factory, o.Zone).ClaimTable(claims)...), print.ClaimUpdates(claims)
+}
+
+func in(namespace string) string {
+	if namespace == "" {
+		return " in the cluster"
+	}
+	return " in namespace " + namespace
+}
+
+func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Plan, error) {
+	list, err := k.Plans(ctx, o.namespace(k), "")
+	if err != nil {
+		return nil, err
+	}
+	runs, err := k.Runs(ctx, o.namespace(k), "", factory.LiveOnly)
+	if err != nil {
+		return nil, err
+	}
+	ledgers, err := k.Ledgers(ctx, o.namespace(k))
+	if err != nil {
+		return nil, err
+	}
+	var namespaces []string
+	for _, cm := range list {
+		namespaces = append(namespaces, cm.Namespace)
+	}
+	pauses := source.Pauses(ctx, k, agent.Namespace, namespaces...)
+	book, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, namespaces...)
+	var out []view.Plan
+	for _, cm := range list {
+		var live []view.Run
+		for _, r := range runs {
+			if r.Run.Namespace == cm.Namespace && r.Run.Plan == cm.Name {
+				live = append(live, r)
+			}
+		}
+		out = append(out, view.NewPlan(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, pauses[cm.Namespace], book, o.Now()))
+	}
+	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
+	return out, nil
+}
+
+// urgency puts what needs eyes before what sleeps.
+func urgency(p view.Plan) int {
+	phase, _ := p.Phase()
+	order := []string{string(plan.PhaseRunning), string(plan.PhaseInvalid), string(plan.PhaseWaiting), string(plan.PhasePaused)}
+	if i := slices.Index(order, phase); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// pauseLines say that the namespace or the cluster is held.
+func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agent factory.AgentState) []string {
+	if o.everywhere {
+		return nil
+	}
+	v := print.New(o.Factory, o.Zone)
+	for _, s := range source.Pauses(ctx, k, agent.Namespace, k.Namespace)[k.Namespace] {
+		if !s.Holds(v.Now) {
+			continue
+		}
+		until := "until resumed"
+		if s.Until != nil {
+			until = "until " + v.When(*s.Until)
+		}
+		return []string{v.Warn("all plans of the namespace are paused " + until), ""}
+	}
+	return nil
+}
+
+func (o *statusOptions) planTable(plans []view.Plan) []string {
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	head := "PLAN\tPHASE\tNEXT\tLAST\tMESSAGE"
+	if o.everywhere {
+		head = "NAMESPACE\t" + head
+	}
+	fmt.Fprintln(w, head)
+	for _, p := range plans {
+		v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+		phase, message := p.Phase()
+		row := []string{p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message}
+		if o.everywhere {
+			row = append([]string{p.Object.Namespace}, row...)
+		}
+		for i, cell := range row {
+			row[i] = view.OrDash(cell)
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	w.Flush()
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}

@@ -1,0 +1,220 @@
+package look
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// drainWithin is how long a log is waited for after its job has ended (a guess:
+// what a kubelet still has is there at once).
+const drainWithin = 10 * time.Second
+
+// transcript prints what several say, each under its own head. It keeps the first
+// error: nobody reads on.
+type transcript struct {
+	mu   sync.Mutex
+	out  io.Writer
+	last string
+	err  error
+}
+
+func (t *transcript) say(head, text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var b strings.Builder
+	if head != t.last {
+		if t.last != "" {
+			b.WriteString("\n")
+		}
+		b.WriteString(head + "\n")
+		t.last = head
+	}
+	if text != "" {
+		b.WriteString(text + "\n")
+	}
+	if _, err := io.WriteString(t.out, b.String()); err != nil && t.err == nil {
+		t.err = err
+	}
+}
+
+// warn tells something beside what is printed.
+func (t *transcript) warn(to io.Writer, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(to, "warning: %v\n", err)
+}
+
+// startedJob is what a job step writes down once its Job is there.
+type startedJob struct {
+	Job string `json:"job"`
+	UID string `json:"uid"`
+}
+
+// jobAtWork is the Job of a job step at work.
+func jobAtWork(rec plan.Record) (startedJob, bool) {
+	var job startedJob
+	if rec.Type != "job" || rec.Phase != plan.StepRunning || len(rec.Before) == 0 || json.Unmarshal(rec.Before, &job) != nil {
+		return job, false
+	}
+	return job, job.UID != ""
+}
+
+// tail is the log of one Job's pods.
+type tail struct {
+	attempt  int
+	looking  context.CancelFunc // ends the look-out for more pods
+	reading  context.CancelFunc // ends what is still being read
+	done     chan struct{}
+	streamed bool // something was shown; to be read once done is closed
+}
+
+// tail shows the log of a job at work: with -f until it ends, else what is there.
+func (t *teller) tail(ctx context.Context, r view.Run, rec plan.Record, job startedJob) {
+	t.endTail(rec) // of an earlier attempt
+	reading, stop := context.WithCancel(ctx)
+	looking, ignore := context.WithCancel(reading)
+	run := &tail{attempt: rec.Attempt, looking: ignore, reading: stop, done: make(chan struct{})}
+	t.tails[rec.Path] = run
+	p := &podLogs{teller: t, namespace: r.Run.Namespace, job: job, head: logHead(rec)}
+	go func() {
+		defer close(run.done)
+		p.read(looking, reading)
+		run.streamed = p.shown.Load()
+	}()
+	if t.follow {
+		return
+	}
+	<-run.done
+	if !t.endTail(rec) {
+		t.out.say(p.head, rec.Message)
+	}
+}
+
+// endTail waits for the rest of a log whose job has ended, and says whether any
+// of it was shown for the attempt that ended.
+func (t *teller) endTail(rec plan.Record) bool {
+	run := t.tails[rec.Path]
+	if run == nil {
+		return false
+	}
+	delete(t.tails, rec.Path)
+	run.looking()
+	select {
+	case <-run.done:
+	case <-time.After(drainWithin):
+	}
+	run.reading()
+	<-run.done
+	return run.streamed && run.attempt == rec.Attempt
+}
+
+// drain ends what is still being read.
+func (t *teller) drain() {
+	for path := range t.tails {
+		t.endTail(plan.Record{Path: path})
+	}
+}
+
+// podLogs reads the logs of a Job's pods.
+type podLogs struct {
+	*teller
+	namespace string
+	job       startedJob
+	head      string
+	shown     atomic.Bool
+}
+
+// read shows the log of each container that has begun, until looking ends and
+// what was begun is read.
+func (p *podLogs) read(looking, reading context.Context) {
+	pods, err := p.pods(looking)
+	if err != nil {
+		p.note(looking, factory.Explain("read the pods of Job/"+p.job.Job, err))
+		return
+	}
+	var all sync.WaitGroup
+	defer all.Wait()
+	seen := map[string]bool{}
+	for {
+		for _, pod := range pods.Pods("") {
+			for _, container := range spoke(pod) {
+				if key := string(pod.UID) + "/" + container; !seen[key] {
+					seen[key] = true
+					all.Go(func() { p.stream(reading, pod.Name, container) })
+				}
+			}
+		}
+		if !p.follow {
+			return
+		}
+		select {
+		case <-looking.Done():
+			return
+		case <-pods.Changed:
+		}
+	}
+}
+
+// pods is a live picture of the Job's pods.
+func (p *podLogs) pods(ctx context.Context) (*watch.Cache, error) {
+	return watch.Pods(ctx, p.k, p.namespace, batchv1.ControllerUidLabel+"="+p.job.UID)
+}
+
+// spoke are the containers of a pod that have begun, so that there is a log.
+func spoke(pod *corev1.Pod) []string {
+	var out []string
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.State.Running != nil || s.State.Terminated != nil {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+// stream shows the log of a container line by line; a line that is very long is
+// shown in parts.
+func (p *podLogs) stream(ctx context.Context, pod, container string) {
+	body, err := p.k.Kube.CoreV1().Pods(p.namespace).GetLogs(pod, &corev1.PodLogOptions{Container: container, Follow: p.follow}).Stream(ctx)
+	if err != nil {
+		p.note(ctx, factory.Explain("read the log of pod "+pod, err))
+		return
+	}
+	defer body.Close()
+	lines := bufio.NewReaderSize(body, 64<<10)
+	for {
+		line, _, err := lines.ReadLine()
+		switch {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			p.note(ctx, fmt.Errorf("read the log of pod %s: %w", pod, err))
+			return
+		}
+		p.out.say(p.head, string(line))
+		p.shown.Store(true)
+	}
+}
+
+// note tells what keeps a log from being shown; that nobody reads on is no news.
+// The end of a job's log is kept in the run, whoever may read its pods.
+func (p *podLogs) note(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		p.out.warn(p.ErrOut, err)
+	}
+}

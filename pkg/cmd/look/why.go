@@ -1,0 +1,273 @@
+package look
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type whyOptions struct {
+	*factory.Factory
+	name   string
+	faults exit.Faults
+}
+
+// NewWhy says why nothing happens.
+func NewWhy(c *factory.Factory) *cobra.Command {
+	o := &whyOptions{Factory: c}
+	return &cobra.Command{
+		Use:   "why PLAN|POLICY|NODE",
+		Short: "Why nothing happens, and what would make it happen",
+		Long: `Say what keeps a plan from running now, each thing with what would change it, in
+the order in which the agent asks. Of a node: why those who ask for it do not have
+it yet, by which rule and with which numbers. The same core decides here and in the
+agent. Where a plan and a node have one name, write plan/NAME or node/NAME.
+Exit code 0 where nothing is in the way, 3 where something is.`,
+		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) || factory.Governed(m) })),
+	}
+}
+
+// Complete takes the name.
+func (o *whyOptions) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "PLAN, POLICY or NODE", &o.faults)
+	return nil
+}
+
+// Validate has nothing else to check.
+func (o *whyOptions) Validate() error { return o.faults.Err() }
+
+// obstacle is one thing in the way, and what would take it away.
+type obstacle struct{ what, remedy string }
+
+// Run prints the obstacles, then what comes next.
+func (o *whyOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+	if err != nil {
+		return err
+	}
+	switch s.Kind {
+	case annotations.KindPolicy:
+		return o.permission(s)
+	case factory.KindNode:
+		return o.whyNode(ctx, k, s)
+	}
+	agent, err := o.Agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	cm, err := k.Plan(ctx, s.Name)
+	if err != nil {
+		return err
+	}
+	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
+	if err != nil {
+		return err
+	}
+	v := print.New(o.Factory, s.Zone)
+	list := o.obstacles(s, p, agent, v)
+	return o.tell(p, v, list)
+}
+
+func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
+	for _, l := range p.Live {
+		if l.Journal.Phase == plan.RunRunning && l.Journal.HeldSince == nil {
+			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
+		}
+	}
+	for i, found := range list {
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(o.Out, "nothing is in the way")
+	}
+	fmt.Fprintln(o.Out, whatNext(p, v, o.Name))
+	if len(list) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+// whatNext says what the plan waits for when nothing is in the way.
+func whatNext(p view.Plan, v print.Printer, name string) string {
+	var triggers []string
+	if next := v.Next(p); next != "" {
+		triggers = append(triggers, "next slot: "+next)
+	}
+	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
+		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.Target, strings.Join(keys, ", ")))
+	}
+	return strings.Join(append(triggers, fmt.Sprintf("somebody may ask: '%s trigger %s'", name, p.Object.Name)), "\n")
+}
+
+// obstacles are in the order in which the core asks: invalid, not ready, paused,
+// window, busy, skip.
+func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentState, v print.Printer) []obstacle {
+	var out []obstacle
+	add := func(what, format string, args ...any) {
+		out = append(out, obstacle{what, fmt.Sprintf(format, args...)})
+	}
+	if agent.Missing != "" {
+		add("nobody acts: "+agent.Missing, "install or mend the agent")
+	}
+	for _, f := range p.Faults {
+		add("the plan is invalid: "+f.String(), "mend it; '%s lint -f FILE' tells all faults", o.Name)
+	}
+	if len(p.Faults) > 0 {
+		return out
+	}
+	if c, bad := falseCondition(p, "Valid"); bad { // what only the agent can see: its templates, its configuration
+		add("the plan is invalid: "+c, "mend it; '%s describe %s' tells all", o.Name, p.Object.Name)
+		return out
+	}
+	if c, bad := falseCondition(p, "Ready"); bad {
+		add("the plan is not ready: "+c, "it goes on by itself when that is there")
+	}
+	out = append(out, o.pauseObstacles(s, p, v)...)
+	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {
+		found := obstacle{"change is not permitted: " + verdict.Reason, "it stays so until somebody changes it"}
+		switch {
+		case !verdict.Ready:
+			found.remedy = "mend or create the policy"
+		case verdict.Until != nil:
+			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Roughly(verdict.Until.Sub(o.Now()))
+		}
+		found.remedy += fmt.Sprintf("; or '%s trigger %s --outside-window --reason …'", o.Name, s.Name)
+		out = append(out, found)
+	}
+	if p.Ledger != nil {
+		for _, left := range p.Ledger.Left {
+			hand := "put it right by hand, which is noticed within a minute, or say that you know"
+			if left.Before == nil { // nobody can tell whether it is as it was
+				hand = "see to it, and then say that you know"
+			}
+			add("not put back by run "+left.Run+view.After(", step ", left.Step)+": "+left.Message, "%s: '%s resume %s'", hand, o.Name, left.Run)
+		}
+	}
+	if refused := p.Decision.Refused; refused != "" {
+		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
+	}
+	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
+		add(stuck, "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand")
+	}
+	return append(out, o.runObstacles(p, v)...)
+}
+
+func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer) []obstacle {
+	var out []obstacle
+	if p.Intent.Pause.Holds(o.Now()) {
+		out = append(out, obstacle{"the plan is paused " + v.Pause(p), fmt.Sprintf("'%s resume %s'", o.Name, s.Name)})
+	}
+	for _, above := range s.Pauses[:len(s.Pauses)-1] {
+		if above.Holds(o.Now()) {
+			out = append(out, obstacle{"its namespace or the whole cluster is paused", fmt.Sprintf("'%s resume --all', with -A for the cluster", o.Name)})
+		}
+	}
+	if skip := v.Skip(p.Intent.Skip); skip != "" {
+		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), fmt.Sprintf("'%s unskip %s'", o.Name, s.Name)})
+	}
+	return out
+}
+
+func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
+	var out []obstacle
+	for _, l := range p.Live {
+		switch open := view.Questions(l); {
+		case l.Journal.Phase == plan.RunPending && len(open) > 0:
+			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.answers(open[0])})
+		case l.Journal.Phase == plan.RunPending && l.Journal.Waiting != "":
+			out = append(out, o.waitObstacle(l, v))
+		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
+			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + l.Journal.Message, "it goes on by itself then, or is ended with abort"})
+		}
+		out = append(out, o.stepObstacles(l, v)...)
+	}
+	return out
+}
+
+// waitObstacle is what a pending run waits for.
+func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
+	remedy := "it starts by itself then"
+	if l.Run.Request.Slot != nil && l.Journal.Approved == nil { // an approved run has met its deadline
+		deadline := plan.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
+	}
+	return obstacle{"run " + l.Run.Name + " waits: " + l.Journal.Message, remedy}
+}
+
+// stepObstacles are the steps that go on only when somebody says so, and a retry
+// that is to come.
+func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
+	var out []obstacle
+	if at := l.Journal.RetryAt; at != nil && at.After(v.Now) {
+		out = append(out, obstacle{"run " + l.Run.Name + " is to be tried again: " + l.Journal.Message, "it begins by itself at " + v.Both(*at)})
+	}
+	for _, rec := range l.Journal.Steps {
+		switch {
+		case rec.Waits != "":
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
+		case rec.Type == plan.TypeForEachNode && rec.Phase == plan.StepRunning && strings.Contains(rec.Message, "waits: "):
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, fmt.Sprintf("it goes on by itself when a node is free; '%s why NODE' says what keeps one", o.Name)})
+		case rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil:
+			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.Run.Name)})
+		case view.Asks(rec) && l.Journal.Phase == plan.RunRunning:
+			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.answers(l.Run.Name + "/" + rec.Path)})
+		}
+	}
+	return out
+}
+
+// answers are the commands that answer a question.
+func (o *whyOptions) answers(question string) string {
+	return fmt.Sprintf("'%s approve %s' or '%s reject %s'", o.Name, question, o.Name, question)
+}
+
+// falseCondition is the message of a condition that the agent published as False
+// for this version of the plan.
+func falseCondition(p view.Plan, kind string) (string, bool) {
+	return condition(p, kind, metav1.ConditionFalse)
+}
+
+func condition(p view.Plan, kind string, status metav1.ConditionStatus) (string, bool) {
+	if !p.Seen() {
+		return "", false
+	}
+	for _, c := range view.Conditions(p.Object) {
+		if c.Type == kind && c.Status == status {
+			return c.Message, true
+		}
+	}
+	return "", false
+}
+
+// permission is the answer where nothing runs by itself.
+func (o *whyOptions) permission(s view.Subject) error {
+	now := o.Now()
+	v := s.Verdict(now)
+	for _, l := range verdictLines(s, v, now) {
+		fmt.Fprintln(o.Out, l)
+	}
+	if !v.Permitted {
+		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}

@@ -1,0 +1,398 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// nodeQuestion is all that decides who gets a node. Of rollouts it knows what their
+// journals say: of each that has no node at work, the next one counts as wanted.
+type nodeQuestion struct {
+	node     string
+	world    nodes.World       // of all nodes, with their gates
+	rollings []view.StepClaim  // of all nodes
+	runs     map[string]string // a live run, by its plan as a claimant
+	agent    factory.AgentState
+	unread   error // why the limits are not known; nil: they are
+}
+
+// nodeAnswer is how a node stands, and what is in the way of whom.
+type nodeAnswer struct {
+	standing  []string
+	obstacles []obstacle
+}
+
+// answer asks the ranker that the agent asks.
+func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
+	var out nodeAnswer
+	i := slices.IndexFunc(q.world.Nodes, func(n nodes.Node) bool { return n.Name == q.node })
+	if i < 0 {
+		return out
+	}
+	n := q.world.Nodes[i]
+	q.claims()
+	ranking := nodes.Rank(q.world)
+	if q.agent.Missing != "" {
+		out.add("nobody acts: "+q.agent.Missing, "install or mend the agent")
+	}
+	for _, a := range n.Asked {
+		q.request(&out, v, n, a, ranking)
+	}
+	var rolling []string
+	for _, r := range q.rollings {
+		if r.Node == q.node {
+			rolling = append(rolling, r.Claimant())
+			q.rollout(&out, v, n, r, ranking)
+		}
+	}
+	q.leftCordoned(&out, v, n, rolling)
+	return out
+}
+
+// leftCordoned are the plans for which the node is cordoned though no run of theirs
+// has it: one that failed, was aborted or has no uncordon step left it so.
+func (q nodeQuestion) leftCordoned(out *nodeAnswer, v print.Printer, n nodes.Node, rolling []string) {
+	if !n.Unschedulable || n.Cordon == nil {
+		return
+	}
+	for _, by := range n.Cordon.By {
+		switch run, lives := q.runs[by]; {
+		case !nodes.IsPlan(by) || slices.Contains(rolling, by):
+		case lives:
+			out.stands("%s: cordoned for it; its run %s goes on", view.ClaimantWords(by), run)
+		default:
+			out.add(
+				fmt.Sprintf("it is cordoned for %s since %s, and no run of that has it now: one that failed or was aborted left it so", view.ClaimantWords(by), v.When(n.Cordon.At)),
+				fmt.Sprintf("the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon %s'", n.Name),
+			)
+		}
+	}
+}
+
+func (a *nodeAnswer) add(what, remedy string) {
+	a.obstacles = append(a.obstacles, obstacle{what, remedy})
+}
+
+func (a *nodeAnswer) stands(format string, args ...any) {
+	a.standing = append(a.standing, fmt.Sprintf(format, args...))
+}
+
+// claims puts into the world what rollouts have and want.
+func (q *nodeQuestion) claims() {
+	gates := map[string]nodes.Gate{}
+	for _, n := range q.world.Nodes {
+		gates[n.Name] = n.Gate
+	}
+	asked := map[string]bool{} // rollouts that want the very node; the others of theirs are not asked about
+	for _, r := range q.rollings {
+		if r.Node == q.node && r.Phase == "" {
+			asked[r.Step()] = true
+		}
+	}
+	for _, r := range q.rollings {
+		switch {
+		case r.Phase != "":
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == plan.StepFailed, Yielded: r.Yielded})
+		case r.Node == q.node || r.Next && !asked[r.Step()]:
+			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
+		}
+	}
+}
+
+// request is one request on the node: how far it is, or what it waits for.
+func (q nodeQuestion) request(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, ranking nodes.Ranking) {
+	requestor := a.Request.Requestor
+	wait, waits := waitOf(ranking, n.Name, requestor, "")
+	switch {
+	case a.Gone:
+		out.stands("%s: %s", requestor, view.RequestWords(&a))
+	case waits:
+		q.waiting(out, v, n, a, wait)
+	case slices.Contains(ranking.Grants, nodes.Grant{Node: n.Name, Claimant: requestor}):
+		out.stands("%s: its turn has come: the agent takes it up as soon as it can", requestor)
+	case a.Status == nil:
+		out.stands("%s: %s", requestor, view.RequestWords(&a))
+	default:
+		out.stands("%s: %s", requestor, v.Asked(&a))
+		q.holding(out, v, n, a)
+	}
+}
+
+func waitOf(r nodes.Ranking, node, claimant, step string) (nodes.Wait, bool) {
+	i := slices.IndexFunc(r.Waits, func(w nodes.Wait) bool { return w.Node == node && w.Claimant == claimant && w.Step == step })
+	if i < 0 {
+		return nodes.Wait{}, false
+	}
+	return r.Waits[i], true
+}
+
+// waiting is what a request waits for. Where the limits may not be read, what the
+// agent said of it is newer than what they would give.
+func (q nodeQuestion) waiting(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked, wait nodes.Wait) {
+	what := a.Request.Requestor + ": " + wait.Message
+	if q.unread != nil && limited(wait.Reason) {
+		what = fmt.Sprintf("%s: %s (the limits are not known here: %v)", a.Request.Requestor, view.RequestWords(&a), q.unread)
+	}
+	out.add(what, q.remedy(v, n, a.Request.Requestor, wait))
+}
+
+// limited says whether a wait comes of the limits over all maintenance.
+func limited(r nodes.WaitReason) bool {
+	return slices.Contains([]nodes.WaitReason{nodes.WaitTurn, nodes.WaitNone, nodes.WaitBudget, nodes.WaitZone}, r)
+}
+
+// holding is what is in the way of a request that has the node.
+func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a nodes.Asked) {
+	requestor := a.Request.Requestor
+	text, blocked := view.BlockedForGood(*a.Status)
+	switch {
+	case a.Fault != "":
+		out.add(requestor+": "+a.Status.Reason, mendRequest(n.Name, requestor))
+	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
+		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Release(n.Name, requestor)))
+	case blocked:
+		out.add(requestor+" is blocked for good: "+text, fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way", v.Name, n.Name))
+	case a.Status.Phase == nodes.RequestorFailed:
+		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has mended its request; %s gives the node back", requestor, v.Release(n.Name, requestor)))
+	}
+}
+
+// rollout is the node in a rollout of a plan.
+func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r view.StepClaim, ranking nodes.Ranking) {
+	who := view.ClaimantWords(r.Claimant())
+	at := fmt.Sprintf(" (run %s, step %s)", r.Run.Run.Name, r.Path)
+	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
+	switch {
+	case r.Yielded:
+		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; it goes on first once nothing does", v.Name, n.Name))
+	case r.Phase == plan.StepRunning:
+		out.stands("%s: at work%s", who, at)
+	case r.Phase == plan.StepFailed:
+		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(r.Message), at), fmt.Sprintf("mend it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
+	case waits && (q.unread == nil || !limited(wait.Reason)):
+		out.add(who+": "+wait.Message+at, q.remedy(v, n, r.Claimant(), wait))
+	default:
+		out.add(who+" has not begun it"+view.Colon(r.Message)+at, "it comes when its rollout gets to it")
+	}
+}
+
+// remedy is what ends a wait.
+func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wait nodes.Wait) string {
+	switch wait.Reason {
+	case nodes.WaitClosed:
+		return q.opens(v, n, wait)
+	case nodes.WaitBlocked:
+		return fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way%s", v.Name, n.Name, goesOnWith(n, claimant))
+	case nodes.WaitEnded:
+		return fmt.Sprintf("%s, then ask again; or ask for something else", v.Release(n.Name, claimant))
+	case nodes.WaitInvalid:
+		return mendRequest(n.Name, claimant)
+	case nodes.WaitHeld:
+		return q.whenReleased(v, n)
+	case nodes.WaitDeleting:
+		return "nothing: there will be no such node"
+	case nodes.WaitUncordoned:
+		return fmt.Sprintf("'kubectl cordon %s' lets the one that has it go on; %s", n.Name, q.whenReleased(v, n))
+	case nodes.WaitTurn:
+		return "its turn comes when one of them is released; or raise " + q.limit("maxParallelOperations")
+	case nodes.WaitNone:
+		return "set " + q.limit("maxParallelOperations") + " to at least 1"
+	case nodes.WaitBudget:
+		return "it goes on when enough nodes take pods again; or raise " + q.limit("maxUnavailable")
+	case nodes.WaitZone:
+		return "it goes on when one of them is released; or raise " + q.limit("zoneLimit")
+	}
+	return "it goes on by itself then"
+}
+
+// goesOnWith is what a request could ask for instead, so that its drain goes on in
+// spite of the pods in its way. Force gets past budgets; it deletes nothing that the
+// drain refuses to evict. Both come when the drain's time is over, which must be a time.
+func goesOnWith(n nodes.Node, claimant string) string {
+	a := view.AskedBy(n, claimant)
+	switch {
+	case a == nil || a.Request.Drain == nil:
+		return ""
+	case a.Preview.Refused:
+		return "; or ask with --on-timeout skip, which leaves those pods on the node"
+	case a.Request.Drain.Timeout.Or(plan.DefaultDrainTimeout) <= 0:
+		return "; or ask with a --drain-timeout, and --on-timeout skip or force"
+	}
+	return "; or ask with --on-timeout skip or force"
+}
+
+func (q nodeQuestion) limit(name string) string {
+	return fmt.Sprintf("spec.nodes.%s in the agent's configuration (ConfigMap %s/%s)", name, q.agent.Namespace, annotations.AgentConfigName)
+}
+
+func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
+	text := "it stays so until somebody changes it"
+	if wait.Next != nil {
+		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Roughly(wait.Next.Sub(v.Now))
+	}
+	switch wait.Message {
+	case clusterPaused:
+		return text + fmt.Sprintf("; or '%s resume --all -A'", v.Name)
+	case nodePaused:
+		return text + fmt.Sprintf("; or '%s resume node/%s'", v.Name, n.Name)
+	}
+	return text + fmt.Sprintf("; or '%s allow node/%s --for 2h --reason …'", v.Name, n.Name)
+}
+
+// whenReleased says how a node is given back by whoever has it.
+func (q nodeQuestion) whenReleased(v print.Printer, n nodes.Node) string {
+	for _, a := range n.Asked {
+		if !a.Gone && a.Status != nil && a.Status.Ended == nil && a.Status.Phase.Holds() {
+			return v.Release(n.Name, a.Request.Requestor) + " gives it back"
+		}
+	}
+	return "it goes on by itself when that is through with the node"
+}
+
+func mendRequest(node, requestor string) string {
+	return fmt.Sprintf("mend the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
+}
+
+// Why a node's gate is closed, where no window is the reason.
+const (
+	clusterPaused = "the whole cluster is paused"
+	nodePaused    = "the node is paused"
+)
+
+// nodeGate says whether change of a node may start now, as the agent says it.
+func nodeGate(b *plan.Book, everywhere []plan.Switch, in plan.Intent, now time.Time) nodes.Gate {
+	for _, p := range everywhere {
+		if p.Holds(now) {
+			return nodes.Gate{Reason: clusterPaused, Next: p.Until}
+		}
+	}
+	if in.Pause.Holds(now) {
+		return nodes.Gate{Reason: nodePaused, Next: in.Pause.Until}
+	}
+	return nodes.GateOf(b.Gate(in.Query("", nil)).Verdict(now))
+}
+
+// questionOf reads what decides over a node.
+func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (nodeQuestion, error) {
+	q := nodeQuestion{node: name, agent: agent, world: nodes.World{Now: c.Now()}}
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return q, err
+	}
+	runs, err := k.LiveRuns(ctx)
+	if err != nil {
+		return q, err
+	}
+	q.rollings, q.runs = view.StepClaims(runs), map[string]string{}
+	for _, r := range runs {
+		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
+	}
+	if q.world.Limits, q.unread = nodeLimits(ctx, k, agent.Namespace); q.unread != nil {
+		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
+	}
+	everywhere := source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace]
+	book := bookOfNodes(ctx, c, k, agent, list)
+	for _, n := range list {
+		facts := annotations.Node(n)
+		facts.Gate = nodeGate(book, everywhere, annotations.Intent(n.Annotations), q.world.Now)
+		for i := range facts.Asked {
+			facts.Asked[i].Preview = facts.Asked[i].Remembered()
+		}
+		q.world.Nodes = append(q.world.Nodes, facts)
+	}
+	return q, nil
+}
+
+// bookOfNodes reads the policies that the stanzas of nodes name.
+func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *plan.Book {
+	var namespaces []string
+	for _, n := range list {
+		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
+	}
+	b, _ := source.Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
+	return b
+}
+
+// nodeLimits reads the limits over all maintenance of nodes. Without a
+// configuration the defaults hold.
+func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) (nodes.Limits, error) {
+	usual, _ := nodes.LimitsOf(plan.NodeLimits{}) // they can be read
+	cm, err := k.ConfigMaps(agentNamespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return usual, nil
+	}
+	if err != nil {
+		return usual, factory.Explain("read the agent's configuration", err)
+	}
+	text, fault := annotations.DocumentText(cm)
+	if fault != nil {
+		return usual, errBrokenConfig(fault.String())
+	}
+	spec, faults := plan.ParseAgentConfig([]byte(text))
+	if len(faults) > 0 {
+		return usual, errBrokenConfig(faults[0].String())
+	}
+	limits, err := nodes.LimitsOf(spec.Nodes)
+	if err != nil {
+		return usual, errBrokenConfig(err.Error())
+	}
+	return limits, nil
+}
+
+func errBrokenConfig(why string) error {
+	return errors.New("the agent's configuration is broken, and what was in force before stays so: " + why)
+}
+
+// whyNode tells why a node is not given to whoever asks for it.
+func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Subject) error {
+	agent, err := o.Agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	q, err := questionOf(ctx, o.Factory, k, agent, s.Name)
+	if err != nil { // the node's own verdict is known all the same
+		fmt.Fprintf(o.ErrOut, "warning: %v; who asks for the node is not known\n", err)
+		return o.permission(s)
+	}
+	answer := q.answer(print.New(o.Factory, o.Zone))
+	verdict := s.Verdict(o.Now())
+	for _, l := range verdictLines(s, verdict, o.Now()) {
+		fmt.Fprintln(o.Out, l)
+	}
+	for _, l := range answer.standing {
+		fmt.Fprintln(o.Out, l)
+	}
+	for i, found := range answer.obstacles {
+		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
+	}
+	switch {
+	case !verdict.Permitted:
+		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+	case len(answer.obstacles) > 0:
+	case len(answer.standing) > 0:
+		fmt.Fprintln(o.Out, "nothing is in the way")
+	default:
+		fmt.Fprintf(o.Out, "nobody asks for it: '%s drain %s' does\n", o.Name, s.Name)
+	}
+	if !verdict.Permitted || len(answer.obstacles) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}

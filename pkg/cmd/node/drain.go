@@ -1,0 +1,338 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// request is what is asked of a node, as flags say it.
+type request struct {
+	reason         string
+	priority       int
+	shared         bool
+	noDrain        bool
+	force          bool
+	deleteEmptyDir bool
+	waitForVolumes bool
+	podSelector    string
+	onTimeout      string
+	gracePeriod    string
+	drainTimeout   string
+	podTimeout     string
+}
+
+func (r *request) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.reason, "reason", "", "why; it stands in the request")
+	f.IntVar(&r.priority, "priority", 0, fmt.Sprintf("higher comes first, from %d to %d", -nodes.MaxPriority, nodes.MaxPriority))
+	f.BoolVar(&r.shared, "shared", false, "be ready together with other requests that are shared")
+	f.BoolVar(&r.noDrain, "no-drain", false, "cordon alone: no pod leaves")
+	f.BoolVar(&r.force, "force", false, "also pods that no controller brings back, and those that autoscalers were told to leave")
+	f.BoolVar(&r.deleteEmptyDir, "delete-emptydir-data", false, "also pods that lose the data of an emptyDir")
+	f.BoolVar(&r.deleteEmptyDir, "delete-empty-dir", false, "the same")
+	_ = f.MarkHidden("delete-empty-dir") // it is there
+	f.StringVar(&r.gracePeriod, "grace-period", "", "what pods get to shut down, in seconds or like 2m; default: each pod's own")
+	f.StringVar(&r.podSelector, "pod-selector", "", "labels of the pods that leave; default: all")
+	f.StringVar(&r.drainTimeout, "drain-timeout", "", "after so long --on-timeout says how it goes on; 0 is no limit; default 5m")
+	f.StringVar(&r.onTimeout, "on-timeout", "", "retry goes on, skip leaves the pods, force deletes those that may be evicted, abort takes the cordon back; default retry")
+	f.StringVar(&r.podTimeout, "pod-timeout", "", "the same for one pod, from its first refusal; default: none")
+	f.BoolVar(&r.waitForVolumes, "wait-for-volumes", false, "until the volumes of the pods are detached")
+}
+
+// flagOf is the flag behind a path in a request.
+func flagOf(path string) string {
+	flags := map[string]string{"drain.timeout": "--drain-timeout", "drain.podTimeout": "--pod-timeout", "drain.gracePeriod": "--grace-period", "drain.podSelector": "--pod-selector", "drain.onTimeout": "--on-timeout", "priority": "--priority"}
+	return cmp.Or(flags[path], path)
+}
+
+// options are the drain's, with only what differs from the defaults.
+func (r *request) options(f *exit.Faults) plan.DrainOptions {
+	o := plan.DrainOptions{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: plan.OnTimeout(r.onTimeout)}
+	if o.OnTimeout == plan.TimeoutRetry {
+		o.OnTimeout = ""
+	}
+	o.Timeout = span("--drain-timeout", r.drainTimeout, f)
+	if o.Timeout.Or(plan.DefaultDrainTimeout) == plan.DefaultDrainTimeout {
+		o.Timeout = nil
+	}
+	o.PodTimeout = span("--pod-timeout", r.podTimeout, f)
+	grace := r.gracePeriod
+	if n, err := strconv.Atoi(grace); err == nil { // as kubectl takes it, where a negative number is each pod's own
+		grace = ""
+		if n >= 0 {
+			grace = strconv.Itoa(n) + "s"
+		}
+	}
+	o.GracePeriod = span("--grace-period", grace, f)
+	return o
+}
+
+func span(flag, text string, f *exit.Faults) *plan.Duration {
+	if text == "" {
+		return nil
+	}
+	d, err := plan.ParseDuration(text)
+	if err != nil {
+		f.Add("%s: %v", flag, err)
+		return nil
+	}
+	return &d
+}
+
+// value is the request as the annotation holds it: only what differs from the
+// defaults, so that a person can read it.
+func (r *request) value(f *exit.Faults) string {
+	body := struct {
+		Reason   string `json:"reason,omitempty"`
+		Priority int    `json:"priority,omitempty"`
+		Shared   bool   `json:"shared,omitempty"`
+		Drain    any    `json:"drain,omitempty"`
+	}{Reason: r.reason, Priority: r.priority, Shared: r.shared}
+	options := r.options(f)
+	switch asked := !reflect.ValueOf(options).IsZero(); {
+	case r.noDrain && asked:
+		f.Add("--no-drain and what says how to drain exclude each other")
+	case r.noDrain:
+		body.Drain = false
+	case asked:
+		body.Drain = options
+	}
+	text, err := json.Marshal(body)
+	f.Check(err)
+	return string(text)
+}
+
+type drainOptions struct {
+	*factory.Factory
+	factory.DryRun
+	factory.Consent
+	request
+	out       *print.Output
+	names     []string
+	selector  string
+	requestor string
+	plan      bool
+	wait      bool
+	timeout   time.Duration
+
+	text   string // the request as it is written
+	faults exit.Faults
+}
+
+// NewDrain asks for nodes.
+func NewDrain(c *factory.Factory) *cobra.Command {
+	o := &drainOptions{Factory: c, out: print.NewOutput()}
+	cmd := &cobra.Command{
+		Use:   "drain NODE... | -l SELECTOR",
+		Short: "Ask for nodes: cordoned, drained and kept out until released",
+		Long: `Ask the agent for nodes. It cordons and drains them when their turn comes, within
+the limits over all maintenance of nodes, and keeps them out until 'release'. Pods
+leave as with kubectl drain --ignore-daemonsets.
+
+--plan asks for nothing: it shows with your own rights which pods would leave, which
+stay and why, and what stands in the way. Exit code 0 where the drain is possible,
+3 where something must change first.
+
+With --wait it is shown until all nodes are ready: 0. Where a request cannot be
+read, or was given up, the exit code is 1. Interrupted, the request stays.`,
+		Example: `  kubectl maint drain worker-1 worker-2 --reason "new disks" --wait
+  kubectl maint drain -l pool=gpu --plan
+  kubectl maint drain worker-1 --delete-emptydir-data --on-timeout abort --yes`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompleteNodes(nil),
+	}
+	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
+	o.request.addFlags(cmd)
+	o.out.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
+	cmd.Flags().StringVar(&o.requestor, "requestor", "", "who asks; default cli.<your name>")
+	cmd.Flags().BoolVar(&o.plan, "plan", false, "show what would happen, and ask for nothing")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the nodes until all are ready")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+// Complete takes the names, and puts the request together.
+func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	o.text = o.request.value(&o.faults)
+	return nil
+}
+
+// Validate checks the flags, and the request by the rules by which it is read.
+func (o *drainOptions) Validate() error {
+	checkNodes(o.names, o.selector, &o.faults)
+	o.DryRun.Check(&o.faults)
+	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	checkRequestor(o.requestor, &o.faults)
+	o.out.Check(&o.faults)
+	switch {
+	case o.plan && o.wait:
+		o.faults.Add("--plan asks for nothing, so there is nothing to --wait for")
+	case !o.plan && o.out.Format() != "":
+		o.faults.Add("-o is for --plan")
+	}
+	var found plan.Faults
+	if _, err := nodes.Parse("cli.me", o.text); errors.As(err, &found) {
+		for _, fault := range found {
+			o.faults.Add("%s: %s", flagOf(fault.Path), fault.Message)
+		}
+	} else {
+		o.faults.Check(err)
+	}
+	return o.faults.Err()
+}
+
+// Run asks for the nodes, or shows what would become of that.
+func (o *drainOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	targets, err := k.NodesNamed(ctx, o.names, o.selector)
+	if err != nil {
+		return err
+	}
+	if o.plan {
+		return o.foresee(ctx, k, targets)
+	}
+	if o.requestor, err = requestorOf(ctx, k, o.requestor); err != nil {
+		return err
+	}
+	if !o.Client() {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	}
+	if err := o.agreed(ctx, targets); err != nil {
+		return err
+	}
+	if err := o.write(ctx, k, targets); err != nil {
+		return err
+	}
+	if !o.wait || o.Mark() != "" {
+		return nil
+	}
+	return o.waitForNodes(ctx, k, targets)
+}
+
+// agreed asks the person about what would change.
+func (o *drainOptions) agreed(ctx context.Context, targets []*corev1.Node) error {
+	var names []string
+	for _, n := range targets {
+		if !o.asks(n) {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 || o.Client() {
+		return nil
+	}
+	verb := "drain"
+	if o.noDrain {
+		verb = "cordon"
+	}
+	return o.Confirm(ctx, o.Consent, fmt.Sprintf("%s %s for %s", verb, view.NodeWords(names), o.requestor))
+}
+
+// asks says whether the very same is asked for already.
+func (o *drainOptions) asks(n *corev1.Node) bool {
+	have, stands := annotations.Requests(n.Annotations)[o.requestor]
+	return stands && sameRequest(o.requestor, have, o.text)
+}
+
+// sameRequest says whether two values mean the same.
+func sameRequest(requestor, a, b string) bool {
+	one, err := nodes.Parse(requestor, a)
+	if err != nil {
+		return false
+	}
+	other, err := nodes.Parse(requestor, b)
+	one.Identity, other.Identity = "", ""
+	return err == nil && reflect.DeepEqual(one, other)
+}
+
+// write puts the request on each node, and says what it found there.
+func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
+	for _, n := range targets {
+		var words string
+		_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
+			have, stands := annotations.Requests(n.Annotations)[o.requestor]
+			switch {
+			case o.asks(n):
+				words = "unchanged: " + o.requestor + " asks for it already" + o.givenUp(n)
+				return nil, nil
+			case stands:
+				words = fmt.Sprintf("requested for %s, instead of %s%s", o.requestor, plan.Cut(have, 200), o.Mark())
+			default:
+				words = "requested for " + o.requestor + o.Mark()
+			}
+			return factory.Change{annotations.RequestPrefix + o.requestor: factory.Value(o.text)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		out := o.Out
+		if o.wait && o.Mark() == "" {
+			out = o.ErrOut
+		}
+		fmt.Fprintf(out, "node/%s %s\n", n.Name, words)
+	}
+	return nil
+}
+
+// givenUp says that the agent does not try a request again as it stands.
+func (o *drainOptions) givenUp(n *corev1.Node) string {
+	a := view.AskedBy(annotations.Node(n), o.requestor)
+	if a == nil || !view.GivenUp(*a) {
+		return ""
+	}
+	return fmt.Sprintf(", and it was given up: %s ('%s release %s', then ask again)", a.Status.Reason, o.Name, n.Name)
+}
+
+// waitForNodes shows the nodes until all are ready.
+func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
+	w := newNodeWait(o.Factory, k, o.requestor, targets)
+	w.settled, w.expected = w.drained, o.text
+	w.left = fmt.Sprintf("the request of %s stays; '%s release %s%s' takes it back", o.requestor, o.Name, strings.Join(w.names, " "), requestorFlag(o.requestor))
+	return w.run(ctx)
+}
+
+// requestorFlag names a requestor where it is not one of people.
+func requestorFlag(requestor string) string {
+	if strings.HasPrefix(requestor, cliRequestor) {
+		return ""
+	}
+	return " --requestor " + requestor
+}
+
+func namesOf(list []*corev1.Node) []string {
+	out := make([]string, len(list))
+	for i, n := range list {
+		out[i] = n.Name
+	}
+	slices.Sort(out)
+	return out
+}

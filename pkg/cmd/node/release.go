@@ -1,0 +1,215 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+type releaseOptions struct {
+	*factory.Factory
+	factory.DryRun
+	names     []string
+	selector  string
+	requestor string
+	all       bool
+	wait      bool
+	timeout   time.Duration
+	faults    exit.Faults
+}
+
+// NewRelease gives nodes back.
+func NewRelease(c *factory.Factory) *cobra.Command {
+	o := &releaseOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "release NODE... | -l SELECTOR | --all",
+		Short: "Give nodes back that 'drain' asked for",
+		Long: `Take a request for nodes back. When nobody asks for a node any more the agent
+uncordons it, if it was the agent that cordoned it. --all gives back every node for
+which you ask; with --requestor, for which that one asks.`,
+		Example: `  kubectl maint release worker-1 worker-2 --wait
+  kubectl maint release --all --requestor gpu-operator`,
+		RunE: factory.RunE(o),
+	}
+	cmd.ValidArgsFunction = c.CompleteNodes(func(m metav1.ObjectMeta) bool {
+		for requestor := range annotations.Requests(m.Annotations) {
+			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, cliRequestor) {
+				return true
+			}
+		}
+		return false
+	})
+	o.DryRun.AddFlag(cmd)
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
+	cmd.Flags().StringVar(&o.requestor, "requestor", "", "whose request; default cli.<your name>")
+	cmd.Flags().BoolVar(&o.all, "all", false, "all nodes for which the requestor asks")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the nodes until the agent has given them back")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	return cmd
+}
+
+// Complete takes the names.
+func (o *releaseOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+// Validate checks the flags.
+func (o *releaseOptions) Validate() error {
+	switch {
+	case o.all && (len(o.names) > 0 || o.selector != ""):
+		o.faults.Add("--all excludes names and -l")
+	case !o.all:
+		checkNodes(o.names, o.selector, &o.faults)
+	}
+	o.DryRun.Check(&o.faults)
+	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	checkRequestor(o.requestor, &o.faults)
+	return o.faults.Err()
+}
+
+// Run takes the request off each node.
+func (o *releaseOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if o.requestor, err = requestorOf(ctx, k, o.requestor); err != nil {
+		return err
+	}
+	targets, err := o.targets(ctx, k)
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	if err := o.somebodyActs(ctx, k); err != nil {
+		return err
+	}
+	var released []*corev1.Node
+	for _, n := range targets {
+		done, err := o.release(ctx, k, n)
+		if err != nil {
+			return err
+		}
+		if done {
+			released = append(released, n)
+		}
+	}
+	if !o.wait || o.Mark() != "" || len(released) == 0 {
+		return nil
+	}
+	w := newNodeWait(o.Factory, k, o.requestor, released)
+	w.settled, w.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
+	return w.run(ctx)
+}
+
+// targets are the nodes that are meant.
+func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, error) {
+	if !o.all {
+		return k.NodesNamed(ctx, o.names, o.selector)
+	}
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(n *corev1.Node) bool {
+		_, stands := annotations.Requests(n.Annotations)[o.requestor]
+		return !stands
+	})
+	if len(list) == 0 {
+		fmt.Fprintf(o.Out, "%s asks for no node\n", o.requestor)
+	}
+	return list, nil
+}
+
+// somebodyActs refuses to wait for an agent that is not there; without --wait a
+// request can be taken back all the same.
+func (o *releaseOptions) somebodyActs(ctx context.Context, k *factory.Cluster) error {
+	err := o.NeedAgent(ctx, k)
+	if err == nil || o.wait || exit.CodeOf(err) != exit.CodeNoAgent {
+		return err
+	}
+	fmt.Fprintf(o.ErrOut, "warning: %v; until it runs, nothing is uncordoned\n", err)
+	return nil
+}
+
+// release takes the request off a node, and says what is left there.
+func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *corev1.Node) (done bool, err error) {
+	var now *corev1.Node
+	_, err = k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
+		now = n
+		_, done = annotations.Requests(n.Annotations)[o.requestor]
+		if !done {
+			return nil, nil
+		}
+		return factory.Change{annotations.RequestPrefix + o.requestor: nil}, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	facts := annotations.Node(now)
+	others := standing(facts, o.requestor)
+	switch {
+	case done:
+		out := o.Out
+		if o.wait && o.Mark() == "" {
+			out = o.ErrOut
+		}
+		fmt.Fprintf(out, "node/%s released by %s%s%s\n", n.Name, o.requestor, o.Mark(), view.List("; still asked for by ", others))
+	default:
+		fmt.Fprintf(o.Out, "node/%s was not asked for by %s%s\n", n.Name, o.requestor, view.List("; it is by ", others))
+	}
+	if len(others) == 0 {
+		o.stays(facts)
+	}
+	return done, nil
+}
+
+// standing are the other requestors that ask for a node.
+func standing(n nodes.Node, but string) []string {
+	var out []string
+	for _, a := range n.Asked {
+		if !a.Gone && a.Request.Requestor != but {
+			out = append(out, a.Request.Requestor)
+		}
+	}
+	return out
+}
+
+// stays says why a node stays cordoned that nobody asks for any more.
+func (o *releaseOptions) stays(n nodes.Node) {
+	if n.Cordon == nil || !n.Unschedulable {
+		return
+	}
+	var plans []string
+	for _, by := range n.Cordon.By {
+		if nodes.IsPlan(by) {
+			plans = append(plans, view.ClaimantWords(by))
+		}
+	}
+	switch {
+	case len(plans) > 0:
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned for %s: the next run goes on with it, or 'kubectl uncordon %s'\n", n.Name, strings.Join(plans, ", "), n.Name)
+	case n.Cordon.Before:
+		fmt.Fprintf(o.ErrOut, "node/%s stays cordoned: it was so before; 'kubectl uncordon %s' opens it\n", n.Name, n.Name)
+	}
+}
+
+// released says whether the agent has let a node go.
+func (w *nodeWait) released(_ string, n *corev1.Node) (bool, error) {
+	return n == nil || view.AskedBy(annotations.Node(n), w.requestor) == nil, nil
+}

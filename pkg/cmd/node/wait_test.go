@@ -1,0 +1,61 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// On a terminal the picture is drawn again in place, a warning above it.
+func TestDrainOnATerminal(t *testing.T) {
+	node := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "12 of 12 pods are left; Blocked for good: its budget", cmdtest.Progress(12, 12), cmdtest.ForGood("its budget")))
+	objects := []runtime.Object{node}
+	for i := range 12 {
+		objects = append(objects, cmdtest.Pod(fmt.Sprintf("web-%02d", i), "a"))
+	}
+	var out, errOut bytes.Buffer
+	c := factory.New(factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC", OutTerminal: true, Width: 60})
+	w := newNodeWait(c, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
+	w.settled, w.expected = w.drained, "{}"
+	var err error
+	if w.nodes, err = watch.Nodes(t.Context(), w.k, w.bell, "a"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if over, err := w.look(t.Context()); over || err != nil {
+			t.Fatal(over, err)
+		}
+	}
+	picture := "a  Draining for 10m0s: 12 of 12 pods are left; Blocked for …\x1b[0m\n"
+	for i := range 10 {
+		picture += fmt.Sprintf("  shop/web-%02d  is still there\n", i)
+	}
+	picture += "  and 2 more\n"
+	cmdtest.Printed{Code: 0, Out: out.String(), Err: errOut.String()}.Is(t, cmdtest.Printed{Code: 0, Out: picture + picture + "\x1b[12A\x1b[J" + picture, Err: "node/a is blocked until somebody changes something: its budget\n"})
+}
+
+// An agent that is too old for nodes has a heartbeat like any other, and says
+// nothing of them.
+func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
+	node := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"))
+	var out, errOut bytes.Buffer
+	c := factory.New(factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"})
+	w := newNodeWait(c, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
+	w.settled, w.expected, w.left, w.patience = w.drained, "{}", "the request stays", time.Millisecond
+	err := w.run(t.Context())
+	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
+		t.Errorf("%d, %v", exit.CodeOf(err), err)
+	}
+}

@@ -1,0 +1,180 @@
+package offline_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+)
+
+// The fixture has windows over midnight, a change of clocks, a freeze, a
+// calendar document, a pause and a closed namespace. Run with UPDATE_GOLDEN=1 to
+// write what it gives now, and read the difference.
+func TestCalendarDrawsWhatTheDocumentsSay(t *testing.T) {
+	for _, format := range []string{"table", "ics", "svg"} {
+		t.Run(format, func(t *testing.T) {
+			got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-04-08T22:00:00Z", "-o", format)
+			if got.Code != 0 || got.Err != "" {
+				t.Fatalf("exit code %d\n%s", got.Code, got.Err)
+			}
+			golden := filepath.Join("testdata", "calendar", "want."+format)
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, []byte(got.Out), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.Out, "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCalendarTellsAllThatIsWrongWithItsFlags(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		err  string
+	}{
+		{"an unknown format", []string{"-o", "pdf"}, "error: -o must be table, ics, svg or html, is \"pdf\"\n"},
+		{"files and namespaces", []string{"-f", ".", "-A", "--from", "soon"}, "error: \"soon\" is no time: " + instant.Forms + "\nerror: give -A or -f, and not both: files are read whole\n"},
+		{"an end before the start", []string{"--to", "2026-11-01"}, "error: --to Sun 2026-11-01 00:00 CET (2026-10-31T23:00:00Z) is not after --from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z)\n"},
+		{"two years", []string{"--from", "2026-01-01T00:00:00Z", "--to", "2028-01-01T00:00:00Z"}, "error: 730 days are too long: at most 400\n"},
+		{"an unknown zone", []string{"--timezone", "Europe/Berlni"}, "error: --timezone: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := cmdtest.Offline(t, cmd.Run, "", append([]string{"calendar"}, c.args...)...)
+			if got.Code != 2 || got.Out != "" || !strings.HasPrefix(got.Err, c.err) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestCalendarOf(t *testing.T) {
+	const day = "triggers: {schedules: [{cron: '0 12 * * *'}]}"
+	for _, c := range []struct{ name, text, want string }{
+		{
+			"a policy that is always open",
+			cmdtest.PolicyOf("p", "", "{strategy: Permissive}"),
+			"../.. window p -",
+		},
+		{
+			"a policy that is never open",
+			cmdtest.PolicyOf("p", "", "{strategy: Restrictive}"),
+			"../.. freeze p Restrictive",
+		},
+		{
+			"a policy that names a calendar which is not there",
+			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{calendar: {name: gone}}]}}"),
+			"../.. freeze p not ready: maintenanceSchedule.exclude[0].calendar: \"gone\": there is no such Calendar document",
+		},
+		{
+			"a pause with an end",
+			cmdtest.PolicyOf("p", "maint.dev/pause: '2026-11-22T00:00:00Z'", "{strategy: Permissive}"),
+			"../2026-11-22T00:00:00Z freeze p paused\n2026-11-22T00:00:00Z/.. window p -",
+		},
+		{
+			"an exclusion that is opened by an override",
+			cmdtest.PolicyOf("p", "maint.dev/change-strategy: PermissiveUntil, maint.dev/permissive-until: '2026-11-22T12:00:00Z'", "{strategy: MaintenanceSchedule, maintenanceSchedule: {exclude: [{fromDate: '2026-11-20', untilDate: '2026-11-23', reason: sale}]}}"),
+			"../2026-11-22T12:00:00Z window p -\n2026-11-22T12:00:00Z/2026-11-23T00:00:00Z freeze p sale",
+		},
+		{
+			"days of a calendar that touch, each with its reason",
+			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: '01:00', end: '02:00'}], exclude: [{calendar: {name: c}}]}}") +
+				"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: shop, labels: {maint.dev/kind: calendar}}\ndata:\n  calendar.yaml: |\n" +
+				"    - {from: '2026-11-21', reason: one}\n    - {from: '2026-11-22T00:00:00Z', until: '2026-11-22T10:20:30Z', reason: two}\n    - {from: '2026-11-22T10:20:30Z', until: '2026-11-23T00:00:00Z', reason: three}\n",
+			"2026-11-21T00:00:00Z/2026-11-22T00:00:00Z freeze p one\n2026-11-22T00:00:00Z/2026-11-22T10:20:30Z freeze p two\n2026-11-22T10:20:30Z/2026-11-23T00:00:00Z freeze p three",
+		},
+		{
+			"slots: skipped, and outside of the window",
+			cmdtest.PolicyOf("p", "", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sun], start: '11:00', end: '13:00'}]}}") +
+				cmdtest.PlanOf("a", "maint.dev/skip: '2026-11-22T12:00:00Z'", day) + cmdtest.PlanOf("b", "", "policies: [{name: p}], "+day),
+			"2026-11-21T12:00:00Z slot a -\n2026-11-21T12:00:00Z slot b not permitted then: policy p: outside of the windows\n2026-11-22T11:00:00Z/2026-11-22T13:00:00Z window p -\n2026-11-22T12:00:00Z slot a skipped\n2026-11-22T12:00:00Z slot b -",
+		},
+		{
+			"a namespace that is closed and paused",
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/change-strategy: Restrictive, maint.dev/pause: '2026-11-22T00:00:00Z'}}\n" + cmdtest.PlanOf("a", "", day),
+			"../2026-11-22T00:00:00Z freeze namespace shop paused\n../.. freeze namespace shop Restrictive\n2026-11-21T12:00:00Z slot a its namespace is paused\n2026-11-22T12:00:00Z slot a not permitted then: namespace: Restrictive",
+		},
+		{
+			"a plan that is frozen",
+			cmdtest.PlanOf("a", "maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z'", day),
+			"../2026-11-22T00:00:00Z freeze a RestrictiveUntil\n2026-11-21T12:00:00Z slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\n2026-11-22T12:00:00Z slot a -",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{"f.yaml": c.text})
+			got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-23T00:00:00Z")
+			if got.Code != 0 || got.Err != "" {
+				t.Fatalf("%+v", got)
+			}
+			if diff := cmp.Diff(c.want, withoutLocal(got.Out)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// withoutLocal leaves the columns behind the first, and one space between them.
+func withoutLocal(table string) string {
+	head, rest, _ := strings.Cut(table, "\n")
+	from := len([]rune(head[:strings.Index(head, "UTC")]))
+	var out []string
+	for line := range strings.SplitSeq(strings.TrimSpace(rest), "\n") {
+		out = append(out, strings.Join(strings.Fields(string([]rune(line)[from:])), " "))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestCalendarOfNothingSaysSo(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"f.yaml": cmdtest.Manifest()})
+	cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml").Is(t, cmdtest.Printed{Code: 0, Out: "", Err: "nothing from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z) to Mon 2026-12-21 00:00 CET (2026-12-20T23:00:00Z)\n"})
+	cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", "f.yaml", "--from", "2026-11-21T00:00:00Z", "--to", "2026-11-22T00:00:00Z", "-o", "ics").Is(t, cmdtest.Printed{
+		Code: 0, Out: "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//kubectl-maint//calendar//EN\r\nCALSCALE:GREGORIAN\r\nNAME:Maintenance calendar\r\nX-WR-CALNAME:Maintenance calendar\r\nEND:VCALENDAR\r\n",
+		Err: "nothing from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z)\n",
+	})
+}
+
+// A cluster shows what files with the same documents show.
+func TestCalendarOfAClusterIsThatOfItsDocuments(t *testing.T) {
+	docs, _, err := source.ReadDocuments([]string{"testdata/calendar/shop.yaml"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []runtime.Object
+	for _, d := range docs {
+		if d.Kind == source.KindNamespace {
+			objects = append(objects, &corev1.Namespace{ObjectMeta: d.Object.ObjectMeta})
+			continue
+		}
+		objects = append(objects, d.Object)
+	}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "else", Labels: map[string]string{"maint.dev/kind": "policy"}}, Data: map[string]string{"policy.yaml": "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: {strategy: Permissive}}"}})
+
+	args := []string{"--from", "2026-03-23T00:00:00Z", "--to", "2026-04-08T00:00:00Z"}
+	inCluster := func(flags ...string) cmdtest.Printed {
+		return cmdtest.NewCluster(t, cmd.Run, objects...).Maint(slices.Concat([]string{"calendar"}, args, flags)...)
+	}
+	got := inCluster()
+	want := cmdtest.Offline(t, cmd.Run, "", append([]string{"calendar", "-f", "testdata/calendar/shop.yaml"}, args...)...)
+	got.Is(t, want)
+	if all := inCluster("-A"); !strings.Contains(all.Out, "else/other") || !strings.Contains(all.Out, "shop/nightly") {
+		t.Errorf("of all namespaces: %+v", all)
+	}
+}

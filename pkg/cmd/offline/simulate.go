@@ -1,0 +1,238 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
+)
+
+// simulatedDays is how long a simulation is where --to does not say (a guess:
+// what fits on a screen).
+const simulatedDays = 7
+
+type simulateOptions struct {
+	*factory.Factory
+	files    []string
+	from, to string
+	outages  []string
+	format   string
+	span     simulate.Span
+	away     []simulate.Span
+	faults   exit.Faults
+}
+
+// NewSimulate plays what the agent would decide.
+func NewSimulate(c *factory.Factory) *cobra.Command {
+	o := &simulateOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "simulate -f FILE|FOLDER|-",
+		Short: "What the agent would decide, over any interval and without a cluster",
+		Long: `What the agent would decide over an interval, slot by slot: what ran, what was
+skipped or missed, and why. The agent's own code decides, on documents from
+files, by a clock that jumps; no cluster is asked.
+
+The plans are created at --from. Their steps count as done at once, but for
+suspend, which takes its time; approvals as given at once, targets as present. A
+for-each finds no objects, and watch triggers ask for nothing. During an --outage
+no agent looks. --from belongs to the interval, --to does not. A time without a
+date counts from --from; in an outage, the second from the first.`,
+		Example: "  kubectl maint simulate -f examples/ --to 30d\n  kubectl maint simulate -f examples/ --from 2026-03-01T00:00:00Z --to 2026-04-01T00:00:00Z --outage 2026-03-07T22:00:00Z/12h -o json",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first instant; default now")
+	cmd.Flags().StringVar(&o.to, "to", "", fmt.Sprintf("the instant at which it ends; default %d days later", simulatedDays))
+	cmd.Flags().StringArrayVar(&o.outages, "outage", nil, "a time without an agent, as FROM/TO; may be given more than once")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for a table")
+	return cmd
+}
+
+// Complete resolves the times.
+func (o *simulateOptions) Complete(*cobra.Command, []string) error {
+	o.span.From = o.Now()
+	if o.from != "" {
+		o.span.From = o.instant("--from", o.from, o.span.From)
+	}
+	o.span.To = o.span.From.AddDate(0, 0, simulatedDays)
+	if o.to != "" {
+		o.span.To = o.instant("--to", o.to, o.span.From)
+	}
+	for _, text := range o.outages {
+		first, second, two := strings.Cut(text, "/")
+		if !two {
+			o.faults.Add("--outage %q: write it FROM/TO", text)
+			continue
+		}
+		from := o.instant("--outage", first, o.span.From)
+		o.away = append(o.away, simulate.Span{From: from, To: o.instant("--outage", second, from)})
+	}
+	return nil
+}
+
+func (o *simulateOptions) instant(flag, text string, now time.Time) time.Time {
+	at, err := instant.Parse(text, now, o.Zone)
+	if err != nil {
+		o.faults.Add("%s: %v", flag, err)
+	}
+	return at
+}
+
+// Validate checks the flags.
+func (o *simulateOptions) Validate() error {
+	if len(o.files) == 0 {
+		o.faults.Add("-f is missing: name a file or folder, or - for standard input")
+	}
+	if o.format != "" && o.format != "json" {
+		o.faults.Add("-o must be json, is %q", o.format)
+	}
+	if len(o.faults) > 0 {
+		return o.faults.Err()
+	}
+	if !o.span.To.After(o.span.From) {
+		o.faults.Add("--to %s is not after --from %s", instant.Both(o.span.To, o.Zone), instant.Both(o.span.From, o.Zone))
+	}
+	for _, a := range o.away {
+		if !a.To.After(a.From) {
+			o.faults.Add("--outage ends at %s, which is not after its beginning %s", instant.Both(a.To, o.Zone), instant.Both(a.From, o.Zone))
+		}
+	}
+	return o.faults.Err()
+}
+
+// Run plays and prints.
+func (o *simulateOptions) Run(ctx context.Context) error {
+	w, err := source.Read(o.Factory, o.files)
+	if err != nil {
+		return err
+	}
+	plans, err := o.plans(w)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.ErrOut, "from %s to %s\n", instant.Both(o.span.From, o.Zone), instant.Both(o.span.To, o.Zone))
+	for _, a := range o.away {
+		fmt.Fprintf(o.ErrOut, "nobody looks from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
+	}
+	out, err := play(ctx, simulate.Scene{Plans: plans, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
+	if err != nil {
+		return err
+	}
+	for _, n := range out.Notes {
+		fmt.Fprintln(o.ErrOut, "note: "+n)
+	}
+	if o.format == "json" {
+		return o.printJSON(out.Entries)
+	}
+	return o.printTable(out.Entries)
+}
+
+// play can be interrupted: nobody knows how long an interval somebody wants.
+func play(ctx context.Context, s simulate.Scene) (out simulate.Outcome, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		out, err = simulate.Play(s)
+	}()
+	select {
+	case <-ctx.Done():
+		return simulate.Outcome{}, ctx.Err()
+	case <-done:
+		return out, err
+	}
+}
+
+// plans are the plans of files, with the pauses above them: their namespace's,
+// and the cluster's, which stands on the agent's namespace.
+func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
+	agent := o.AgentNamespace
+	if agent == "" {
+		agent = annotations.DefaultNamespace
+	}
+	first := map[string]string{}
+	var out []simulate.Plan
+	for _, p := range w.Plans {
+		key := p.Namespace + "/" + p.Name
+		if file, twice := first[key]; twice {
+			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.Source.File)
+		}
+		first[key] = p.Source.File
+		out = append(out, simulate.Plan{
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []plan.Switch{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
+		})
+		for _, f := range p.Used.Missing {
+			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
+		}
+	}
+	if len(out) == 0 {
+		fmt.Fprintln(o.ErrOut, "warning: no plan was found in "+strings.Join(o.files, ", "))
+	}
+	return out, nil
+}
+
+// simulated is one entry in the machine's shape, see docs/cli.md.
+type simulated struct {
+	Plan      string `json:"plan"`
+	Slot      string `json:"slot,omitempty"`
+	Result    string `json:"result"`
+	Reason    string `json:"reason,omitempty"`
+	Run       string `json:"run,omitempty"`
+	StartedAt string `json:"startedAt,omitempty"`
+}
+
+func simulatedOf(e simulate.Entry) simulated {
+	return simulated{
+		Plan: e.Namespace + "/" + e.Plan, Slot: instant.UTC(e.Slot), Result: string(e.Result), Reason: e.Reason, Run: e.Run, StartedAt: instant.UTC(e.StartedAt),
+	}
+}
+
+func (o *simulateOptions) printJSON(entries []simulate.Entry) error {
+	items := make([]simulated, len(entries))
+	for i, e := range entries {
+		items[i] = simulatedOf(e)
+	}
+	b, err := json.Marshal(map[string]any{"kind": "LedgerList", "items": items})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.Out, string(b))
+	return err
+}
+
+func (o *simulateOptions) printTable(entries []simulate.Entry) error {
+	if len(entries) == 0 {
+		fmt.Fprintln(o.ErrOut, "no slot lies between")
+		return nil
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED")
+	total := map[plan.Result]int{}
+	for _, e := range entries {
+		item, local := simulatedOf(e), ""
+		if e.Slot != nil {
+			local = instant.LocalStamp(schedule.Slot{At: *e.Slot, Zone: e.Zone})
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", item.Plan, view.OrDash(local), view.OrDash(item.Slot), item.Result, view.OrDash(item.Reason), view.OrDash(item.StartedAt))
+		total[e.Result]++
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.ErrOut, "%d ran, %d skipped, %d missed\n", total[plan.Ran], total[plan.Skipped], total[plan.Missed])
+	return nil
+}

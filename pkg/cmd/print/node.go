@@ -1,0 +1,123 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// ClaimTable is a line for each claim; nothing without any.
+func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
+	if len(claims) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	fmt.Fprintln(w, "NODE\tFOR\tPHASE\tSINCE\tLEFT\tREASON")
+	for _, c := range claims {
+		since := ""
+		if !c.Since.IsZero() {
+			since = instant.Roughly(v.Now.Sub(c.Since))
+		}
+		fmt.Fprintln(w, strings.Join([]string{c.Node, c.By, c.Phase, view.OrDash(since), view.OrDash(c.Left), view.OrDash(c.Reason)}, "\t"))
+	}
+	w.Flush()
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
+
+// NodeLines are a node's standing: for whom it is cordoned and how it was before,
+// who asks for it, when it may be changed, and who rolls through it.
+func (v Printer) NodeLines(n view.Node) []string {
+	var asked, rolled []string
+	for _, a := range n.Asked {
+		asked = append(asked, a.Request.Requestor+"  "+v.Asked(&a)+progressWords(a.Status))
+	}
+	for _, r := range n.StepClaims {
+		rolled = append(rolled, fmt.Sprintf("%s  %s (run %s, step %s)", view.ClaimantWords(r.Claimant()), r.Words(), r.Run.Run.Name, r.Path))
+	}
+	if len(asked) == 0 {
+		asked = []string{"nobody asks for it"}
+	}
+	return v.Labelled(
+		"Node", v.Bold(n.Name)+"  "+strings.Join(v.nodeStates(n.Node), ", "),
+		"Zone", n.Zone,
+		"Cordoned", v.cordoned(n.Node),
+		"Requests", strings.Join(asked, "\n"),
+		"Rollouts", strings.Join(rolled, "\n"),
+		"Window", v.windowOf(n.Subject),
+	)
+}
+
+func progressWords(s *nodes.Status) string {
+	if s == nil || s.Progress == nil || s.Phase == nodes.Draining { // the reason counts them itself
+		return ""
+	}
+	return fmt.Sprintf(" (%s pods left)", view.PodsLeft(s))
+}
+
+func (v Printer) nodeStates(n nodes.Node) []string {
+	ready := v.good("Ready")
+	if n.NotReady {
+		ready = v.Bad("NotReady")
+	}
+	out := []string{ready}
+	if n.Unschedulable {
+		out = append(out, v.Warn("unschedulable"))
+	}
+	if n.Deleting {
+		out = append(out, v.Warn("is being deleted"))
+	}
+	return out
+}
+
+// cordoned says for whom a node is cordoned, and what becomes of it after them.
+func (v Printer) cordoned(n nodes.Node) string {
+	switch {
+	case n.Cordon == nil && n.Unschedulable:
+		return "not by us: it stays so"
+	case n.Cordon == nil:
+		return ""
+	}
+	var by []string
+	for _, claimant := range n.Cordon.By {
+		by = append(by, view.ClaimantWords(claimant))
+	}
+	text := "for " + strings.Join(by, ", ") + ", since " + v.When(n.Cordon.At)
+	switch {
+	case n.Cordon.Undone && !n.Unschedulable:
+		return text + "\nsomebody uncordoned it since: that is left as it is"
+	case n.Cordon.Before:
+		return text + "\nit was cordoned before, and stays so afterwards"
+	}
+	return text + "\nit was schedulable before, and is again when the last one leaves"
+}
+
+func (v Printer) windowOf(s view.Subject) string {
+	verdict := s.Verdict(v.Now)
+	word := "closed"
+	if verdict.Permitted {
+		word = "open"
+	}
+	if verdict.Until != nil {
+		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Roughly(verdict.Until.Sub(v.Now))
+	}
+	return word + " (" + verdict.Reason + ")"
+}
+
+// Asked is how a request stands, with its age.
+func (v Printer) Asked(a *nodes.Asked) string {
+	if a == nil || a.Gone || a.Status == nil {
+		return v.Warn(view.RequestWords(a))
+	}
+	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Roughly(v.Now.Sub(a.Status.Since)), view.Colon(a.Status.Reason))
+}
+
+// Release is the command that takes a request off a node.
+func (v Printer) Release(node, requestor string) string {
+	return fmt.Sprintf("'%s release %s --requestor %s'", v.Name, node, requestor)
+}

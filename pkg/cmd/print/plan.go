@@ -1,0 +1,162 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// PlanLines are a plan's standing: for status what needs eyes, for describe all.
+func (v Printer) PlanLines(p view.Plan, all bool) []string {
+	phase, message := p.Phase()
+	lines := v.Labelled(
+		"Plan", v.Bold(p.Object.Name)+" in namespace "+p.Object.Namespace,
+		"Phase", v.Phase(phase)+view.Colon(message),
+		"Next", v.Next(p),
+		"Last", v.last(p),
+		"Window", v.gate(p),
+		"Pause", v.Pause(p),
+		"Skip", v.Skip(p.Intent.Skip),
+		"Waiting", v.waitingToken(p),
+		"Notes", strings.Join(view.IntentFaults(p), "\n"),
+		"Conditions", strings.Join(v.conditions(p, all), "\n"),
+	)
+	for _, r := range p.Live {
+		lines = append(lines, "", v.Bold("Run "+r.Run.Name)+"  "+v.RunHead(r))
+		lines = append(lines, Indent(v.StepLines(r))...)
+	}
+	return lines
+}
+
+// Next is when a plan starts next, or why it does not.
+func (v Printer) Next(p view.Plan) string {
+	switch {
+	case p.Decision.Next != nil:
+		note := ""
+		if n := p.Decision.Next.Note; n != "" {
+			note = ", " + instant.NoteWords(n)
+		}
+		return v.When(plan.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note
+	case len(p.Faults) > 0:
+		return "nothing runs while the plan is invalid"
+	case len(p.Spec.Triggers.Schedules) == 0:
+		return ""
+	}
+	return "no slot that is neither paused nor skipped"
+}
+
+func (v Printer) last(p view.Plan) string {
+	if p.Ledger == nil || p.Ledger.Last == nil {
+		return ""
+	}
+	l := p.Ledger.Last
+	text := fmt.Sprintf("%s %s", v.Phase(string(l.Phase)), l.Name)
+	if l.StartedAt != nil {
+		text += ", started " + v.When(*l.StartedAt)
+	}
+	if l.SuccessAt != nil && l.Phase != plan.RunSucceeded {
+		text += "\nlast success " + v.When(*l.SuccessAt)
+	}
+	return text
+}
+
+// Pause is how long a plan's own pause holds, and who asked for it; empty without one.
+func (v Printer) Pause(p view.Plan) string {
+	if !p.Intent.Pause.Holds(v.Now) {
+		return ""
+	}
+	text := "until resumed"
+	if u := p.Intent.Pause.Until; u != nil {
+		text = "until " + v.When(*u)
+	}
+	return text + v.by(p, annotations.Pause)
+}
+
+// by says who stands behind an intent, and why.
+func (v Printer) by(p view.Plan, intent string) string {
+	text := ""
+	if who := p.Object.Annotations[annotations.Actor(intent)]; who != "" {
+		text = ", by " + who + " (unverified)"
+	}
+	return text + view.Colon(p.Object.Annotations[annotations.Reason(intent)])
+}
+
+// Skip is what of the coming slots is left out; empty: nothing.
+func (v Printer) Skip(s plan.Skip) string {
+	switch {
+	case s.All:
+		return "all slots, until 'unskip'"
+	case s.Until != nil && s.Until.After(v.Now):
+		return "all slots before " + v.Both(*s.Until)
+	case s.Next:
+		return "the next slot"
+	}
+	var slots []string
+	for _, at := range s.Slots {
+		slots = append(slots, v.Both(at))
+	}
+	return strings.Join(slots, "\n")
+}
+
+func (v Printer) waitingToken(p view.Plan) string {
+	if p.Intent.Token == "" || view.TokenHandled(p.Object, p.Ledger) {
+		return ""
+	}
+	return "a trigger that the agent has not handled yet" + v.by(p, annotations.Trigger)
+}
+
+// conditions are all, or those that say more than that all is well.
+func (v Printer) conditions(p view.Plan, all bool) []string {
+	var out []string
+	for _, c := range view.Conditions(p.Object) {
+		if !all && (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionTrue {
+			continue
+		}
+		text := fmt.Sprintf("%s=%s", c.Type, c.Status)
+		if c.Message != "" {
+			text += fmt.Sprintf(" (%s) %s", c.Reason, c.Message)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// ShortNext is the next start in a cell of a table.
+func (v Printer) ShortNext(p view.Plan) string {
+	if p.Decision.Next == nil {
+		return ""
+	}
+	at := plan.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)
+	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Roughly(at.Sub(v.Now)))
+}
+
+// ShortLast is the last run in a cell of a table.
+func (v Printer) ShortLast(p view.Plan) string {
+	if p.Ledger == nil || p.Ledger.Last == nil {
+		return ""
+	}
+	l := p.Ledger.Last
+	return fmt.Sprintf("%s %s ago", l.Phase, instant.Roughly(v.Now.Sub(l.EndedAt)))
+}
+
+// gate is what status and describe say of a plan's gate; empty without one.
+func (v Printer) gate(p view.Plan) string {
+	w := p.Decision.Window
+	if w == nil {
+		return ""
+	}
+	word := "closed"
+	if w.Permitted {
+		word = "open"
+	}
+	if w.Until != nil {
+		word += " until " + v.Both(*w.Until) + ", in " + instant.Roughly(w.Until.Sub(v.Now))
+	}
+	return word + " (" + w.Reason + ")"
+}

@@ -1,0 +1,118 @@
+package print
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+)
+
+// Printer is how things are shown: to whom, when, in which colours.
+type Printer struct {
+	paint
+	Name string // as which the plugin was called, for the commands it suggests
+	Now  time.Time
+	Zone string
+}
+
+// New prints for whoever called, on the clocks of a zone.
+func New(c *factory.Factory, zone string) Printer {
+	return Printer{paint: paint(c.Color), Name: c.Name, Now: c.Now(), Zone: zone}
+}
+
+// Both shows an instant on the zone's clocks and in UTC.
+func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }
+
+// When is an instant and how far away it is.
+func (v Printer) When(t time.Time) string {
+	if t.After(v.Now) {
+		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Roughly(t.Sub(v.Now)))
+	}
+	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Roughly(v.Now.Sub(t)))
+}
+
+// soon is an instant without the date where that is plain.
+func (v Printer) soon(t time.Time) string {
+	text := instant.Local(t, v.Zone)
+	if t.Sub(v.Now) > 12*time.Hour {
+		return text
+	}
+	fields := strings.Fields(text)
+	return strings.Join(fields[2:], " ")
+}
+
+// CutLine shortens a line to a terminal's width, not counting colours.
+func CutLine(line string, width int) string {
+	if width <= 0 || visible(line) <= width {
+		return line
+	}
+	var b strings.Builder
+	n, escape := 0, false
+	for _, r := range line {
+		switch {
+		case r == '\x1b':
+			escape = true
+		case escape:
+			escape = r != 'm'
+		case n == width-1:
+			return b.String() + "…\x1b[0m"
+		default:
+			n++
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func visible(line string) int {
+	n := utf8.RuneCountInString(line)
+	for rest := line; ; {
+		i := strings.IndexByte(rest, '\x1b')
+		if i < 0 {
+			return n
+		}
+		end := strings.IndexByte(rest[i:], 'm')
+		if end < 0 {
+			return n
+		}
+		n -= end + 1
+		rest = rest[i+end+1:]
+	}
+}
+
+// Labelled are lines of "Name:  value", aligned; empty values are left out.
+func (v Printer) Labelled(pairs ...string) []string {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			width = max(width, len(pairs[i])+1)
+		}
+	}
+	var lines []string
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		for j, part := range strings.Split(pairs[i+1], "\n") {
+			name := ""
+			if j == 0 {
+				name = pairs[i] + ":"
+			}
+			lines = append(lines, fmt.Sprintf("%s  %s", v.Bold(fmt.Sprintf("%-*s", width, name)), part))
+		}
+	}
+	return lines
+}
+
+// Indent moves lines to the right.
+func Indent(lines []string) []string {
+	out := slices.Clone(lines)
+	for i := range out {
+		out[i] = "  " + out[i]
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// RunHead says on one line where a run stands.
+func (v Printer) RunHead(r view.Run) string {
+	j := r.Journal
+	p := plan.ProgressOf(j)
+	switch {
+	case j.Phase == plan.RunPending && j.Waiting != "":
+		return v.Phase(string(j.Phase)) + ", " + waitingWords(j)
+	case j.Phase.Ended():
+		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(j.Message) + v.leftBehind(r)
+	case j.StartedAt != nil:
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Roughly(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.ending(r)))
+	}
+	return v.Phase(string(j.Phase)) + view.Colon(j.Message)
+}
+
+// leftBehind is how many restores failed; the steps name what each of them left.
+func (v Printer) leftBehind(r view.Run) string {
+	if n := len(view.NotPutBack(r)); n > 0 {
+		return "; " + v.Bad(fmt.Sprintf("%d of its steps could not be put back", n))
+	}
+	return ""
+}
+
+// ending says how a run that is cleaning up will end, and when one that is to be
+// tried again begins.
+func (v Printer) ending(r view.Run) string {
+	j := r.Journal
+	switch {
+	case j.Notice() != j.Message:
+		return j.Notice()
+	case j.End != nil && j.End.Phase != plan.RunSucceeded:
+		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, view.Colon(j.End.Message))
+	case j.RetryAt != nil && j.RetryAt.After(v.Now):
+		try := fmt.Sprintf("retry %d of %d", j.Retries, r.Run.Spec.RetryLimit)
+		return try + " at " + v.soon(*j.RetryAt) + strings.TrimPrefix(j.Message, try)
+	}
+	return j.Message
+}
+
+func (v Printer) took(j plan.Journal) string {
+	if j.StartedAt == nil || j.FinishedAt == nil {
+		return ""
+	}
+	return " after " + instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+}
+
+// lineMark gives no tick to a step that left something behind.
+func (v Printer) lineMark(l stepLine) string {
+	if l.left {
+		return v.Bad("✗")
+	}
+	return v.mark(l.phase)
+}
+
+func (v Printer) mark(p plan.StepPhase) string {
+	switch p {
+	case plan.StepSucceeded:
+		return v.good("✓")
+	case plan.StepFailed:
+		return v.Bad("✗")
+	case plan.StepRunning:
+		return v.busy("▶")
+	case plan.StepSkipped:
+		return v.Dim("-")
+	}
+	return v.Dim("·")
+}
+
+func (v Printer) stepTime(s plan.Record) string {
+	switch {
+	case s.StartedAt == nil:
+		return ""
+	case s.FinishedAt != nil:
+		return instant.Roughly(s.FinishedAt.Sub(*s.StartedAt))
+	}
+	return instant.Roughly(v.Now.Sub(*s.StartedAt))
+}
+
+// stepDetail is what a person may have to do, or wants to know, about a step.
+func (v Printer) stepDetail(r view.Run, s plan.Record) string {
+	var parts []string
+	if s.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("attempt %d", s.Attempt))
+	}
+	switch {
+	case s.Phase == plan.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
+		parts = append(parts, "tries again in "+instant.Roughly(s.NotBefore.Sub(v.Now)))
+	case s.Phase == plan.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
+		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.Name, r.Run.Name))
+	case s.Phase == plan.StepRunning && s.Type == plan.TypeApproval:
+		parts = append(parts, v.question(r, s))
+	case s.Phase == plan.StepRunning && s.ResumeAt != nil:
+		parts = append(parts, fmt.Sprintf("until %s or '%s resume %s'", v.soon(*s.ResumeAt), v.Name, r.Run.Name))
+	case s.Phase == plan.StepFailed && s.Reason != "":
+		parts = append(parts, s.Reason)
+	}
+	holds := s.Phase == plan.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval)
+	switch count := loopCount(s); {
+	case !s.Phase.Ended() && count != "":
+		parts = append(parts, count)
+	case s.Message != "" && !holds:
+		parts = append(parts, s.Message)
+	}
+	if s.Waits != "" && s.Phase.Ended() { // of its cleanup: else its message says so
+		parts = append(parts, "waits: "+s.Waits)
+	}
+	if s.KeepAt != nil {
+		parts = append(parts, "kept until the run ends, renewed at "+v.soon(*s.KeepAt))
+	}
+	switch how := restoredWords()[s.Restored]; {
+	case how == "":
+	case s.Restored == plan.RestoreDone && s.RestoreMessage != "": // it says so itself
+		parts = append(parts, s.RestoreMessage)
+	default:
+		parts = append(parts, how+view.Colon(s.RestoreMessage))
+	}
+	return strings.Join(parts, ": ")
+}
+
+// question is what an approval waits for, or the answer that was just given.
+func (v Printer) question(r view.Run, s plan.Record) string {
+	switch {
+	case s.Approval != nil && s.Approval.Approved:
+		return s.Approval.Said("approved")
+	case s.Approval != nil:
+		return s.Approval.Said("rejected")
+	case s.Message != "": // it names the command
+		return s.Message
+	}
+	return fmt.Sprintf("waits for '%s approve %s/%s'", v.Name, r.Run.Name, s.Path)
+}
+
+func restoredWords() map[string]string {
+	return map[string]string{
+		"done": "put back as it was", "changed": "not put back: somebody changed it meanwhile",
+		"gone": "not put back: it is gone", "handed": "left to another run, which puts it back", "failed": "could not be put back",
+	}
+}

@@ -1,0 +1,163 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// shownItems is how many items of a loop are named: the rest is counted.
+const shownItems = 10
+
+// stepLine is one line of a run's steps: a step, or an item of a loop.
+type stepLine struct {
+	depth                    int
+	name, kind, took, detail string
+	phase                    plan.StepPhase
+	bare                     bool // an item: it has no phase of its own to be spelled out
+	// rest is a line that counts what is not shown.
+	rest bool
+	left bool // what it found was not put back
+}
+
+// stepTree is a run's records by what holds them.
+type stepTree struct {
+	Printer
+	run   view.Run
+	under map[string][]plan.Record
+	lines []stepLine
+}
+
+// StepLines are a run's steps, a line each, what a step holds below it.
+func (v Printer) StepLines(r view.Run) []string {
+	t := stepTree{Printer: v, run: r, under: map[string][]plan.Record{}}
+	for _, rec := range r.Journal.Steps {
+		holder := holderOf(r.Journal, rec.Path)
+		t.under[holder] = append(t.under[holder], rec)
+	}
+	t.steps("", "", 0)
+	return v.aligned(t.lines)
+}
+
+// holderOf is the path of the step that holds the one at a path; empty where none
+// does. Between them may stand an item.
+func holderOf(j plan.Journal, path string) string {
+	for {
+		i := strings.LastIndex(path, "/")
+		if i < 0 {
+			return ""
+		}
+		if path = path[:i]; j.Record(path) != nil {
+			return path
+		}
+	}
+}
+
+// steps adds those that a step holds under a prefix of their paths.
+func (t *stepTree) steps(holder, prefix string, depth int) {
+	for _, rec := range t.under[holder] {
+		name, within := strings.CutPrefix(rec.Path, prefix)
+		if !within {
+			continue
+		}
+		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec), left: rec.Restored == plan.RestoreFailed})
+		if plan.IsLoop(rec.Type) {
+			t.items(rec, depth+1)
+			continue
+		}
+		t.steps(rec.Path, rec.Path+"/", depth+1)
+	}
+}
+
+// items adds those that eyes are needed for: at work with their steps, failed,
+// or left otherwise than they were found.
+func (t *stepTree) items(loop plan.Record, depth int) {
+	named := t.notable(loop)
+	for _, item := range named[:min(len(named), shownItems)] {
+		t.lines = append(t.lines, stepLine{depth: depth, name: item.Segment(), phase: item.Phase, detail: item.Message, bare: true})
+		t.steps(loop.Path, loop.Path+"/"+item.Segment()+"/", depth+1)
+	}
+	if more := len(named) - shownItems; more > 0 {
+		t.lines = append(t.lines, stepLine{depth: depth, name: fmt.Sprintf("and %d more", more), rest: true})
+	}
+}
+
+func (t *stepTree) notable(loop plan.Record) []plan.Item {
+	var atWork, failed, left []plan.Item
+	for _, item := range loop.Items {
+		switch {
+		case item.Phase == plan.StepRunning:
+			atWork = append(atWork, item)
+		case item.Phase == plan.StepFailed:
+			failed = append(failed, item)
+		case t.unrestored(loop, item):
+			left = append(left, item)
+		}
+	}
+	return append(append(atWork, failed...), left...)
+}
+
+// unrestored says whether what a step of an item found was not put back.
+func (t *stepTree) unrestored(loop plan.Record, item plan.Item) bool {
+	for _, rec := range t.under[loop.Path] {
+		if strings.HasPrefix(rec.Path, loop.Path+"/"+item.Segment()+"/") && rec.Restored != "" && rec.Restored != plan.RestoreDone {
+			return true
+		}
+	}
+	return false
+}
+
+// aligned brings the lines into columns.
+func (v Printer) aligned(list []stepLine) []string {
+	width, typeWidth := 0, 0
+	for _, l := range list {
+		typeWidth = max(typeWidth, len(l.kind))
+		if !l.bare && !l.rest {
+			width = max(width, 2*l.depth+len(l.name))
+		}
+	}
+	lines := make([]string, len(list))
+	for i, l := range list {
+		l.detail = strings.ReplaceAll(l.detail, "\n", "; ") // a table has one line for each
+		name := strings.Repeat("  ", l.depth)
+		switch {
+		case l.rest:
+			name += v.Dim("… " + l.name)
+		case l.bare:
+			name += v.lineMark(l) + " " + l.name + view.Colon(l.detail)
+		default:
+			pad := width - 2*l.depth
+			name += fmt.Sprintf("%s %-*s  %-*s  %-9s  %6s  %s", v.lineMark(l), pad, l.name, typeWidth, l.kind, l.phase, l.took, l.detail)
+		}
+		lines[i] = strings.TrimRight(name, " ")
+	}
+	return lines
+}
+
+// loopCount says how far a loop has come; empty before its items are known.
+func loopCount(rec plan.Record) string {
+	if !plan.IsLoop(rec.Type) || !rec.Listed {
+		return ""
+	}
+	done, failed, atWork := 0, 0, 0
+	for _, item := range rec.Items {
+		switch item.Phase {
+		case plan.StepSucceeded:
+			done++
+		case plan.StepFailed:
+			failed++
+		case plan.StepRunning:
+			atWork++
+		}
+	}
+	text := fmt.Sprintf("%d of %d done", done, len(rec.Items))
+	if failed > 0 {
+		text += fmt.Sprintf(", %d failed", failed)
+	}
+	if atWork == 0 && done+failed > 0 { // between two batches it may wait for what they did
+		text += view.Colon(rec.Message)
+	}
+	return text
+}

@@ -1,0 +1,87 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Update is one thing said of something.
+type Update struct{ Of, Text string }
+
+// RunUpdates are a run as plain lines: what it is at, and each step that has begun.
+func RunUpdates(r view.Run) []Update {
+	j := r.Journal
+	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s", r.Run.Name, j.Phase, view.Colon(waitingWords(j)))}}
+	for _, s := range j.Steps {
+		if s.Phase == plan.StepPending {
+			continue
+		}
+		text := fmt.Sprintf("step %s: %s", s.Path, s.Phase)
+		if s.Attempt > 1 {
+			text += fmt.Sprintf(" (attempt %d)", s.Attempt)
+		}
+		switch {
+		case s.Phase == plan.StepFailed:
+			text += view.Colon(s.Message)
+		case s.Type == plan.TypeApproval && s.Message != "":
+			text += view.Colon(s.Message)
+		case s.Phase == plan.StepRunning:
+			text += view.Colon(loopCount(s))
+		}
+		if s.Restored == plan.RestoreFailed {
+			text += ", " + restoredWords()[s.Restored] + view.Colon(s.RestoreMessage)
+		}
+		out = append(out, Update{Of: r.Run.Name + "/" + s.Path, Text: text})
+	}
+	if j.Phase.Ended() { // the end is the last word
+		return append(out[1:], out[0])
+	}
+	return out
+}
+
+func waitingWords(j plan.Journal) string {
+	if j.Phase == plan.RunPending && j.Waiting != "" {
+		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
+			return j.Message
+		}
+		return "waits for " + j.Waiting + view.Colon(j.Message)
+	}
+	if j.RetryAt != nil {
+		return j.Message
+	}
+	if j.Phase.Ended() {
+		return j.Message
+	}
+	return ""
+}
+
+// ClaimUpdates are claims as plain lines.
+func ClaimUpdates(claims []view.NodeClaim) []Update {
+	var out []Update
+	for _, c := range claims {
+		out = append(out, Update{Of: "node/" + c.Node + "/" + c.By, Text: fmt.Sprintf("node %s: %s: %s%s", c.Node, c.By, c.Phase, view.Colon(c.Reason))})
+	}
+	return out
+}
+
+// NodeUpdates are the claims of one node as plain lines.
+func NodeUpdates(n view.Node) []Update {
+	out := ClaimUpdates(view.ClaimsOfNode(n))
+	if len(out) == 0 {
+		out = []Update{{Of: "node/" + n.Name, Text: "node " + n.Name + ": nobody asks for it"}}
+	}
+	return out
+}
+
+// PlanUpdates are a plan and its live runs as plain lines.
+func PlanUpdates(p view.Plan) []Update {
+	phase, message := p.Phase()
+	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(message))}}
+	for _, r := range p.Live {
+		out = append(out, RunUpdates(r)...)
+	}
+	return out
+}

@@ -1,0 +1,44 @@
+package setup
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// completionHelper is what kubectl runs to complete a plugin's command line: an
+// executable of the name kubectl_complete-maint on the PATH.
+const completionHelper = `#!/usr/bin/env sh
+# Save as kubectl_complete-maint in a folder of your PATH and make it executable.
+exec kubectl maint __complete "$@"
+`
+
+// NewCompletion prints what completes command lines.
+func NewCompletion() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell", "kubectl"}
+	return &cobra.Command{
+		Use:   "completion " + strings.Join(shells, "|"),
+		Short: "Print what completes command lines",
+		Long: `Print what completes command lines: a script for a shell, or with "kubectl" the
+helper that kubectl looks for when it completes 'kubectl maint'.`,
+		Example:   `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint && chmod +x ~/.local/bin/kubectl_complete-maint`,
+		ValidArgs: shells,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+			_, err := fmt.Fprint(out, completionHelper)
+			return err
+		},
+	}
+}

@@ -1,0 +1,376 @@
+package source
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Agenda is what the documents of a world come to between two instants, as
+// entries of a calendar. It asks the core and knows no rules.
+type Agenda struct {
+	World    Set
+	Now      time.Time
+	From, To time.Time
+	Owners   []calendar.Owner
+	Entries  []calendar.Entry
+	Warnings []string
+}
+
+// mostEntries is how many windows or slots of one document are taken: about ten
+// a day for the longest range, and every five minutes for five weeks. A guess;
+// no person reads more.
+const mostEntries = 12000
+
+// Gather fills the agenda: namespaces first, for they bind the rest, then
+// policies and plans by name.
+func (a *Agenda) Gather() error {
+	policies, plans := slices.Clone(a.World.policies), slices.Clone(a.World.Plans)
+	slices.SortStableFunc(policies, func(x, y plan.PolicyState) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+	})
+	slices.SortStableFunc(plans, func(x, y Plan) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+	})
+	for _, name := range a.namespaces() {
+		a.namespace(name)
+	}
+	for _, p := range policies {
+		a.policy(p)
+	}
+	for _, p := range plans {
+		if err := a.plan(p); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (a *Agenda) add(e calendar.Entry) { a.Entries = append(a.Entries, e) }
+
+func (a *Agenda) namespaces() []string {
+	var out []string
+	for _, p := range a.World.Plans {
+		out = append(out, p.Namespace)
+	}
+	for _, p := range a.World.policies {
+		out = append(out, p.Namespace)
+	}
+	for name := range a.World.Pauses {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// namespace takes in what a namespace closes, whatever those below it say: that
+// is where even an object that is Permissive by itself is held.
+func (a *Agenda) namespace(name string) {
+	owner := calendar.Owner{Kind: "namespace", Name: name}
+	before := len(a.Entries)
+	gate := a.World.Resolver.Gate(plan.Question{Namespace: name, Own: plan.StanzaText{Strategy: schedule.Permissive}})
+	for s := range closed(gate.At, a.From, a.To) {
+		strategy, _, _ := strings.Cut(strings.TrimPrefix(s.Reason, "namespace: "), " ") // its instant is the entry's end
+		a.add(a.stretch(owner, s, strategy))
+	}
+	a.paused(owner, a.World.Pauses[name], "")
+	if len(a.Entries) > before {
+		a.Owners = append(a.Owners, owner)
+	}
+}
+
+// policy takes in the windows of a policy as they are in force, and the reasons
+// for which there are none.
+func (a *Agenda) policy(p plan.PolicyState) {
+	owner := calendar.Owner{Kind: "policy", Namespace: p.Namespace, Name: p.Name}
+	a.Owners = append(a.Owners, owner)
+	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
+	windows := a.windows(owner, inForce)
+	a.Entries = append(a.Entries, windows...)
+	for _, e := range a.excluded(owner, p) {
+		a.Entries = append(a.Entries, without(e, windows)...)
+	}
+	a.held(owner, p.Stanza)
+	a.paused(owner, p.Pause, "")
+	switch last := a.To.Add(-time.Second); {
+	case !inForce.Ready(last):
+		a.add(a.always(owner, afterName(inForce.At(last).Reason, p.Name)))
+	case p.Spec.Strategy == schedule.Restrictive && !p.Stanza.Set():
+		a.add(a.always(owner, string(schedule.Restrictive)))
+	}
+}
+
+func (a *Agenda) windows(owner calendar.Owner, p *schedule.Policy) []calendar.Entry {
+	about := "policy " + owner.Name + ": excluded"
+	words := strings.NewReplacer(about+": ", "cut short by ", about, "cut short by an exclusion")
+	var out []calendar.Entry
+	for w := range p.Intervals(a.From) {
+		e := calendar.Entry{Kind: calendar.Window, Owner: owner, Start: a.From, End: a.To, Unbegun: w.Start == nil, Unending: w.End == nil}
+		if w.Start != nil {
+			e.Start = *w.Start
+		}
+		if w.End != nil {
+			e.End = *w.End
+		}
+		if !e.Start.Before(a.To) {
+			break
+		}
+		if len(out) == mostEntries {
+			a.tooMany(owner, "windows", e.Start)
+			break
+		}
+		e.Note = words.Replace(w.Note)
+		out = append(out, e)
+	}
+	return out
+}
+
+func (a *Agenda) tooMany(owner calendar.Owner, what string, at time.Time) {
+	a.Warnings = append(a.Warnings, fmt.Sprintf("%s has more than %d %s: those from %s on are left out; ask for a shorter time with --to", owner, mostEntries, what, at.UTC().Format(time.RFC3339)))
+}
+
+// excluded are the exclusions of a policy, each with its own reason. Each is
+// asked for as a policy that has nothing else, so that the book finds calendars
+// as it does for the policy itself.
+func (a *Agenda) excluded(owner calendar.Owner, p plan.PolicyState) []calendar.Entry {
+	s := p.Spec.MaintenanceSchedule
+	if p.Spec.Strategy != schedule.MaintenanceScheduled || s == nil || len(p.Faults) > 0 {
+		return nil
+	}
+	var out []calendar.Entry
+	for i, exclusion := range s.Exclude {
+		// No policy can have this name.
+		alone := plan.PolicyState{Namespace: p.Namespace, Name: fmt.Sprintf("%s/exclude[%d]", p.Name, i), Spec: plan.PolicySpec{
+			Strategy:            schedule.MaintenanceScheduled,
+			MaintenanceSchedule: &schedule.MaintenanceSchedule{Timezone: s.Timezone, Exclude: []schedule.Exclusion{exclusion}},
+		}}
+		a.World.Resolver.PutPolicy(alone)
+		at := a.World.Resolver.Policy(p.Namespace, alone.Name)
+		for stretch := range closed(at.At, a.From, a.To) {
+			if !at.Ready(a.From) {
+				break // and so is the policy itself, which says it
+			}
+			for _, part := range byReason(at.At, stretch, a.From) {
+				reason := strings.TrimPrefix(afterName(part.Reason, alone.Name), "excluded")
+				out = append(out, a.stretch(owner, part, strings.TrimPrefix(reason, ": ")))
+			}
+		}
+		a.World.Resolver.DropPolicy(p.Namespace, alone.Name)
+	}
+	return unique(out)
+}
+
+func afterName(reason, policy string) string {
+	return strings.TrimPrefix(reason, "policy "+policy+": ")
+}
+
+// closed are the stretches between two instants in which something is
+// restrictive, with their true bounds.
+func closed(at func(time.Time) schedule.State, from, to time.Time) iter.Seq[schedule.State] {
+	return func(yield func(schedule.State) bool) {
+		for t := from; t.Before(to); {
+			s := at(t)
+			if !s.Open && !yield(s) || !s.HasUntil {
+				return
+			}
+			t = s.Until
+		}
+	}
+}
+
+// probe is how closely reasons are looked at; two changes within it would be
+// seen as one. Holidays change at midnight.
+const probe = 15 * time.Minute
+
+// byReason divides a stretch where its reason changes, as days of a calendar
+// that touch do. What lies longer than a year before the page is not looked at.
+func byReason(at func(time.Time) schedule.State, s schedule.State, from time.Time) []schedule.State {
+	if !s.HasSince || !s.HasUntil {
+		return []schedule.State{s}
+	}
+	reason := func(t time.Time) string { return at(t).Reason }
+	start := s.Since
+	if early := from.AddDate(-1, 0, 0); start.Before(early) {
+		start = early
+	}
+	parts := []schedule.State{{Since: s.Since, HasSince: true, Reason: reason(start)}}
+	for t := start; t.Before(s.Until); t = t.Add(probe) {
+		last := &parts[len(parts)-1]
+		if reason(t) == last.Reason {
+			continue
+		}
+		change := firstOther(reason, last.Reason, t)
+		last.Until, last.HasUntil = change, true
+		parts = append(parts, schedule.State{Since: change, HasSince: true, Reason: reason(t)})
+	}
+	parts[len(parts)-1].Until, parts[len(parts)-1].HasUntil = s.Until, true
+	return slices.DeleteFunc(parts, func(s schedule.State) bool { return !s.Until.After(from) })
+}
+
+// firstOther is the second up to t from which on the reason is not as it was.
+func firstOther(reason func(time.Time) string, was string, t time.Time) time.Time {
+	low, high := t.Add(-probe), t
+	for high.Sub(low) > time.Second {
+		if middle := low.Add(high.Sub(low) / 2).Truncate(time.Second); reason(middle) == was {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
+// stretch is a closed stretch as an entry, which is cut where it has no bound.
+func (a *Agenda) stretch(owner calendar.Owner, s schedule.State, note string) calendar.Entry {
+	e := a.always(owner, note)
+	if s.HasSince {
+		e.Start, e.Unbegun = s.Since, false
+	}
+	if s.HasUntil {
+		e.End, e.Unending = s.Until, false
+	}
+	return e
+}
+
+func (a *Agenda) always(owner calendar.Owner, note string) calendar.Entry {
+	return calendar.Entry{Kind: calendar.Freeze, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: true, Note: note}
+}
+
+// held takes in the freeze that a stanza puts on its owner.
+func (a *Agenda) held(owner calendar.Owner, s plan.StanzaText) {
+	switch {
+	case s.Strategy == schedule.Restrictive:
+		a.until(owner, nil, "Restrictive")
+	case s.Strategy == schedule.RestrictiveUntil && s.Until != nil:
+		a.until(owner, s.Until, "RestrictiveUntil")
+	}
+}
+
+func (a *Agenda) paused(owner calendar.Owner, pause plan.Switch, reason string) {
+	if !pause.On {
+		return
+	}
+	note := "paused"
+	if reason != "" {
+		note += ": " + reason
+	}
+	a.until(owner, pause.Until, note)
+}
+
+// until takes in a freeze of which nobody knows when it began.
+func (a *Agenda) until(owner calendar.Owner, end *time.Time, note string) {
+	e := a.always(owner, note)
+	if end != nil {
+		if !end.After(a.From) {
+			return
+		}
+		e.End, e.Unending = *end, false
+	}
+	a.add(e)
+}
+
+// without is a freeze less the windows that are open all the same, because an
+// override opened them.
+func without(freeze calendar.Entry, windows []calendar.Entry) []calendar.Entry {
+	var out []calendar.Entry
+	for _, w := range windows {
+		if !w.Start.Before(freeze.End) || !w.End.After(freeze.Start) {
+			continue
+		}
+		if w.Start.After(freeze.Start) && !w.Unbegun {
+			before := freeze
+			before.End, before.Unending = w.Start, false
+			out = append(out, before)
+		}
+		freeze.Start, freeze.Unbegun = w.End, false
+	}
+	if freeze.Start.Before(freeze.End) {
+		out = append(out, freeze)
+	}
+	return out
+}
+
+// unique leaves out what two exclusions say alike.
+func unique(entries []calendar.Entry) []calendar.Entry {
+	seen := map[calendar.Entry]bool{}
+	return slices.DeleteFunc(entries, func(e calendar.Entry) bool {
+		again := seen[e]
+		seen[e] = true
+		return again
+	})
+}
+
+// plan takes in the slots of a plan, with why nothing starts at some of them.
+func (a *Agenda) plan(p Plan) error {
+	owner := calendar.Owner{Kind: "plan", Namespace: p.Namespace, Name: p.Name}
+	set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
+	if err != nil {
+		return err
+	}
+	a.Owners = append(a.Owners, owner)
+	a.held(owner, p.Intent.Stanza)
+	a.paused(owner, p.Intent.Pause, p.Intent.Actors["pause"].Reason)
+	watch := a.watcher(p)
+	count := 0
+	for slot, ok := set.Next(a.From.Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
+		if count++; count > mostEntries {
+			a.tooMany(owner, "slots", slot.At)
+			break
+		}
+		e := calendar.Entry{Kind: calendar.Slot, Owner: owner, Start: slot.At, End: slot.At, Key: slot.Identity()}
+		why := watch(slot.At)
+		e.Idle = why != ""
+		delay := schedule.Jitter(p.Namespace, p.Name, set[slot.Index].Jitter())
+		e.Note = slotNote(slot, why, delay)
+		a.add(e)
+	}
+	return nil
+}
+
+// watcher says why nothing starts at an instant that comes after those it was
+// asked about before; empty where something does.
+func (a *Agenda) watcher(p Plan) func(time.Time) string {
+	question := p.Question()
+	gate, gated := a.World.Resolver.Gate(question), a.World.Resolver.Gated(question)
+	skip := p.Intent.Skip
+	next := skip.Next
+	return func(at time.Time) string {
+		skip.Next = next && !at.Before(a.Now) // it is for the very next slot from now
+		switch {
+		case p.Intent.Pause.Holds(at):
+			return "the plan is paused"
+		case a.World.Pauses[p.Namespace].Holds(at):
+			return "its namespace is paused"
+		case skip.Covers(at):
+			next = next && !skip.Next
+			return "skipped"
+		case gated:
+			if s := gate.At(at); !s.Open {
+				return "not permitted then: " + s.Reason
+			}
+		}
+		return ""
+	}
+}
+
+func slotNote(slot schedule.Slot, why string, delay time.Duration) string {
+	var parts []string
+	if why != "" {
+		parts = append(parts, why)
+	}
+	if slot.Note != "" {
+		parts = append(parts, instant.NoteWords(slot.Note))
+	}
+	if delay > 0 && why == "" {
+		parts = append(parts, "starts "+delay.String()+" later (jitter)")
+	}
+	return strings.Join(parts, "; ")
+}

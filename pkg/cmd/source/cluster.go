@@ -1,0 +1,87 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// ReadCluster reads the plans and policies of the namespace, or of all where
+// that is empty, with the calendars and namespaces that they need, as files
+// would show them. What cannot be used is told on ErrOut: a plan with faults is
+// left out, a policy with faults stays and is not ready.
+func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (Set, error) {
+	w := Set{Pauses: map[string]plan.Switch{}}
+	agent, err := c.Agent(ctx, k)
+	if err != nil || agent.Namespace == "" {
+		agent.Namespace = annotations.DefaultNamespace // whether it runs is not asked here
+	}
+	list, err := k.Plans(ctx, k.Namespace, "")
+	if err != nil {
+		return w, err
+	}
+	namespaces := []string{k.Namespace}
+	for _, cm := range list {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.Plan(cm)
+		if tell(c, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
+	}
+	w.Resolver = plan.NewBook(agent.Namespace)
+	if k.Namespace != "" || !allPolicies(ctx, k, w.Resolver) {
+		w.Resolver, _ = Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
+	}
+	w.policies = w.Resolver.Policies()
+	for _, p := range w.policies {
+		namespaces = append(namespaces, p.Namespace)
+		tell(c, p.Namespace, p.Name, p.Faults)
+	}
+	for name, switches := range Pauses(ctx, k, agent.Namespace, namespaces...) {
+		for _, s := range switches {
+			w.Pauses[name] = view.LongerPause(w.Pauses[name], s)
+		}
+	}
+	return w, nil
+}
+
+// tell warns of a document's faults, and says whether it has any.
+func tell(c *factory.Factory, namespace, name string, faults plan.Faults) bool {
+	for _, f := range faults {
+		fmt.Fprintf(c.ErrOut, "warning: %s/%s: %s\n", namespace, name, f)
+	}
+	return len(faults) > 0
+}
+
+// ReadNode reads what there is to know about one node.
+func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
+	runs, err := k.LiveRuns(ctx)
+	if err != nil {
+		return view.Node{}, err
+	}
+	out := view.Node{Node: annotations.Node(n), Subject: nodeSubject(ctx, c, k, agent, n)}
+	out.StepClaims = slices.DeleteFunc(view.StepClaims(runs), func(r view.StepClaim) bool { return r.Node != n.Name })
+	return out, nil
+}
+
+// ReadPlan reads what there is to know about one plan.
+func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) (view.Plan, error) {
+	ledger, _, err := k.Ledger(ctx, cm)
+	if err != nil {
+		return view.Plan{}, err
+	}
+	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.LiveOnly)
+	if err != nil {
+		return view.Plan{}, err
+	}
+	book, _ := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
+	return view.NewPlan(cm, ledger, live, Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace], book, c.Now()), nil
+}

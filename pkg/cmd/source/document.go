@@ -1,0 +1,440 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Document is one document of ours as it stands in a file.
+type Document struct {
+	File   string
+	Name   string
+	Kind   string // plan, agent-config, or what is not available
+	Text   string
+	line   int               // of the text's first line in the file, from 1
+	block  bool              // the text's lines are lines of the file
+	ics    bool              // the text is iCalendar
+	Object *corev1.ConfigMap // nil for a bare document
+	Lines  plan.Positions    // of the manifest's own fields, in the file
+}
+
+// Fault is a fault with where it stands.
+type Fault struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// String is the fault on one line, as editors read it.
+func (f Fault) String() string {
+	if f.Path == "" {
+		return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Path, f.Message)
+}
+
+// ReadDocuments reads files, folders and "-" for standard input.
+func ReadDocuments(paths []string, stdin io.Reader) ([]Document, []Fault, error) {
+	var docs []Document
+	var faults []Fault
+	take := func(file string, text []byte) {
+		d, f := Split(file, text)
+		docs, faults = append(docs, d...), append(faults, f...)
+	}
+	for _, path := range paths {
+		if path == "-" {
+			text, err := io.ReadAll(stdin)
+			if err != nil {
+				return nil, nil, fmt.Errorf("read standard input: %w", err)
+			}
+			take("-", text)
+			continue
+		}
+		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || file != path && !isDocument(file) {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			if err == nil {
+				take(file, text)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	return docs, faults, nil
+}
+
+func isDocument(file string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".ics"}, filepath.Ext(file))
+}
+
+// namedAfter is how a document without a manifest is called: as its file.
+func namedAfter(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+	if !plan.DNSLabel(name) {
+		return ""
+	}
+	return name
+}
+
+// Split finds the documents of ours in a file of many. What belongs to
+// others is left alone.
+func Split(file string, text []byte) ([]Document, []Fault) {
+	var docs []Document
+	var faults []Fault
+	if filepath.Ext(file) == ".ics" {
+		return []Document{{File: file, Name: namedAfter(file), Kind: annotations.KindCalendar, Text: string(text), line: 1, block: true, ics: true}}, nil
+	}
+	line := 1
+	for _, part := range splitYAML(text) {
+		d, fault := readPart(file, line, part)
+		docs = append(docs, d...)
+		if fault != nil {
+			faults = append(faults, *fault)
+		}
+		line += bytes.Count(part, []byte("\n"))
+	}
+	return docs, faults
+}
+
+// splitYAML cuts a stream at its document markers and keeps every line.
+func splitYAML(text []byte) [][]byte {
+	var parts [][]byte
+	var part []byte
+	for _, l := range bytes.SplitAfter(text, []byte("\n")) {
+		if bytes.HasPrefix(l, []byte("---")) && len(bytes.TrimSpace(part)) > 0 {
+			parts = append(parts, part)
+			part = nil
+		}
+		part = append(part, l...)
+	}
+	return append(parts, part)
+}
+
+// readPart reads one document of a stream, which begins on the given line.
+func readPart(file string, line int, text []byte) ([]Document, *Fault) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		f := plan.YAMLFault(err, text)
+		return nil, &Fault{File: file, Line: line + max(f.Line-1, 0), Message: f.Message}
+	}
+	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
+		return nil, nil // only comments, or somebody's list
+	}
+	return readNode(file, line, text, root.Content[0])
+}
+
+func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+	version, kind := scalarIn(n, "apiVersion"), scalarIn(n, "kind")
+	switch {
+	case kind == "List" || kind == "ConfigMapList":
+		return readList(file, line, n)
+	case kind == "ConfigMap" && version == "v1":
+		return readManifest(file, line, text, n)
+	case kind == "Namespace" && version == "v1":
+		return readNamespace(file, line, text, n)
+	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "Policy", "Calendar", "StepTemplate", "AgentConfig"}, kind):
+		return []Document{{File: file, Name: namedAfter(file), Kind: documentKind(kind), Text: string(text), line: line, block: true}}, nil
+	}
+	return nil, nil
+}
+
+// documentKind is the label's word for a document's kind.
+func documentKind(kind string) string {
+	known := map[string]string{
+		"AgentConfig": annotations.KindAgentConfig, "HibernatePlan": annotations.KindHibernatePlan, "Policy": annotations.KindPolicy,
+		"Calendar": annotations.KindCalendar, "StepTemplate": annotations.KindStepTemplate, "CloudProvider": annotations.KindConnector, "K8SCluster": annotations.KindConnector,
+	}
+	if k := known[kind]; k != "" {
+		return k
+	}
+	return annotations.KindPlan // which says what is wrong with the word
+}
+
+func readList(file string, line int, n *yaml.Node) ([]Document, *Fault) {
+	items := valueOf(n, "items")
+	if items == nil {
+		return nil, nil
+	}
+	var out []Document
+	for _, item := range items.Content {
+		text, err := yaml.Marshal(item)
+		if err != nil || item.Kind != yaml.MappingNode {
+			continue
+		}
+		docs, fault := readNode(file, line, text, item)
+		if fault != nil {
+			return out, fault
+		}
+		out = append(out, docs...)
+	}
+	return out, nil
+}
+
+// readManifest reads a ConfigMap of ours. Its own faults are those that kubectl
+// apply would not find.
+func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+	d := Document{File: file, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n)}
+	err := sigsyaml.UnmarshalStrict(text, d.Object)
+	labels := valueOf(valueOf(n, "metadata"), "labels")
+	d.Kind = scalarIn(labels, annotations.LabelKind)
+	data := valueOf(n, "data")
+	if d.Kind == "" && !looksLikeOurs(data) {
+		return nil, nil
+	}
+	d.ics = valueOf(data, annotations.DataICS) != nil
+	if err != nil {
+		return nil, &Fault{File: file, Line: d.Lines[""], Message: "this is no ConfigMap: " + strings.ReplaceAll(err.Error(), "\n", " ")}
+	}
+	d.Name, d.line = d.Object.Name, d.Lines.Line("data")
+	if data != nil && len(data.Content) == 2 {
+		v := data.Content[1]
+		d.Text, d.line = v.Value, line+v.Line-1
+		if d.block = v.Style == yaml.LiteralStyle; d.block {
+			d.line++ // the text begins below its key
+		}
+	}
+	return []Document{d}, nil
+}
+
+// looksLikeOurs says whether a ConfigMap without our label has the data of one of
+// our documents; others are somebody else's. A step.yaml may well be.
+func looksLikeOurs(data *yaml.Node) bool {
+	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates}, func(key string) bool { return valueOf(data, key) != nil }) ||
+		strings.Contains(scalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
+}
+
+// KindNamespace marks a Namespace, whose annotations may close what is in it.
+const KindNamespace = "namespace"
+
+// readNamespace takes a Namespace whose annotations say anything to us.
+func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fault) {
+	d := Document{File: file, Kind: KindNamespace, Object: &corev1.ConfigMap{}, Lines: manifestLines(line, n), line: line}
+	var whole struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := sigsyaml.Unmarshal(text, &whole); err != nil {
+		return nil, nil //nolint:nilerr // kubectl says what is wrong with it
+	}
+	d.Object.ObjectMeta, d.Name = whole.Metadata, whole.Metadata.Name
+	for key := range d.Object.Annotations {
+		if strings.HasPrefix(key, annotations.IntentPrefix) {
+			return []Document{d}, nil
+		}
+	}
+	return nil, nil
+}
+
+// manifestLines are the lines of the fields that faults of a manifest speak of.
+func manifestLines(line int, n *yaml.Node) plan.Positions {
+	lines := plan.Positions{"": line + n.Line - 1}
+	metadata := valueOf(n, "metadata")
+	for path, in := range map[string]*yaml.Node{"": n, "metadata": metadata, "metadata.labels": valueOf(metadata, "labels"), "metadata.annotations": valueOf(metadata, "annotations")} {
+		if in == nil || in.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 0; i+1 < len(in.Content); i += 2 {
+			lines[fieldPath(path, in.Content[i].Value)] = line + in.Content[i].Line - 1
+		}
+	}
+	return lines
+}
+
+// fieldPath is a field below a path; a key with a dot or a slash in it stands in
+// brackets.
+func fieldPath(path, key string) string {
+	switch {
+	case strings.ContainsAny(key, "./"):
+		return path + "[" + key + "]"
+	case path == "":
+		return key
+	}
+	return path + "." + key
+}
+
+func valueOf(n *yaml.Node, name string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func scalarIn(n *yaml.Node, name string) string {
+	if v := valueOf(n, name); v != nil && v.Kind == yaml.ScalarNode {
+		return v.Value
+	}
+	return ""
+}
+
+// Check is everything wrong with a document, in the file's own lines.
+func (d Document) Check() []Fault {
+	faults := d.manifestFaults()
+	switch d.Kind {
+	case annotations.KindPlan:
+		faults = append(faults, d.planFaults()...)
+	case annotations.KindPolicy:
+		faults = append(faults, append(d.policy().Faults, d.intentFaults()...)...)
+	case annotations.KindCalendar:
+		_, own := d.calendar()
+		faults = append(faults, own...)
+	case annotations.KindStepTemplate:
+		faults = append(faults, d.templateFaults()...)
+	case KindNamespace:
+		faults = append(faults, d.intentFaults()...)
+	case annotations.KindAgentConfig:
+		_, own := plan.ParseAgentConfig([]byte(d.Text))
+		faults = append(faults, own...)
+	}
+	out := make([]Fault, len(faults))
+	for i, f := range faults {
+		out[i] = Fault{File: d.File, Line: d.LineOf(f), Path: f.Path, Message: f.Message}
+	}
+	slices.SortStableFunc(out, func(a, b Fault) int { return a.Line - b.Line })
+	return out
+}
+
+// LineOf is where in the file a fault stands.
+func (d Document) LineOf(f plan.Fault) int {
+	switch {
+	case d.Object != nil && (strings.HasPrefix(f.Path, "metadata") || f.Path == "data"):
+		return d.Lines.Line(f.Path)
+	case f.Line > 0 && d.block:
+		return d.line + f.Line - 1
+	}
+	return d.line
+}
+
+// manifestFaults are the faults of what stands around a document.
+func (d Document) manifestFaults() plan.Faults {
+	var faults plan.Faults
+	const label = "metadata.labels[" + annotations.LabelKind + "]"
+	switch d.Kind {
+	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, KindNamespace:
+	case "":
+		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
+	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.Kind)})
+	case annotations.KindHibernatePlan, annotations.KindConnector:
+		path := label
+		if d.Object == nil {
+			path = "kind"
+		}
+		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig", strings.ReplaceAll(d.Kind, "-", " "))})
+	default:
+		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindAgentConfig)})
+	}
+	if d.Object != nil && d.Name == "" {
+		faults = append(faults, plan.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
+	}
+	return faults
+}
+
+func (d Document) planFaults() plan.Faults {
+	if d.Object == nil {
+		spec, faults := plan.Parse([]byte(d.Text), d.Name)
+		return WithDashHints(d.Text, spec, faults)
+	}
+	spec, faults := annotations.Plan(d.Object)
+	return WithDashHints(d.Text, spec, append(faults, d.intentFaults()...))
+}
+
+// intentFaults are those of the annotations around a document.
+func (d Document) intentFaults() plan.Faults {
+	if d.Object == nil {
+		return nil
+	}
+	in := annotations.Intent(d.Object.Annotations)
+	if in.Skip.Next {
+		in.Faults = append(in.Faults, plan.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
+	}
+	for i := range in.Faults {
+		in.Faults[i].Path = fieldPath("metadata.annotations", in.Faults[i].Path)
+	}
+	return in.Faults
+}
+
+// kindOfData is the kind of which a ConfigMap without our label has the data.
+func (d Document) kindOfData() string {
+	switch {
+	case d.Object == nil:
+	case d.Object.Data[annotations.DataPolicy] != "":
+		return annotations.KindPolicy
+	case d.Object.Data[annotations.DataICS]+d.Object.Data[annotations.DataDates] != "":
+		return annotations.KindCalendar
+	case d.Object.Data[annotations.DataTemplate] != "":
+		return annotations.KindStepTemplate
+	}
+	return annotations.KindPlan
+}
+
+// policy reads a policy, with what its annotations say.
+func (d Document) policy() plan.PolicyState {
+	if d.Object != nil {
+		return annotations.Policy(d.Object)
+	}
+	spec, faults := plan.ParsePolicy([]byte(d.Text))
+	return plan.PolicyState{Name: d.Name, Spec: spec, Faults: faults}
+}
+
+func (d Document) calendar() (*schedule.Calendar, plan.Faults) {
+	switch {
+	case d.Object != nil:
+		return annotations.Calendar(d.Object)
+	case d.ics:
+		return plan.ParseCalendarICS([]byte(d.Text))
+	}
+	return plan.ParseCalendarYAML([]byte(d.Text))
+}
+
+// OnePlan is the only plan in files, without faults. Other documents beside it,
+// as the templates that it uses, may have some.
+func OnePlan(c *factory.Factory, files []string) (Document, plan.Spec, error) {
+	docs, broken, err := ReadDocuments(files, c.In)
+	if err != nil {
+		return Document{}, plan.Spec{}, err
+	}
+	w := NewSet(c, docs)
+	for _, d := range docs {
+		if d.Kind == annotations.KindPlan {
+			broken = append(broken, d.Check()...)
+		}
+	}
+	for _, p := range w.Plans {
+		broken = append(broken, w.Use(p, c.OfflineAgent()).Faults...)
+	}
+	if len(broken) > 0 {
+		return Document{}, plan.Spec{}, FaultyError(broken)
+	}
+	if len(w.Plans) != 1 {
+		return Document{}, plan.Spec{}, fmt.Errorf("%s must hold one plan, and holds %s", strings.Join(files, ", "), view.Counted(len(w.Plans), "plan"))
+	}
+	only := w.Plans[0].Source
+	spec, _ := plan.Parse([]byte(only.Text), only.Name)
+	return only, spec, nil
+}

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Set is what files hold, as a cluster would show it: the same documents, and
+// the same answers of the same core.
+type Set struct {
+	Plans    []Plan
+	policies []plan.PolicyState
+	Resolver *plan.Book
+	Pauses   map[string]plan.Switch // of namespaces
+	// templates are step templates, by namespace/name.
+	templates map[string]*plan.Template
+}
+
+// NewSet is what documents hold, whatever their faults.
+func NewSet(c *factory.Factory, docs []Document) Set {
+	w := Set{Resolver: plan.NewBook(c.OfflineAgent()), Pauses: map[string]plan.Switch{}, templates: map[string]*plan.Template{}}
+	for _, d := range docs {
+		w.take(d, c.OfflineNamespace())
+	}
+	return w
+}
+
+// Plan is a plan in a file, without faults.
+type Plan struct {
+	Source          Document
+	Namespace, Name string
+	Spec            plan.Spec // with defaults
+	Intent          plan.Intent
+	Used            Used // where files were read
+}
+
+// Question is what is asked of the gates for the plan.
+func (p Plan) Question() plan.Question {
+	return p.Intent.Query(p.Namespace, p.Spec.Policies)
+}
+
+// FaultyError says that files hold faults; they are its text, a line each.
+type FaultyError []Fault
+
+// Error is a line for each fault.
+func (e FaultyError) Error() string {
+	lines := make([]string, len(e))
+	for i, f := range e {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Read reads files, folders and "-". Documents with faults are an error,
+// all at once, but for calendars, of which the rest works.
+func Read(c *factory.Factory, paths []string) (Set, error) {
+	docs, broken, err := ReadDocuments(paths, c.In)
+	if err != nil {
+		return Set{}, err
+	}
+	if len(docs) == 0 && len(broken) == 0 {
+		return Set{}, errors.New("no document of ours was found in " + strings.Join(paths, ", "))
+	}
+	for _, d := range docs {
+		found := d.Check()
+		if d.Kind == annotations.KindCalendar {
+			for _, f := range found {
+				fmt.Fprintln(c.ErrOut, "warning: "+f.String())
+			}
+			found = nil
+		}
+		broken = append(broken, found...)
+	}
+	w := NewSet(c, docs)
+	for i, p := range w.Plans {
+		w.Plans[i].Used = w.Use(p, c.OfflineAgent())
+		broken = append(broken, w.Plans[i].Used.Faults...)
+	}
+	if len(broken) > 0 {
+		return w, FaultyError(broken)
+	}
+	return w, nil
+}
+
+func (w *Set) take(d Document, namespace string) {
+	var notes map[string]string
+	if d.Object != nil {
+		notes = d.Object.Annotations
+		if d.Object.Namespace != "" {
+			namespace = d.Object.Namespace
+		}
+	}
+	switch d.Kind {
+	case annotations.KindPlan:
+		spec, _ := plan.Parse([]byte(d.Text), d.Name)
+		w.Plans = append(w.Plans, Plan{Source: d, Namespace: namespace, Name: d.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(notes)})
+	case annotations.KindPolicy:
+		p := d.policy()
+		p.Namespace = namespace
+		w.policies = append(w.policies, p)
+		w.Resolver.PutPolicy(p)
+	case annotations.KindCalendar:
+		c, _ := d.calendar()
+		w.Resolver.PutCalendar(namespace, d.Name, c)
+	case annotations.KindStepTemplate:
+		t := d.template()
+		w.templates[namespace+"/"+d.Name] = &t
+	case KindNamespace:
+		in := annotations.Intent(notes)
+		w.Resolver.PutNamespace(d.Name, in.Stanza)
+		w.Pauses[d.Name] = in.Pause
+	}
+}

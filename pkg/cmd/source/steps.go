@@ -1,0 +1,103 @@
+package source
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// WithDashHints says, where an expression speaks of a step whose name has a
+// dash, how that is written: CEL reads steps.scale-down as a subtraction, and
+// finds either an unknown name or, worse, a known one.
+func WithDashHints(document string, spec plan.Spec, faults plan.Faults) plan.Faults {
+	var names []string
+	eachStep(spec, func(_ string, s plan.Step) {
+		if strings.Contains(s.Name, "-") {
+			names = append(names, regexp.QuoteMeta(s.Name))
+		}
+	})
+	if len(names) == 0 {
+		return faults
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // the longest that fits is meant
+	dashed := regexp.MustCompile(`\bsteps\.(` + strings.Join(names, "|") + `)\b`)
+	lines, _ := plan.Decode([]byte(document), &plan.Document{}) // its faults are among the faults already
+	eachExpression(spec, func(path, text string) {
+		if m := dashed.FindStringSubmatch(text); m != nil {
+			faults = hint(faults, plan.Fault{Path: path, Line: lines.Line(path), Message: fmt.Sprintf("a step whose name has a dash is written steps['%s']", m[1])})
+		}
+	})
+	return faults
+}
+
+// hint adds to the fault of a path, or is one.
+func hint(faults plan.Faults, h plan.Fault) plan.Faults {
+	i := slices.IndexFunc(faults, func(f plan.Fault) bool { return f.Path == h.Path })
+	if i < 0 {
+		return append(faults, h)
+	}
+	faults = slices.Clone(faults)
+	faults[i].Message += "; " + h.Message
+	return faults
+}
+
+// eachStep visits every step of a plan, those that other steps hold too.
+func eachStep(spec plan.Spec, visit func(path string, s plan.Step)) {
+	WalkSteps("spec.steps", spec.Steps, visit)
+	WalkSteps("spec.onFailure", spec.OnFailure, visit)
+	WalkSteps("spec.finally", spec.Finally, visit)
+}
+
+// WalkSteps visits the steps of a list, those that other steps hold too, each with its path.
+func WalkSteps(list string, steps []plan.Step, visit func(path string, s plan.Step)) {
+	for i, s := range steps {
+		path := fmt.Sprintf("%s[%d]", list, i)
+		visit(path, s)
+		WalkSteps(path+".properties.steps", heldBy(s), visit)
+	}
+}
+
+// heldBy are the steps in the properties of a step that holds others.
+func heldBy(s plan.Step) []plan.Step {
+	list, is := s.Properties["steps"].([]any)
+	if !is || s.Type != plan.TypeGroup && !plan.IsLoop(s.Type) {
+		return nil
+	}
+	var held struct {
+		Steps []plan.Step `json:"steps"`
+	}
+	if faults := plan.DecodeValue(map[string]any{"steps": list}, "", nil, true, &held); len(faults) > 0 {
+		return nil // told already
+	}
+	return held.Steps
+}
+
+// eachExpression visits every text in which CEL may stand.
+func eachExpression(spec plan.Spec, visit func(path, text string)) {
+	eachStep(spec, func(path string, s plan.Step) {
+		visit(path+".if", s.If)
+		eachString(path+".properties", s.Own(), func(path, text string) {
+			if strings.Contains(text, "${") || strings.HasSuffix(path, ".until") {
+				visit(path, text)
+			}
+		})
+	})
+}
+
+func eachString(path string, v any, visit func(path, text string)) {
+	switch v := v.(type) {
+	case string:
+		visit(path, v)
+	case map[string]any:
+		for key, item := range v {
+			eachString(path+"."+key, item, visit)
+		}
+	case []any:
+		for i, item := range v {
+			eachString(fmt.Sprintf("%s[%d]", path, i), item, visit)
+		}
+	}
+}

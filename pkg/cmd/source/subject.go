@@ -1,0 +1,99 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// FindSubject finds a plan, policy or node of the cluster by its name.
+func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, text string) (view.Subject, error) {
+	agent, _ := c.Agent(ctx, k)
+	found, err := k.Find(ctx, text, annotations.KindPlan, annotations.KindPolicy)
+	switch {
+	case err != nil:
+		return view.Subject{}, err
+	case found.Node != nil:
+		return nodeSubject(ctx, c, k, agent, found.Node), nil
+	}
+	cm := found.Document
+	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, plan.Question{})
+		return s, nil
+	}
+	doubt(c, b, cm.Namespace, unread[cm.Namespace])
+	return planSubject(ctx, c, k, agent, cm, b), nil
+}
+
+// doubt closes a namespace of which nobody may tell us whether it is frozen: what
+// cannot be read permits nothing.
+func doubt(c *factory.Factory, b *plan.Book, namespace string, err error) {
+	if err == nil {
+		return
+	}
+	fmt.Fprintf(c.ErrOut, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", factory.Explain("read namespace "+namespace, err))
+	b.PutNamespace(namespace, plan.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
+}
+
+func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *plan.Book) view.Subject {
+	spec, _ := annotations.Plan(cm)
+	in := annotations.Intent(cm.Annotations)
+	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), b, in.Query(cm.Namespace, spec.Policies))
+	s.Pauses = append(Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace], in.Pause)
+	return s
+}
+
+func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {
+	in := annotations.Intent(node.Annotations)
+	b, _ := Policies(ctx, k, c.ErrOut, agent.Namespace, PolicyNamespaces(in)...)
+	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b, in.Query("", nil))
+	s.Pauses = append(Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
+	return s
+}
+
+// Subject finds the plan or policy in files that is meant: the one of that name,
+// or else the only plan, or else the only policy. user is the zone of whoever asks.
+func (w Set) Subject(name, user string) (view.Subject, error) {
+	var plans, policies []view.Subject
+	for _, p := range w.Plans {
+		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Question()); name == "" || p.Name == factory.BareName(name) {
+			s.Pauses = []plan.Switch{p.Intent.Pause, w.Pauses[p.Namespace]}
+			plans = append(plans, s)
+		}
+	}
+	for _, p := range w.policies {
+		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
+			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, plan.Question{}))
+		}
+	}
+	for _, found := range [][]view.Subject{plans, policies} {
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			return view.Subject{}, exit.Errorf(exit.CodeUsage, "the files hold %s: name one (%s)", view.Counted(len(found), found[0].Kind), names(found))
+		}
+	}
+	if name != "" {
+		return view.Subject{}, fmt.Errorf("the files hold no plan or policy %q", name)
+	}
+	return view.Subject{}, fmt.Errorf("the files hold neither a plan nor a policy")
+}
+
+func names(list []view.Subject) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = s.Name
+	}
+	return strings.Join(out, ", ")
+}

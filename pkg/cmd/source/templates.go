@@ -1,0 +1,74 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// template reads a step template, with what its annotations say.
+func (d Document) template() plan.Template {
+	if d.Object != nil {
+		t := annotations.StepTemplate(d.Object)
+		for i, f := range t.Faults {
+			if f.Path == annotations.PermittedContexts {
+				t.Faults[i].Path = fieldPath("metadata.annotations", f.Path)
+			}
+		}
+		return t
+	}
+	spec, faults := plan.ParseTemplate([]byte(d.Text), d.Name)
+	return plan.Template{Spec: spec, Faults: faults}
+}
+
+func (d Document) templateFaults() plan.Faults {
+	t := d.template()
+	return WithDashHints(d.Text, plan.Spec{Steps: t.Spec.Steps}, t.Faults)
+}
+
+// Used are the templates that the steps of a plan in a file stand for.
+type Used struct {
+	Templates map[string]plan.TemplateSpec
+	Faults    []Fault
+	// missing are uses of templates that the files do not hold: they may be in the
+	// cluster.
+	Missing []Fault
+}
+
+// Use finds the templates of a plan as the agent would: in the plan's namespace,
+// else in the agent's.
+func (w Set) Use(p Plan, agentNamespace string) Used {
+	if !strings.Contains(p.Source.Text, plan.TemplatePrefix) {
+		return Used{}
+	}
+	absent := map[string]bool{} // by the fault that each will have
+	templates, faults := plan.UseTemplates(p.Spec, func(name string) *plan.Template {
+		for _, namespace := range []string{p.Namespace, agentNamespace} {
+			if t := w.templates[namespace+"/"+name]; t != nil {
+				return t
+			}
+		}
+		absent[noTemplate(name)] = true
+		return nil
+	})
+	out := Used{Templates: templates}
+	lines, _ := plan.Decode([]byte(p.Source.Text), &plan.Document{})
+	for _, f := range faults {
+		outer, _, _ := strings.Cut(f.Path, "(") // what is in a template stands where it is used
+		found := Fault{File: p.Source.File, Line: p.Source.LineOf(plan.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
+		if absent[f.Message] {
+			found.Message += " among the files: it must be in the cluster"
+			out.Missing = append(out.Missing, found)
+			continue
+		}
+		out.Faults = append(out.Faults, found)
+	}
+	return out
+}
+
+// noTemplate is how plan.UseTemplates says that a template is not there.
+func noTemplate(name string) string {
+	return fmt.Sprintf("there is no step template %q", plan.Cut(name, 100))
+}

@@ -1,0 +1,35 @@
+package view
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+)
+
+// Forecast is what a drain of a node would do, in the machine's shape, see
+// docs/cli.md.
+type Forecast struct {
+	Node     string        `json:"node"`
+	Possible bool          `json:"possible"`
+	Groups   []drain.Group `json:"groups"`
+	Skipped  []drain.Stay  `json:"skipped"`
+	Refused  []drain.Stay  `json:"refused"`
+	Blocks   []drain.Block `json:"blocks"`
+	Warnings string        `json:"warnings,omitempty"` // as kubectl drain prints them
+	Errors   []string      `json:"errors,omitempty"`   // as kubectl drain prints them
+	Total    int           `json:"total"`              // pods that would have to leave
+}
+
+// NewForecast is a forecast in the shape of the machine.
+func NewForecast(node string, f drain.Forecast) Forecast {
+	return Forecast{
+		Node: node, Possible: f.Possible(), Groups: filled(f.Groups), Skipped: filled(f.Skipped), Refused: filled(f.Refused), Blocks: filled(f.Blocks),
+		Warnings: f.Warnings, Errors: f.Errors, Total: f.Total,
+	}
+}
+
+// filled is never nil: machines find an empty list, and not nothing.
+func filled[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}

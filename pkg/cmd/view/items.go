@@ -1,0 +1,54 @@
+package view
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// LedgerItem is one entry in the machine's shape, see docs/cli.md.
+type LedgerItem struct {
+	Plan      string     `json:"plan"`
+	Slot      *time.Time `json:"slot,omitempty"`
+	Result    string     `json:"result"`
+	Reason    string     `json:"reason,omitempty"`
+	Run       string     `json:"run,omitempty"`
+	Actor     string     `json:"actor,omitempty"`
+	DryRun    bool       `json:"dryRun,omitempty"`
+	StartedAt *time.Time `json:"startedAt,omitempty"`
+	At        time.Time  `json:"at"`
+	First     *time.Time `json:"first,omitempty"`
+	Last      *time.Time `json:"last,omitempty"`
+	Count     int64      `json:"count,omitempty"`
+}
+
+// Slot is one slot in the machine's shape, see docs/cli.md.
+type Slot struct {
+	UTC      string `json:"utc"`
+	Local    string `json:"local"`
+	Schedule int    `json:"schedule"`
+	Note     string `json:"note"`
+}
+
+// NextSlots are the slots from an instant on, that instant included.
+func NextSlots(set schedule.Set, from time.Time, count int) []Slot {
+	items := []Slot{}
+	from = from.Add(-time.Nanosecond)
+	for range count {
+		slot, ok := set.Next(from)
+		if !ok {
+			break
+		}
+		items = append(items, Slot{UTC: slot.At.UTC().Format(time.RFC3339), Local: instant.LocalStamp(slot), Schedule: slot.Index, Note: slot.Note})
+		from = slot.At
+	}
+	return items
+}
+
+// Window is one window in the machine's shape, see docs/cli.md.
+type Window struct {
+	Start string `json:"start,omitempty"` // absent where it always was open
+	End   string `json:"end,omitempty"`   // absent where it does not close
+	Note  string `json:"note"`
+}

@@ -1,0 +1,157 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// StepClaim is a node that a step of a run has, had without success, or is still to
+// take: of a rollout, or of a drain.
+type StepClaim struct {
+	Run     Run
+	Path    string
+	Node    string
+	Phase   plan.StepPhase // Running, Failed, or empty: not begun
+	Message string         // of the node where it has one, else of the step
+	Order   int            // its place in its step
+	Next    bool           // not begun, and its step may begin it now
+	Yielded bool           // its drain is blocked, and others have its slot
+}
+
+// Claimant is the plan, as nodes name it.
+func (r StepClaim) Claimant() string { return nodes.PlanClaimant(r.Run.Run.Namespace, r.Run.Run.Plan) }
+
+// Step names the step as the ranking does.
+func (r StepClaim) Step() string { return r.Run.Run.Name + "/" + r.Path }
+
+// Words say how the step stands with the node.
+func (r StepClaim) Words() string {
+	switch {
+	case r.Yielded:
+		return "its drain is blocked, and others have its turn: the node stays cordoned, and goes on first"
+	case r.Phase == plan.StepRunning:
+		return "at work"
+	case r.Phase == plan.StepFailed:
+		return "failed, and left as it is" + Colon(r.Message)
+	}
+	return "not begun" + Colon(r.Message)
+}
+
+// StepClaims are the nodes that live runs have, or want, by what the agent counts.
+func StepClaims(runs []Run) []StepClaim {
+	var out []StepClaim
+	for _, r := range runs {
+		holds, wants := nodes.NodeClaims(r.Run, r.Journal)
+		has := map[string]bool{} // a drain within a rollout has what the rollout has
+		for _, h := range holds {
+			if has[h.Node] {
+				continue
+			}
+			has[h.Node] = true
+			one := StepClaim{Run: r, Path: h.Path, Node: h.Node, Phase: plan.StepRunning, Message: r.itemSays(h.Path, h.Node), Yielded: h.Yielded}
+			if h.Yielded {
+				one.Message = r.itemSays(h.Drain, h.Node)
+			}
+			if h.Failed {
+				one.Phase = plan.StepFailed
+			}
+			out = append(out, one)
+		}
+		for i, w := range wants {
+			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next})
+		}
+	}
+	return out
+}
+
+// NodeClaim is one line of the nodes under maintenance, or asked for.
+type NodeClaim struct {
+	Node, By, Phase, Left, Reason string
+	Since                         time.Time // zero: nobody says
+}
+
+// NodeClaims are who has nodes, or asks for them, by node.
+func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
+	var out []NodeClaim
+	for _, n := range list {
+		facts := annotations.Node(n)
+		for _, a := range facts.Asked {
+			out = append(out, requestClaim(n.Name, a))
+		}
+		var plans []string
+		for _, r := range rollings {
+			if r.Node == n.Name && r.Phase != "" {
+				plans = append(plans, r.Claimant())
+				c := NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: string(r.Phase), Reason: fmt.Sprintf("run %s, step %s", r.Run.Run.Name, r.Path)}
+				if r.Yielded {
+					c.Phase, c.Reason = "Yielded", c.Reason+Colon(r.Message)
+				}
+				out = append(out, c)
+			}
+		}
+		out = append(out, leftClaims(facts, plans)...)
+	}
+	return out
+}
+
+func requestClaim(node string, a nodes.Asked) NodeClaim {
+	c := NodeClaim{Node: node, By: a.Request.Requestor, Phase: string(nodes.Pending), Left: PodsLeft(a.Status)}
+	if a.Status == nil || a.Gone {
+		c.Reason = RequestWords(&a)
+	}
+	if a.Status != nil {
+		c.Phase, c.Since = string(a.Status.Phase), a.Status.Since
+		c.Reason = cmp.Or(c.Reason, a.Status.Reason)
+	}
+	return c
+}
+
+// leftClaims are the plans for which a node is cordoned, though no rollout of
+// theirs has it.
+func leftClaims(n nodes.Node, rolling []string) []NodeClaim {
+	if n.Cordon == nil {
+		return nil
+	}
+	var out []NodeClaim
+	for _, by := range n.Cordon.By {
+		if nodes.IsPlan(by) && !slices.Contains(rolling, by) {
+			out = append(out, NodeClaim{Node: n.Name, By: ClaimantWords(by), Phase: "Cordoned", Since: n.Cordon.At, Reason: "cordoned for it"})
+		}
+	}
+	return out
+}
+
+// Node is a node with everything that can be said about it.
+type Node struct {
+	nodes.Node
+	Subject    Subject // whether it may be changed
+	StepClaims []StepClaim
+}
+
+// ClaimsOfNode are all that have one node, or ask for it.
+func ClaimsOfNode(n Node) []NodeClaim {
+	var out []NodeClaim
+	for _, a := range n.Asked {
+		out = append(out, requestClaim(n.Name, a))
+	}
+	for _, r := range n.StepClaims {
+		out = append(out, NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: r.Words(), Reason: "run " + r.Run.Run.Name})
+	}
+	return append(out, leftClaims(n.Node, claimantsOf(n.StepClaims))...)
+}
+
+func claimantsOf(rollings []StepClaim) []string {
+	var out []string
+	for _, r := range rollings {
+		out = append(out, r.Claimant())
+	}
+	return out
+}

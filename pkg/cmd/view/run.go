@@ -1,0 +1,107 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// StepsNamed are the paths of the steps that a word means: one path, or all steps
+// of that name.
+func StepsNamed(r Run, word string) []string {
+	if r.Journal.Record(word) != nil {
+		return []string{word}
+	}
+	var out []string
+	for _, path := range Paths(r) {
+		if strings.HasSuffix(path, "/"+word) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// Paths are the paths of a run's steps.
+func Paths(r Run) []string {
+	out := make([]string, len(r.Journal.Steps))
+	for i, rec := range r.Journal.Steps {
+		out[i] = rec.Path
+	}
+	return out
+}
+
+// Asks says whether a step waits for somebody's answer.
+func Asks(rec plan.Record) bool {
+	return rec.Type == plan.TypeApproval && rec.Phase == plan.StepRunning && rec.Approval == nil
+}
+
+// Questions are what a run waits for somebody to approve, as RUN or RUN/STEP. A
+// run that the agent has not looked at yet will ask before anything else.
+func Questions(r Run) []string {
+	j := r.Journal
+	if j.Phase == plan.RunPending && j.Section != plan.SectionClosing {
+		if r.Run.Spec.RequiresApproval && j.Approved == nil && !r.Run.Request.DryRun {
+			return []string{r.Run.Name}
+		}
+		return nil
+	}
+	var out []string
+	for _, rec := range j.Steps {
+		if j.Phase == plan.RunRunning && Asks(rec) {
+			out = append(out, r.Run.Name+"/"+rec.Path)
+		}
+	}
+	return out
+}
+
+// Run is a run as it stands in the cluster.
+type Run struct {
+	object  *corev1.ConfigMap
+	Run     plan.Run
+	Journal plan.Journal
+}
+
+// ReadRun reads a run from its object.
+func ReadRun(cm *corev1.ConfigMap) (Run, error) {
+	r, j, err := annotations.ReadRun(cm)
+	return Run{object: cm, Run: r, Journal: j}, err
+}
+
+// SortRuns sorts runs by when they were asked for.
+func SortRuns(runs []Run) {
+	slices.SortFunc(runs, func(a, b Run) int {
+		if c := a.Run.Request.At.Compare(b.Run.Request.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Run.Name, b.Run.Name)
+	})
+}
+
+// itemSays is what a step says of one of its nodes, else of all.
+func (r Run) itemSays(path, node string) string {
+	rec := r.Journal.Record(path)
+	if rec == nil {
+		return ""
+	}
+	for _, item := range rec.Items {
+		if item.Name == node && item.Message != "" {
+			return item.Message
+		}
+	}
+	return rec.Message
+}
+
+// NotPutBack are the restores of a run that failed, each with its step.
+func NotPutBack(r Run) []string {
+	var out []string
+	for i := range r.Journal.Steps {
+		if rec := &r.Journal.Steps[i]; rec.Restored == plan.RestoreFailed {
+			out = append(out, "step "+rec.Path+" could not be put back"+Colon(rec.RestoreMessage))
+		}
+	}
+	return out
+}

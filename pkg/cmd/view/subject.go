@@ -1,0 +1,90 @@
+package view
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// LongerPause is the one of two pauses that ends last.
+func LongerPause(a, b plan.Switch) plan.Switch {
+	switch {
+	case !b.On:
+		return a
+	case !a.On, b.Until == nil, a.Until != nil && b.Until.After(*a.Until):
+		return b
+	}
+	return a
+}
+
+// Subject is what a command about permission speaks of.
+type Subject struct {
+	Kind, Namespace, Name string // plan, policy or node
+	Zone                  string // in which people think of its times
+	Gate                  *schedule.Gate
+	policy                *schedule.Policy
+	Pauses                []plan.Switch
+	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
+}
+
+// String is KIND/NAME.
+func (s Subject) String() string { return s.Kind + "/" + s.Name }
+
+// Verdict is what may be done at an instant, pauses included: what is paused is
+// not permitted, whatever its windows say.
+func (s Subject) Verdict(at time.Time) schedule.Verdict {
+	ask := s.Gate.Verdict
+	if s.policy != nil {
+		ask = s.policy.Verdict
+	}
+	v := ask(at)
+	var pause plan.Switch
+	for _, p := range s.Pauses {
+		pause = LongerPause(pause, p)
+	}
+	switch {
+	case !pause.Holds(at) || !v.Ready:
+		return v
+	case pause.Until == nil:
+		return schedule.Verdict{Ready: true, Reason: "paused", NextChangeETA: schedule.ForEver}
+	}
+	return pausedUntil(*pause.Until, at, ask)
+}
+
+// pausedUntil is a closed stretch up to the end of a pause, and on from there
+// while what is below is closed too.
+func pausedUntil(end, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
+	v := schedule.Verdict{Ready: true, Reason: "paused until " + end.UTC().Format(time.RFC3339)}
+	then := ask(end)
+	opens := &end
+	if !then.Permitted {
+		opens = then.Until
+	}
+	if opens == nil || !then.Ready {
+		v.NextChangeETA = schedule.ForEver
+		return v
+	}
+	at2 := opens.UTC()
+	v.Until = &at2
+	v.Next = &schedule.Following{Permitted: true, Start: at2}
+	if after := ask(at2); after.Until != nil {
+		v.Next.End = after.Until
+	}
+	v.NextChangeETA = at2.Unix() - at.Unix()
+	return v
+}
+
+// NewSubject is a plan, policy or node with its gate.
+func NewSubject(kind, namespace, name, zone string, b *plan.Book, q plan.Question) Subject {
+	s := Subject{Kind: kind, Namespace: namespace, Name: name, Zone: zone}
+	if kind == annotations.KindPolicy {
+		s.policy = b.Policy(namespace, name)
+		s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.policy.Intervals(from)(yield) }
+		return s
+	}
+	s.Gate = b.Gate(q)
+	s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.Gate.Intervals(from)(yield) }
+	return s
+}

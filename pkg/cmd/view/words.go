@@ -1,0 +1,66 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+)
+
+// After is s with something before it; empty where s is.
+func After(before, s string) string {
+	if s == "" {
+		return ""
+	}
+	return before + s
+}
+
+// NodeWords are some nodes in a sentence, the first few by name.
+func NodeWords(names []string) string {
+	const few = 10
+	switch {
+	case len(names) == 1:
+		return "node " + names[0]
+	case len(names) > few:
+		return fmt.Sprintf("%d nodes (%s and %d more)", len(names), strings.Join(names[:few], ", "), len(names)-few)
+	}
+	return fmt.Sprintf("%d nodes (%s)", len(names), strings.Join(names, ", "))
+}
+
+// AndMore says how many more there are; empty for none.
+func AndMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n)
+}
+
+// List is names with something before them; empty without names.
+func List(before string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return before + strings.Join(names, ", ")
+}
+
+// Colon is s after a colon; empty where s is.
+func Colon(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// Counted is a number of things, 1 slot or 2 slots.
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// OrDash is the cell of a table: one line, and never empty.
+func OrDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return strings.ReplaceAll(s, "\n", " ")
+}

@@ -1,0 +1,36 @@
+package view
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// PolicyZone is the zone in which people think of a policy's windows.
+func PolicyZone(spec plan.PolicySpec, user string) string {
+	if spec.MaintenanceSchedule == nil {
+		return user
+	}
+	if zone := spec.MaintenanceSchedule.Timezone; zone != "" {
+		return zone
+	}
+	return "UTC"
+}
+
+// PlanZone is the zone in which people think of a plan's times: that of its
+// schedules where they agree, else the user's own.
+func PlanZone(spec plan.Spec, user string) string {
+	zone := ""
+	for i, s := range spec.Triggers.Schedules {
+		own := s.Timezone
+		if own == "" {
+			own = "UTC"
+		}
+		if i > 0 && own != zone {
+			return user
+		}
+		zone = own
+	}
+	if zone == "" {
+		return user
+	}
+	return zone
+}

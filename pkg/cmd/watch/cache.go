@@ -1,0 +1,80 @@
+package watch
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+)
+
+// Cache is a live picture of some objects.
+type Cache struct {
+	store   cache.Store
+	Changed chan struct{} // a change since it was last read
+}
+
+// ConfigMap is one of the picture; nil where there is none.
+func (w *Cache) ConfigMap(namespace, name string) *corev1.ConfigMap {
+	o, found, err := w.store.GetByKey(namespace + "/" + name)
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.ConfigMap)
+}
+
+// ByName picks the object of a name.
+func ByName(name string) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
+	}
+}
+
+// ByLabel picks the objects of a selector.
+func ByLabel(selector string) func(*metav1.ListOptions) {
+	return func(o *metav1.ListOptions) { o.LabelSelector = selector }
+}
+
+// ConfigMaps keeps a live picture until ctx ends. It asks once first, so that what
+// may not be read is an error and not an empty screen.
+func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak func(*metav1.ListOptions)) (*Cache, error) {
+	probe := metav1.ListOptions{Limit: 1}
+	tweak(&probe)
+	if _, err := k.ConfigMaps(namespace).List(ctx, probe); err != nil {
+		return nil, factory.Explain("watch ConfigMaps", err)
+	}
+	return start(ctx, v1.NewFilteredConfigMapInformer(k.Kube, namespace, 0, cache.Indexers{}, tweak))
+}
+
+// start runs an informer until ctx ends.
+func start(ctx context.Context, informer cache.SharedIndexInformer) (*Cache, error) {
+	return startInto(ctx, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
+}
+
+// startInto rings a bell that others ring too, for changes that are news.
+func startInto(ctx context.Context, informer cache.SharedIndexInformer, bell chan struct{}, news func(was, is any) bool) (*Cache, error) {
+	w := &Cache{store: informer.GetStore(), Changed: bell}
+	ring := func(any) {
+		select {
+		case w.Changed <- struct{}{}:
+		default: // a change is already told
+		}
+	}
+	update := func(was, is any) {
+		if news(was, is) {
+			ring(is)
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ring, UpdateFunc: update, DeleteFunc: ring}); err != nil {
+		return nil, err
+	}
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, context.Cause(ctx)
+	}
+	return w, nil
+}

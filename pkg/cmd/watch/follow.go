@@ -1,0 +1,124 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// FollowRun shows a run live until it ends, and answers with the exit code that
+// its end has.
+func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
+	runs, err := ConfigMaps(ctx, k, cm.Namespace, ByName(name))
+	if err != nil {
+		return NotFollowed(ctx, c, name, err)
+	}
+	plans, err := ConfigMaps(ctx, k, cm.Namespace, ByName(cm.Name))
+	if err != nil {
+		return NotFollowed(ctx, c, name, err)
+	}
+	f := follower{Factory: c, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env}}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		over, err := f.look(ctx)
+		if over || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see '%s status %s', or end it with '%s abort %s'", name, c.Name, name, c.Name, name))
+		case <-runs.Changed:
+		case <-plans.Changed:
+		case <-tick.C: // the clock runs on; and a run taken away without a start is told by the ledger alone
+		}
+	}
+}
+
+// NotFollowed tells why a run is not shown.
+func NotFollowed(ctx context.Context, c *factory.Factory, name string, err error) error {
+	if ctx.Err() != nil {
+		return EndedEarly(ctx, "run "+name+" goes on without you")
+	}
+	return err
+}
+
+type follower struct {
+	*factory.Factory
+	k           *factory.Cluster
+	plan        *corev1.ConfigMap
+	name        string
+	runs, plans *Cache
+	screen      Screen
+	lastLedger  time.Time
+}
+
+func (f *follower) look(ctx context.Context) (over bool, err error) {
+	if cm := f.runs.ConfigMap(f.plan.Namespace, f.name); cm != nil {
+		r, err := view.ReadRun(cm)
+		if err != nil {
+			return true, err
+		}
+		v := print.New(f.Factory, view.PlanZone(r.Run.Spec, f.Zone))
+		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
+		f.screen.Show(picture, print.RunUpdates(r))
+		return r.Journal.Phase.Ended(), RunEnd(r)
+	}
+	cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name)
+	if cm == nil || cm.UID != f.plan.UID {
+		return true, exit.Errorf(exit.CodeNotNow, "plan %s was deleted before run %s began", f.plan.Name, f.name)
+	}
+	message := cm.Annotations[annotations.StatusMessage]
+	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(message))
+	f.screen.Show([]string{text}, []print.Update{{Of: "wait", Text: text}})
+	return f.endedUnseen(ctx)
+}
+
+// endedUnseen looks into the ledger for a run that is not there: it may have
+// ended, and been cleaned up, or may never have started.
+func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
+	if f.Now().Sub(f.lastLedger) < 3*time.Second {
+		return false, nil
+	}
+	f.lastLedger = f.Now()
+	ledger, old, err := f.k.Ledger(ctx, f.plan)
+	if err != nil || ledger == nil {
+		return false, nil //nolint:nilerr // the next look may read it
+	}
+	for _, e := range append(old, ledger.Recent...) {
+		if e.Run != f.name {
+			continue
+		}
+		if e.Result == plan.Ran {
+			return true, exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see '%s history %s'", f.name, f.Name, f.plan.Name)
+		}
+		return true, exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
+	}
+	return false, nil
+}
+
+// RunEnd is a run's end as scripts see it.
+func RunEnd(r view.Run) error {
+	j := r.Journal
+	switch {
+	case !j.Phase.Ended():
+		return nil
+	case len(view.NotPutBack(r)) > 0:
+		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(strings.Join(view.NotPutBack(r), "; ")))
+	case j.Phase == plan.RunSucceeded:
+		return nil
+	case j.StartedAt == nil:
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(j.Message))
+	}
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s", r.Run.Name, j.Phase, view.Colon(j.Message))
+}

@@ -1,0 +1,46 @@
+package watch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+func TestARunThatLeftSomethingBehindIsAFailureForScripts(t *testing.T) {
+	began := time.Date(2026, 8, 9, 2, 0, 0, 0, time.UTC)
+	left := plan.Record{Path: "down", Type: "scale", Phase: plan.StepSucceeded, Restored: plan.RestoreFailed, RestoreMessage: "put back spec.replicas: 7: forbidden"}
+	back := plan.Record{Path: "down", Type: "scale", Phase: plan.StepSucceeded, Restored: plan.RestoreDone}
+	for _, c := range []struct {
+		name    string
+		phase   plan.RunPhase
+		started bool
+		record  plan.Record
+		code    int
+		words   string
+	}{
+		{"succeeded", plan.RunSucceeded, true, back, 0, ""},
+		{"at work", plan.RunRunning, true, left, 0, ""},
+		{"aborted, all put back", plan.RunAborted, true, back, exit.CodeRunFailed, "ended Aborted"},
+		{"aborted, not put back", plan.RunAborted, true, left, exit.CodeRunFailed, "left something behind: step down could not be put back: put back spec.replicas: 7: forbidden"},
+		{"failed, not put back", plan.RunFailed, true, left, exit.CodeRunFailed, "left something behind"},
+		{"did not start", plan.RunAborted, false, plan.Record{}, exit.CodeNotNow, "did not start"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := cmdtest.RunOf(c.record)
+			r.Journal.Phase, r.Journal.StartedAt = c.phase, nil
+			if c.started {
+				r.Journal.StartedAt = &began
+			}
+			err := RunEnd(r)
+			var with *exit.Error
+			if c.code == 0 && err != nil || c.code != 0 && (!errors.As(err, &with) || with.Code != c.code || !strings.Contains(err.Error(), c.words)) {
+				t.Errorf("got %v, want code %d with %q", err, c.code, c.words)
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+)
+
+// Screen shows lines that change: redrawn in place on a terminal, else each new
+// line once.
+type Screen struct {
+	Env   factory.Env
+	drawn int
+	told  map[string]string
+}
+
+// Show takes the whole picture, and the same as plain lines by what they speak
+// of, in order.
+func (s *Screen) Show(picture []string, lines []print.Update) {
+	if s.Env.OutTerminal {
+		if s.drawn > 0 {
+			fmt.Fprintf(s.Env.Out, "\x1b[%dA\x1b[J", s.drawn)
+		}
+		for _, l := range picture {
+			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Width))
+		}
+		s.drawn = len(picture)
+		return
+	}
+	if s.told == nil {
+		s.told = map[string]string{}
+	}
+	for _, l := range lines {
+		if s.told[l.Of] != l.Text {
+			s.told[l.Of] = l.Text
+			fmt.Fprintf(s.Env.Out, "%s %s\n", s.Env.Now().UTC().Format(time.RFC3339), l.Text)
+		}
+	}
+}
+
+// Empty says whether nothing is on the screen yet.
+func (s *Screen) Empty() bool { return s.drawn == 0 }
+
+// Leave lets stand what is drawn: something else was printed below it.
+func (s *Screen) Leave() { s.drawn = 0 }

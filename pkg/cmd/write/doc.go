@@ -1,0 +1,2 @@
+// Package write holds the commands that write plans and check documents.
+package write

@@ -1,0 +1,145 @@
+package write
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// UnknownFields are the fields that conditions on objects of Kubernetes' own kinds
+// speak of and that those do not have. A misspelt one is no fault of the document's
+// form: it would be a missing value, on every object.
+func UnknownFields(d source.Document) []source.Fault {
+	if d.Kind != annotations.KindPlan {
+		return nil
+	}
+	spec, _ := plan.Parse([]byte(d.Text), d.Name)
+	lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
+	var out []source.Fault
+	report := func(path, text, root, apiVersion, kind string, roots ...string) {
+		for _, what := range misspelt(text, root, apiVersion, kind, roots...) {
+			out = append(out, source.Fault{File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path, Message: what})
+		}
+	}
+	for i, w := range spec.Triggers.Watch {
+		path := fmt.Sprintf("spec.triggers.watch[%d].when", i)
+		report(path, w.When, "object", w.APIVersion, w.Kind, "object", "oldObject")
+		report(path, w.When, "oldObject", w.APIVersion, w.Kind, "object", "oldObject")
+	}
+	visit := func(path string, s plan.Step) {
+		text := func(name string) string { t, _ := s.Properties[name].(string); return t }
+		switch s.Type {
+		case plan.TypeForEachNode:
+			report(path+".properties.when", text("when"), "node", "v1", "Node", "node")
+		case plan.TypeForEach:
+			report(path+".properties.until", text("until"), "object", text("apiVersion"), text("kind"), "object")
+		}
+	}
+	source.WalkSteps("spec.steps", spec.Steps, visit)
+	source.WalkSteps("spec.finally", spec.Finally, visit)
+	source.WalkSteps("spec.onFailure", spec.OnFailure, visit)
+	return out
+}
+
+// misspelt says of each path of an expression which field of it there is not.
+func misspelt(text, root, apiVersion, kind string, roots ...string) []string {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if text == "" || err != nil {
+		return nil
+	}
+	object, err := scheme.Scheme.New(version.WithKind(kind))
+	if err != nil { // no kind of Kubernetes' own
+		return nil
+	}
+	var out []string
+	for _, path := range expr.Paths(text, root, roots...) {
+		at, like, there := lookUp(reflect.TypeOf(object), path)
+		if there {
+			continue
+		}
+		what := fmt.Sprintf("%s.%s: a %s has no such field", root, strings.Join(path[:at+1], "."), kind)
+		if like != "" {
+			what += "; did you mean " + strings.Join(append(append([]string{root}, path[:at]...), like), ".") + "?"
+		}
+		if !slices.Contains(out, what) {
+			out = append(out, what)
+		}
+	}
+	return out
+}
+
+// lookUp follows a path of JSON names through a type: there, or at which name it
+// ends, and which name there is like it. What writes its own JSON is not looked into.
+func lookUp(t reflect.Type, path []string) (at int, like string, there bool) {
+	for i, name := range path {
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		_, own := reflect.PointerTo(t).MethodByName("MarshalJSON")
+		switch {
+		case own || t.Kind() == reflect.Interface:
+			return 0, "", true
+		case t.Kind() == reflect.Map:
+			t = t.Elem()
+			continue
+		case t.Kind() != reflect.Struct:
+			return 0, "", true // an error of another kind, which is told when it is evaluated
+		}
+		fields := jsonFields(t)
+		next, known := fields[name]
+		if !known {
+			for other := range fields {
+				if strings.EqualFold(other, name) || near(other, name) {
+					like = other
+				}
+			}
+			return i, like, false
+		}
+		t = next
+	}
+	return 0, "", true
+}
+
+// jsonFields are the fields of a struct by the names that they have in JSON.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	out := map[string]reflect.Type{}
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && (strings.Contains(options, "inline") || f.Anonymous):
+			for n, inner := range jsonFields(f.Type) {
+				out[n] = inner
+			}
+		case name != "" && name != "-":
+			out[name] = f.Type
+		}
+	}
+	return out
+}
+
+// near says whether two names differ by one letter.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if i == len(a) {
+		return true
+	}
+	return a[i+1-(len(b)-len(a)):] == b[i+1:]
+}

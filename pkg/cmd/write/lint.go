@@ -1,0 +1,197 @@
+package write
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type lintOptions struct {
+	*factory.Factory
+	files  []string
+	format string
+	faults exit.Faults
+}
+
+// NewLint tells all faults of documents in files.
+func NewLint(c *factory.Factory) *cobra.Command {
+	o := &lintOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "lint -f FILE|FOLDER|-",
+		Short: "All faults of all documents in files, with their lines",
+		Long: `All faults of all documents in files and folders: manifests with ConfigMaps of
+ours, or the documents themselves. No cluster is asked. Exit code 1 when there
+are faults; warnings alone are 0.`,
+		Example: "  kubectl maint lint -f examples/\n  cat plan.yaml | kubectl maint lint -f - -o json",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	return cmd
+}
+
+// Complete has nothing to look up.
+func (o *lintOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate checks the flags.
+func (o *lintOptions) Validate() error {
+	if len(o.files) == 0 {
+		o.faults.Add("-f is missing: name a file or folder, or - for standard input")
+	}
+	if o.format != "" && o.format != "json" {
+		o.faults.Add("-o must be json, is %q", o.format)
+	}
+	return o.faults.Err()
+}
+
+// Run prints the faults to Out, and warnings to ErrOut.
+func (o *lintOptions) Run(context.Context) error {
+	docs, found, err := source.ReadDocuments(o.files, o.In)
+	if err != nil {
+		return err
+	}
+	for _, d := range docs {
+		found = append(found, d.Check()...)
+		found = append(found, UnknownFields(d)...)
+		for _, w := range warnings(d) {
+			fmt.Fprintln(o.ErrOut, "warning: "+w.String())
+		}
+	}
+	found = append(found, twice(docs)...)
+	wrong, unmet := together(docs, o.Factory)
+	found = append(found, wrong...)
+	for _, w := range unmet {
+		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
+	}
+	if err := o.print(found); err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return exit.Errorf(exit.CodeError, "%s in %s", view.Counted(len(found), "fault"), view.Counted(len(docs), "document"))
+	}
+	if len(docs) == 0 {
+		fmt.Fprintln(o.ErrOut, "warning: no document of ours was found")
+	}
+	fmt.Fprintf(o.ErrOut, "%s without faults\n", view.Counted(len(docs), "document"))
+	return nil
+}
+
+// twice reports documents of one name: the last that is applied wins.
+func twice(docs []source.Document) []source.Fault {
+	first := map[string]source.Document{}
+	var out []source.Fault
+	for _, d := range docs {
+		if d.Object == nil || d.Name == "" {
+			continue
+		}
+		key := d.Object.Namespace + "/" + d.Name
+		if other, seen := first[key]; seen {
+			out = append(out, source.Fault{File: d.File, Line: d.Lines.Line("metadata.name"), Path: "metadata.name", Message: fmt.Sprintf("%s is the name of another document, in %s on line %d", d.Name, other.File, other.Lines.Line("metadata.name"))})
+			continue
+		}
+		first[key] = d
+	}
+	return out
+}
+
+func (o *lintOptions) print(found []source.Fault) error {
+	if o.format == "json" {
+		if found == nil {
+			found = []source.Fault{}
+		}
+		b, err := json.Marshal(map[string]any{"kind": "FaultList", "items": found})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	for _, f := range found {
+		if _, err := fmt.Fprintln(o.Out, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warnings are what is valid and probably not meant: a pause or a scale to zero
+// that nothing undoes.
+func warnings(d source.Document) []source.Fault {
+	if d.Kind != annotations.KindPlan {
+		return nil
+	}
+	spec, _ := plan.Parse([]byte(d.Text), d.Name)
+	lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
+	if len(spec.Finally) > 0 { // what it undoes is not ours to guess
+		return nil
+	}
+	var out []source.Fault
+	source.WalkSteps("spec.steps", spec.Steps, func(path string, s plan.Step) {
+		if restore, _ := s.Properties["restoreAfter"].(bool); restore {
+			return
+		}
+		if what := leaves(s); what != "" {
+			out = append(out, source.Fault{
+				File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path,
+				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally", s.Name, what),
+			})
+		}
+	})
+	return out
+}
+
+// leaves says what a step leaves behind that hurts, if anything.
+func leaves(s plan.Step) string {
+	switch s.Type {
+	case "scale":
+		if fmt.Sprint(s.Properties["replicas"]) == "0" {
+			return "scales to zero"
+		}
+	case "patch-object":
+		return patchLeaves(s.Properties["patch"])
+	case "label", "annotate":
+		added, _ := plan.StringMap(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
+		for key, value := range added {
+			if name := key[strings.LastIndex(key, "/")+1:]; strings.Contains(name, "pause") && value != "false" {
+				return "pauses its object"
+			}
+		}
+	}
+	return ""
+}
+
+// patchLeaves looks for a pause or a scale to zero in a patch of any type.
+func patchLeaves(patch any) string {
+	switch p := patch.(type) {
+	case map[string]any:
+		spec, _ := p["spec"].(map[string]any)
+		if fmt.Sprint(spec["replicas"]) == "0" {
+			return "scales to zero"
+		}
+		if spec["paused"] == true || spec["suspend"] == true {
+			return "pauses its object"
+		}
+	case []any:
+		for _, operation := range p {
+			op, _ := operation.(map[string]any)
+			switch path := fmt.Sprint(op["path"]); {
+			case path == "/spec/replicas" && fmt.Sprint(op["value"]) == "0":
+				return "scales to zero"
+			case (path == "/spec/paused" || path == "/spec/suspend") && op["value"] == true:
+				return "pauses its object"
+			}
+		}
+	}
+	return ""
+}

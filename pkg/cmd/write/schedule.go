@@ -1,0 +1,364 @@
+package write
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+type scheduleOptions struct {
+	*factory.Factory
+	factory.DryRun
+	name, cron, rrule, at, timezone string
+	target, account, description    string
+	file, format                    string
+	labels, steps, finally          []string
+	policies                        []string
+
+	spec   plan.Spec
+	text   string // the document, as it will stand in the ConfigMap
+	source *corev1.ConfigMap
+	faults exit.Faults
+}
+
+// NewSchedule writes a plan.
+func NewSchedule(c *factory.Factory) *cobra.Command {
+	o := &scheduleOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "schedule NAME",
+		Short: "Write a plan",
+		Long: `Write a plan from flags, or from a file with -f. A plan that is not valid is
+refused before anything is written. --dry-run=client -o yaml prints what can be
+kept in Git.
+
+A step is NAME=TYPE,key=value,… or a step as JSON. A resource or object is
+KIND/NAME or APIVERSION/KIND/NAME; labels.KEY=VALUE adds a label, labels=KEY
+removes one; selector=KEY=VALUE picks by a label.`,
+		Example: `  kubectl maint schedule nightly --cron "0 2 * * *" --timezone Europe/Berlin \
+    --step call=webhook,url=https://example.org/hook
+  kubectl maint schedule orders --target Deployment/orders --label company.org/upgrade \
+    --step down=scale,resource=Deployment/orders,replicas=0,restoreAfter=true \
+    --step hold=suspend --dry-run=client -o yaml
+  kubectl maint schedule orders-restart --step ask=approval,message="restart orders?",timeout=2h \
+    --step roll=restart,resource=Deployment/orders --step healthy=health-check,selector=app=orders`,
+		RunE: factory.RunE(o),
+	}
+	o.DryRun.AddFlag(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
+	f.StringVar(&o.rrule, "rrule", "", "an RFC 5545 rule")
+	f.StringVar(&o.at, "at", "", `once: RFC 3339, 2h, "tomorrow 08:00", "sat 02:00"`)
+	f.StringVar(&o.timezone, "timezone", "", "IANA zone of the schedule; default UTC, for --at yours")
+	f.StringVar(&o.target, "target", "", "KIND/NAME, or APIVERSION/KIND/NAME as in apps/v1/Deployment/orders")
+	f.StringArrayVar(&o.labels, "label", nil, "label on the target that asks for a run; may be repeated")
+	f.StringSliceVar(&o.policies, "policy", nil, "policy that must permit its start, [NAMESPACE/]NAME; may be repeated")
+	f.StringVar(&o.account, "service-account", "", "that the steps run as; default maint-runner")
+	f.StringVar(&o.description, "description", "", "what it is for")
+	f.StringArrayVar(&o.steps, "step", nil, "a step; may be repeated")
+	f.StringArrayVar(&o.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
+	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
+	f.StringVarP(&o.format, "output", "o", "", "yaml, json or name")
+	return cmd
+}
+
+// Complete builds the plan's text.
+func (o *scheduleOptions) Complete(_ *cobra.Command, args []string) error {
+	if o.file != "" {
+		return o.fromFile(args)
+	}
+	o.name = factory.OneName(args, "NAME", &o.faults)
+	return o.fromFlags()
+}
+
+// fromFile takes the text as it stands, with its comments.
+func (o *scheduleOptions) fromFile(args []string) error {
+	d, spec, err := source.OnePlan(o.Factory, []string{o.file})
+	if err != nil {
+		o.faults.Add("the plan is not valid, nothing was written\n%s", err)
+		return nil
+	}
+	o.text, o.spec, o.name, o.source = d.Text, spec, d.Name, d.Object
+	if len(args) > 0 || d.Object == nil { // what a file is called need not be what the plan is
+		o.name = factory.OneName(args, "NAME", &o.faults)
+	}
+	return nil
+}
+
+func (o *scheduleOptions) fromFlags() error {
+	s := plan.Spec{Description: o.description, ServiceAccountName: o.account}
+	s.Triggers.Labels = o.labels
+	for _, text := range o.policies {
+		namespace, name, qualified := strings.Cut(text, "/")
+		if !qualified {
+			namespace, name = "", text
+		}
+		s.Policies = append(s.Policies, plan.PolicyRef{Name: name, Namespace: namespace})
+	}
+	if o.cron+o.rrule+o.at != "" {
+		s.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
+	} else if o.timezone != "" {
+		o.faults.Add("--timezone needs a --cron, --rrule or --at")
+	}
+	if o.target != "" {
+		ref, err := o.resource(o.target)
+		if err != nil {
+			o.faults.Add("--target %s", err)
+		}
+		s.Target = &plan.ObjectRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
+	}
+	s.Steps = o.parseSteps("--step", o.steps)
+	s.Finally = o.parseSteps("--finally", o.finally)
+	text, err := documentText(plan.Document{APIVersion: plan.APIVersion, Kind: "Plan", Spec: s})
+	o.text = text
+	return err
+}
+
+// documentText writes a document as a person would: fields in the order of the
+// documentation, every map a block.
+func documentText(doc plan.Document) (string, error) {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return "", err
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(b, &n); err != nil { // JSON is YAML, and a node keeps its order
+		return "", err
+	}
+	plainStyle(&n)
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	e.CompactSeqIndent()
+	if err := e.Encode(&n); err != nil {
+		return "", err
+	}
+	return out.String(), e.Close()
+}
+
+func plainStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		plainStyle(c)
+	}
+}
+
+// instant resolves a person's time and says what was understood.
+func (o *scheduleOptions) instant() string {
+	if o.at == "" {
+		return ""
+	}
+	zone := o.timezone
+	if zone == "" {
+		zone = o.Zone
+	}
+	at, err := instant.Parse(o.at, o.Now(), zone)
+	if err != nil {
+		o.faults.Add("--at: %s", err)
+		return ""
+	}
+	if !at.After(o.Now()) {
+		o.faults.Add("--at: %s has passed", instant.Both(at, zone))
+		return ""
+	}
+	fmt.Fprintf(o.ErrOut, "once at %s\n", instant.Both(at, zone))
+	return at.UTC().Format(time.RFC3339)
+}
+
+// resource reads KIND/NAME or APIVERSION/KIND/NAME. A kind that is not among
+// the usual ones is looked up in the cluster.
+func (o *scheduleOptions) resource(text string) (plan.ResourceRef, error) {
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 || len(parts) > 4 || slices.Contains(parts, "") {
+		return plan.ResourceRef{}, fmt.Errorf("%q: write it like Deployment/orders or apps/v1/Deployment/orders", text)
+	}
+	kind := len(parts) - 2
+	ref := plan.ResourceRef{Kind: parts[kind], Name: parts[kind+1], APIVersion: strings.Join(parts[:kind], "/")}
+	if ref.APIVersion != "" {
+		return ref, nil
+	}
+	if known := usualKinds()[strings.ToLower(ref.Kind)]; known != "" {
+		ref.APIVersion, ref.Kind, _ = strings.Cut(known, " ")
+		return ref, nil
+	}
+	mapper, err := o.Config.ToRESTMapper()
+	if err != nil {
+		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, factory.NoCluster(err))
+	}
+	gvk, err := mapper.KindFor(groupResource(ref.Kind))
+	if err != nil {
+		return ref, fmt.Errorf("%q: %w; or write its apiVersion before it, like apps/v1/Deployment/orders", text, err)
+	}
+	ref.APIVersion, ref.Kind = gvk.ToAPIVersionAndKind()
+	return ref, nil
+}
+
+// usualKinds are those that need no cluster to be known, by all their names.
+func usualKinds() map[string]string {
+	return map[string]string{
+		"deployment": "apps/v1 Deployment", "deployments": "apps/v1 Deployment", "deploy": "apps/v1 Deployment",
+		"statefulset": "apps/v1 StatefulSet", "statefulsets": "apps/v1 StatefulSet", "sts": "apps/v1 StatefulSet",
+		"daemonset": "apps/v1 DaemonSet", "daemonsets": "apps/v1 DaemonSet", "ds": "apps/v1 DaemonSet",
+		"cronjob": "batch/v1 CronJob", "cronjobs": "batch/v1 CronJob", "cj": "batch/v1 CronJob",
+		"job": "batch/v1 Job", "jobs": "batch/v1 Job",
+		"service": "v1 Service", "svc": "v1 Service", "configmap": "v1 ConfigMap", "cm": "v1 ConfigMap",
+		"pod": "v1 Pod", "node": "v1 Node", "namespace": "v1 Namespace", "ns": "v1 Namespace",
+	}
+}
+
+// Validate checks the flags and the plan.
+func (o *scheduleOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	if !slices.Contains([]string{"", "yaml", "json", "name"}, o.format) {
+		o.faults.Add("-o must be yaml, json or name, is %q", o.format)
+	}
+	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally, o.policies), "") != "" {
+		o.faults.Add("-f stands in for the flags that describe a plan: give one or the other")
+	}
+	if err := o.faults.Err(); err != nil {
+		return err
+	}
+	spec, found := plan.Parse([]byte(o.text), o.name)
+	if found = source.WithDashHints(o.text, spec, found); len(found) > 0 {
+		for i := range found { // the text was written by us: its lines say nothing to anybody
+			found[i].Line = 0
+		}
+		return exit.Errorf(exit.CodeUsage, "the plan is not valid, nothing was written\n%s", found.Error())
+	}
+	o.spec = spec
+	return nil
+}
+
+// object is the plan's ConfigMap; a manifest keeps its other labels and
+// annotations.
+func (o *scheduleOptions) object(namespace string) *corev1.ConfigMap {
+	cm := annotations.NewPlan(namespace, o.name, o.text, o.spec.ServiceAccountName)
+	if o.source != nil {
+		for key, text := range o.source.Labels {
+			cm.Labels[key] = text
+		}
+		cm.Annotations = o.source.Annotations
+	}
+	return cm
+}
+
+// Run writes the plan's ConfigMap, or prints it.
+func (o *scheduleOptions) Run(ctx context.Context) error {
+	if o.Client() {
+		namespace := *o.Config.Namespace
+		if o.source != nil && namespace == "" {
+			namespace = o.source.Namespace
+		}
+		return o.tell(o.object(namespace), "written")
+	}
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if err := o.settleNamespace(k); err != nil {
+		return err
+	}
+	have, err := notOther(ctx, k, o.name)
+	if err != nil {
+		return err
+	}
+	got, err := o.apply(ctx, k)
+	if err != nil {
+		return err
+	}
+	how := "changed"
+	switch {
+	case have == nil:
+		how = "written"
+	case have.Data[annotations.DataPlan] == o.text:
+		how = "unchanged"
+	}
+	return o.tell(got, how)
+}
+
+// settleNamespace takes the namespace that a manifest names, unless -n contradicts.
+func (o *scheduleOptions) settleNamespace(k *factory.Cluster) error {
+	if o.source == nil || o.source.Namespace == "" || o.source.Namespace == k.Namespace {
+		return nil
+	}
+	if *o.Config.Namespace != "" {
+		return exit.Errorf(exit.CodeUsage, "%s is for namespace %s, and -n says %s", o.file, o.source.Namespace, k.Namespace)
+	}
+	k.Namespace = o.source.Namespace
+	return nil
+}
+
+func (o *scheduleOptions) apply(ctx context.Context, k *factory.Cluster) (*corev1.ConfigMap, error) {
+	cm := o.object(k.Namespace)
+	b, err := json.Marshal(cm)
+	if err != nil {
+		return nil, err
+	}
+	got, err := k.ConfigMaps(k.Namespace).Patch(ctx, cm.Name, types.ApplyPatchType, b, o.Options())
+	if apierrors.IsConflict(err) {
+		return nil, fmt.Errorf("plan %s is kept by somebody else (Git?): change it there: %w", cm.Name, err)
+	}
+	if err != nil {
+		return nil, factory.Explain("write plan "+cm.Name, err)
+	}
+	got.TypeMeta, got.ManagedFields = cm.TypeMeta, nil
+	return got, nil
+}
+
+// notOther keeps a ConfigMap that is no plan from being written over.
+func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.ConfigMap, error) {
+	have, err := k.ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, factory.Explain("look whether "+name+" is there", err)
+	}
+	if have.Labels[annotations.LabelKind] != annotations.KindPlan {
+		return nil, errors.New(factory.WrongKind(have, "plan").Error() + "; choose another name")
+	}
+	return have, nil
+}
+
+func (o *scheduleOptions) tell(cm *corev1.ConfigMap, how string) error {
+	switch o.format {
+	case "yaml":
+		return (&printers.YAMLPrinter{}).PrintObj(cm, o.Out)
+	case "json":
+		return (&printers.JSONPrinter{}).PrintObj(cm, o.Out)
+	case "name":
+		return (&printers.NamePrinter{ShortOutput: true}).PrintObj(cm, o.Out)
+	}
+	fmt.Fprintf(o.Out, "plan/%s %s%s\n", cm.Name, how, o.Mark())
+	set, err := plan.ParseSchedules(o.spec.Triggers.Schedules)
+	if err != nil {
+		return err
+	}
+	if slot, ok := set.Next(o.Now()); ok {
+		at := plan.StartsAt(o.spec, cm.Namespace, cm.Name, slot.At, slot.Index)
+		fmt.Fprintf(o.ErrOut, "next run %s\n", print.New(o.Factory, slot.Zone).When(at))
+	} else if len(set) > 0 {
+		fmt.Fprintln(o.ErrOut, "warning: its schedule has no slot to come")
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package write
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// together are what is to be said of documents that are valid one by one. Faults
+// are wrong uses of templates; warnings are a plan whose slots never meet its
+// windows, plans that want the same target, and templates that are not there.
+func together(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
+	w, now := source.NewSet(c, docs), c.Now()
+	targets := map[string]source.Plan{}
+	for _, p := range w.Plans {
+		used := w.Use(p, c.OfflineAgent())
+		faults, warnings = append(faults, used.Faults...), append(warnings, used.Missing...)
+		d := p.Source
+		at := func(path string) source.Fault {
+			lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
+			return source.Fault{File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path}
+		}
+		if message := neverMeets(w, p, now); message != "" {
+			f := at("spec.triggers.schedules")
+			f.Message = message
+			warnings = append(warnings, f)
+		}
+		if p.Spec.Target == nil {
+			continue
+		}
+		key := p.Namespace + "/" + p.Spec.Target.APIVersion + "/" + p.Spec.Target.String()
+		if other, taken := targets[key]; taken {
+			f := at("spec.target")
+			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.Spec.Target, other.Name, other.Source.File)
+			warnings = append(warnings, f)
+			continue
+		}
+		targets[key] = p
+	}
+	return faults, warnings
+}
+
+// How far lint looks for a slot that meets its window: two years, and so many
+// slots (guesses: windows recur at least once a year).
+const (
+	lintYears = 2
+	lintSlots = 2000
+)
+
+// neverMeets says that every coming slot is Missed before its window opens. It
+// says nothing where the policies are not in the files.
+func neverMeets(w source.Set, p source.Plan, now time.Time) string {
+	set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
+	if err != nil || len(set) == 0 || !w.Resolver.Gated(p.Question()) {
+		return ""
+	}
+	gate := w.Resolver.Gate(p.Question())
+	from, end, seen := now, now.AddDate(lintYears, 0, 0), 0
+	for range lintSlots {
+		slot, ok := set.Next(from)
+		if !ok || slot.At.After(end) {
+			break
+		}
+		from = slot.At
+		seen++
+		start := plan.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index)
+		v := gate.Verdict(start)
+		deadline := start.Add(p.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+		if !v.Ready || v.Permitted || v.Until != nil && !v.Until.After(deadline) {
+			return ""
+		}
+	}
+	if seen == 0 {
+		return ""
+	}
+	return fmt.Sprintf("each of the next %s is Missed: no window opens within startDeadline %s of it", view.Counted(seen, "slot"), p.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+}

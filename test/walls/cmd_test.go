@@ -1,0 +1,56 @@
+package walls
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// cmdRooms says of each room of the commands which others of the commands it may
+// import, lowest first. Below them each may know the core and the wire spelling.
+// What only tests import (cmdtest) is in nobody's line.
+func cmdRooms() map[string][]string {
+	return map[string][]string{
+		"exit":    nil,
+		"instant": nil,
+		"view":    {"instant"},
+		"factory": {"exit", "view"},
+		"source":  {"exit", "instant", "view", "factory"},
+		"print":   {"exit", "instant", "view", "factory"},
+		"watch":   {"exit", "view", "factory", "print"},
+		"ask":     {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"node":    {"exit", "view", "factory", "print", "watch"},
+		"look":    {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"write":   {"exit", "instant", "view", "factory", "source", "print"},
+		"offline": {"exit", "instant", "view", "factory", "source"},
+		"setup":   {"exit", "instant", "view", "factory"},
+		"cmdtest": {"view", "factory"},
+	}
+}
+
+func TestARoomOfTheCommandsKnowsNoMoreThanItsLineSays(t *testing.T) {
+	g := load(t)
+	rooms := cmdRooms()
+	for _, path := range g.matching(packages{"pkg/cmd/..."}) {
+		room := strings.TrimPrefix(strings.TrimPrefix(path, module+"/pkg/cmd"), "/")
+		if room == "" {
+			continue // the root puts the tree of commands together
+		}
+		may, known := rooms[room]
+		if !known {
+			t.Errorf("pkg/cmd/%s has no line here: say which rooms it may know", room)
+			continue
+		}
+		for _, imported := range g[path].Imports {
+			other, within := strings.CutPrefix(imported, module+"/pkg/cmd/")
+			if within && !slices.Contains(may, other) {
+				t.Errorf("pkg/cmd/%s imports %s\n  why the wall is there: arrows point down, and a command knows no other command", room, imported)
+			}
+		}
+	}
+	for room := range rooms {
+		if len(g.matching(packages{"pkg/cmd/" + room})) == 0 {
+			t.Errorf("no package is pkg/cmd/%s: take its line away", room)
+		}
+	}
+}
