@@ -59,7 +59,7 @@ test-tools: ## Tests of what makes the image and the schemas
 	cd tools/image && GOWORK=off go test ./...
 	cd tools/schemagen && GOWORK=off go test ./...
 
-CORE := pkg/plan pkg/schedule pkg/nodes pkg/drain pkg/knob pkg/annotations pkg/selector
+CORE := pkg/schedule pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/annotations
 MUTANTS ?= 100
 
 .PHONY: mutants

@@ -22,12 +22,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	outbound "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -115,10 +115,10 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(), Pod: pod(),
 		Version: version, DryRun: f.dryRun, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For,
-		HTTPClient: func(o plan.Outbound) *http.Client {
+		HTTPClient: func(o agentconfig.Outbound) *http.Client {
 			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
-		Dialer: func(o plan.Outbound) func(context.Context, string, string) (net.Conn, error) {
+		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
 		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {

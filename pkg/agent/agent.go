@@ -27,9 +27,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Options are what an agent is told at its start.
@@ -48,9 +49,9 @@ type Options struct {
 	// Executor gives the executor of a step type.
 	Executor func(stepType string) (executors.Executor, bool)
 	// HTTPClient makes the client for outside requests from the outbound rules.
-	HTTPClient func(plan.Outbound) *http.Client
+	HTTPClient func(agentconfig.Outbound) *http.Client
 	// Dialer makes what dials outside, for what speaks no HTTP, from the same rules.
-	Dialer func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
+	Dialer func(agentconfig.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	// Drainer makes what drains nodes. own are the agent's own rights, for what is
 	// read of the cluster; changed is to be called when a drain has come further.
 	Drainer func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer
@@ -147,11 +148,11 @@ func New(o Options) (*Agent, error) {
 	a.keeper = newNodeKeeper(a)
 	a.accounts.OnWrite(a.rules.wrap)
 	a.metrics.CountWatches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
-	a.metrics.CountDocuments(a.plans.count, func(phase plan.RunPhase) int {
+	a.metrics.CountDocuments(a.plans.count, func(phase run.RunPhase) int {
 		return len(a.runs.where(func(l *liveRun) bool { return l.journal.Phase == phase }))
 	})
 	a.herald = notify.New(notify.Config{
-		Settings: func() plan.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
+		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
 	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}

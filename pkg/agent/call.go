@@ -23,9 +23,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Bounds of what is read for one step (guesses: more is a report, not a step).
@@ -38,7 +42,7 @@ const (
 // prepare builds the call of a step: what it may look at is read as the plan's
 // account, and every ${…} of its properties is evaluated. What is wrong with the
 // step itself is its failure.
-func (a *Agent) prepare(ctx context.Context, l *liveRun, m plan.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
+func (a *Agent) prepare(ctx context.Context, l *liveRun, m workflow.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
 	rec := l.journal.Record(m.Path)
 	call := executors.Call{
 		Run: l.run.Name, Plan: l.run.Plan, Namespace: l.run.Namespace, Account: plan.Account(l.run.Spec), Path: m.Path, Attempt: rec.Attempt,
@@ -64,19 +68,19 @@ type sighting struct {
 }
 
 // properties evaluates a step's properties over what it may look at.
-func (s sighting) properties(ctx context.Context, m plan.Move, call *executors.Call) *executors.Outcome {
+func (s sighting) properties(ctx context.Context, m workflow.Move, call *executors.Call) *executors.Outcome {
 	seen, failed := s.look(ctx, m.Path, m.Step)
 	if failed != nil {
 		return failed
 	}
 	call.Required = seen.Required
-	expanded, err := expr.Expand(anyMap(m.Step.Own()), plan.VarsAt(s.run.run, s.run.journal, m.Path, seen))
+	expanded, err := expr.Expand(anyMap(m.Step.Own()), run.VarsAt(s.run.run, s.run.journal, m.Path, seen))
 	if err != nil {
 		return refusal("BadTemplate", err)
 	}
 	kind, _ := plan.StepTypeNamed(m.Step.Type)
 	props := kind.New()
-	if faults := plan.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
+	if faults := document.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
 		return refusal("BadProperties", faults)
 	}
 	call.Node = s.node(m.Path)
@@ -114,7 +118,7 @@ func (s sighting) node(path string) string {
 
 // turn is how a step takes nodes. What a rollout has come to was granted to it;
 // before its cordon it is looked at all the same.
-func (s sighting) turn(ctx context.Context, path, node string, ahead *plan.DrainOptions) func(string) (bool, string) {
+func (s sighting) turn(ctx context.Context, path, node string, ahead *drain.DrainOptions) func(string) (bool, string) {
 	at := spot{s.run.key(), path}
 	return func(wanted string) (bool, string) {
 		if wanted == node {
@@ -168,12 +172,12 @@ func anyMap(m map[string]any) any {
 	if m == nil {
 		return map[string]any{}
 	}
-	return expr.Whole(plan.Clone(m))
+	return expr.Whole(document.Clone(m))
 }
 
 // look reads what the expressions of a step speak of, and what it requires.
-func (s sighting) look(ctx context.Context, path string, step plan.Step) (plan.Sight, *executors.Outcome) {
-	var seen plan.Sight
+func (s sighting) look(ctx context.Context, path string, step plan.Step) (run.Sight, *executors.Outcome) {
+	var seen run.Sight
 	var failed *executors.Outcome
 	text := expressions(step.Own())
 	if template, at, in := s.run.run.Tree().TemplateOf(path); in {
@@ -230,7 +234,7 @@ func (s sighting) params(ctx context.Context, step plan.Step, path string) (map[
 	if failed != nil {
 		return nil, failed
 	}
-	given, err := expr.Expand(anyMap(step.Properties), plan.VarsAt(s.run.run, s.run.journal, path, seen))
+	given, err := expr.Expand(anyMap(step.Properties), run.VarsAt(s.run.run, s.run.journal, path, seen))
 	if err != nil {
 		return nil, refusal("BadTemplate", err)
 	}
@@ -364,5 +368,5 @@ func (s sighting) client(apiVersion, kind, namespace string) (dynamic.ResourceIn
 func shown(u *unstructured.Unstructured) map[string]any {
 	object := u.DeepCopy()
 	object.SetManagedFields(nil)
-	return plan.WithoutSecrets(object.Object)
+	return run.WithoutSecrets(object.Object)
 }

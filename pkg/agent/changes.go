@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -187,7 +187,7 @@ func pendingOf(live []*liveRun) int {
 	for _, l := range live {
 		switch {
 		case l.broken != nil:
-		case l.journal.HeldSince != nil, l.journal.Phase == plan.RunPending && l.journal.Waiting != "" && l.journal.Waiting != plan.WaitJitter:
+		case l.journal.HeldSince != nil, l.journal.Phase == run.RunPending && l.journal.Waiting != "" && l.journal.Waiting != run.WaitJitter:
 			return pendingBlocked
 		default:
 			out = pendingInitiated

@@ -12,12 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 	g := newGates("maint-system")
-	o := g.gated(plan.Question{Namespace: "shop"}, nil)
+	o := g.gated(policy.Question{Namespace: "shop"}, nil)
 	o.kind, o.system = "Plan", `a"b`
 	g.note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
 	m := metrics.New("v1")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // syncConfig publishes on an AgentConfig whether it is in force, and what of it, or
@@ -32,12 +32,12 @@ func (a *Agent) syncConfig(ctx context.Context, k types.NamespacedName, cm *core
 			}
 		}
 		return map[string]string{
-			annotations.StatusMessage: plan.Cut(message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 			annotations.StatusConditions: conditions(have[annotations.StatusConditions], list, a.now()),
 		}
 	})
 	if wrote && valid.Status != metav1.ConditionTrue {
-		a.events.Event(cm, corev1.EventTypeWarning, "Config"+valid.Reason, plan.Cut(valid.Message, plan.MaxMessage))
+		a.events.Event(cm, corev1.EventTypeWarning, "Config"+valid.Reason, document.Cut(valid.Message, document.MaxMessage))
 	}
 	return err
 }

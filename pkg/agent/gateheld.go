@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -132,7 +132,7 @@ func (h *heldObject) value() int {
 }
 
 // gated is an object as metrics show it.
-func (g *gatekeeper) gated(w *gateWatch, o *gateObject, q plan.Question) gated {
+func (g *gatekeeper) gated(w *gateWatch, o *gateObject, q policy.Question) gated {
 	gate := g.agent.gates.ask(q)
 	if gate == nil {
 		gate = schedule.NewGate(schedule.GateSpec{})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // gatekeeper holds other controllers by their knobs while policies are
@@ -29,7 +29,7 @@ type gatekeeper struct {
 
 // gatePolicy is a policy's gates as they are recorded and watched.
 type gatePolicy struct {
-	record  plan.GateRecord
+	record  policy.GateRecord
 	watches []*gateWatch // of the record's entries; nil where one cannot be watched
 	reasons []string     // and why
 	told    string       // the last Event
@@ -49,15 +49,15 @@ func (g *gatekeeper) work(ctx context.Context) { g.queue.Work(ctx, gateWorkers, 
 // sync takes up what a policy names: nil is a policy that is gone. What it names
 // is written down before anything is closed, and what it names no longer is
 // opened before that is forgotten. A broken policy holds what it last named.
-func (g *gatekeeper) sync(ctx context.Context, k types.NamespacedName, state *plan.PolicyState) (time.Time, error) {
+func (g *gatekeeper) sync(ctx context.Context, k types.NamespacedName, state *policy.PolicyState) (time.Time, error) {
 	p, err := g.policy(k)
 	if err != nil || p == nil && (state == nil || len(state.Spec.Gates) == 0) {
 		return time.Time{}, err
 	}
 	if p == nil {
-		p = &gatePolicy{record: plan.GateRecord{Policy: k.Name}}
+		p = &gatePolicy{record: policy.GateRecord{Policy: k.Name}}
 	}
-	var now []plan.GateEntry
+	var now []policy.GateEntry
 	switch {
 	case state == nil:
 	case len(state.Faults) > 0:
@@ -102,7 +102,7 @@ func (g *gatekeeper) attach(ctx context.Context, k types.NamespacedName, was, p 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	mine := map[*gateWatch][]plan.GateEntry{}
+	mine := map[*gateWatch][]policy.GateEntry{}
 	for i, w := range p.watches {
 		if w == nil {
 			continue
@@ -133,12 +133,12 @@ func (g *gatekeeper) attach(ctx context.Context, k types.NamespacedName, was, p 
 
 // join gives a watch what a policy names of its objects; they are all looked at
 // where that is news.
-func (g *gatekeeper) join(w *gateWatch, k types.NamespacedName, entries []plan.GateEntry) {
+func (g *gatekeeper) join(w *gateWatch, k types.NamespacedName, entries []policy.GateEntry) {
 	w.mu.Lock()
-	was := plan.GateRecord{Entries: w.policies[k]}
+	was := policy.GateRecord{Entries: w.policies[k]}
 	w.policies[k] = entries
 	w.mu.Unlock()
-	if !was.Same(plan.GateRecord{Entries: entries}) {
+	if !was.Same(policy.GateRecord{Entries: entries}) {
 		g.ring(w)
 	}
 }
@@ -156,7 +156,7 @@ func (g *gatekeeper) leave(w *gateWatch, k types.NamespacedName) {
 
 // describe is the watch that an entry needs, not opened yet, or why there can be
 // none.
-func (g *gatekeeper) describe(ctx context.Context, k types.NamespacedName, e plan.GateEntry) (*gateWatch, string, error) {
+func (g *gatekeeper) describe(ctx context.Context, k types.NamespacedName, e policy.GateEntry) (*gateWatch, string, error) {
 	w := &gateWatch{who: client.Account{Namespace: k.Namespace, Name: e.Account}}
 	var err error
 	if w.knob, err = e.GateKnob(); err != nil {
@@ -182,8 +182,8 @@ func (g *gatekeeper) describe(ctx context.Context, k types.NamespacedName, e pla
 }
 
 // finished is a policy's record without what it has let go of.
-func (g *gatekeeper) finished(k types.NamespacedName, p *gatePolicy) plan.GateRecord {
-	left := plan.GateRecord{Policy: p.record.Policy}
+func (g *gatekeeper) finished(k types.NamespacedName, p *gatePolicy) policy.GateRecord {
+	left := policy.GateRecord{Policy: p.record.Policy}
 	for i, e := range p.record.Entries {
 		if e.Leaving && g.released(k, p, i) {
 			continue

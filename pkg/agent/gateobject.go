@@ -15,14 +15,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // opinion is what policies say of one object.
 type opinion struct {
-	question plan.Question // with all policies that mean the object, by whatever watch
-	wants    []knob.Want   // of the policies of this watch
+	question policy.Question // with all policies that mean the object, by whatever watch
+	wants    []knob.Want     // of the policies of this watch
 	why      map[string]string
 	leaving  bool
 	wake     time.Time
@@ -57,7 +58,7 @@ func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (ti
 		return now.Add(queue.ResyncPeriod), nil
 	}
 	if lost != nil {
-		g.agent.events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", plan.Cut(lost.Error()+"; if it is closed, it is not opened by us", plan.MaxMessage))
+		g.agent.events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, it is not opened by us", document.MaxMessage))
 	}
 	if patience := w.patience(o, verdict, now); patience.After(now) {
 		g.note(ctx, w, o, said, w.fight(o))
@@ -75,9 +76,9 @@ func (g *gatekeeper) syncObject(ctx context.Context, k types.NamespacedName) (ti
 
 // opinion asks every policy of a watch of one object.
 func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
-	out := opinion{question: plan.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
+	out := opinion{question: policy.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
 	w.mu.Lock()
-	policies := map[types.NamespacedName][]plan.GateEntry{}
+	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {
 		policies[k] = entries
 	}
@@ -89,12 +90,12 @@ func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 			out.leaving = out.leaving || e.Leaving
 			meant = meant || !e.Leaving && e.Matches(o.Name, o.Labels)
 		}
-		ref := plan.PolicyRef{Name: k.Name, Namespace: k.Namespace}
+		ref := policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}
 		switch {
 		case meant && !slices.Contains(out.question.Gates, ref): // it has just gone, and is about to be told
 		case meant:
 			q := out.question
-			q.Gates = []plan.PolicyRef{ref}
+			q.Gates = []policy.PolicyRef{ref}
 			v := g.agent.gates.ask(q).Verdict(now)
 			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
 			if v.Until != nil {
@@ -110,20 +111,20 @@ func (g *gatekeeper) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 
 // policiesOf are the policies, by name, that mean an object by the field of a
 // watch, whatever their account.
-func (g *gatekeeper) policiesOf(w *gateWatch, o *gateObject) []plan.PolicyRef {
-	var out []plan.PolicyRef
+func (g *gatekeeper) policiesOf(w *gateWatch, o *gateObject) []policy.PolicyRef {
+	var out []policy.PolicyRef
 	g.mu.Lock()
 	for k, p := range g.policies {
 		if p.covers(w, o) {
-			out = append(out, plan.PolicyRef{Name: k.Name, Namespace: k.Namespace})
+			out = append(out, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace})
 		}
 	}
 	g.mu.Unlock()
-	out = slices.DeleteFunc(out, func(ref plan.PolicyRef) bool {
-		_, policy := g.agent.gates.policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		return policy == nil
+	out = slices.DeleteFunc(out, func(ref policy.PolicyRef) bool {
+		_, pol := g.agent.gates.policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		return pol == nil
 	})
-	slices.SortFunc(out, func(a, b plan.PolicyRef) int {
+	slices.SortFunc(out, func(a, b policy.PolicyRef) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return out

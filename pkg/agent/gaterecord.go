@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // policy is what is known of a policy's gates: in memory, or as an agent before
@@ -33,7 +33,7 @@ func (g *gatekeeper) policy(k types.NamespacedName) (*gatePolicy, error) {
 
 // put writes down what follows a record; nobody else writes it, so that what it
 // replaces is what was read.
-func (g *gatekeeper) put(ctx context.Context, k types.NamespacedName, was, now plan.GateRecord) error {
+func (g *gatekeeper) put(ctx context.Context, k types.NamespacedName, was, now policy.GateRecord) error {
 	if was.Same(now) || g.agent.options.DryRun {
 		return nil
 	}

@@ -10,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -18,7 +21,7 @@ import (
 // objects behind it.
 type gates struct {
 	mu      sync.Mutex
-	book    *plan.Book
+	book    *policy.Book
 	seen    map[types.NamespacedName]*gated
 	open    map[string]*gated // what nothing stands before, by namespace
 	asked   map[string]*schedule.Gate
@@ -31,24 +34,24 @@ type gated struct {
 	kind, system string
 	verdict      func(time.Time) schedule.Verdict
 	strategy     func(time.Time) schedule.Strategy
-	uses         []plan.PolicyRef
+	uses         []policy.PolicyRef
 	lastStart    time.Time // of a plan's newest run
 	waits        bool      // something was asked of a plan that cannot be claimed yet
 }
 
 func newGates(agentNamespace string) *gates {
-	return &gates{book: plan.NewBook(agentNamespace), seen: map[types.NamespacedName]*gated{}, open: map[string]*gated{}, said: map[types.NamespacedName]string{}}
+	return &gates{book: policy.NewBook(agentNamespace), seen: map[types.NamespacedName]*gated{}, open: map[string]*gated{}, said: map[types.NamespacedName]string{}}
 }
 
 // planGate is a plan's gate, kept until its annotations or the book change: the
 // gate remembers the stretch that it was asked about.
 type planGate struct {
-	question   plan.Question
+	question   policy.Question
 	generation int64
 	gate       *schedule.Gate // nil: nothing stands between the plan and its runs
 }
 
-func (g *gates) of(known *planGate, q plan.Question) *schedule.Gate {
+func (g *gates) of(known *planGate, q policy.Question) *schedule.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.question, q) {
@@ -58,14 +61,14 @@ func (g *gates) of(known *planGate, q plan.Question) *schedule.Gate {
 	return known.gate
 }
 
-func sameQuestion(a, b plan.Question) bool {
+func sameQuestion(a, b policy.Question) bool {
 	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
 	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
 }
 
 // ask is the gate of one question; nil where nothing stands between. Gates are
 // kept until the book changes: the same is asked again and again.
-func (g *gates) ask(q plan.Question) *schedule.Gate {
+func (g *gates) ask(q policy.Question) *schedule.Gate {
 	name := q.Key()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +87,7 @@ func (g *gates) ask(q plan.Question) *schedule.Gate {
 const mostAsked = 20_000
 
 // change changes the book.
-func (g *gates) change(edit func(*plan.Book)) {
+func (g *gates) change(edit func(*policy.Book)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	edit(g.book)
@@ -92,11 +95,11 @@ func (g *gates) change(edit func(*plan.Book)) {
 
 // gated is a plan as metrics show it, by its question and its gate. What nothing
 // stands before looks the same all over its namespace.
-func (g *gates) gated(q plan.Question, gate *schedule.Gate) *gated {
+func (g *gates) gated(q policy.Question, gate *schedule.Gate) *gated {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	strategy := func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
-	if gate != nil || !sameQuestion(q, plan.Question{Namespace: q.Namespace}) {
+	if gate != nil || !sameQuestion(q, policy.Question{Namespace: q.Namespace}) {
 		if gate == nil {
 			gate = schedule.NewGate(schedule.GateSpec{})
 		}
@@ -133,13 +136,13 @@ func (g *gates) forget(k types.NamespacedName) {
 }
 
 // holdOf asks the gate of a run; nil where it may go on.
-func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) *plan.Hold {
-	return plan.HeldBy(a.gates.ask(in.Query(cm.Namespace, l.run.Spec.Policies).For(l.run.Request.OutsideWindow)), l.run.Name, in.Bypass, now)
+func (a *Agent) holdOf(l *liveRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.Hold {
+	return run.HeldBy(a.gates.ask(in.Query(cm.Namespace, l.run.Spec.Policies).For(l.run.Request.OutsideWindow)), l.run.Name, in.Bypass, now)
 }
 
 // closesAt is when the open gate of a run closes; zero where that is not known, and
 // where somebody let the run through it.
-func (a *Agent) closesAt(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now time.Time) time.Time {
+func (a *Agent) closesAt(l *liveRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) time.Time {
 	gate := a.gates.ask(in.Query(cm.Namespace, l.run.Spec.Policies).For(l.run.Request.OutsideWindow))
 	if gate == nil {
 		return time.Time{}
@@ -151,7 +154,7 @@ func (a *Agent) closesAt(l *liveRun, cm *corev1.ConfigMap, in plan.Intent, now t
 }
 
 // passedBy is who let a run start through a closed gate, if it is closed.
-func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
+func (a *Agent) passedBy(l *liveRun, now time.Time) *intent.Actor {
 	cm := a.document(l.planKey())
 	if cm == nil {
 		return nil
@@ -159,12 +162,12 @@ func (a *Agent) passedBy(l *liveRun, now time.Time) *plan.Actor {
 	in := annotations.Intent(cm.Annotations)
 	q := in.Query(cm.Namespace, l.run.Spec.Policies)
 	q.Bypass = nil
-	return plan.PassedBy(a.gates.ask(q), l.run.Request, in, now)
+	return run.PassedBy(a.gates.ask(q), l.run.Request, in, now)
 }
 
 // looksAtGate says whether a live run may be waiting for its gate.
 func looksAtGate(l *liveRun) bool {
-	return l.broken == nil && (l.journal.Phase == plan.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort || l.run.Tree().Loops())
+	return l.broken == nil && (l.journal.Phase == run.RunPending || l.run.Spec.OnWindowClose == plan.CloseWait || l.run.Spec.OnWindowClose == plan.CloseAbort || l.run.Tree().Loops())
 }
 
 // ringGated has everything looked at again that a policy, a calendar or a
@@ -220,7 +223,7 @@ func (g *gates) news(cm *corev1.ConfigMap) bool {
 func (g *gates) namespaceSet(namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Gated(plan.Question{Namespace: namespace})
+	return g.book.Gated(policy.Question{Namespace: namespace})
 }
 
 // sawPolicy takes in a policy or a calendar.
@@ -231,17 +234,17 @@ func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		state := annotations.Policy(cm)
-		a.gates.change(func(b *plan.Book) { b.PutPolicy(state) })
+		a.gates.change(func(b *policy.Book) { b.PutPolicy(state) })
 	} else {
 		c, _ := annotations.Calendar(cm)
-		a.gates.change(func(b *plan.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+		a.gates.change(func(b *policy.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
 	}
 	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	a.ringGated()
 }
 
 func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
-	a.gates.change(func(b *plan.Book) {
+	a.gates.change(func(b *policy.Book) {
 		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 			b.DropPolicy(cm.Namespace, cm.Name)
 			return
@@ -254,7 +257,7 @@ func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
 	a.ringGated()
 }
 
-func (g *gates) uses(q plan.Question) []plan.PolicyRef {
+func (g *gates) uses(q policy.Question) []policy.PolicyRef {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.book.Uses(q)

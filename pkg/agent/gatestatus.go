@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // note keeps how an object was left, for the metrics and its policies' condition,
@@ -65,7 +66,7 @@ func (p *gatePolicy) problem() string {
 	case 1:
 		return all[0]
 	}
-	return fmt.Sprintf("%s (and %d more)", plan.Cut(all[0], plan.MaxMessage-40), len(all)-1)
+	return fmt.Sprintf("%s (and %d more)", document.Cut(all[0], document.MaxMessage-40), len(all)-1)
 }
 
 // condition says on a policy how its gates do; none where it has none.
@@ -78,14 +79,14 @@ func (g *gatekeeper) condition(k types.NamespacedName) []metav1.Condition {
 	}
 	out := metav1.Condition{Type: "Gates", Status: metav1.ConditionTrue, Reason: "Held"}
 	if problem := p.problem(); problem != "" {
-		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "Refused", plan.Cut(problem, plan.MaxMessage)
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "Refused", document.Cut(problem, document.MaxMessage)
 		return []metav1.Condition{out}
 	}
 	names := map[string]bool{} // and whether it is closed
 	for _, w := range p.watches {
 		w.mu.Lock()
 		for name, h := range w.seen {
-			if slices.Contains(h.uses, plan.PolicyRef{Name: k.Name, Namespace: k.Namespace}) {
+			if slices.Contains(h.uses, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}) {
 				names[h.kind+" "+name] = h.closed
 			}
 		}
@@ -115,12 +116,12 @@ func (g *gatekeeper) tell(k types.NamespacedName, p *gatePolicy) {
 	}
 	g.agent.log.Warn("a gate does not work", "policy", k.String(), "problem", problem)
 	if about != nil {
-		g.agent.events.Event(about, corev1.EventTypeWarning, reason, plan.Cut(problem, plan.MaxMessage))
+		g.agent.events.Event(about, corev1.EventTypeWarning, reason, document.Cut(problem, document.MaxMessage))
 	}
 }
 
 // status are the status annotations of an object; empty ones are to go.
-func (g *gatekeeper) status(o *gateObject, q plan.Question, now time.Time) map[string]string {
+func (g *gatekeeper) status(o *gateObject, q policy.Question, now time.Time) map[string]string {
 	if len(q.Gates) == 0 {
 		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: ""}
 	}
@@ -153,7 +154,7 @@ func (g *gatekeeper) announce(w *gateWatch, o *gateObject, v knob.Verdict, said 
 		why = append(why, said.why[want.Policy])
 	}
 	message += " (" + strings.Join(why, "; ") + ")"
-	g.agent.events.Event(w.reference(o), kind, reason, plan.Cut(message, plan.MaxMessage))
+	g.agent.events.Event(w.reference(o), kind, reason, document.Cut(message, document.MaxMessage))
 	g.agent.log.Info("gate", "did", string(v.What), "object", w.mapping.GroupVersionKind.Kind+"/"+storeKey(o.Namespace, o.Name), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // gateObject is what is kept of a gated object: its identity, its labels, our
@@ -57,7 +57,7 @@ type gateWatch struct {
 	stop     context.CancelFunc
 
 	mu       sync.Mutex
-	policies map[types.NamespacedName][]plan.GateEntry
+	policies map[types.NamespacedName][]policy.GateEntry
 	failure  string // why it cannot list or watch
 	problems map[string]string
 	seen     map[string]*heldObject
@@ -83,7 +83,7 @@ func (g *gatekeeper) open(ctx context.Context, w *gateWatch) error {
 		w.client = c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at)
 	}
 	ctx, w.stop = context.WithCancel(ctx)
-	w.policies, w.problems, w.seen = map[types.NamespacedName][]plan.GateEntry{}, map[string]string{}, map[string]*heldObject{}
+	w.policies, w.problems, w.seen = map[types.NamespacedName][]policy.GateEntry{}, map[string]string{}, map[string]*heldObject{}
 	w.undone = map[types.UID]undone{}
 	from := informer.ForResource(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
 		switch {

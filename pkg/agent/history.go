@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // retention is how long ended runs are kept where the configuration says nothing.
@@ -85,7 +86,7 @@ func slimEnded(o any) (any, error) {
 	}
 	return &retiredRun{
 		namespace: m.Namespace, name: m.Name, uid: string(m.UID), plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
-		created: m.CreationTimestamp.Unix(), succeeded: m.Labels[annotations.LabelPhase] == string(plan.RunSucceeded), deleting: m.DeletionTimestamp != nil,
+		created: m.CreationTimestamp.Unix(), succeeded: m.Labels[annotations.LabelPhase] == string(run.RunSucceeded), deleting: m.DeletionTimestamp != nil,
 	}, nil
 }
 

@@ -12,7 +12,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // holds know which steps of live runs will put back what, by the uid of the object.
@@ -75,7 +77,7 @@ func (h *holds) saw(l *liveRun) {
 	}
 }
 
-func began(rec *plan.Record) time.Time {
+func began(rec *run.Record) time.Time {
 	if rec.StartedAt == nil {
 		return time.Time{}
 	}
@@ -186,7 +188,7 @@ func (a *Agent) found(stepType string, before json.RawMessage) string {
 }
 
 // toPutBack says what was to be put back, and why it is not.
-func (a *Agent) toPutBack(m plan.Move, rec *plan.Record, why string) string {
+func (a *Agent) toPutBack(m workflow.Move, rec *run.Record, why string) string {
 	if found := a.found(m.Step.Type, rec.Before); found != "" && why != "" {
 		return "put back " + found + ": " + why
 	}
@@ -202,20 +204,20 @@ const (
 
 // leftAsItWas forgets what is as it was again, by whomever. It looks as the account
 // of the plan, after pauses that grow to a minute; what cannot be seen stays.
-func (a *Agent) leftAsItWas(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, ledger plan.Ledger) (time.Time, error) {
-	if len(ledger.Left) == 0 {
+func (a *Agent) leftAsItWas(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, led ledger.Ledger) (time.Time, error) {
+	if len(led.Left) == 0 {
 		return time.Time{}, nil
 	}
 	if a.now().Before(known.leftAgain) {
 		return known.leftAgain, nil
 	}
-	since := a.now().Sub(ledger.Left[len(ledger.Left)-1].At)
+	since := a.now().Sub(led.Left[len(led.Left)-1].At)
 	known.leftAgain = a.now().Add(min(max(since/2, firstLookAtLeft), lookAtLeft))
-	for _, left := range ledger.Left {
+	for _, left := range led.Left {
 		if !a.asItWas(ctx, k, left) {
 			continue
 		}
-		err := a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger { return l.PutBack(left.Run, left.Step) })
+		err := a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.PutBack(left.Run, left.Step) })
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -225,7 +227,7 @@ func (a *Agent) leftAsItWas(ctx context.Context, k types.NamespacedName, cm *cor
 	return known.leftAgain, nil
 }
 
-func (a *Agent) asItWas(ctx context.Context, k types.NamespacedName, left plan.Leftover) bool {
+func (a *Agent) asItWas(ctx context.Context, k types.NamespacedName, left ledger.Leftover) bool {
 	executor, _ := a.options.Executor(left.Type)
 	finder, ok := executor.(executors.Finder)
 	if !ok || left.Before == nil {

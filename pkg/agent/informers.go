@@ -20,7 +20,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
@@ -218,7 +218,7 @@ func (a *Agent) lostEnded(o any) { a.history.drop(o.(*retiredRun)) }
 func (a *Agent) sawNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
 	var closed bool
-	a.gates.change(func(b *plan.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+	a.gates.change(func(b *policy.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
 		a.ringGated()
 	}

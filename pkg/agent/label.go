@@ -14,15 +14,18 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // endLabel takes a run's trigger label away, as the plan's account, in one write
 // with the number of the request, on the state of the target that was read. It
 // says whether the request is done with; a run does not end before.
 func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
-	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil {
+	if l.run.Request.Kind != run.ByLabel || l.run.Spec.Target == nil {
 		return false, nil
 	}
 	for range 3 {
@@ -36,7 +39,7 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 		}
 		object := slimTarget(u)
 		shared := a.sharesLabel(l)
-		end := plan.EndLabel(l.run, object.facts([]string{l.run.Request.Label}), shared)
+		end := trigger.EndLabel(l.run, object.facts([]string{l.run.Request.Label}), shared)
 		if !end.Write {
 			return !shared, nil
 		}
@@ -57,7 +60,7 @@ func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error
 	if kind == executors.NotRefused && !neverTaken(refusal) || kind == executors.RefusedAgent {
 		return refusal
 	}
-	waits := plan.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.run.Request.Label, refusal), plan.MaxMessage)
+	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.run.Request.Label, refusal), document.MaxMessage)
 	if l.journal.Waits == waits {
 		return refusal
 	}
@@ -74,12 +77,12 @@ func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error
 // sharesLabel says whether another plan's live run answers the same request.
 func (a *Agent) sharesLabel(l *liveRun) bool {
 	return len(a.runs.where(func(o *liveRun) bool {
-		return o.run.PlanUID != l.run.PlanUID && o.run.Request.Kind == plan.ByLabel && o.run.Request.Label == l.run.Request.Label &&
+		return o.run.PlanUID != l.run.PlanUID && o.run.Request.Kind == run.ByLabel && o.run.Request.Label == l.run.Request.Label &&
 			o.run.Request.TargetUID == l.run.Request.TargetUID && o.run.Request.Ordinal == l.run.Request.Ordinal && o.journal.Section != plan.SectionClosing
 	})) > 0
 }
 
-func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject, end plan.LabelEnd) error {
+func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject, end trigger.LabelEnd) error {
 	metadata := map[string]any{
 		"uid": object.UID, "resourceVersion": object.ResourceVersion,
 		"annotations": map[string]any{annotations.Handled(l.run.Request.Label): strconv.FormatInt(end.Number, 10)},

@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // maxHeld is how many ledgers are held in memory; the rest is read again when
@@ -41,7 +41,7 @@ func newLedgers(kube kubernetes.Interface) *ledgers {
 type heldLedger struct {
 	mu     sync.Mutex // one writer at a time per ledger: the plan's and its runs' workers
 	object *corev1.ConfigMap
-	ledger plan.Ledger
+	ledger ledger.Ledger
 	read   bool
 	stale  atomic.Bool // what was read is gone: set without waiting for a writer
 }
@@ -68,7 +68,7 @@ func (l *ledgers) doubt(uid string) {
 }
 
 // get is a plan's ledger, or nil where it has none yet.
-func (l *ledgers) get(ctx context.Context, pk types.NamespacedName, uid string) (*plan.Ledger, error) {
+func (l *ledgers) get(ctx context.Context, pk types.NamespacedName, uid string) (*ledger.Ledger, error) {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 
 // edit reads, changes and writes a ledger in one piece. When somebody else wrote
 // it meanwhile, it is read again and the change is made anew, at most three times.
-func (l *ledgers) edit(ctx context.Context, pk types.NamespacedName, uid string, change func(plan.Ledger) plan.Ledger) error {
+func (l *ledgers) edit(ctx context.Context, pk types.NamespacedName, uid string, change func(ledger.Ledger) ledger.Ledger) error {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *ledgers) edit(ctx context.Context, pk types.NamespacedName, uid string,
 
 // put writes a ledger that was decided on the one that get gave. It fails with
 // errMoved when that one is no longer the newest.
-func (l *ledgers) put(ctx context.Context, pk types.NamespacedName, uid string, was *plan.Ledger, now plan.Ledger) error {
+func (l *ledgers) put(ctx context.Context, pk types.NamespacedName, uid string, was *ledger.Ledger, now ledger.Ledger) error {
 	h := l.of(uid)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,7 +140,7 @@ func (l *ledgers) put(ctx context.Context, pk types.NamespacedName, uid string, 
 }
 
 // sameLedger compares what every write changes at one of.
-func sameLedger(a, b plan.Ledger) bool {
+func sameLedger(a, b ledger.Ledger) bool {
 	if len(a.Open) != len(b.Open) || len(a.Recent) != len(b.Recent) || !a.Watermark.Equal(b.Watermark) || len(a.Tokens) != len(b.Tokens) ||
 		len(a.Rules) != len(b.Rules) || len(a.Seen) != len(b.Seen) || len(a.Left) != len(b.Left) || a.Shards != b.Shards {
 		return false
@@ -161,20 +161,20 @@ func sameLedger(a, b plan.Ledger) bool {
 // store writes the archive first, then the head: entries that stand in both
 // after a crash are told apart by reading, entries that stand in neither would
 // be lost.
-func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedName, ledger plan.Ledger) error {
-	ledger, batch := ledger.Overflow()
+func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedName, led ledger.Ledger) error {
+	led, batch := led.Overflow()
 	if len(batch) > 0 {
-		if err := l.archive(ctx, pk, ledger.PlanUID, batch); err != nil {
+		if err := l.archive(ctx, pk, led.PlanUID, batch); err != nil {
 			return err
 		}
 	}
 	var cm *corev1.ConfigMap
 	var err error
 	if h.object == nil {
-		if cm, err = annotations.LedgerObject(pk.Namespace, pk.Name, ledger); err == nil {
+		if cm, err = annotations.LedgerObject(pk.Namespace, pk.Name, led); err == nil {
 			cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Create(ctx, cm, client.CreateOptions())
 		}
-	} else if cm, err = annotations.WithLedger(h.object, ledger); err == nil {
+	} else if cm, err = annotations.WithLedger(h.object, led); err == nil {
 		cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Update(ctx, cm, client.UpdateOptions())
 	}
 	if err != nil {
@@ -185,11 +185,11 @@ func (l *ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
 	}
 	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
-	h.object, h.ledger, h.read = cm, ledger, true
+	h.object, h.ledger, h.read = cm, led, true
 	return nil
 }
 
-func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []plan.Entry) error {
+func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []ledger.Entry) error {
 	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
 	cm, err := maps.Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
 	switch {
@@ -198,9 +198,9 @@ func (l *ledgers) archive(ctx context.Context, pk types.NamespacedName, uid stri
 			_, err = maps.Create(ctx, cm, client.CreateOptions())
 		}
 	case err == nil:
-		var old plan.Ledger
+		var old ledger.Ledger
 		if old, err = annotations.ReadLedger(cm, uid); err == nil {
-			old.Recent = plan.AppendArchive(old.Recent, batch)
+			old.Recent = ledger.AppendArchive(old.Recent, batch)
 			if cm, err = annotations.WithLedger(cm, old); err == nil {
 				_, err = maps.Update(ctx, cm, client.UpdateOptions())
 			}

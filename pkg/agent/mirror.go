@@ -11,7 +11,10 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // mirrored is what stands in the way of telling the users of a plan's target.
@@ -25,7 +28,7 @@ type mirrored struct {
 // stands and when the next one is. It comes before the plan's own status, which
 // keeps a digest of what was written, so that an agent that begins writes nothing
 // again. What cannot be written is tried again, and holds nothing up.
-func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *knownPlan, have map[string]string, f plan.Facts, d plan.Decision) {
+func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *knownPlan, have map[string]string, f trigger.Facts, d trigger.Decision) {
 	m := &known.mirrored
 	if m.digest == "" {
 		m.digest = have[annotations.StatusMirrored]
@@ -42,7 +45,7 @@ func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *known
 	a.lastRun(want, f, d)
 	values := map[string]any{}
 	for suffix, value := range map[string]string{
-		"status": mirrorWord(plan.RunPhase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
+		"status": mirrorWord(run.RunPhase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
 	} {
 		if value != "" || m.digest != "" { // what was never there need not be taken away
 			values[annotations.Mirror(known.spec.MirrorPrefix, k.Name, suffix)] = orNull(value)
@@ -85,13 +88,13 @@ func (a *Agent) patchMirror(ctx context.Context, w client.Account, spec plan.Spe
 	return ""
 }
 
-func mirrorWord(p plan.RunPhase) string {
+func mirrorWord(p run.RunPhase) string {
 	switch p {
-	case plan.RunRunning:
+	case run.RunRunning:
 		return "running"
-	case plan.RunSucceeded:
+	case run.RunSucceeded:
 		return "completed"
-	case plan.RunFailed, plan.RunAborted, plan.RunReplaced:
+	case run.RunFailed, run.RunAborted, run.RunReplaced:
 		return "failed"
 	}
 	return ""
@@ -110,5 +113,5 @@ func mirrorCondition(known *knownPlan) []metav1.Condition {
 	if known.mirrored.problem == "" {
 		return nil
 	}
-	return []metav1.Condition{{Type: "Mirrored", Status: metav1.ConditionFalse, Reason: "Refused", Message: plan.Cut(known.mirrored.problem, plan.MaxMessage)}}
+	return []metav1.Condition{{Type: "Mirrored", Status: metav1.ConditionFalse, Reason: "Refused", Message: document.Cut(known.mirrored.problem, document.MaxMessage)}}
 }

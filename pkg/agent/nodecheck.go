@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // reasonUnlooked is of a step whose node could not be looked at: it has not begun.
@@ -23,7 +23,7 @@ const reasonUnlooked = "NodeNotRead"
 // earlier step of the item left it. The look is live and the plan account's own: a
 // cache may be older than the uncordon. A node that is gone, or was made anew under
 // its name, was opened by nobody.
-func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m plan.Move, clients executors.Clients) *executors.Outcome {
+func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m workflow.Move, clients executors.Clients) *executors.Outcome {
 	item, relies := l.run.ClosedNode(l.journal, m.Path)
 	if !relies {
 		return nil

@@ -16,10 +16,13 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // gather is how long the keeper waits after it was rung, so that many changes at
@@ -35,11 +38,11 @@ type nodeKeeper struct {
 	drainer executors.Drainer
 	wake    chan struct{}
 	pods    *nodePods
-	again   time.Time       // the latest instant of the next look
-	gone    map[string]bool // nodes of rollouts that are known not to be there
-	refused plan.Refusal    // of every write of a node for want of a right; zero: not
-	denied  time.Time       // until then requests are left out: the agent may not write nodes
-	writers chan struct{}   // bounds writes in flight
+	again   time.Time        // the latest instant of the next look
+	gone    map[string]bool  // nodes of rollouts that are known not to be there
+	refused workflow.Refusal // of every write of a node for want of a right; zero: not
+	denied  time.Time        // until then requests are left out: the agent may not write nodes
+	writers chan struct{}    // bounds writes in flight
 	writes  sync.WaitGroup
 	shut    *nodes.Gate // what keeps change from all nodes, at the present look
 
@@ -49,7 +52,7 @@ type nodeKeeper struct {
 	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
 	written map[string]*nodeObject // as our own last write left it, until the watch shows that
 	wants   map[spot]nodeWant
-	sights  map[spot]map[string]plan.NodeSight // by rollout, of the nodes that it takes
+	sights  map[spot]map[string]workflow.NodeSight // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain      // drains of plans that are blocked for good after their cordon
 	later   map[string]time.Time       // nodes that could not be written, and until when they are left alone
@@ -62,8 +65,8 @@ type nodeWant struct {
 	nodes []string
 	most  int
 	given map[string]bool
-	drain *plan.DrainOptions // what is looked at before a node is given; nil: nothing
-	bare  bool               // of a drain: outside of any for-each-node, or one that yielded its slot
+	drain *drain.DrainOptions // what is looked at before a node is given; nil: nothing
+	bare  bool                // of a drain: outside of any for-each-node, or one that yielded its slot
 }
 
 // wish is a step that waits for a node.
@@ -78,7 +81,7 @@ func (s spot) String() string { return s.run.String() + "/" + s.path }
 func newNodeKeeper(a *Agent) *nodeKeeper {
 	k := &nodeKeeper{
 		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[spot]nodeWant{}, sights: map[spot]map[string]plan.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+		wants: map[spot]nodeWant{}, sights: map[spot]map[string]workflow.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(a, k.ring, func(claimant string) { k.drained("", claimant) })
 	if a.options.Drainer != nil {
@@ -201,7 +204,7 @@ const unseen = "is not seen by the agent: it is new, or the agent runs with --wa
 // drainsNow says whether a drain's journal speaks of a node that it was given.
 func drainsNow(l *liveRun, path, node string) bool {
 	rec := l.journal.Record(path)
-	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t plan.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
+	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
 }
 
 // confirm asks live whether nodes that rollouts want and that no watch shows are
@@ -299,8 +302,8 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
-		holds, _ := nodes.NodeClaims(l.run, l.journal) // what it wants now, it said itself
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == run.RunRunning }) {
+		holds, _ := workflow.NodeClaims(l.run, l.journal) // what it wants now, it said itself
 		for _, h := range holds {
 			h.Step = spot{l.key(), h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
@@ -437,7 +440,7 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 			}
 		}
 	}
-	sights, held := map[spot]map[string]plan.NodeSight{}, map[string]bool{}
+	sights, held := map[spot]map[string]workflow.NodeSight{}, map[string]bool{}
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
@@ -463,23 +466,23 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 }
 
 // drains says whether a run has to do with nodes.
-func drains(j plan.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
+func drains(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
 }
 
 // rollsOut says whether a run is at a for-each-node.
-func rollsOut(j plan.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning && r.Type == plan.TypeForEachNode })
+func rollsOut(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning && r.Type == plan.TypeForEachNode })
 }
 
 // sightsOf is what a run needs to know of its nodes, by rollout.
-func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[spot]map[string]plan.NodeSight {
-	out := map[spot]map[string]plan.NodeSight{}
+func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[spot]map[string]workflow.NodeSight {
+	out := map[spot]map[string]workflow.NodeSight{}
 	for i := range l.journal.Steps {
 		s := spot{l.key(), l.journal.Steps[i].Path}
 		for _, item := range itemsOf(&l.journal.Steps[i]) {
 			if out[s] == nil {
-				out[s] = map[string]plan.NodeSight{}
+				out[s] = map[string]workflow.NodeSight{}
 			}
 			sight := k.sightOf(s, item.Name, objects[item.Name], why)
 			// Of a live run, also of another of its steps, a cordon is not left behind.
@@ -490,10 +493,10 @@ func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held m
 	return out
 }
 
-func (k *nodeKeeper) sightOf(s spot, name string, n *nodeObject, why map[wish]string) plan.NodeSight {
-	sight := plan.NodeSight{Gone: k.gone[name], Why: unseen}
+func (k *nodeKeeper) sightOf(s spot, name string, n *nodeObject, why map[wish]string) workflow.NodeSight {
+	sight := workflow.NodeSight{Gone: k.gone[name], Why: unseen}
 	if n != nil {
-		sight = plan.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
+		sight = workflow.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
 	}
 	if k.wants[s].given[name] {
 		sight.Granted, sight.Why = true, ""
@@ -501,23 +504,23 @@ func (k *nodeKeeper) sightOf(s spot, name string, n *nodeObject, why map[wish]st
 	return sight
 }
 
-func itemsOf(rec *plan.Record) []plan.Item {
-	if rec.Type != plan.TypeForEachNode || rec.Phase != plan.StepRunning {
+func itemsOf(rec *run.Record) []run.Item {
+	if rec.Type != plan.TypeForEachNode || rec.Phase != run.StepRunning {
 		return nil
 	}
 	return rec.Items
 }
 
 // see is what a run is told of its nodes, by the path of its rollout.
-func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]plan.NodeSight {
+func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]workflow.NodeSight {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := map[string]map[string]plan.NodeSight{}
+	out := map[string]map[string]workflow.NodeSight{}
 	for s, sights := range k.sights {
 		if s.run != run {
 			continue
 		}
-		out[s.path] = map[string]plan.NodeSight{}
+		out[s.path] = map[string]workflow.NodeSight{}
 		for name, sight := range sights {
 			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
 			out[s.path][name] = sight
@@ -528,7 +531,7 @@ func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]plan.No
 
 // want takes in which nodes a run would take next. What it was given and does not
 // want any more is another's.
-func (k *nodeKeeper) want(run types.NamespacedName, wants []plan.NodeWant) {
+func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeWant) {
 	k.mu.Lock()
 	news := false
 	fresh := map[string]bool{}
@@ -562,7 +565,7 @@ func (k *nodeKeeper) want(run types.NamespacedName, wants []plan.NodeWant) {
 
 // turn says whether a drain outside of a for-each-node may take a node now, or why
 // not; asking is wanting. What it has, it keeps until its step ends.
-func (k *nodeKeeper) turn(s spot, node string, ahead *plan.DrainOptions) (granted bool, why string) {
+func (k *nodeKeeper) turn(s spot, node string, ahead *drain.DrainOptions) (granted bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	want := k.wants[s]
@@ -578,7 +581,7 @@ func (k *nodeKeeper) turn(s spot, node string, ahead *plan.DrainOptions) (grante
 
 func atWork(l *liveRun, path string) bool {
 	rec := l.journal.Record(path)
-	return rec != nil && rec.Phase == plan.StepRunning
+	return rec != nil && rec.Phase == run.StepRunning
 }
 
 // stop ends what was begun; another agent goes on with it.

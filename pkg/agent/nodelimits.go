@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // conditionForbidden is the type of the condition that says that the agent may not
@@ -38,7 +38,7 @@ func (k *nodeKeeper) reportLimits(found []nodes.Condition, now time.Time) {
 func (k *nodeKeeper) forbidden(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.refused.Times > 1 && now.Sub(k.refused.Since) >= plan.RefusalPatience
+	return k.refused.Times > 1 && now.Sub(k.refused.Since) >= workflow.RefusalPatience
 }
 
 // withheld says whether requests are left out, since the agent may not write nodes.
@@ -61,5 +61,5 @@ func (k *nodeKeeper) forgetRefusal(objects map[string]*nodeObject) {
 			return
 		}
 	}
-	k.refused, k.denied = plan.Refusal{}, time.Time{}
+	k.refused, k.denied = workflow.Refusal{}, time.Time{}
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Guesses about writes of nodes. A look waits for its writes no longer than
@@ -171,7 +172,7 @@ func (k *nodeKeeper) endDrains(asked map[string]bool) {
 		return
 	}
 	plans := map[string]bool{}
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == plan.RunRunning }) {
+	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == run.RunRunning }) {
 		for i := range l.journal.Steps {
 			for _, t := range l.journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true
@@ -285,7 +286,7 @@ func (k *nodeKeeper) requeueLater() {
 func (k *nodeKeeper) may() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.refused = plan.Refusal{}
+	k.refused = workflow.Refusal{}
 }
 
 // postpone leaves a node that could not be written alone for a while, and all

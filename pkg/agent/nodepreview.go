@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // previewPause is the least time between two looks at the pods of a node whose budgets
@@ -27,11 +27,11 @@ const previewPause = time.Second
 // plan's account.
 type planDrain struct {
 	previewKey
-	options plan.DrainOptions
+	options drain.DrainOptions
 	kube    func() (kubernetes.Interface, error)
 }
 
-func (k *nodeKeeper) planDrain(l *liveRun, node string, o plan.DrainOptions) planDrain {
+func (k *nodeKeeper) planDrain(l *liveRun, node string, o drain.DrainOptions) planDrain {
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kubernetes.Interface, error) {
@@ -41,7 +41,7 @@ func (k *nodeKeeper) planDrain(l *liveRun, node string, o plan.DrainOptions) pla
 	}
 }
 
-func optionsIdentity(o plan.DrainOptions) string {
+func optionsIdentity(o drain.DrainOptions) string {
 	b, err := json.Marshal(o)
 	if err != nil {
 		return "" // words and spans: JSON can say them all
@@ -115,7 +115,7 @@ func (k *nodeKeeper) previewedGrants(ctx context.Context, c claims, ranking node
 
 // preflight says whether a step of a rollout may cordon the node that it has come
 // to: not while pods are in the way that would never leave.
-func (k *nodeKeeper) preflight(ctx context.Context, s spot, node string, ahead *plan.DrainOptions) (bool, string) {
+func (k *nodeKeeper) preflight(ctx context.Context, s spot, node string, ahead *drain.DrainOptions) (bool, string) {
 	l := k.agent.runs.get(s.run)
 	if ahead == nil || l == nil {
 		return true, ""
@@ -132,7 +132,7 @@ func (k *nodeKeeper) preflight(ctx context.Context, s spot, node string, ahead *
 }
 
 // blocked is what keeps a step's drain of a node from its cordon for good.
-func (k *nodeKeeper) blocked(s spot, node string, ahead *plan.DrainOptions) string {
+func (k *nodeKeeper) blocked(s spot, node string, ahead *drain.DrainOptions) string {
 	l := k.agent.runs.get(s.run)
 	if ahead == nil || l == nil {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -98,7 +98,7 @@ func (a *Agent) lostNode(o any) {
 }
 
 // nodeVerdict asks anew each time: the policies behind a node may have changed.
-func (a *Agent) nodeVerdict(q plan.Question, pause plan.Switch) func(time.Time) schedule.Verdict {
+func (a *Agent) nodeVerdict(q policy.Question, pause schedule.Switch) func(time.Time) schedule.Verdict {
 	return func(now time.Time) schedule.Verdict {
 		if pause.Holds(now) {
 			until := schedule.Stanza{Strategy: schedule.Restrictive}

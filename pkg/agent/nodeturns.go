@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // maxGoneChecks bounds how many nodes are asked for at one run's end, whether they
@@ -21,7 +21,7 @@ import (
 const maxGoneChecks = 50
 
 // nodeTurns are the turns of a plan's rollouts that its ledger knows.
-func (l *ledgers) nodeTurns(ctx context.Context, pk types.NamespacedName, uid string) (plan.NodeTurns, error) {
+func (l *ledgers) nodeTurns(ctx context.Context, pk types.NamespacedName, uid string) (run.NodeTurns, error) {
 	cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.NodeTurnsName(pk.Name, uid), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -37,7 +37,7 @@ func (l *ledgers) nodeTurns(ctx context.Context, pk types.NamespacedName, uid st
 }
 
 // noteTurns takes turns into a plan's ledger. Doing it twice changes nothing.
-func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid string, turns plan.NodeTurns, gone func(plan.NodeTurns) map[string]bool) error {
+func (l *ledgers) noteTurns(ctx context.Context, pk types.NamespacedName, uid string, turns run.NodeTurns, gone func(run.NodeTurns) map[string]bool) error {
 	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
 	cm, err := maps.Get(ctx, annotations.NodeTurnsName(pk.Name, uid), metav1.GetOptions{})
 	switch {
@@ -71,7 +71,7 @@ func (a *Agent) keepTurns(ctx context.Context, l *liveRun, now time.Time) error 
 	if len(turns) == 0 || l.run.Request.DryRun || a.document(l.planKey()) == nil {
 		return nil
 	}
-	err := a.ledgers.noteTurns(ctx, l.planKey(), l.run.PlanUID, turns, func(known plan.NodeTurns) map[string]bool { return a.goneNodes(ctx, known) })
+	err := a.ledgers.noteTurns(ctx, l.planKey(), l.run.PlanUID, turns, func(known run.NodeTurns) map[string]bool { return a.goneNodes(ctx, known) })
 	since := l.journal.SectionAt
 	final := apierrors.IsForbidden(err) && since != nil && now.Sub(*since) > time.Minute // a quota, say
 	if final || errors.Is(err, annotations.ErrForeign) {
@@ -83,7 +83,7 @@ func (a *Agent) keepTurns(ctx context.Context, l *liveRun, now time.Time) error 
 
 // goneNodes are those of the nodes that are not there any more: asked for live, as
 // the watch may be behind. An agent that watches no nodes knows of none.
-func (a *Agent) goneNodes(ctx context.Context, known plan.NodeTurns) map[string]bool {
+func (a *Agent) goneNodes(ctx context.Context, known run.NodeTurns) map[string]bool {
 	gone, asked := map[string]bool{}, 0
 	if a.options.WatchNamespace != "" {
 		return gone
@@ -101,7 +101,7 @@ func (a *Agent) goneNodes(ctx context.Context, known plan.NodeTurns) map[string]
 
 // turnsOf are the turns that a run's plan has given to nodes: by its ledger, and by
 // the other runs of it that are at work.
-func (s sighting) turnsOf(ctx context.Context) (plan.NodeTurns, error) {
+func (s sighting) turnsOf(ctx context.Context) (run.NodeTurns, error) {
 	turns, err := s.agent.ledgers.nodeTurns(ctx, s.run.planKey(), s.run.run.PlanUID)
 	if err != nil {
 		return nil, err

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // stalledDrain is a drain of a plan that is blocked for good after its cordon.
 type stalledDrain struct {
 	since  time.Time
-	drain  plan.DrainOptions
+	drain  drain.DrainOptions
 	yields bool // others wait for its slot
 }
 
 // noteStalled notes whether a step's drain of a node is blocked for good, and says
 // whether its slot is to go to others.
-func (k *nodeKeeper) noteStalled(s spot, node string, options *plan.DrainOptions, blocked bool) bool {
+func (k *nodeKeeper) noteStalled(s spot, node string, options *drain.DrainOptions, blocked bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w := wish{node, s}
@@ -39,7 +39,7 @@ func (k *nodeKeeper) noteStalled(s spot, node string, options *plan.DrainOptions
 }
 
 // asks is the want of a drain that asks for one more node, or asks for it again.
-func (w nodeWant) asks(node string, options *plan.DrainOptions) nodeWant {
+func (w nodeWant) asks(node string, options *drain.DrainOptions) nodeWant {
 	given := maps.Clone(w.given)
 	delete(given, node)
 	w.given, w.bare, w.drain = given, true, options

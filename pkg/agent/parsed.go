@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -13,7 +14,7 @@ import (
 type parsedPlan struct {
 	text   string
 	spec   plan.Spec // with defaults
-	faults plan.Faults
+	faults document.Faults
 }
 
 func parsePlan(cm *corev1.ConfigMap) *parsedPlan {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 var errAsked = errors.New("the run was asked to end") //nolint:gochecknoglobals // a cause for errors.Is
@@ -37,7 +38,7 @@ type spot struct {
 type outcome struct {
 	spot    spot
 	attempt int
-	note    func(plan.Journal) plan.Journal // nil: nothing to write down
+	note    func(run.Journal) run.Journal // nil: nothing to write down
 	lull    *lull
 	watch   *executors.Watch
 	client  dynamic.Interface
@@ -46,7 +47,7 @@ type outcome struct {
 // lull is a step that waits: until an instant, until what it watches moves, or
 // until its record in the journal says something else.
 type lull struct {
-	record plan.Record
+	record run.Record
 	wake   time.Time // zero: only when something changes
 	least  time.Time // what changes sooner is looked at then
 	rung   bool
@@ -68,7 +69,7 @@ type passes struct {
 }
 
 type flight struct {
-	act     plan.Act
+	act     workflow.Act
 	attempt int
 	cancel  context.CancelCauseFunc
 }
@@ -79,8 +80,8 @@ func newPasses(ring func(types.NamespacedName)) *passes {
 
 // room waits until a pass may be made: one namespace leaves room for the others,
 // and what undoes, ends or keeps something up waits for nobody.
-func (p *passes) room(ctx context.Context, namespace string, act plan.Act) (leave func(), ok bool) {
-	if act != plan.ActPass {
+func (p *passes) room(ctx context.Context, namespace string, act workflow.Act) (leave func(), ok bool) {
+	if act != workflow.ActPass {
 		return func() {}, true
 	}
 	p.mu.Lock()
@@ -104,7 +105,7 @@ func (p *passes) room(ctx context.Context, namespace string, act plan.Act) (leav
 }
 
 // begin notes that a pass is under way, so that it can be cut short.
-func (p *passes) begin(ctx context.Context, s spot, act plan.Act, attempt int) (context.Context, func()) {
+func (p *passes) begin(ctx context.Context, s spot, act workflow.Act, attempt int) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,12 +154,12 @@ func (p *passes) cutFor(k types.NamespacedName) {
 }
 
 // cutStale ends what is under way for steps that are at work no more.
-func (p *passes) cutStale(k types.NamespacedName, j plan.Journal) {
+func (p *passes) cutStale(k types.NamespacedName, j run.Journal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for path, f := range p.flying[k] {
 		rec := j.Record(path)
-		if f.act == plan.ActPass && (rec == nil || rec.Phase != plan.StepRunning || rec.Attempt != f.attempt) {
+		if f.act == workflow.ActPass && (rec == nil || rec.Phase != run.StepRunning || rec.Attempt != f.attempt) {
 			f.cancel(errAsked)
 		}
 	}
@@ -198,7 +199,7 @@ func (p *passes) noted(k types.NamespacedName, n int) {
 }
 
 // rests says whether a step waits, and until when.
-func (p *passes) rests(s spot, rec *plan.Record, now time.Time) (time.Time, bool) {
+func (p *passes) rests(s spot, rec *run.Record, now time.Time) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.resting[s]
@@ -216,7 +217,7 @@ func (p *passes) rests(s spot, rec *plan.Record, now time.Time) (time.Time, bool
 }
 
 // sameState says whether two records ask the same of an executor.
-func sameState(a, b plan.Record) bool {
+func sameState(a, b run.Record) bool {
 	a.Message, b.Message, a.Waits, b.Waits = "", "", "", ""
 	return reflect.DeepEqual(a, b)
 }
@@ -275,7 +276,7 @@ func (p *passes) forget(k types.NamespacedName) {
 
 // launch does an act beside the workers, and rings the run when something came of
 // it.
-func (a *Agent) launch(ctx context.Context, l *liveRun, m plan.Move) {
+func (a *Agent) launch(ctx context.Context, l *liveRun, m workflow.Move) {
 	s := spot{l.key(), m.Path}
 	attempt := attemptOf(l.journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
@@ -311,7 +312,7 @@ func (a *Agent) came(ctx context.Context, l *liveRun, o outcome) (taken bool) {
 }
 
 // guardedAct is an act whose errors, and whose panics, are tried again later.
-func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot, attempt int) (out outcome) {
+func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m workflow.Move, s spot, attempt int) (out outcome) {
 	later := func(err error) outcome {
 		if ctx.Err() == nil {
 			a.log.Warn("will try again", "run", s.run.String(), "step", s.path, "error", err.Error())
@@ -338,7 +339,7 @@ func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m plan.Move, s spot,
 	return o
 }
 
-func attemptOf(j plan.Journal, path string) int {
+func attemptOf(j run.Journal, path string) int {
 	if rec := j.Record(path); rec != nil {
 		return rec.Attempt
 	}
@@ -348,12 +349,12 @@ func attemptOf(j plan.Journal, path string) int {
 // dispatch does what a move asks for. One act alone is done at once, and its
 // outcome goes into the next write; acts side by side run beside the workers.
 // more says that an outcome is there to be written.
-func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake time.Time, more bool, err error) {
-	var acts []plan.Move
+func (a *Agent) dispatch(ctx context.Context, l *liveRun, next workflow.Move) (wake time.Time, more bool, err error) {
+	var acts []workflow.Move
 	moves := next.All()
 	for _, m := range moves {
 		s := spot{l.key(), m.Path}
-		if m.Act == plan.ActWait || a.passes.under(s) {
+		if m.Act == workflow.ActWait || a.passes.under(s) {
 			wake = queue.Soonest(wake, m.WakeAt)
 			continue
 		}
@@ -374,7 +375,7 @@ func (a *Agent) dispatch(ctx context.Context, l *liveRun, next plan.Move) (wake 
 	return wake, false, nil
 }
 
-func (a *Agent) doNow(ctx context.Context, l *liveRun, m plan.Move) (time.Time, bool, error) {
+func (a *Agent) doNow(ctx context.Context, l *liveRun, m workflow.Move) (time.Time, bool, error) {
 	s := spot{l.key(), m.Path}
 	attempt := attemptOf(l.journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)

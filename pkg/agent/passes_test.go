@@ -7,12 +7,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // What a step watches may move at any point of a look at it.
 func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
-	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "wait"}, &plan.Record{Path: "wait", Phase: plan.StepRunning, Attempt: 1}
+	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "wait"}, &run.Record{Path: "wait", Phase: run.StepRunning, Attempt: 1}
 	for name, c := range map[string]struct {
 		at   string
 		want bool // it rests
@@ -32,7 +33,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 				}
 			}
 			moves("before")
-			_, end := p.begin(context.Background(), s, plan.ActPass, 1)
+			_, end := p.begin(context.Background(), s, workflow.ActPass, 1)
 			moves("during")
 			end()
 			moves("after")
@@ -55,7 +56,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 // Looks that cost have a pause between them: what moves meanwhile is looked at
 // together, and not lost.
 func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
-	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "until"}, &plan.Record{Path: "until", Phase: plan.StepRunning, Attempt: 1}
+	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
 	p, now := newPasses(func(types.NamespacedName) {}), time.Now()
 	least := now.Add(time.Second)
 	p.came(outcome{spot: s, lull: &lull{record: *rec, wake: now.Add(time.Minute), least: least}})

@@ -16,7 +16,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // document is a plan's ConfigMap as the watch last showed it, or as it was read live
@@ -123,7 +129,7 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 // interests says whether a plan's change may concern one of its runs: it is
 // gone, or an intent names the run.
 func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
-	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.run.PlanUID || l.journal.Phase == plan.RunPending {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.run.PlanUID || l.journal.Phase == run.RunPending {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
@@ -132,14 +138,14 @@ func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
 
 // betweenSteps says whether a run has no step at work, or holds steps that may
 // begin beside those at work: where it does not go on, a pause or a gate holds it.
-func betweenSteps(j plan.Journal) bool {
-	beside := func(r plan.Record) bool {
-		return r.Phase == plan.StepRunning && plan.IsLoop(r.Type) || r.Phase == plan.StepPending && strings.Contains(r.Path, "/")
+func betweenSteps(j run.Journal) bool {
+	beside := func(r run.Record) bool {
+		return r.Phase == run.StepRunning && plan.IsLoop(r.Type) || r.Phase == run.StepPending && strings.Contains(r.Path, "/")
 	}
 	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
 		return true
 	}
-	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Phase == plan.StepRunning })
+	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning })
 }
 
 // errLedger is a ledger that the API server does not take: somebody made it immutable.
@@ -150,22 +156,22 @@ func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *k
 	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, errLedger) {
 		return time.Time{}, reason
 	}
-	facts := plan.Facts{Now: a.now(), Faults: plan.Faults{{Message: reason.Error()}}, Spec: known.spec}
-	return a.now().Add(time.Minute), a.publish(ctx, cm, known, facts, plan.Decide(facts))
+	facts := trigger.Facts{Now: a.now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.spec}
+	return a.now().Add(time.Minute), a.publish(ctx, cm, known, facts, trigger.Decide(facts))
 }
 
 // facts gathers what the decision looks at.
-func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan) (plan.Facts, error) {
+func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
-	f := plan.Facts{
+	f := trigger.Facts{
 		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
-		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: plan.Readiness{OK: true}, ClockDoubt: a.clock.Doubt(),
-		NameOf: func(r plan.Request) string { return annotations.RunName(k.Name, uid, r) },
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: a.clock.Doubt(),
+		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.Namespace, known)...)
 	if denied := a.deniedSteps(k.Namespace, known); denied != "" {
-		f.Faults = append(slices.Clone(f.Faults), plan.Fault{Path: "spec.steps", Message: denied})
+		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Spec.DryRun = f.Spec.DryRun || a.options.DryRun
 	for _, l := range a.runs.ofPlan(k) {
@@ -195,19 +201,19 @@ func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.Co
 // ledger: what it says of a plan that is not valid it says without one.
 func wasDecided(cm *corev1.ConfigMap) bool {
 	said := cm.Annotations[annotations.StatusNextRun] + cm.Annotations[annotations.StatusLastRun] + cm.Annotations[annotations.StatusTrigger]
-	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(plan.PhaseInvalid)
+	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseInvalid)
 }
 
 // noteGate tells metrics of the plan.
-func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, ledger *plan.Ledger) {
+func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, l *ledger.Ledger) {
 	if len(known.faults) > 0 {
 		a.gates.forget(k)
 		return
 	}
 	o := a.gates.gated(known.gate.question, known.gate.gate)
 	o.kind, o.system = "Plan", cm.Labels[annotations.LabelSystem]
-	if ledger != nil && ledger.Last != nil && ledger.Last.StartedAt != nil {
-		o.lastStart = *ledger.Last.StartedAt
+	if l != nil && l.Last != nil && l.Last.StartedAt != nil {
+		o.lastStart = *l.Last.StartedAt
 	}
 	a.gates.note(k, o)
 }
@@ -220,8 +226,8 @@ func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
 		return ""
 	}
 	found := ""
-	run := plan.Run{Spec: known.spec, Templates: known.templates}
-	run.Tree().Walk(func(s plan.Step) {
+	r := run.Run{Spec: known.spec, Templates: known.templates}
+	r.Tree().Walk(func(s plan.Step) {
 		if found == "" && slices.Contains(denied, s.Type) {
 			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
 		}
@@ -231,8 +237,8 @@ func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
 
 // pauses are the switches above a plan: its namespace's, and the cluster's,
 // which stands on the agent's own namespace.
-func (a *Agent) pauses(namespace string) []plan.Switch {
-	var out []plan.Switch
+func (a *Agent) pauses(namespace string) []schedule.Switch {
+	var out []schedule.Switch
 	for _, name := range []string{namespace, a.options.Namespace} {
 		o, found, err := a.namespaces.GetStore().GetByKey(name)
 		if err != nil || !found {
@@ -247,13 +253,13 @@ func (a *Agent) pauses(namespace string) []plan.Switch {
 // now, and those whose creation an earlier agent did not live to see. One that the
 // API server does not take holds up no other; retry is when it is tried again. A run
 // that was made and taken away since is not made again.
-func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) (retry time.Time, err error) {
+func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) (retry time.Time, err error) {
 	if len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return time.Time{}, nil
 	}
 	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
-		if e.Request == nil || a.runs.isTorn(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == e.Run }) {
+		if e.Request == nil || a.runs.isTorn(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
 		if l := a.runs.get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.broken != nil {
@@ -273,18 +279,18 @@ func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *core
 	return retry, err
 }
 
-func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e plan.Entry) (retry time.Time, err error) {
+func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e ledger.Entry) (retry time.Time, err error) {
 	watched, err := a.rules.watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
 	if err != nil {
 		return time.Time{}, err
 	}
-	run := plan.Run{
-		APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
+	r := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
 		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.templates, Watched: watched,
 	}
-	run.Request.Body = nil
-	journal := plan.NewJournal(run)
-	object, err := annotations.RunObject(run, journal)
+	r.Request.Body = nil
+	journal := workflow.NewJournal(r)
+	object, err := annotations.RunObject(r, journal)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -299,18 +305,18 @@ func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev
 		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)
 	}
 	made.ManagedFields = nil
-	l := &liveRun{object: made, run: run, journal: journal}
+	l := &liveRun{object: made, run: r, journal: journal}
 	a.runs.put(l)
 	a.ringRun(l.key())
 	if e.Refused == "" {
 		return time.Time{}, nil
 	}
-	return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger { return l.Refuse(e.Run, "") })
+	return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
 }
 
 // adopt goes on with a run that an earlier agent created. One that has ended
 // leaves only its entry to be closed.
-func (a *Agent) adopt(ctx context.Context, k types.NamespacedName, e plan.Entry) error {
+func (a *Agent) adopt(ctx context.Context, k types.NamespacedName, e ledger.Entry) error {
 	cm, err := a.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, e.Run, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
@@ -326,15 +332,15 @@ func (a *Agent) adopt(ctx context.Context, k types.NamespacedName, e plan.Entry)
 		a.ringRun(l.key())
 		return nil
 	}
-	return a.ledgers.edit(ctx, k, run.PlanUID, func(l plan.Ledger) plan.Ledger { return closeEntry(l, run, journal, a.now()) })
+	return a.ledgers.edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return closeEntry(l, run, journal, a.now()) })
 }
 
 // closeEntry gives a run's claim its end.
-func closeEntry(l plan.Ledger, r plan.Run, j plan.Journal, now time.Time) plan.Ledger {
+func closeEntry(l ledger.Ledger, r run.Run, j run.Journal, now time.Time) ledger.Ledger {
 	if j.StartedAt != nil {
 		return l.Finish(r, j, now)
 	}
-	result, reason := plan.Skipped, plan.ReasonAborted
+	result, reason := run.Skipped, run.ReasonAborted
 	if j.End != nil && j.End.Result != "" {
 		result, reason = j.End.Result, j.End.Reason
 	}

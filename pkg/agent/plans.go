@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // plans hold what was worked out about each plan and would be costly to work
@@ -41,7 +42,7 @@ type planMemory struct {
 	runsAs       string
 	written
 	looked    looked
-	phase     plan.Phase
+	phase     trigger.Phase
 	gate      planGate
 	mirrored  mirrored
 	leftAgain time.Time // when what its runs did not put back is looked at again

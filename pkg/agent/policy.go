@@ -12,7 +12,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -91,7 +92,7 @@ func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *core
 
 // policyWake is the next instant at which what is published may differ: also
 // where an Until ends and the answer stays the same, its reason changes.
-func policyWake(state plan.PolicyState, v schedule.Verdict, now time.Time) time.Time {
+func policyWake(state policy.PolicyState, v schedule.Verdict, now time.Time) time.Time {
 	var wake time.Time
 	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
 		if at != nil && at.After(now) {
@@ -101,16 +102,16 @@ func policyWake(state plan.PolicyState, v schedule.Verdict, now time.Time) time.
 	return wake
 }
 
-func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.PolicyState, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.PolicyState, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
 	if len(state.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(state.Faults.Error(), 4*plan.MaxMessage)
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(state.Faults.Error(), 4*document.MaxMessage)
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "the policy is in force"}
 	if !v.Ready {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", plan.Cut(v.Reason, plan.MaxMessage)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.Reason, document.MaxMessage)
 	}
-	restricted := metav1.Condition{Type: "ChangesRestricted", Status: metav1.ConditionTrue, Reason: "Restrictive", Message: plan.Cut(v.Reason, plan.MaxMessage)}
+	restricted := metav1.Condition{Type: "ChangesRestricted", Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(v.Reason, document.MaxMessage)}
 	if v.Permitted {
 		restricted.Status, restricted.Reason = metav1.ConditionFalse, "Permissive"
 	}
@@ -119,7 +120,7 @@ func policyStatus(have map[string]string, cm *corev1.ConfigMap, state plan.Polic
 		message += "; " + state.Stanza.Faults[0].String()
 	}
 	return map[string]string{
-		annotations.StatusMessage: plan.Cut(message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+		annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
 		annotations.StatusConditions: conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
 	}
@@ -149,10 +150,10 @@ func (a *Agent) syncCalendar(ctx context.Context, k types.NamespacedName, cm *co
 	case len(faults) > 0:
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "SomeFaults", "the rest works: "+faults.Error()
 	}
-	valid.Message = plan.Cut(valid.Message, 4*plan.MaxMessage)
+	valid.Message = document.Cut(valid.Message, 4*document.MaxMessage)
 	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
 		return map[string]string{
-			annotations.StatusMessage: plan.Cut(valid.Message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
 		}
 	})
@@ -160,7 +161,7 @@ func (a *Agent) syncCalendar(ctx context.Context, k types.NamespacedName, cm *co
 }
 
 // policy is a policy as the book has it; nil while it has not.
-func (g *gates) policy(k types.NamespacedName) (plan.PolicyState, *schedule.Policy) {
+func (g *gates) policy(k types.NamespacedName) (policy.PolicyState, *schedule.Policy) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	state, there := g.book.State(k.Namespace, k.Name)
@@ -170,7 +171,7 @@ func (g *gates) policy(k types.NamespacedName) (plan.PolicyState, *schedule.Poli
 	return state, g.book.Policy(k.Namespace, k.Name)
 }
 
-func (g *gates) strategy(q plan.Question, now time.Time) schedule.Strategy {
+func (g *gates) strategy(q policy.Question, now time.Time) schedule.Strategy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.book.Strategy(q, now)

@@ -16,12 +16,14 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // looked is what a look at a plan's readiness found, and of what it was a look.
 type looked struct {
 	done    bool
-	ready   plan.Readiness
+	ready   trigger.Readiness
 	version uint64 // of the plan
 	newest  string // the run that the plan would have begun with
 	looks   int    // in a row that found it not ready
@@ -29,15 +31,15 @@ type looked struct {
 
 // readinessCheck is what a live look at a plan's readiness found.
 type readinessCheck struct {
-	ready  plan.Readiness
+	ready  trigger.Readiness
 	by     blocker // what keeps it from being ready; the zero value: its target
-	target *plan.Target
+	target *trigger.Target
 }
 
 // decide asks the pure core, first as if the plan were ready; only when
 // something would start, or nothing is known yet, is readiness looked up live.
-func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) (plan.Decision, error) {
-	d := plan.Decide(*f)
+func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f *trigger.Facts) (trigger.Decision, error) {
+	d := trigger.Decide(*f)
 	if len(f.Faults) > 0 || !f.Ready.OK {
 		return d, nil
 	}
@@ -52,7 +54,7 @@ func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.C
 	}
 	if a.stillNotReady(k, versionOf(cm), known, newest, f.Now) {
 		f.Ready = known.looked.ready
-		return plan.Decide(*f), nil
+		return trigger.Decide(*f), nil
 	}
 	check, err := a.readiness(ctx, k, known, f)
 	if err != nil {
@@ -64,7 +66,7 @@ func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.C
 	if f.Target == nil {
 		f.Target = check.target
 	}
-	d = plan.Decide(*f)
+	d = trigger.Decide(*f)
 	if f.Target != nil && f.Ready.OK && d.Ledger.TargetReady != f.Target.UID {
 		d.Ledger.TargetReady, d.Changed = f.Target.UID, true
 	}
@@ -105,24 +107,24 @@ func (a *Agent) noteReadiness(k types.NamespacedName, known *knownPlan, check *r
 
 // readiness asks whether a run of the plan could start: its account is there,
 // may do what the end of a run needs, and its target is there and was ready.
-func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *knownPlan, f *trigger.Facts) (readinessCheck, error) {
 	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
 	missing, err := a.missingAccount(ctx, w)
 	if err != nil {
 		return readinessCheck{}, err
 	}
 	if missing != "" {
-		return readinessCheck{ready: notReadyYet(plan.ReasonNotReady, missing), by: blocker{who: w}}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonNotReady, missing), by: blocker{who: w}}, nil
 	}
 	if known.spec.Target == nil {
-		return readinessCheck{ready: plan.Readiness{OK: true}}, nil
+		return readinessCheck{ready: trigger.Readiness{OK: true}}, nil
 	}
 	if f.Target == nil {
 		return a.liveTarget(ctx, k, w, known, f)
 	}
 	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
 	if err != nil {
-		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(known.spec.Target)}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(known.spec.Target)}, nil
 	}
 	for _, verb := range []string{"get", "patch"} {
 		refused, err := a.accounts.Refused(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
@@ -130,10 +132,10 @@ func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *kn
 			return readinessCheck{}, err
 		}
 		if refused != "" {
-			return readinessCheck{ready: notReadyYet(plan.ReasonNotReady, refused), by: blocker{who: w}}, nil
+			return readinessCheck{ready: notReadyYet(run.ReasonNotReady, refused), by: blocker{who: w}}, nil
 		}
 	}
-	return readinessCheck{ready: plan.Readiness{OK: true}}, nil
+	return readinessCheck{ready: trigger.Readiness{OK: true}}, nil
 }
 
 // missingAccount says that an account is not there. The first plan of an account
@@ -145,8 +147,8 @@ func (a *Agent) missingAccount(ctx context.Context, w client.Account) (string, e
 	return a.accounts.Missing(ctx, w)
 }
 
-func notReadyYet(reason, message string) plan.Readiness {
-	return plan.Readiness{Reason: reason, Message: message}
+func notReadyYet(reason, message string) trigger.Readiness {
+	return trigger.Readiness{Reason: reason, Message: message}
 }
 
 func kindBlocker(ref *plan.ObjectRef) blocker {
@@ -155,28 +157,28 @@ func kindBlocker(ref *plan.ObjectRef) blocker {
 
 // liveTarget looks at the target of a plan without label triggers. One that is
 // not there or was never ready is watched until it is, where the account may.
-func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *knownPlan, f *plan.Facts) (readinessCheck, error) {
+func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *knownPlan, f *trigger.Facts) (readinessCheck, error) {
 	ref := *known.spec.Target
 	u, err := a.readTarget(ctx, w, ref)
 	var gone errGone
 	switch {
 	case errors.As(err, &gone):
 		a.awaitTarget(ctx, k, w, ref, 0, f.Now)
-		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, gone.Error())}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, gone.Error())}, nil
 	case apierrors.IsForbidden(err):
-		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
 	case client.UnknownKind(err):
-		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, err.Error()), by: kindBlocker(&ref)}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(&ref)}, nil
 	case err != nil:
 		return readinessCheck{}, err
 	}
 	object := slimTarget(u)
 	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
 		a.awaitTarget(ctx, k, w, ref, informer.Version(u.GetResourceVersion()), f.Now)
-		return readinessCheck{ready: notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.ready))}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.ready))}, nil
 	}
 	heedSkip(k, known, object, f)
-	return readinessCheck{ready: plan.Readiness{OK: true}, target: object.facts(nil)}, nil
+	return readinessCheck{ready: trigger.Readiness{OK: true}, target: object.facts(nil)}, nil
 }
 
 // awaitTarget has the plan looked at again as soon as its target is no longer at a
@@ -193,7 +195,7 @@ func (a *Agent) awaitTarget(ctx context.Context, k types.NamespacedName, w clien
 }
 
 // labelTarget looks at the target of a plan with label triggers, through a watch.
-func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts) {
+func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *knownPlan, f *trigger.Facts) {
 	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
 		if waits, _ := a.blockers.waits(k); !waits {
 			a.targets.drop(k)
@@ -202,7 +204,7 @@ func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *
 	}
 	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
 	if err != nil {
-		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(plan.ReasonTarget, err.Error()), f.Now)
+		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(run.ReasonTarget, err.Error()), f.Now)
 		return
 	}
 	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
@@ -220,30 +222,30 @@ func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *
 	}
 	switch {
 	case failure != "":
-		f.Ready = a.waitFor(k, blocker{who: w}, notReadyYet(plan.ReasonTarget, failure), f.Now)
+		f.Ready = a.waitFor(k, blocker{who: w}, notReadyYet(run.ReasonTarget, failure), f.Now)
 	case object == nil:
 		a.blockers.leave(k)
-		f.Ready = notReadyYet(plan.ReasonTarget, errGone{*known.spec.Target}.Error())
+		f.Ready = notReadyYet(run.ReasonTarget, errGone{*known.spec.Target}.Error())
 	default:
 		f.Target = object.facts(known.spec.Triggers.Labels)
 		heedSkip(k, known, object, f)
 		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
 			a.blockers.leave(k)
-			f.Ready = notReadyYet(plan.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready))
+			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready))
 		}
 	}
 }
 
 // waitFor is for what is found without a request: whatever wakes the plan may look
 // again.
-func (a *Agent) waitFor(k types.NamespacedName, by blocker, ready plan.Readiness, began time.Time) plan.Readiness {
+func (a *Agent) waitFor(k types.NamespacedName, by blocker, ready trigger.Readiness, began time.Time) trigger.Readiness {
 	a.blockers.wait(k, by, began)
 	ready.Again = began.Add(a.blockers.pause(by, false, 0))
 	return ready
 }
 
 // heedSkip lets the users of a target skip the plan's slots there.
-func heedSkip(k types.NamespacedName, known *knownPlan, object *targetObject, f *plan.Facts) {
+func heedSkip(k types.NamespacedName, known *knownPlan, object *targetObject, f *trigger.Facts) {
 	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.Name) {
 		f.Intent.Skip.All = true
 	}

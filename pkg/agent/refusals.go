@@ -9,21 +9,24 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // refusals remembers since when something has been refused without a break. It is
 // in memory: a new leader begins the half minute anew.
 type refusals[K comparable] struct {
 	mu    sync.Mutex
-	since map[K]plan.Refusal
+	since map[K]workflow.Refusal
 }
 
-func newRefusals[K comparable]() *refusals[K] { return &refusals[K]{since: map[K]plan.Refusal{}} }
+func newRefusals[K comparable]() *refusals[K] { return &refusals[K]{since: map[K]workflow.Refusal{}} }
 
 // again notes another refusal, and says whether it is final.
-func (r *refusals[K]) again(of K, now time.Time) (plan.Refusal, bool) {
+func (r *refusals[K]) again(of K, now time.Time) (workflow.Refusal, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next, final := r.since[of].Again(now)
@@ -67,7 +70,7 @@ func (a *Agent) judge(s spot, out executors.Outcome) executors.Outcome {
 	now := a.now()
 	r, final := a.refusals.again(s, now)
 	later := func(what string, at time.Time) executors.Outcome {
-		out.State, out.Permanent, out.Message = executors.NotYet, false, plan.Cut(out.Message+what, plan.MaxMessage)
+		out.State, out.Permanent, out.Message = executors.NotYet, false, document.Cut(out.Message+what, document.MaxMessage)
 		out.WakeAt = queue.Latest(out.WakeAt, at)
 		return out
 	}
@@ -81,7 +84,7 @@ func (a *Agent) judge(s spot, out executors.Outcome) executors.Outcome {
 	case out.State == executors.NotYet:
 		return later("", r.VerdictAt(now))
 	case out.Reason == executors.ReasonForbidden && !final:
-		return later("; unless that is so by "+r.Since.Add(plan.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
+		return later("; unless that is so by "+r.Since.Add(workflow.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
 	}
 	a.refusals.over(s)
 	return out
@@ -96,10 +99,10 @@ func waitsInCleanup() string {
 func (a *Agent) waitsFor(l *liveRun, path string, out executors.Outcome) outcome {
 	now := a.now()
 	r, _ := a.refusals.again(spot{l.key(), path}, now)
-	waits := plan.Cut(out.Message+waitsInCleanup(), plan.MaxMessage)
+	waits := document.Cut(out.Message+waitsInCleanup(), document.MaxMessage)
 	o := outcome{lull: &lull{record: *l.journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
 	if l.journal.Record(path).Waits != waits {
-		o.note = func(j plan.Journal) plan.Journal { return plan.NoteWaits(j, path, waits) }
+		o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, path, waits) }
 	}
 	return o
 }

@@ -10,8 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // refusedRuns remember when claims whose runs the API server does not take are
@@ -23,7 +26,7 @@ type refusedRuns struct {
 }
 
 type refusedRun struct {
-	refusal plan.Refusal
+	refusal workflow.Refusal
 	next    time.Time
 	text    string // hash of the plan that was refused: another text may be taken
 }
@@ -53,11 +56,11 @@ func (r *refusedRuns) again(k types.NamespacedName, run, text string, now time.T
 }
 
 // keep forgets what is claimed no more.
-func (r *refusedRuns) keep(k types.NamespacedName, open []plan.Entry) {
+func (r *refusedRuns) keep(k types.NamespacedName, open []ledger.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for run := range r.byPlan[k] {
-		if !slices.ContainsFunc(open, func(e plan.Entry) bool { return e.Run == run }) {
+		if !slices.ContainsFunc(open, func(e ledger.Entry) bool { return e.Run == run }) {
 			delete(r.byPlan[k], run)
 		}
 	}
@@ -82,11 +85,11 @@ func neverTaken(err error) bool {
 // refuseRun is a claim whose run the API server does not take. It waits, and says
 // for what: a slot until its deadline, or until it is known that it never will be
 // taken, everything else without end.
-func (a *Agent) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, e plan.Entry, refusal error) (retry time.Time, err error) {
+func (a *Agent) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, e ledger.Entry, refusal error) (retry time.Time, err error) {
 	if neverTaken(refusal) && e.Slot != nil {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server did not take run %s: %s", e.Run, refusal)
-		return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger {
-			return l.Close(e.Run, plan.Missed, plan.ReasonRefused, nil, a.now())
+		return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
+			return l.Close(e.Run, run.Missed, run.ReasonRefused, nil, a.now())
 		})
 	}
 	next, final := a.refusedRuns.again(k, e.Run, known.observed, a.now())
@@ -94,14 +97,14 @@ func (a *Agent) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev
 		a.log.Warn("will try again", "plan", k.String(), "run", e.Run, "error", refusal.Error())
 		return next, nil
 	}
-	why := plan.Entry{Run: e.Run}
-	why = plan.Ledger{Open: []plan.Entry{why}}.Refuse(e.Run, refusal.Error()).Open[0]
+	why := ledger.Entry{Run: e.Run}
+	why = ledger.Ledger{Open: []ledger.Entry{why}}.Refuse(e.Run, refusal.Error()).Open[0]
 	if e.Refused == why.Refused {
 		return next, nil
 	}
 	if e.Refused == "" {
-		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server does not take run %s, which is tried again: %s", e.Run, plan.Cut(refusal.Error(), plan.MaxMessage))
+		a.events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server does not take run %s, which is tried again: %s", e.Run, document.Cut(refusal.Error(), document.MaxMessage))
 	}
 	a.planQueue.AddAfter(k, settle) // what it waits for goes into the status
-	return next, a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger { return l.Refuse(e.Run, why.Refused) })
+	return next, a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, why.Refused) })
 }

@@ -17,7 +17,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // maxPasses is how many acts of one run are done before others get their turn.
@@ -50,7 +56,7 @@ func (a *Agent) moveRun(ctx context.Context, k types.NamespacedName) (time.Time,
 		a.events.Eventf(l.object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.broken)
 		return time.Time{}, nil
 	}
-	if l.journal.Phase == plan.RunPending && l.journal.Section != plan.SectionClosing {
+	if l.journal.Phase == run.RunPending && l.journal.Section != plan.SectionClosing {
 		return a.admit(ctx, l)
 	}
 	return a.move(ctx, l)
@@ -72,7 +78,7 @@ func (a *Agent) letGo(k types.NamespacedName) {
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (a *Agent) ringWaiting(namespace string) {
 	for _, l := range a.runs.where(func(l *liveRun) bool {
-		return l.journal.Phase == plan.RunPending && (l.object.Namespace == namespace || l.journal.Waiting == plan.WaitLock)
+		return l.journal.Phase == run.RunPending && (l.object.Namespace == namespace || l.journal.Waiting == run.WaitLock)
 	}) {
 		a.ringRun(l.key())
 	}
@@ -81,25 +87,25 @@ func (a *Agent) ringWaiting(namespace string) {
 // signals are what has been asked of a run: by intents on its plan, by the
 // deletion of either, or by a newer run that wants its place. They are read off
 // the cluster each time, so none can be lost with a process.
-func (a *Agent) signals(l *liveRun) plan.Signals {
+func (a *Agent) signals(l *liveRun) workflow.Signals {
 	sig := a.asked(l)
 	sig.Leader = a.options.Identity
 	return sig
 }
 
-func (a *Agent) asked(l *liveRun) plan.Signals {
+func (a *Agent) asked(l *liveRun) workflow.Signals {
 	cm := a.document(l.planKey())
 	if cm == nil || string(cm.UID) != l.run.PlanUID || cm.DeletionTimestamp != nil {
-		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
+		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
 	}
 	if l.object.DeletionTimestamp != nil {
-		return plan.Signals{Abort: &plan.End{Phase: plan.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
+		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	in := annotations.Intent(cm.Annotations)
-	sig := plan.Signals{LookingSince: a.lookingSince()}
+	sig := workflow.Signals{LookingSince: a.lookingSince()}
 	if in.Abort.For(l.run.Name) {
 		actor := in.Actors["abort"]
-		sig.Abort = &plan.End{Phase: plan.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
+		sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
 	}
 	if in.Resume.For(l.run.Name) && suspended(l.journal) {
 		actor := in.Actors["resume"]
@@ -112,11 +118,11 @@ func (a *Agent) asked(l *liveRun) plan.Signals {
 	if in.Reject.For(l.run.Name) {
 		sig.Reject = a.answer(in, "reject", in.Reject)
 	}
-	sig.Replace = plan.GivesWay(l.run, a.siblings(l))
+	sig.Replace = trigger.GivesWay(l.run, a.siblings(l))
 	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
 		sig.Held = "paused: no new step begins"
 	}
-	if l.journal.Phase == plan.RunRunning && looksAtGate(l) {
+	if l.journal.Phase == run.RunRunning && looksAtGate(l) {
 		now := a.now()
 		sig.Hold = a.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
@@ -128,14 +134,14 @@ func (a *Agent) asked(l *liveRun) plan.Signals {
 	return sig
 }
 
-func (a *Agent) answer(in plan.Intent, intent string, ask plan.Ask) *plan.Answer {
-	actor := in.Actors[intent]
+func (a *Agent) answer(in intent.Intent, asked string, ask intent.Ask) *workflow.Answer {
+	actor := in.Actors[asked]
 	actor.At = a.now().UTC()
-	return &plan.Answer{Step: ask.Step, Actor: actor}
+	return &workflow.Answer{Step: ask.Step, Actor: actor}
 }
 
 // toRun is what was said of the run itself, and not of one of its steps.
-func toRun(answer *plan.Answer) *plan.Actor {
+func toRun(answer *workflow.Answer) *intent.Actor {
 	if answer == nil || answer.Step != "" {
 		return nil
 	}
@@ -143,11 +149,11 @@ func toRun(answer *plan.Answer) *plan.Actor {
 }
 
 // suspended says whether a run waits at a suspend.
-func suspended(j plan.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool { return r.Type == "suspend" && r.Phase == plan.StepRunning })
+func suspended(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
 }
 
-func anyHolds(switches []plan.Switch, now time.Time) bool {
+func anyHolds(switches []schedule.Switch, now time.Time) bool {
 	for _, s := range switches {
 		if s.Holds(now) {
 			return true
@@ -157,8 +163,8 @@ func anyHolds(switches []plan.Switch, now time.Time) bool {
 }
 
 // siblings are the live runs of a run's plan.
-func (a *Agent) siblings(l *liveRun) []plan.Live {
-	var out []plan.Live
+func (a *Agent) siblings(l *liveRun) []trigger.Live {
+	var out []trigger.Live
 	for _, other := range a.runs.ofPlan(l.planKey()) {
 		if other.broken == nil {
 			out = append(out, other.live())
@@ -174,7 +180,7 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	verdict := plan.Admit(l.run, standing)
+	verdict := trigger.Admit(l.run, standing)
 	if verdict.Start {
 		if sure, err := a.sure(ctx, l.planKey(), on); err != nil || !sure {
 			a.ringRun(l.key())
@@ -190,14 +196,14 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 			} else {
 				standing.LockedBy = by
 			}
-			verdict = plan.Admit(l.run, standing)
+			verdict = trigger.Admit(l.run, standing)
 		}
 	}
 	switch {
 	case verdict.Void:
 		return time.Time{}, a.void(ctx, l, verdict.Message)
 	case verdict.Ends():
-		end := plan.End{Phase: plan.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
+		end := run.End{Phase: run.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
 		l = &liveRun{object: l.object, run: l.run, journal: l.journal.EndBefore(end, a.now())}
 		return a.move(ctx, l)
 	case verdict.Approve != nil:
@@ -210,7 +216,7 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 
 // approve writes down that a run was approved; then it is asked again whether it
 // may start.
-func (a *Agent) approve(ctx context.Context, l *liveRun, by plan.Actor) error {
+func (a *Agent) approve(ctx context.Context, l *liveRun, by intent.Actor) error {
 	asked, j := a.document(l.planKey()), l.journal
 	j.Approved, j.Waiting, j.Message = &by, "", by.Said("approved")
 	fresh, err := a.write(ctx, l, j)
@@ -218,14 +224,14 @@ func (a *Agent) approve(ctx context.Context, l *liveRun, by plan.Actor) error {
 		return err
 	}
 	a.ringRun(l.key())
-	return a.tell(ctx, fresh, asked, plan.Signals{})
+	return a.tell(ctx, fresh, asked, workflow.Signals{})
 }
 
 func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time, error) {
 	started := &liveRun{object: l.object, run: l.run, journal: l.journal.Start(now)}
 	started.journal.Passed = a.passedBy(l, now)
 	wake, err := a.move(ctx, started)
-	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == plan.RunPending {
+	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == run.RunPending {
 		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
@@ -238,25 +244,25 @@ func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time
 }
 
 // tellPassed sends an Event where a run started through a closed gate.
-func (a *Agent) tellPassed(l *liveRun, by *plan.Actor) {
+func (a *Agent) tellPassed(l *liveRun, by *intent.Actor) {
 	if cm := a.document(l.planKey()); cm != nil && by != nil {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.run.Name, by.Said("let through"))
 	}
 }
 
 // wait writes down what a pending run waits for, if that is new.
-func (a *Agent) wait(ctx context.Context, l *liveRun, v plan.Admission) error {
+func (a *Agent) wait(ctx context.Context, l *liveRun, v trigger.Admission) error {
 	if l.journal.Waiting == v.Waiting && l.journal.Message == v.Message {
 		return nil
 	}
 	j := l.journal
 	j.Waiting, j.Message = v.Waiting, v.Message
 	_, err := a.write(ctx, l, j)
-	if err == nil && v.Waiting == plan.WaitApproval {
+	if err == nil && v.Waiting == run.WaitApproval {
 		a.tellAsks(l, v.Message)
 	}
 	a.ringPlan(l.planKey())
-	if v.Waiting == plan.WaitQueue && l.run.Spec.ConcurrencyPolicy == plan.Replace {
+	if v.Waiting == run.WaitQueue && l.run.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, other := range a.runs.ofPlan(l.planKey()) { // the one at work gives way now
 			a.ringRun(other.key())
 		}
@@ -281,9 +287,9 @@ func (a *Agent) claims(l *liveRun) []string {
 }
 
 // standing gathers what surrounds a pending run.
-func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error) {
+func (a *Agent) standing(ctx context.Context, l *liveRun) (trigger.Standing, error) {
 	sig := a.signals(l)
-	s := plan.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: plan.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
+	s := trigger.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: trigger.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
 	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
 	if err != nil {
 		return s, err
@@ -298,7 +304,7 @@ func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error)
 		s.Hold = a.holdOf(l, cm, annotations.Intent(cm.Annotations), s.Now)
 	}
 	a.heldBy(l, &s)
-	if l.run.Request.Kind != plan.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {
+	if l.run.Request.Kind != run.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {
 		return s, nil
 	}
 	u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
@@ -318,8 +324,8 @@ func (a *Agent) standing(ctx context.Context, l *liveRun) (plan.Standing, error)
 
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
-func (a *Agent) heldBy(l *liveRun, s *plan.Standing) {
-	for _, other := range a.runs.where(func(o *liveRun) bool { return o.journal.Phase == plan.RunRunning && o.run.Name != l.run.Name }) {
+func (a *Agent) heldBy(l *liveRun, s *trigger.Standing) {
+	for _, other := range a.runs.where(func(o *liveRun) bool { return o.journal.Phase == run.RunRunning && o.run.Name != l.run.Name }) {
 		if other.run.PlanUID == l.run.PlanUID && l.run.Spec.ConcurrencyPolicy != plan.Allow {
 			s.PlanBusy = other.run.Name
 		}
@@ -348,7 +354,7 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 		on := a.basis(l.planKey())
 		asked := a.document(l.planKey())
 		sig := a.signals(with)
-		journal, next := plan.Advance(l.run, with.journal, a.now(), sig)
+		journal, next := workflow.Advance(l.run, with.journal, a.now(), sig)
 		if journal.Begins(written.journal) {
 			if sure, err := a.sure(ctx, l.planKey(), on); err != nil {
 				return time.Time{}, err
@@ -376,10 +382,10 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 		a.passes.noted(l.key(), outcomes)
 		a.passes.cutStale(l.key(), l.journal)
 		a.keeper.want(l.key(), next.Wants)
-		if next.Act == plan.ActClose {
+		if next.Act == workflow.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}
-		if slices.ContainsFunc(next.All(), func(m plan.Move) bool { return m.Act != plan.ActWait }) && !a.recorded(l) {
+		if slices.ContainsFunc(next.All(), func(m workflow.Move) bool { return m.Act != workflow.ActWait }) && !a.recorded(l) {
 			a.ringPlan(l.planKey()) // its status comes first, and then the run again
 			return time.Time{}, nil
 		}
@@ -394,7 +400,7 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 
 // write stores a journal on top of the state that was read; whoever was first
 // wins, and the other looks again.
-func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun, error) {
+func (a *Agent) write(ctx context.Context, l *liveRun, j run.Journal) (*liveRun, error) {
 	object, err := annotations.WithJournal(l.object, j)
 	if err != nil {
 		return nil, err
@@ -410,7 +416,7 @@ func (a *Agent) write(ctx context.Context, l *liveRun, j plan.Journal) (*liveRun
 	return a.store(ctx, l, object, j)
 }
 
-func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap, j plan.Journal) (*liveRun, error) {
+func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap, j run.Journal) (*liveRun, error) {
 	maps := a.kube.CoreV1().ConfigMaps(object.Namespace)
 	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {
@@ -461,12 +467,12 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 	if err := a.keepTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
-	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(ledger plan.Ledger) plan.Ledger {
-		ledger = closeEntry(ledger, l.run, l.journal, now)
+	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
+		led = closeEntry(led, l.run, l.journal, now)
 		if removed {
-			ledger = ledger.LabelTaken(l.run.Request)
+			led = led.LabelTaken(l.run.Request)
 		}
-		return ledger
+		return led
 	})
 	if err != nil {
 		return err
@@ -489,7 +495,7 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 
 // void takes away a run whose request was answered by another.
 func (a *Agent) void(ctx context.Context, l *liveRun, why string) error {
-	j := l.journal.EndBefore(plan.End{Phase: plan.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
+	j := l.journal.EndBefore(run.End{Phase: run.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
 	object, err := annotations.WithJournal(l.object, j)
 	if err != nil {
 		return err
@@ -514,7 +520,7 @@ func (a *Agent) release(ctx context.Context, l *liveRun) error {
 	}
 	a.runs.drop(l.key(), 0)
 	a.letGo(l.key())
-	pending := plan.ProgressOf(l.journal)
+	pending := run.ProgressOf(l.journal)
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
 	a.events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
 		l.object.Name, l.object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
@@ -522,4 +528,4 @@ func (a *Agent) release(ctx context.Context, l *liveRun) error {
 }
 
 // changed says whether two journals differ in anything that is written.
-func changed(was, is plan.Journal) bool { return !reflect.DeepEqual(was, is) }
+func changed(was, is run.Journal) bool { return !reflect.DeepEqual(was, is) }

@@ -9,14 +9,15 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // liveRun is a run that has not ended, with the object it was read from.
 type liveRun struct {
 	object  *corev1.ConfigMap
-	run     plan.Run
-	journal plan.Journal
+	run     run.Run
+	journal run.Journal
 	broken  error // why it cannot be read; such a run is left alone and reported
 }
 
@@ -28,7 +29,7 @@ func (l *liveRun) planKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: l.object.Namespace, Name: l.object.Labels[annotations.LabelPlan]}
 }
 
-func (l *liveRun) live() plan.Live { return plan.LiveOf(l.run, l.journal) }
+func (l *liveRun) live() trigger.Live { return trigger.LiveOf(l.run, l.journal) }
 
 // runs are the live runs as last seen or last written by us, whichever is
 // newer: the watch's echo of an older state never hides what we wrote.

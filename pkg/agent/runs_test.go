@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-func runObject(t *testing.T, version int, phase plan.RunPhase) *corev1.ConfigMap {
+func runObject(t *testing.T, version int, phase run.RunPhase) *corev1.ConfigMap {
 	t.Helper()
-	r := plan.Run{Name: "maint-run-p-x", Namespace: "ns", Plan: "p", PlanUID: "u", Request: plan.Request{Kind: plan.ByToken, Token: "t"}}
-	cm, err := annotations.RunObject(r, plan.Journal{Phase: phase})
+	r := run.Run{Name: "maint-run-p-x", Namespace: "ns", Plan: "p", PlanUID: "u", Request: run.Request{Kind: run.ByToken, Token: "t"}}
+	cm, err := annotations.RunObject(r, run.Journal{Phase: phase})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,29 +24,29 @@ func runObject(t *testing.T, version int, phase plan.RunPhase) *corev1.ConfigMap
 
 func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, newRuns()
-	if !rs.saw(runObject(t, 5, plan.RunPending)) {
+	if !rs.saw(runObject(t, 5, run.RunPending)) {
 		t.Error("the first sight was no news")
 	}
 	for _, version := range []int{3, 5} {
-		if rs.saw(runObject(t, version, plan.RunRunning)) {
+		if rs.saw(runObject(t, version, run.RunRunning)) {
 			t.Errorf("version %d after 5 was news", version)
 		}
 	}
-	if got := rs.get(k).journal.Phase; got != plan.RunPending {
+	if got := rs.get(k).journal.Phase; got != run.RunPending {
 		t.Errorf("an older state replaced a newer one: %s", got)
 	}
-	if !rs.saw(runObject(t, 7, plan.RunRunning)) || rs.get(k).journal.Phase != plan.RunRunning {
+	if !rs.saw(runObject(t, 7, run.RunRunning)) || rs.get(k).journal.Phase != run.RunRunning {
 		t.Error("a newer state was not taken in")
 	}
 	rs.drop(k, 9)
-	if rs.saw(runObject(t, 8, plan.RunRunning)) || rs.get(k) != nil {
+	if rs.saw(runObject(t, 8, run.RunRunning)) || rs.get(k) != nil {
 		t.Error("an echo brought an ended run back to life")
 	}
 }
 
 func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
 	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, newRuns()
-	rs.saw(runObject(t, 5, plan.RunRunning))
+	rs.saw(runObject(t, 5, run.RunRunning))
 	rs.gone(k, 6)
 	if !rs.isTorn(k) || len(rs.tornOf(types.NamespacedName{Namespace: "ns", Name: "p"})) != 1 || rs.get(k) != nil {
 		t.Error("it is not known as torn")
@@ -55,7 +55,7 @@ func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
 	if rs.isTorn(k) {
 		t.Error("it stays torn")
 	}
-	rs.saw(runObject(t, 8, plan.RunRunning))
+	rs.saw(runObject(t, 8, run.RunRunning))
 	rs.drop(k, 9)
 	rs.gone(k, 9)
 	if rs.isTorn(k) {

@@ -18,12 +18,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // publish writes a plan's status where it differs from what stands there.
-func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) error {
+func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) error {
 	live := a.runs.ofPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string {
 		want := a.planStatus(have, known, f, d)
@@ -100,10 +107,10 @@ func (a *Agent) patchPlan(ctx context.Context, cm *corev1.ConfigMap, diff map[st
 	return got, nil
 }
 
-func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Facts, d plan.Decision) map[string]string {
+func (a *Agent) planStatus(have map[string]string, known *knownPlan, f trigger.Facts, d trigger.Decision) map[string]string {
 	want := map[string]string{
 		annotations.StatusPhase:    string(d.Phase),
-		annotations.StatusMessage:  plan.Cut(a.message(f, d), plan.MaxMessage),
+		annotations.StatusMessage:  document.Cut(a.message(f, d), document.MaxMessage),
 		annotations.StatusObserved: known.observed,
 		annotations.StatusNextRun:  nextRun(d),
 	}
@@ -125,7 +132,7 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f plan.Fact
 }
 
 // message adds to the decision's sentence what nobody may overlook.
-func (a *Agent) message(f plan.Facts, d plan.Decision) string {
+func (a *Agent) message(f trigger.Facts, d trigger.Decision) string {
 	if left := d.Ledger.LeftMessage(); left != "" {
 		d.Message = "not put back by " + left + "; " + d.Message
 	}
@@ -141,21 +148,21 @@ func (a *Agent) message(f plan.Facts, d plan.Decision) string {
 	return d.Message
 }
 
-func nextRun(d plan.Decision) string {
+func nextRun(d trigger.Decision) string {
 	if d.Next == nil {
 		return ""
 	}
 	return d.Next.At.UTC().Format(time.RFC3339)
 }
 
-func (a *Agent) lastRun(want map[string]string, f plan.Facts, d plan.Decision) {
+func (a *Agent) lastRun(want map[string]string, f trigger.Facts, d trigger.Decision) {
 	if last := d.Ledger.Last; last != nil {
 		want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = last.Name, string(last.Phase)
 		want[annotations.StatusLastRun] = instant(last.StartedAt)
 		want[annotations.StatusLastSuccess] = instant(last.SuccessAt)
 	}
 	for _, l := range f.Live {
-		if l.Phase == plan.RunRunning {
+		if l.Phase == run.RunRunning {
 			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
 			want[annotations.StatusLastRun] = instant(l.StartedAt)
 		}
@@ -169,10 +176,10 @@ func instant(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []metav1.Condition {
+func (a *Agent) conditions(known *knownPlan, f trigger.Facts, d trigger.Decision) []metav1.Condition {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
 	if len(f.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(f.Faults.Error(), 4*plan.MaxMessage)
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Faults.Error(), 4*document.MaxMessage)
 	}
 	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
 	switch {
@@ -181,24 +188,24 @@ func (a *Agent) conditions(known *knownPlan, f plan.Facts, d plan.Decision) []me
 	case !d.Ready.OK:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
 	case f.Unwatched != "":
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", plan.Cut(f.Unwatched, plan.MaxMessage)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", document.Cut(f.Unwatched, document.MaxMessage)
 	}
 	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
 	out = append(out, mirrorCondition(known)...)
 	if d.Refused != "" {
-		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: plan.Cut(d.Refused, plan.MaxMessage)})
+		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Refused, document.MaxMessage)})
 	}
 	if stuck := a.runs.stuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
-		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: plan.Cut(stuck, plan.MaxMessage)})
+		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
 	}
 	for _, l := range f.Live {
 		if l.Stays != "" {
-			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: plan.Cut("run "+l.Name+" cannot end: "+l.Stays, plan.MaxMessage)})
+			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: document.Cut("run "+l.Name+" cannot end: "+l.Stays, document.MaxMessage)})
 			break
 		}
 	}
 	if left := d.Ledger.LeftMessage(); left != "" {
-		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: plan.Cut(left, plan.MaxMessage)})
+		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
 	}
 	if f.ClockDoubt != "" {
 		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
@@ -235,11 +242,11 @@ func conditions(have string, want []metav1.Condition, now time.Time) string {
 }
 
 // tellPlan sends an Event when a plan's phase became another.
-func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d plan.Decision) {
+func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) {
 	was := known.phase
 	known.phase = d.Phase
-	if d.Phase == plan.PhaseInvalid && was != d.Phase {
-		a.events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", plan.Cut(f.Faults.Error(), plan.MaxMessage))
+	if d.Phase == trigger.PhaseInvalid && was != d.Phase {
+		a.events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Faults.Error(), document.MaxMessage))
 	}
 	if len(d.Returned) > 0 {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
@@ -247,43 +254,43 @@ func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *knownPlan, f plan.Facts, d
 }
 
 // tellEnds sends an Event for slots that ended without a run just now.
-func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *plan.Ledger, now plan.Ledger) {
+func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now ledger.Ledger) {
 	if was == nil || len(now.Recent) == 0 {
 		return
 	}
 	e := now.Recent[len(now.Recent)-1]
-	if e.Slot == nil || e.Run != "" && e.Reason != plan.ReasonRefused { // what had a run tells of itself
+	if e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused { // what had a run tells of itself
 		return
 	}
-	if n := now.Totals[plan.Missed] - was.Totals[plan.Missed]; n > 0 {
+	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
 		a.herald.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
 	}
-	if n := now.Totals[plan.Skipped] - was.Totals[plan.Skipped]; n > 0 {
+	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
 		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)
 	}
 }
 
 // consume removes the intents that are used up: skips that met their slots and
 // a retry that was taken up or means nothing.
-func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts, d plan.Decision) error {
+func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f trigger.Facts, d trigger.Decision) error {
 	gone := map[string]string{}
 	left := ""
 	if d.Skip != nil {
 		left = annotations.FormatSkip(*d.Skip)
 		gone[annotations.Skip] = cm.Annotations[annotations.Skip]
 	}
-	if plan.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
+	if trigger.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
 	}
-	for intent, ask := range map[string]plan.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
+	for in, ask := range map[string]intent.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
-			gone[intent] = cm.Annotations[intent]
-			if intent == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
+			gone[in] = cm.Annotations[in]
+			if in == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
 				a.events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
 				continue
 			}
-			a.events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", intent, plan.Cut(gone[intent], 200))
+			a.events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", in, document.Cut(gone[in], 200))
 		}
 	}
 	if len(gone) == 0 {
@@ -293,9 +300,9 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f plan.Facts,
 }
 
 // lives says whether a run is there or is going to be.
-func lives(f plan.Facts, d plan.Decision, run string) bool {
+func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 	_, open := d.Ledger.OpenEntry(run)
-	return open || slices.ContainsFunc(f.Live, func(l plan.Live) bool { return l.Name == run })
+	return open || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == run })
 }
 
 // removeHandled takes away what was said to a run. Where somebody wrote on the
@@ -349,7 +356,7 @@ func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone ma
 // tell takes away the intents that a run's journal just took up. A resume that
 // came while nothing waited for it counts for nothing, and that is said. asked is
 // the plan as it was when it was looked at: what came since is for the next look.
-func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, sig plan.Signals) error {
+func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, sig workflow.Signals) error {
 	cm := asked
 	if cm == nil {
 		return nil
@@ -364,7 +371,7 @@ func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, s
 			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.run.Name)
 		}
 	}
-	for key, ask := range map[string]plan.Ask{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+	for key, ask := range map[string]intent.Ask{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
 		if !ask.For(l.run.Name) {
 			continue
 		}
@@ -380,20 +387,20 @@ func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, s
 }
 
 // heeded says whether an approval or a rejection was taken up.
-func heeded(j plan.Journal, ask plan.Ask) bool {
+func heeded(j run.Journal, ask intent.Ask) bool {
 	if ask.Step == "" {
-		return j.Approved != nil || j.End != nil && j.End.Reason == plan.ReasonRejected
+		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
 	}
-	return slices.ContainsFunc(j.Steps, func(r plan.Record) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
 		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
 	})
 }
 
 // tellQuestions sends an Event for each step that began to ask a person.
-func (a *Agent) tellQuestions(l *liveRun, was, is plan.Journal) {
+func (a *Agent) tellQuestions(l *liveRun, was, is run.Journal) {
 	for _, rec := range is.Steps {
 		before := was.Record(rec.Path)
-		if rec.Type == plan.TypeApproval && rec.Phase == plan.StepRunning && rec.Message != "" && (before == nil || before.Message == "") {
+		if rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Message != "" && (before == nil || before.Message == "") {
 			a.tellAsks(l, rec.Message)
 		}
 	}
@@ -415,50 +422,50 @@ func (a *Agent) aboutRun(l *liveRun) *corev1.ConfigMap {
 }
 
 // tellEnd sends the Event of a run's end.
-func (a *Agent) tellEnd(l *liveRun, j plan.Journal) {
+func (a *Agent) tellEnd(l *liveRun, j run.Journal) {
 	kind := corev1.EventTypeNormal
-	if j.Phase == plan.RunFailed || j.NotPutBack() > 0 {
+	if j.Phase == run.RunFailed || j.NotPutBack() > 0 {
 		kind = corev1.EventTypeWarning
 	}
 	a.tellLeft(l, j)
-	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), plan.Cut(j.Message, 512))
+	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), document.Cut(j.Message, 512))
 	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
 	a.herald.RunEnded(l.planKey(), l.run, j)
 }
 
 // tellLeft sends an Event for what a run did not put back, for the first of many.
-func (a *Agent) tellLeft(l *liveRun, j plan.Journal) {
+func (a *Agent) tellLeft(l *liveRun, j run.Journal) {
 	const most = 5 // a guess: the run names all of them
 	told := 0
 	for _, rec := range j.Steps {
-		if rec.Restored != plan.RestoreFailed || told == most {
+		if rec.Restored != run.RestoreFailed || told == most {
 			continue
 		}
 		told++
-		a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.run.Name, rec.Path, plan.Cut(rec.RestoreMessage, 512))
+		a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
 	}
 }
 
 // changeConditions say whether a gated plan may change something, and whether it
 // wants to.
-func changeConditions(f plan.Facts, d plan.Decision) []metav1.Condition {
+func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
 	if d.Window == nil {
 		return nil
 	}
-	paused := metav1.Condition{Type: plan.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: plan.Cut(d.Window.Reason, plan.MaxMessage)}
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Window.Reason, document.MaxMessage)}
 	switch {
-	case d.Phase == plan.PhasePaused:
+	case d.Phase == trigger.PhasePaused:
 		paused.Reason, paused.Message = "Paused", d.Message
 	case d.Window.Permitted:
 		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
 	}
 	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
 	if d.Waiting != "" {
-		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", plan.Cut(d.Waiting, plan.MaxMessage)
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", document.Cut(d.Waiting, document.MaxMessage)
 	}
 	for _, l := range f.Live {
-		if l.Held || l.Phase == plan.RunPending && l.Waiting != "" && l.Waiting != plan.WaitJitter {
-			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", plan.Cut("run "+l.Name+": "+l.Message, plan.MaxMessage)
+		if l.Held || l.Phase == run.RunPending && l.Waiting != "" && l.Waiting != run.WaitJitter {
+			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", document.Cut("run "+l.Name+": "+l.Message, document.MaxMessage)
 		}
 	}
 	return []metav1.Condition{paused, pending}
@@ -466,9 +473,9 @@ func changeConditions(f plan.Facts, d plan.Decision) []metav1.Condition {
 
 // behavior writes what follows from a verdict on top of what stands there.
 func behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
-	var was *plan.Behavior
+	var was *policy.Behavior
 	if have != "" {
-		was = &plan.Behavior{}
+		was = &policy.Behavior{}
 		if json.Unmarshal([]byte(have), was) != nil {
 			was = nil // what cannot be read is written anew
 		}

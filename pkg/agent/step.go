@@ -11,36 +11,39 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // longestPass bounds one pass, so that a hanging one cannot hold a worker for ever.
 const longestPass = 11 * time.Minute
 
 // act does one act on a step and says what came of it.
-func (a *Agent) act(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) act(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	if err := a.fence.Check(); err != nil {
 		return outcome{}, err
 	}
 	switch m.Act {
-	case plan.ActPass:
+	case workflow.ActPass:
 		return a.pass(ctx, l, m)
-	case plan.ActStop:
+	case workflow.ActStop:
 		return a.stop(ctx, l, m)
-	case plan.ActRestore:
+	case workflow.ActRestore:
 		return a.restore(ctx, l, m)
-	case plan.ActKeep:
+	case workflow.ActKeep:
 		return a.keep(ctx, l, m)
-	case plan.ActRelease:
+	case workflow.ActRelease:
 		return a.giveBack(ctx, l, m)
 	}
 	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.key(), m.Act)
 }
 
 // pass calls the executor of a step for one bounded piece.
-func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) pass(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	began := a.now()
 	out, clients, err := a.call(ctx, l, m)
 	if err != nil {
@@ -59,12 +62,12 @@ func (a *Agent) pass(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 		a.watches.drop(s)
 	}
 	rep := a.report(l, m, out)
-	return outcome{note: func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }}, nil
+	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.run, j, m.Path, rep, a.now()) }}, nil
 }
 
-func (a *Agent) report(l *liveRun, m plan.Move, o executors.Outcome) plan.Report {
+func (a *Agent) report(l *liveRun, m workflow.Move, o executors.Outcome) workflow.Report {
 	_, checked := l.run.ClosedNode(l.journal, m.Path)
-	rep := plan.Report{
+	rep := workflow.Report{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
 		NodeSeen: checked && o.State != executors.Record && o.Reason != reasonUnlooked,
@@ -86,29 +89,29 @@ func (a *Agent) report(l *liveRun, m plan.Move, o executors.Outcome) plan.Report
 
 // notYet lets the step rest, and keeps the watch it asked for. A message or a
 // memory is worth a write only when it is new.
-func (a *Agent) notYet(l *liveRun, m plan.Move, c executors.Clients, out executors.Outcome) outcome {
+func (a *Agent) notYet(l *liveRun, m workflow.Move, c executors.Clients, out executors.Outcome) outcome {
 	rec := l.journal.Record(m.Path)
 	rep := a.report(l, m, out)
-	after := plan.Note(l.run, l.journal, m.Path, rep, a.now())
+	after := workflow.Note(l.run, l.journal, m.Path, rep, a.now())
 	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
 	if out.Watch != nil && out.Watch.Every > 0 {
 		o.lull.least = a.now().Add(out.Watch.Every)
 	}
 	if m.Step.Type == plan.TypeDrain {
-		a.drainBlocked(l, m.Path, plan.NewlyBlocked(rec.Memory, out.Memory), out.Message)
+		a.drainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}
 	if rec.Waits != rep.Waits { // the plan says it, too
 		a.planQueue.AddAfter(l.planKey(), settle)
 	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
-		o.note = func(j plan.Journal) plan.Journal { return plan.Note(l.run, j, m.Path, rep, a.now()) }
+		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.run, j, m.Path, rep, a.now()) }
 	}
 	return o
 }
 
 // call expands a step's properties and passes it to its executor. What is wrong
 // with the step itself is a failure of the step, not of the agent.
-func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Outcome, executors.Clients, error) {
+func (a *Agent) call(ctx context.Context, l *liveRun, m workflow.Move) (executors.Outcome, executors.Clients, error) {
 	w := a.account(l)
 	clients, err := a.accounts.Clients(w, l.run.Name)
 	if err != nil {
@@ -144,7 +147,7 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m plan.Move) (executors.Ou
 
 // bounded runs one pass within its time. A pass that was cut off by an abort has
 // no outcome: the next look at the run decides.
-func (a *Agent) bounded(ctx context.Context, m plan.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
+func (a *Agent) bounded(ctx context.Context, m workflow.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
 	limit := a.now().Add(longestPass)
 	if !m.WakeAt.IsZero() && m.WakeAt.Before(limit) {
 		limit = m.WakeAt
@@ -160,10 +163,10 @@ func (a *Agent) bounded(ctx context.Context, m plan.Move, pass func(context.Cont
 
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
-func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) stop(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	a.watches.drop(spot{l.key(), m.Path})
 	stopped := func(err error) outcome {
-		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteStop(j, m.Path, err) }}
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
 	}
 	executor, _ := a.options.Executor(m.Step.Type)
 	stopper, ok := executor.(executors.Stopper)
@@ -202,13 +205,13 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 
 // later is an act that could not be done now, and is tried again: not before the
 // instant that somebody asked for.
-func (a *Agent) later(rec *plan.Record, notBefore time.Time) outcome {
+func (a *Agent) later(rec *run.Record, notBefore time.Time) outcome {
 	return outcome{lull: &lull{record: *rec, wake: queue.Latest(notBefore, a.now().Add(again))}}
 }
 
 // prepared is a call of a step with clients of its own, for what cleans up after
 // it: an account that is gone is waited for.
-func (a *Agent) prepared(ctx context.Context, l *liveRun, m plan.Move) (executors.Call, *executors.Outcome, error) {
+func (a *Agent) prepared(ctx context.Context, l *liveRun, m workflow.Move) (executors.Call, *executors.Outcome, error) {
 	clients, err := a.accounts.Clients(a.account(l), l.run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
@@ -221,11 +224,11 @@ func (a *Agent) prepared(ctx context.Context, l *liveRun, m plan.Move) (executor
 }
 
 // keep renews the lease that a step left.
-func (a *Agent) keep(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) keep(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	executor, _ := a.options.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
 	if !ok {
-		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRelease(j, m.Path, "") }}, nil
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, "") }}, nil
 	}
 	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
@@ -241,13 +244,13 @@ func (a *Agent) keep(ctx context.Context, l *liveRun, m plan.Move) (outcome, err
 	if out.State != executors.Done || next.IsZero() {
 		next = queue.Latest(next, a.now().Add(15*time.Second)) // a guess: well within any lease
 	}
-	return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
+	return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
 }
 
 // giveBack ends the lease that a step left.
-func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) giveBack(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	released := func(message string) outcome {
-		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRelease(j, m.Path, message) }}
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
 	}
 	executor, _ := a.options.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
@@ -274,17 +277,17 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m plan.Move) (outcome,
 }
 
 // restore puts back what a step with restoreAfter found.
-func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, error) {
+func (a *Agent) restore(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
 	rec := l.journal.Record(m.Path)
-	ended := func(how, message string, changed []plan.Change) outcome {
+	ended := func(how, message string, changed []run.Change) outcome {
 		a.runs.holds.over(l.key(), m.Path, a.now())
-		return outcome{note: func(j plan.Journal) plan.Journal { return plan.NoteRestore(j, m.Path, how, message, changed) }}
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
 	defer a.runs.holds.restoring(uidOf(rec.Before))()
 	executor, _ := a.options.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {
-		return ended(plan.RestoreFailed, a.toPutBack(m, rec, "steps of type "+m.Step.Type+" cannot be restored"), nil), nil
+		return ended(run.RestoreFailed, a.toPutBack(m, rec, "steps of type "+m.Step.Type+" cannot be restored"), nil), nil
 	}
 	call, failed, err := a.prepared(ctx, l, m)
 	if err != nil {
@@ -299,7 +302,7 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()
 	}
-	how := plan.RestoreDone
+	how := run.RestoreDone
 	if out.State != executors.Done {
 		out.Message = a.toPutBack(m, rec, out.Message)
 	}
@@ -309,13 +312,13 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 	case out.State == executors.NotYet, out.State == executors.Failed && !out.Permanent:
 		return a.restoreLater(l, m, out), nil
 	case out.State == executors.Failed:
-		how = plan.RestoreFailed
+		how = run.RestoreFailed
 	case out.Reason == "ChangedMeanwhile":
-		how = plan.RestoreChanged
+		how = run.RestoreChanged
 	case out.Reason == "Gone":
-		how = plan.RestoreGone
+		how = run.RestoreGone
 	case out.Reason == executors.ReasonHanded:
-		how = plan.RestoreHanded
+		how = run.RestoreHanded
 	}
 	return ended(how, out.Message, out.Changed), nil
 }
@@ -323,15 +326,15 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m plan.Move) (outcome, 
 // restoreLater is a restore that could not be done now. Why is written down: who
 // looks at the run wants to know, and others go ahead of it then. A text that changes
 // is written with pauses, for errors may hold what is new each time.
-func (a *Agent) restoreLater(l *liveRun, m plan.Move, out executors.Outcome) outcome {
+func (a *Agent) restoreLater(l *liveRun, m workflow.Move, out executors.Outcome) outcome {
 	const pause = 15 * time.Second // a guess
 	rec := l.journal.Record(m.Path)
 	o := a.later(rec, out.WakeAt)
-	waits := plan.Cut(out.Message, plan.MaxMessage)
+	waits := document.Cut(out.Message, document.MaxMessage)
 	if waits == "" || waits == rec.Waits || out.Reason == executors.ReasonConflict {
 		return o
 	}
-	o.note = func(j plan.Journal) plan.Journal { return plan.NoteWaits(j, m.Path, waits) }
+	o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, m.Path, waits) }
 	if rec.Waits != "" {
 		o.lull.wake = queue.Latest(o.lull.wake, a.now().Add(pause))
 	}
@@ -344,7 +347,7 @@ func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words stri
 	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
 		return
 	}
-	text := plan.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), plan.MaxMessage)
+	text := document.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), document.MaxMessage)
 	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
 	for _, node := range names {
 		a.herald.DrainBlocked(l.planKey(), l.run.Name, node, text)

@@ -10,7 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // sweepAgain is when what surges left is looked at again, while some of it is not
@@ -68,7 +68,7 @@ func (k *nodeKeeper) drainsFor(node, by string) bool {
 		return false
 	}
 	return len(k.agent.runs.where(func(l *liveRun) bool {
-		if l.broken != nil || l.journal.Phase != plan.RunRunning || claimantOf(l) != by {
+		if l.broken != nil || l.journal.Phase != run.RunRunning || claimantOf(l) != by {
 			return false
 		}
 		for i := range l.journal.Steps {

@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // targetObject is what is kept of a target: enough to see requests and
@@ -46,14 +47,14 @@ func (t *targetName) GetObjectMeta() metav1.Object {
 }
 
 // facts are a target as the decisions look at it.
-func (t *targetObject) facts(keys []string) *plan.Target {
-	out := &plan.Target{UID: string(t.UID), Labels: map[string]plan.TargetLabel{}, Handled: map[string]int64{}}
+func (t *targetObject) facts(keys []string) *trigger.Target {
+	out := &trigger.Target{UID: string(t.UID), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
 	for _, k := range keys {
 		if value, present := t.Labels[k]; present {
-			out.Labels[k] = plan.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}
+			out.Labels[k] = trigger.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}
 		}
 		// Whoever may annotate the target may write any number there.
-		if n, err := strconv.ParseInt(t.Annotations[annotations.Handled(k)], 10, 64); err == nil && n > 0 && n < plan.MaxOrdinal {
+		if n, err := strconv.ParseInt(t.Annotations[annotations.Handled(k)], 10, 64); err == nil && n > 0 && n < trigger.MaxOrdinal {
 			out.Handled[k] = n
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -29,7 +30,7 @@ func (a *Agent) template(namespace, name string) *plan.Template {
 }
 
 // templateFaults finds what a plan's steps stand for, and what is wrong with it.
-func (a *Agent) templateFaults(namespace string, known *knownPlan) plan.Faults {
+func (a *Agent) templateFaults(namespace string, known *knownPlan) document.Faults {
 	if !strings.Contains(known.text, plan.TemplatePrefix) {
 		return nil
 	}
@@ -58,11 +59,11 @@ func (a *Agent) syncTemplate(ctx context.Context, k types.NamespacedName, cm *co
 	}
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the step template is valid"}
 	if t := annotations.StepTemplate(cm); len(t.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", plan.Cut(t.Faults.Error(), 4*plan.MaxMessage)
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(t.Faults.Error(), 4*document.MaxMessage)
 	}
 	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
 		return map[string]string{
-			annotations.StatusMessage: plan.Cut(valid.Message, plan.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
 			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
 		}
 	})

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // closeTorn ends the entries of runs that vanished without us: somebody took
@@ -21,12 +22,12 @@ import (
 func (a *Agent) closeTorn(ctx context.Context, k types.NamespacedName) error {
 	for _, l := range a.runs.tornOf(k) {
 		uid, run := a.planOf(l), l.object.Name
-		ledger, err := a.ledgers.get(ctx, k, uid)
+		led, err := a.ledgers.get(ctx, k, uid)
 		if err != nil {
 			return err
 		}
-		if ledger != nil {
-			entry, open := ledger.OpenEntry(run)
+		if led != nil {
+			entry, open := led.OpenEntry(run)
 			if !open { // it ended, and the watch was faster than our own reply
 				a.runs.mended(l.key())
 				continue
@@ -36,7 +37,7 @@ func (a *Agent) closeTorn(ctx context.Context, k types.NamespacedName) error {
 					return err
 				}
 			}
-			err = a.ledgers.edit(ctx, k, uid, func(ledger plan.Ledger) plan.Ledger { return closeTornEntry(ledger, entry, l, a.now()) })
+			err = a.ledgers.edit(ctx, k, uid, func(led ledger.Ledger) ledger.Ledger { return closeTornEntry(led, entry, l, a.now()) })
 		}
 		if err != nil {
 			return err
@@ -58,17 +59,17 @@ func (a *Agent) planOf(l *liveRun) string {
 
 // closeTornEntry ends the claim of a run that is gone, by its journal; where that
 // could not be read, by the label that says whether it had begun.
-func closeTornEntry(ledger plan.Ledger, e plan.Entry, l *liveRun, now time.Time) plan.Ledger {
+func closeTornEntry(led ledger.Ledger, e ledger.Entry, l *liveRun, now time.Time) ledger.Ledger {
 	if l.broken == nil {
 		j := l.journal
-		j.End = &plan.End{Phase: plan.RunAborted, Reason: plan.TornAway, Message: "its object was removed against its finalizer"}
-		return closeEntry(ledger, l.run, j, now)
+		j.End = &run.End{Phase: run.RunAborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
+		return closeEntry(led, l.run, j, now)
 	}
 	var started *time.Time
-	if l.object.Labels[annotations.LabelPhase] != string(plan.RunPending) {
+	if l.object.Labels[annotations.LabelPhase] != string(run.RunPending) {
 		started = &l.object.CreationTimestamp.Time
 	}
-	return ledger.Taken(e, started, now)
+	return led.Taken(e, started, now)
 }
 
 // tellTorn says that a run was taken away, on what is left to say it on.
@@ -91,7 +92,7 @@ func (a *Agent) recorded(l *liveRun) bool {
 		return true
 	}
 	phase, made := wasMade(cm, l.run.Name)
-	return made && phase == plan.RunRunning
+	return made && phase == run.RunRunning
 }
 
 // record lets runs act that stand in the status of their plan now, or whose plan
@@ -100,7 +101,7 @@ func (a *Agent) record(live []*liveRun, err error) {
 	if err != nil && !notTaken(err) {
 		return
 	}
-	live = slices.DeleteFunc(live, func(l *liveRun) bool { return l.broken != nil || l.journal.Phase != plan.RunRunning })
+	live = slices.DeleteFunc(live, func(l *liveRun) bool { return l.broken != nil || l.journal.Phase != run.RunRunning })
 	for _, l := range a.runs.record(live) {
 		a.ringRun(l.key())
 	}
@@ -116,7 +117,7 @@ func liveRuns(runs []*liveRun) string {
 		if l.broken != nil {
 			phase = l.object.Labels[annotations.LabelPhase]
 		}
-		if len(out) < plan.MaxOpen {
+		if len(out) < ledger.MaxOpen {
 			out = append(out, l.object.Name+"="+phase)
 		}
 	}
@@ -124,10 +125,10 @@ func liveRuns(runs []*liveRun) string {
 }
 
 // wasMade says whether a plan bears the trace of a run, and in which phase it was.
-func wasMade(cm *corev1.ConfigMap, run string) (phase plan.RunPhase, made bool) {
+func wasMade(cm *corev1.ConfigMap, r string) (phase run.RunPhase, made bool) {
 	for _, one := range strings.Split(cm.Annotations[annotations.StatusRuns], ",") {
-		if name, phase, ok := strings.Cut(one, "="); ok && name == run {
-			return plan.RunPhase(phase), true
+		if name, phase, ok := strings.Cut(one, "="); ok && name == r {
+			return run.RunPhase(phase), true
 		}
 	}
 	return "", false
@@ -135,16 +136,16 @@ func wasMade(cm *corev1.ConfigMap, run string) (phase plan.RunPhase, made bool) 
 
 // taken ends the claim of a run that was made and is not there any more. Where it
 // is there, our watch lags behind.
-func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, e plan.Entry, phase plan.RunPhase) error {
+func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, e ledger.Entry, phase run.RunPhase) error {
 	err := a.adopt(ctx, k, e)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	var started *time.Time
-	if phase != plan.RunPending {
+	if phase != run.RunPending {
 		started = startOfLast(cm, e)
 	}
-	err = a.ledgers.edit(ctx, k, string(cm.UID), func(l plan.Ledger) plan.Ledger { return l.Taken(e, started, a.now()) })
+	err = a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Taken(e, started, a.now()) })
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.Co
 }
 
 // startOfLast is when a run began, as its plan says, or else when it was claimed.
-func startOfLast(cm *corev1.ConfigMap, e plan.Entry) *time.Time {
+func startOfLast(cm *corev1.ConfigMap, e ledger.Entry) *time.Time {
 	at := e.At
 	if cm.Annotations[annotations.StatusLastRunName] == e.Run {
 		if began, err := time.Parse(time.RFC3339, cm.Annotations[annotations.StatusLastRun]); err == nil {

@@ -17,8 +17,13 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 )
 
 // lazily is how long a mark that nobody waits for may stay unwritten (a guess: a
@@ -30,7 +35,7 @@ const lazily = 10 * time.Second
 const mostLookups = 50
 
 // watchRules watch what plans' watch triggers name, as the plans' accounts. What
-// is seen is judged by plan.Tracker; an event rings the plan only where it may
+// is seen is judged by watchrule.Tracker; an event rings the plan only where it may
 // ask for a run.
 type watchRules struct {
 	agent *Agent
@@ -49,7 +54,7 @@ type watchedPlan struct {
 	rules   map[string]*openedRule // by id; of the plan's worker alone
 	flushed time.Time              // the same
 	mu      sync.Mutex
-	tracker *plan.Tracker
+	tracker *watchrule.Tracker
 	doubt   time.Time // until then a lost answer is in doubt
 	early   time.Time // until then, what was written before the tracker was there
 }
@@ -96,7 +101,7 @@ func (r *watchRules) drop(k types.NamespacedName) {
 
 // observe looks through a plan's watches: it fills in the changes that ask for a
 // run, and why a rule sees nothing.
-func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f *plan.Facts) error {
+func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f *trigger.Facts) error {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	rules := known.spec.Triggers.Watch
 	if len(rules) == 0 && (f.Ledger == nil || len(f.Ledger.Rules) == 0) {
@@ -128,7 +133,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 		}
 	}
 	for _, failure := range wp.tracker.Failures() {
-		r.agent.events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, plan.Cut(failure.Err.Error(), 512))
+		r.agent.events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, document.Cut(failure.Err.Error(), 512))
 	}
 	return nil
 }
@@ -136,7 +141,7 @@ func (r *watchRules) observe(ctx context.Context, cm *corev1.ConfigMap, known *k
 // take is the plan's tracker, with what the ledger knows of its rules. Rules that
 // the plan no longer has are closed; those that were beyond a limit are tried again
 // when its text has changed.
-func (r *watchRules) take(ctx context.Context, k types.NamespacedName, known *knownPlan, f *plan.Facts, text string) (*watchedPlan, error) {
+func (r *watchRules) take(ctx context.Context, k types.NamespacedName, known *knownPlan, f *trigger.Facts, text string) (*watchedPlan, error) {
 	wp := r.of(k)
 	if wp != nil && wp.uid != f.UID {
 		r.drop(k)
@@ -145,7 +150,7 @@ func (r *watchRules) take(ctx context.Context, k types.NamespacedName, known *kn
 	fresh := wp == nil
 	if fresh {
 		wp = &watchedPlan{key: k, uid: f.UID, rules: map[string]*openedRule{}, early: f.Now.Add(doubtful)}
-		wp.tracker = plan.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
+		wp.tracker = watchrule.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
 	}
 	if wp.text != text {
 		r.reopen(wp)
@@ -193,8 +198,8 @@ func (r *watchRules) reopen(wp *watchedPlan) {
 
 // load hands the tracker what the ledger knows of rules that were not looked at
 // yet.
-func (r *watchRules) load(ctx context.Context, wp *watchedPlan, wanted map[string]bool, f *plan.Facts) error {
-	marks := map[string]map[string]plan.Mark{}
+func (r *watchRules) load(ctx context.Context, wp *watchedPlan, wanted map[string]bool, f *trigger.Facts) error {
+	marks := map[string]map[string]ledger.Mark{}
 	if f.Ledger != nil {
 		found, lost, err := r.agent.ledgers.marks(ctx, wp.key, wp.uid, *f.Ledger)
 		if err != nil {
@@ -330,7 +335,7 @@ func (r *watchRules) handler(w *ruleWatch) cache.ResourceEventHandler {
 		if !ok || object.ours {
 			return
 		}
-		r.tell(w, func(t *plan.Tracker, id string) plan.Stir { return t.See(id, object.sighting()) })
+		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir { return t.See(id, object.sighting()) })
 		object.body, object.writers = nil, nil
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -344,14 +349,16 @@ func (r *watchRules) handler(w *ruleWatch) cache.ResourceEventHandler {
 			if !ok || object.ours {
 				return
 			}
-			r.tell(w, func(t *plan.Tracker, id string) plan.Stir { return t.Lost(id, string(object.UID), object.body) })
+			r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir {
+				return t.Lost(id, string(object.UID), object.body)
+			})
 		},
 	}
 }
 
 // tell hands something on to every rule that listens. A watch that is too much for
 // all of them ends here and now, before it has read the rest.
-func (r *watchRules) tell(w *ruleWatch, news func(t *plan.Tracker, id string) plan.Stir) {
+func (r *watchRules) tell(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Stir) {
 	w.mu.Lock()
 	users := maps.Clone(w.users)
 	w.mu.Unlock()
@@ -368,11 +375,11 @@ func (r *watchRules) tell(w *ruleWatch, news func(t *plan.Tracker, id string) pl
 	}
 }
 
-func (r *watchRules) stir(wp *watchedPlan, s plan.Stir) {
+func (r *watchRules) stir(wp *watchedPlan, s watchrule.Stir) {
 	switch s {
-	case plan.StirNow:
+	case watchrule.StirNow:
 		r.agent.ringPlan(wp.key)
-	case plan.StirLater:
+	case watchrule.StirLater:
 		r.agent.planQueue.AddAfter(wp.key, lazily)
 	}
 }
@@ -441,7 +448,7 @@ func (r *watchRules) confirm(ctx context.Context, wp *watchedPlan) error {
 // note adds to a decision what is to be kept of the plan's watches, and writes
 // what goes to the shards. What it returns is to be told whether the ledger was
 // written.
-func (r *watchRules) note(ctx context.Context, k types.NamespacedName, f plan.Facts, d *plan.Decision) (func(ctx context.Context, written bool) error, error) {
+func (r *watchRules) note(ctx context.Context, k types.NamespacedName, f trigger.Facts, d *trigger.Decision) (func(ctx context.Context, written bool) error, error) {
 	wp := r.of(k)
 	if wp == nil || len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return func(context.Context, bool) error { return nil }, nil
@@ -477,7 +484,7 @@ func (r *watchRules) note(ctx context.Context, k types.NamespacedName, f plan.Fa
 	}, nil
 }
 
-func (r *watchRules) booked(wp *watchedPlan, b plan.Booking, claims []plan.Request, written bool) {
+func (r *watchRules) booked(wp *watchedPlan, b watchrule.Booking, claims []run.Request, written bool) {
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
 	r.stir(wp, wp.tracker.Booked(b, claims, written))
@@ -489,14 +496,14 @@ func (r *watchRules) booked(wp *watchedPlan, b plan.Booking, claims []plan.Reque
 // doubts are whose writes may still come to light at an instant. An earlier
 // agent's, and those that were under way when the plan was taken up, may show in
 // the watch after the list that did not have them.
-func (wp *watchedPlan) doubts(now time.Time) plan.Doubt {
+func (wp *watchedPlan) doubts(now time.Time) watchrule.Doubt {
 	switch {
 	case now.Before(wp.doubt):
-		return plan.DoubtLost
+		return watchrule.DoubtLost
 	case now.Before(wp.early):
-		return plan.DoubtEarly
+		return watchrule.DoubtEarly
 	}
-	return plan.NoDoubt
+	return watchrule.NoDoubt
 }
 
 // watching is how many objects a plan watches, as its status says it.
@@ -512,8 +519,8 @@ func (r *watchRules) watching(k types.NamespacedName) string {
 
 // watched is the object that a request is about: as it was last seen, or, where
 // its rule keeps no objects or this agent has not seen it, as it is read now.
-func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w client.Account, req plan.Request) (plan.Body, error) {
-	if req.Kind != plan.ByWatch || req.Event == plan.EventDelete {
+func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w client.Account, req run.Request) (run.Body, error) {
+	if req.Kind != run.ByWatch || req.Event == plan.EventDelete {
 		return req.Watched(nil), nil
 	}
 	if wp := r.of(k); wp != nil {
@@ -536,7 +543,7 @@ func (r *watchRules) watched(ctx context.Context, k types.NamespacedName, w clie
 	if err != nil {
 		return nil, err
 	}
-	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), plan.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
 	gone := err == nil && found == nil
 	if apierrors.IsNotFound(err) {
 		var asked error
@@ -561,7 +568,7 @@ type hiddenObject struct {
 
 // hidden says whether an account may not read the object of a request any more,
 // which is believed when it was said for half a minute.
-func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req plan.Request, refusal error) bool {
+func (r *watchRules) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req run.Request, refusal error) bool {
 	asked := executors.Asked{As: rk.who.User(), Right: authorizationv1.ResourceAttributes{
 		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
 	}}

@@ -12,12 +12,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // readShards reads the first n shards of a plan's marks. Where one is missing it
 // says so: what it held is not known any more.
-func (l *ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid string, n int) (objects []*corev1.ConfigMap, shards []plan.Shard, missing bool, err error) {
+func (l *ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid string, n int) (objects []*corev1.ConfigMap, shards []ledger.Shard, missing bool, err error) {
 	for i := range n {
 		cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.ShardName(pk.Name, uid, i), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -38,21 +38,21 @@ func (l *ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid s
 // marks are what a ledger and its shards know of each of its started rules. A
 // ledger that lost a shard begins anew: what is there is recorded, and nothing
 // runs for it.
-func (l *ledgers) marks(ctx context.Context, pk types.NamespacedName, uid string, ledger plan.Ledger) (map[string]map[string]plan.Mark, bool, error) {
-	_, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
+func (l *ledgers) marks(ctx context.Context, pk types.NamespacedName, uid string, led ledger.Ledger) (map[string]map[string]ledger.Mark, bool, error) {
+	_, shards, missing, err := l.readShards(ctx, pk, uid, led.Shards)
 	if err != nil {
 		return nil, false, err
 	}
 	if missing {
-		return nil, true, l.edit(ctx, pk, uid, func(ledger plan.Ledger) plan.Ledger {
-			ledger.Rules, ledger.Seen, ledger.Shards = nil, nil, 0
-			return ledger
+		return nil, true, l.edit(ctx, pk, uid, func(led ledger.Ledger) ledger.Ledger {
+			led.Rules, led.Seen, led.Shards = nil, nil, 0
+			return led
 		})
 	}
-	out := map[string]map[string]plan.Mark{}
-	for rule := range ledger.Rules {
-		if ledger.Kept(rule) {
-			out[rule] = ledger.Marks(rule, shards)
+	out := map[string]map[string]ledger.Mark{}
+	for rule := range led.Rules {
+		if led.Kept(rule) {
+			out[rule] = led.Marks(rule, shards)
 		}
 	}
 	return out, false, nil
@@ -60,15 +60,15 @@ func (l *ledgers) marks(ctx context.Context, pk types.NamespacedName, uid string
 
 // merge writes marks into the shards of a ledger that is about to be written,
 // and tells it how many there are. Of rules that are not kept nothing stays.
-func (l *ledgers) merge(ctx context.Context, pk types.NamespacedName, uid string, ledger *plan.Ledger, kept func(rule string) bool, seen []plan.Seen, anew []string) error {
-	objects, shards, missing, err := l.readShards(ctx, pk, uid, ledger.Shards)
+func (l *ledgers) merge(ctx context.Context, pk types.NamespacedName, uid string, led *ledger.Ledger, kept func(rule string) bool, seen []ledger.Seen, anew []string) error {
+	objects, shards, missing, err := l.readShards(ctx, pk, uid, led.Shards)
 	if err != nil {
 		return err
 	}
 	if missing { // somebody deleted it under us; what is known is found out by reading again
 		return queue.ErrConflict
 	}
-	merged, changed := plan.MergeSeen(shards, seen, kept, anew)
+	merged, changed := ledger.MergeSeen(shards, seen, kept, anew)
 	for i, shard := range merged {
 		if !changed[i] {
 			continue
@@ -81,13 +81,13 @@ func (l *ledgers) merge(ctx context.Context, pk types.NamespacedName, uid string
 			return fmt.Errorf("write what plan %s has seen: %w", pk, err)
 		}
 	}
-	ledger.Shards = len(merged)
+	led.Shards = len(merged)
 	return nil
 }
 
 // writeShard writes one shard. One that the ledger does not count yet is of an
 // agent that died before it could tell: it is written over.
-func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid string, number int, have *corev1.ConfigMap, shard plan.Shard) error {
+func (l *ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid string, number int, have *corev1.ConfigMap, shard ledger.Shard) error {
 	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
 	if have == nil {
 		cm, err := annotations.ShardObject(pk.Namespace, pk.Name, uid, number, shard)

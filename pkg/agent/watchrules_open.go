@@ -22,6 +22,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 )
 
 // ruleKey tells open watches apart: rules that look at the same share one.
@@ -44,9 +46,9 @@ func (k ruleKey) String() string {
 // afterwards: who it is.
 type ruleObject struct {
 	metav1.ObjectMeta
-	body    plan.Body     // until it was told
-	writers []plan.Writer // the same
-	ours    bool          // written by the agent itself
+	body    run.Body           // until it was told
+	writers []watchrule.Writer // the same
+	ours    bool               // written by the agent itself
 }
 
 func ruleObjectOf(u *unstructured.Unstructured) *ruleObject {
@@ -57,7 +59,7 @@ func ruleObjectOf(u *unstructured.Unstructured) *ruleObject {
 	}
 	for _, m := range u.GetManagedFields() {
 		if m.Time != nil {
-			o.writers = append(o.writers, plan.Writer{Manager: m.Manager, Subresource: m.Subresource, At: m.Time.Unix()})
+			o.writers = append(o.writers, watchrule.Writer{Manager: m.Manager, Subresource: m.Subresource, At: m.Time.Unix()})
 		}
 	}
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
@@ -80,8 +82,8 @@ func agentWrote(u *unstructured.Unstructured) bool {
 	return false
 }
 
-func (o *ruleObject) sighting() plan.Sighting {
-	return plan.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
+func (o *ruleObject) sighting() watchrule.Sighting {
+	return watchrule.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
 }
 
 // ruleWatch is one open watch.
@@ -215,7 +217,7 @@ func (w *ruleWatch) each(ctx context.Context, see func(*ruleObject) bool) error 
 
 // ask looks one object up, live: by a list, since that is the right that the
 // account has. Nil is one that is not there.
-func (w *ruleWatch) ask(ctx context.Context, all dynamic.NamespaceableResourceInterface, o plan.Where) (*unstructured.Unstructured, error) {
+func (w *ruleWatch) ask(ctx context.Context, all dynamic.NamespaceableResourceInterface, o watchrule.Where) (*unstructured.Unstructured, error) {
 	var from dynamic.ResourceInterface = all
 	if o.Namespace != "" {
 		from = all.Namespace(o.Namespace)

@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 )
 
 // doubtful is for how long after a lost answer the write may still come true (a
@@ -101,7 +101,7 @@ func (r *watchRules) took(wp *watchedPlan, ask ask, objects []map[string]any, lo
 	}
 	if lost {
 		wp.doubt = r.agent.now().Add(doubtful)
-		wp.tracker.Doubt(plan.DoubtLost)
+		wp.tracker.Doubt(watchrule.DoubtLost)
 		if ask.removes && ask.uid != "" {
 			wp.tracker.Removing(ask.uid)
 		}
@@ -165,7 +165,7 @@ func askOf(req *http.Request) ask {
 // it: the state is whoever's it was, and may be a person's change that nobody has
 // seen yet. An apply that is bound to no version, and did change something, has
 // left its time.
-func (a ask) inVain(s plan.Sighting, mine string) bool {
+func (a ask) inVain(s watchrule.Sighting, mine string) bool {
 	if a.read != 0 {
 		return s.Version == a.read
 	}

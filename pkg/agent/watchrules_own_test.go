@@ -19,6 +19,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
 )
 
 // protobufOf is an object as a typed client is sent it.
@@ -107,7 +109,7 @@ func TestAWriteInVainIsNobodysState(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Content-Type", c.kind)
-			s := plan.Sighting{UID: "u", Version: 7, Writers: []plan.Writer{{Manager: "maint-p", At: c.ours}, {Manager: "kubectl", At: 5}, {Manager: "controller", Subresource: "status", At: 20}}}
+			s := watchrule.Sighting{UID: "u", Version: 7, Writers: []watchrule.Writer{{Manager: "maint-p", At: c.ours}, {Manager: "kubectl", At: 5}, {Manager: "controller", Subresource: "status", At: 20}}}
 			if got := askOf(req).inVain(s, "maint-p"); got != c.want {
 				t.Errorf("in vain: %t", got)
 			}
@@ -129,10 +131,10 @@ func TestAWriteInVainIsNobodysState(t *testing.T) {
 // be answered when the plan's watch stands: whose write it was is known then.
 func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 	r, k, rule := newWatchRules(&Agent{}), types.NamespacedName{Namespace: "n", Name: "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
-	tracker, id := plan.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
+	tracker, id := watchrule.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
 	tracker.Use([]plan.Watch{rule}, "")
-	at := func(version uint64, size int64) plan.Sighting {
-		return plan.Sighting{UID: "u", Namespace: "n", Name: "a", Version: version, Body: plan.Body{"spec": map[string]any{"size": size}}}
+	at := func(version uint64, size int64) watchrule.Sighting {
+		return watchrule.Sighting{UID: "u", Namespace: "n", Name: "a", Version: version, Body: run.Body{"spec": map[string]any{"size": size}}}
 	}
 	wire := r.wrap(client.Account{Namespace: "n", Name: "x"}, "", client.RoundTripper(func(*http.Request) (*http.Response, error) {
 		tracker.See(id, at(6, 1))
@@ -169,12 +171,12 @@ func TestWhoseWritesAreInDoubt(t *testing.T) {
 	wp := &watchedPlan{early: at.Add(doubtful)}
 	for _, c := range []struct {
 		lost, now time.Time
-		want      plan.Doubt
+		want      watchrule.Doubt
 	}{
-		{now: at, want: plan.DoubtEarly},
-		{now: at.Add(doubtful), want: plan.NoDoubt},
-		{lost: at.Add(doubtful), now: at, want: plan.DoubtLost},
-		{lost: at.Add(2 * doubtful), now: at.Add(doubtful), want: plan.DoubtLost},
+		{now: at, want: watchrule.DoubtEarly},
+		{now: at.Add(doubtful), want: watchrule.NoDoubt},
+		{lost: at.Add(doubtful), now: at, want: watchrule.DoubtLost},
+		{lost: at.Add(2 * doubtful), now: at.Add(doubtful), want: watchrule.DoubtLost},
 	} {
 		if wp.doubt = c.lost; wp.doubts(c.now) != c.want {
 			t.Errorf("at %s: %d, want %d", c.now, wp.doubts(c.now), c.want)

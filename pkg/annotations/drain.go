@@ -14,8 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // What others write on pods about drains, and we honour.
@@ -66,7 +67,7 @@ func ReadSurge(on map[string]string) (s Surge, ok bool, err error) {
 		return s, false, nil
 	}
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return s, true, fmt.Errorf("%s is %q: %w", StatusSurge, plan.Cut(text, 100), err)
+		return s, true, fmt.Errorf("%s is %q: %w", StatusSurge, document.Cut(text, 100), err)
 	}
 	return s, true, nil
 }
@@ -146,7 +147,7 @@ func keptBy(p *corev1.Pod) string {
 		return safeToEvict + ": \"false\""
 	}
 	if v := p.Annotations[doNotDisrupt]; v != "" && v != "false" {
-		return doNotDisrupt + ": " + strconv.Quote(plan.Cut(v, 50))
+		return doNotDisrupt + ": " + strconv.Quote(document.Cut(v, 50))
 	}
 	return ""
 }
@@ -205,13 +206,13 @@ func DrainBudget(b *policyv1.PodDisruptionBudget) drain.Budget {
 	}
 	for _, c := range b.Status.Conditions {
 		if c.Type == policyv1.DisruptionAllowedCondition && c.Reason == policyv1.SyncFailedReason {
-			out.SyncFailed = plan.Cut(c.Message, 200)
+			out.SyncFailed = document.Cut(c.Message, 200)
 		}
 	}
 	if s := b.Spec.Selector; s != nil {
-		out.Selector = &plan.LabelSelector{MatchLabels: s.MatchLabels}
+		out.Selector = &selector.LabelSelector{MatchLabels: s.MatchLabels}
 		for _, e := range s.MatchExpressions {
-			out.Selector.MatchExpressions = append(out.Selector.MatchExpressions, plan.SelectorRequirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
+			out.Selector.MatchExpressions = append(out.Selector.MatchExpressions, selector.SelectorRequirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
 		}
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 func read[T any](t *testing.T, text string) *T {
@@ -111,9 +111,9 @@ status:
 `))
 	want := drain.Budget{
 		Namespace: "shop", Name: "web", Version: 7, MaxUnavailable: "25%", AlwaysAllow: true, Current: true, SyncFailed: "no scale",
-		Selector: &plan.LabelSelector{
+		Selector: &selector.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
-			MatchExpressions: []plan.SelectorRequirement{{Key: "tier", Operator: "In", Values: []string{"front"}}},
+			MatchExpressions: []selector.SelectorRequirement{{Key: "tier", Operator: "In", Values: []string{"front"}}},
 		},
 		Allowed: 1, CurrentHealthy: 4, DesiredHealthy: 3, ExpectedPods: 4, Disrupted: map[string]time.Time{"web-1": at, "web-2": at},
 	}

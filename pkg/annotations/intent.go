@@ -12,13 +12,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Intent reads what people ask of a plan. A switch that is not understood
 // holds, and is reported.
-func Intent(a map[string]string) plan.Intent {
-	in := plan.Intent{Token: token(a[Trigger]), Actors: map[string]plan.Actor{}}
+func Intent(a map[string]string) intent.Intent {
+	in := intent.Intent{Token: token(a[Trigger]), Actors: map[string]intent.Actor{}}
 	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
 	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
 	before := len(in.Faults)
@@ -30,7 +32,7 @@ func Intent(a map[string]string) plan.Intent {
 	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
 	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry} {
 		if name, reason := a[Actor(key)], a[Reason(key)]; name != "" || reason != "" {
-			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = plan.Actor{Name: plan.Cut(name, 256), Reason: plan.Cut(reason, 512)}
+			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = intent.Actor{Name: document.Cut(name, 256), Reason: document.Cut(reason, 512)}
 		}
 	}
 	return in
@@ -51,53 +53,53 @@ func token(value string) string {
 
 func off(value string) bool { return value == "" || value == "false" }
 
-func readSwitch(key, value string, faults plan.Faults) (plan.Switch, plan.Faults) {
+func readSwitch(key, value string, faults document.Faults) (schedule.Switch, document.Faults) {
 	if off(value) {
-		return plan.Switch{}, faults
+		return schedule.Switch{}, faults
 	}
 	if value == "true" {
-		return plan.Switch{On: true}, faults
+		return schedule.Switch{On: true}, faults
 	}
 	until, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return plan.Switch{On: true}, append(faults, plan.Fault{Path: key, Message: fmt.Sprintf("%q is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed", plan.Cut(value, 80))})
+		return schedule.Switch{On: true}, append(faults, document.Fault{Path: key, Message: fmt.Sprintf("%q is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed", document.Cut(value, 80))})
 	}
-	return plan.Switch{On: true, Until: &until}, faults
+	return schedule.Switch{On: true, Until: &until}, faults
 }
 
-func readSkip(value string, faults plan.Faults) (plan.Skip, plan.Faults) {
+func readSkip(value string, faults document.Faults) (intent.Skip, document.Faults) {
 	switch {
 	case off(value):
-		return plan.Skip{}, faults
+		return intent.Skip{}, faults
 	case value == "true":
-		return plan.Skip{All: true}, faults
+		return intent.Skip{All: true}, faults
 	case value == "next":
-		return plan.Skip{Next: true}, faults
+		return intent.Skip{Next: true}, faults
 	}
 	if rest, ok := strings.CutPrefix(value, "until:"); ok {
 		until, err := time.Parse(time.RFC3339, rest)
 		if err != nil {
-			return plan.Skip{All: true}, append(faults, notUnderstood(value, "until:<RFC 3339 instant>"))
+			return intent.Skip{All: true}, append(faults, notUnderstood(value, "until:<RFC 3339 instant>"))
 		}
-		return plan.Skip{Until: &until}, faults
+		return intent.Skip{Until: &until}, faults
 	}
-	var skip plan.Skip
+	var skip intent.Skip
 	for _, item := range strings.Split(value, ",") {
 		at, err := time.Parse(time.RFC3339, strings.TrimSpace(item))
 		if err != nil {
-			return plan.Skip{All: true}, append(faults, notUnderstood(item, "true, next, until:<instant> or RFC 3339 slots"))
+			return intent.Skip{All: true}, append(faults, notUnderstood(item, "true, next, until:<instant> or RFC 3339 slots"))
 		}
 		skip.Slots = append(skip.Slots, at)
 	}
 	return skip, faults
 }
 
-func notUnderstood(value, want string) plan.Fault {
-	return plan.Fault{Path: Skip, Message: fmt.Sprintf("%q is not understood: write %s; all slots are skipped until it is mended", plan.Cut(value, 80), want)}
+func notUnderstood(value, want string) document.Fault {
+	return document.Fault{Path: Skip, Message: fmt.Sprintf("%q is not understood: write %s; all slots are skipped until it is mended", document.Cut(value, 80), want)}
 }
 
 // FormatSkip writes a skip as the annotation holds it.
-func FormatSkip(s plan.Skip) string {
+func FormatSkip(s intent.Skip) string {
 	switch {
 	case s.All:
 		return "true"
@@ -113,8 +115,8 @@ func FormatSkip(s plan.Skip) string {
 	return strings.Join(slots, ",")
 }
 
-func readOptions(value string, faults plan.Faults) (plan.TriggerOptions, plan.Faults) {
-	var o plan.TriggerOptions
+func readOptions(value string, faults document.Faults) (intent.TriggerOptions, document.Faults) {
+	var o intent.TriggerOptions
 	if value == "" {
 		return o, faults
 	}
@@ -125,14 +127,14 @@ func readOptions(value string, faults plan.Faults) (plan.TriggerOptions, plan.Fa
 		err = errors.New("something follows the object")
 	}
 	if err != nil {
-		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("is not understood, and the trigger waits: %s", err)})
+		return intent.TriggerOptions{}, append(faults, document.Fault{Path: TriggerOptions, Message: fmt.Sprintf("is not understood, and the trigger waits: %s", err)})
 	}
 	if size := sizeOf(o.Parameters); size > maxParameters {
-		return plan.TriggerOptions{}, append(faults, plan.Fault{Path: TriggerOptions, Message: fmt.Sprintf("holds parameters of %d bytes, and the trigger waits: at most %d are kept", size, maxParameters)})
+		return intent.TriggerOptions{}, append(faults, document.Fault{Path: TriggerOptions, Message: fmt.Sprintf("holds parameters of %d bytes, and the trigger waits: at most %d are kept", size, maxParameters)})
 	}
-	o.Token, o.Reason = token(o.Token), plan.Cut(strings.TrimSpace(o.Reason), 512)
+	o.Token, o.Reason = token(o.Token), document.Cut(strings.TrimSpace(o.Reason), 512)
 	if o.OutsideWindow && o.Reason == "" {
-		faults = append(faults, plan.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})
+		faults = append(faults, document.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})
 		o.OutsideWindow = false
 	}
 	return o, faults
@@ -149,9 +151,9 @@ func sizeOf(m map[string]string) (n int) {
 	return n
 }
 
-func readAsk(value string) plan.Ask {
+func readAsk(value string) intent.Ask {
 	run, step, _ := strings.Cut(value, "/")
-	return plan.Ask{Run: run, Step: step}
+	return intent.Ask{Run: run, Step: step}
 }
 
 func keysOf(m map[string]string) string {

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 func instant(text string) time.Time {
@@ -27,30 +29,30 @@ func until(text string) *time.Time {
 // A switch that is not understood holds.
 func TestPauseIsOffOnOrHolds(t *testing.T) {
 	for value, want := range map[string]struct {
-		is    plan.Switch
+		is    schedule.Switch
 		fault bool
 	}{
 		"":                          {},
 		"false":                     {},
-		"true":                      {is: plan.Switch{On: true}},
-		"2026-12-01T06:00:00Z":      {is: plan.Switch{On: true, Until: until("2026-12-01T06:00:00Z")}},
-		"2026-12-01T06:00:00+02:00": {is: plan.Switch{On: true, Until: until("2026-12-01T06:00:00+02:00")}},
-		"False":                     {is: plan.Switch{On: true}, fault: true},
-		"TRUE":                      {is: plan.Switch{On: true}, fault: true},
-		"no":                        {is: plan.Switch{On: true}, fault: true},
-		" ":                         {is: plan.Switch{On: true}, fault: true},
-		"0":                         {is: plan.Switch{On: true}, fault: true},
-		"2026-12-01":                {is: plan.Switch{On: true}, fault: true},
-		"2026-12-01T06:00:00":       {is: plan.Switch{On: true}, fault: true},
-		"2026-13-01T06:00:00Z":      {is: plan.Switch{On: true}, fault: true},
-		strings.Repeat("x", 5000):   {is: plan.Switch{On: true}, fault: true},
+		"true":                      {is: schedule.Switch{On: true}},
+		"2026-12-01T06:00:00Z":      {is: schedule.Switch{On: true, Until: until("2026-12-01T06:00:00Z")}},
+		"2026-12-01T06:00:00+02:00": {is: schedule.Switch{On: true, Until: until("2026-12-01T06:00:00+02:00")}},
+		"False":                     {is: schedule.Switch{On: true}, fault: true},
+		"TRUE":                      {is: schedule.Switch{On: true}, fault: true},
+		"no":                        {is: schedule.Switch{On: true}, fault: true},
+		" ":                         {is: schedule.Switch{On: true}, fault: true},
+		"0":                         {is: schedule.Switch{On: true}, fault: true},
+		"2026-12-01":                {is: schedule.Switch{On: true}, fault: true},
+		"2026-12-01T06:00:00":       {is: schedule.Switch{On: true}, fault: true},
+		"2026-13-01T06:00:00Z":      {is: schedule.Switch{On: true}, fault: true},
+		strings.Repeat("x", 5000):   {is: schedule.Switch{On: true}, fault: true},
 	} {
 		in := annotations.Intent(map[string]string{annotations.Pause: value})
 		if diff := cmp.Diff(want.is, in.Pause); diff != "" || want.fault != (len(in.Faults) == 1) {
-			t.Errorf("pause %q: %s %v", plan.Cut(value, 40), diff, in.Faults)
+			t.Errorf("pause %q: %s %v", document.Cut(value, 40), diff, in.Faults)
 		}
 		if want.fault && (in.Faults[0].Path != annotations.Pause || len(in.Faults[0].Message) > 300) {
-			t.Errorf("pause %q is reported as %s", plan.Cut(value, 40), in.Faults[0])
+			t.Errorf("pause %q is reported as %s", document.Cut(value, 40), in.Faults[0])
 		}
 	}
 }
@@ -58,21 +60,21 @@ func TestPauseIsOffOnOrHolds(t *testing.T) {
 func TestSkipForms(t *testing.T) {
 	slot := instant("2026-12-05T02:00:00Z")
 	for value, want := range map[string]struct {
-		is    plan.Skip
+		is    intent.Skip
 		fault bool
 	}{
 		"":                           {},
 		"false":                      {},
-		"true":                       {is: plan.Skip{All: true}},
-		"next":                       {is: plan.Skip{Next: true}},
-		"until:2026-12-05T02:00:00Z": {is: plan.Skip{Until: &slot}},
-		"2026-12-05T02:00:00Z":       {is: plan.Skip{Slots: []time.Time{slot}}},
-		"2026-12-05T02:00:00Z, 2026-12-12T02:00:00Z": {is: plan.Skip{Slots: []time.Time{slot, instant("2026-12-12T02:00:00Z")}}},
-		"Next":                      {is: plan.Skip{All: true}, fault: true},
-		"until:tomorrow":            {is: plan.Skip{All: true}, fault: true},
-		"until: 2026-12-05":         {is: plan.Skip{All: true}, fault: true},
-		"2026-12-05T02:00:00Z,":     {is: plan.Skip{All: true}, fault: true},
-		"2026-12-05T02:00:00Z,next": {is: plan.Skip{All: true}, fault: true},
+		"true":                       {is: intent.Skip{All: true}},
+		"next":                       {is: intent.Skip{Next: true}},
+		"until:2026-12-05T02:00:00Z": {is: intent.Skip{Until: &slot}},
+		"2026-12-05T02:00:00Z":       {is: intent.Skip{Slots: []time.Time{slot}}},
+		"2026-12-05T02:00:00Z, 2026-12-12T02:00:00Z": {is: intent.Skip{Slots: []time.Time{slot, instant("2026-12-12T02:00:00Z")}}},
+		"Next":                      {is: intent.Skip{All: true}, fault: true},
+		"until:tomorrow":            {is: intent.Skip{All: true}, fault: true},
+		"until: 2026-12-05":         {is: intent.Skip{All: true}, fault: true},
+		"2026-12-05T02:00:00Z,":     {is: intent.Skip{All: true}, fault: true},
+		"2026-12-05T02:00:00Z,next": {is: intent.Skip{All: true}, fault: true},
 	} {
 		in := annotations.Intent(map[string]string{annotations.Skip: value})
 		if diff := cmp.Diff(want.is, in.Skip); diff != "" || want.fault != (len(in.Faults) == 1) {
@@ -89,19 +91,19 @@ func TestTriggerOptions(t *testing.T) {
 	long := strings.Repeat("t", 300)
 	for name, c := range map[string]struct {
 		token, options string
-		want           plan.TriggerOptions
+		want           intent.TriggerOptions
 		unclear, fault bool
 	}{
 		"none":                        {token: "a"},
-		"all":                         {token: "a", options: `{"token":"a","reason":"why","dryRun":true,"outsideWindow":true,"parameters":{"mode":"fast"}}`, want: plan.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"mode": "fast"}}},
-		"outside without a reason":    {token: "a", options: `{"token":"a","outsideWindow":true}`, want: plan.TriggerOptions{Token: "a"}, fault: true},
+		"all":                         {token: "a", options: `{"token":"a","reason":"why","dryRun":true,"outsideWindow":true,"parameters":{"mode":"fast"}}`, want: intent.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"mode": "fast"}}},
+		"outside without a reason":    {token: "a", options: `{"token":"a","outsideWindow":true}`, want: intent.TriggerOptions{Token: "a"}, fault: true},
 		"an unknown field":            {token: "a", options: `{"token":"a","dryrunn":true}`, unclear: true, fault: true},
 		"no JSON":                     {token: "a", options: `token=a dryRun`, unclear: true, fault: true},
 		"cut off":                     {token: "a", options: `{"token":"a","dryRun":true`, unclear: true, fault: true},
 		"two objects":                 {token: "a", options: `{"token":"a"}{"dryRun":true}`, unclear: true, fault: true},
 		"a list":                      {token: "a", options: `[]`, unclear: true, fault: true},
 		"parameters beyond any sense": {token: "a", options: `{"token":"a","parameters":{"x":"` + strings.Repeat("y", 20000) + `"}}`, unclear: true, fault: true},
-		"a long token, by its hash":   {token: long, options: `{"token":"` + long + `","dryRun":true}`, want: plan.TriggerOptions{Token: annotations.Intent(map[string]string{annotations.Trigger: long}).Token, DryRun: true}},
+		"a long token, by its hash":   {token: long, options: `{"token":"` + long + `","dryRun":true}`, want: intent.TriggerOptions{Token: annotations.Intent(map[string]string{annotations.Trigger: long}).Token, DryRun: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := annotations.Intent(map[string]string{annotations.Trigger: c.token, annotations.TriggerOptions: c.options})
@@ -121,7 +123,7 @@ func TestAsksAndActors(t *testing.T) {
 		annotations.Abort: "run-1", annotations.Resume: "run-1/pause", annotations.Retry: "", annotations.Approve: "run/a/b",
 		"actor.maint.dev/abort": "jane", "reason.maint.dev/abort": "too loud", "actor.maint.dev/trigger": strings.Repeat("x", 1000),
 	})
-	if !in.Abort.For("run-1") || in.Abort.For("run-2") || in.Retry.For("") || in.Resume != (plan.Ask{Run: "run-1", Step: "pause"}) || in.Approve != (plan.Ask{Run: "run", Step: "a/b"}) {
+	if !in.Abort.For("run-1") || in.Abort.For("run-2") || in.Retry.For("") || in.Resume != (intent.Ask{Run: "run-1", Step: "pause"}) || in.Approve != (intent.Ask{Run: "run", Step: "a/b"}) {
 		t.Errorf("%+v", in)
 	}
 	if a := in.Actors["abort"]; a.Name != "jane" || a.Reason != "too loud" || a.Verified || len(in.Actors["trigger"].Name) > 256 {

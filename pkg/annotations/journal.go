@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Bounds of a run's ConfigMap, in bytes.
@@ -21,14 +21,14 @@ const (
 
 // packedRecord is a record that stands under DataSteps, with its place in the journal.
 type packedRecord struct {
-	At     int         `json:"at"`
-	Record plan.Record `json:"record"`
+	At     int        `json:"at"`
+	Record run.Record `json:"record"`
 }
 
 // putJournal writes a journal into a run's ConfigMap. Where it is long, the records
 // of steps that have ended stand beside it, compressed: they are much alike, and one
 // object is written in one piece, which several are not.
-func putJournal(cm *corev1.ConfigMap, j plan.Journal) error {
+func putJournal(cm *corev1.ConfigMap, j run.Journal) error {
 	delete(cm.BinaryData, DataSteps)
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -47,8 +47,8 @@ func putJournal(cm *corev1.ConfigMap, j plan.Journal) error {
 }
 
 // packed puts the records that have ended under DataSteps, and returns the rest.
-func packed(cm *corev1.ConfigMap, j plan.Journal) ([]byte, error) {
-	var live []plan.Record
+func packed(cm *corev1.ConfigMap, j run.Journal) ([]byte, error) {
+	var live []run.Record
 	var ended []packedRecord
 	for i, r := range j.Steps {
 		if r.Phase.Ended() {
@@ -74,8 +74,8 @@ func packed(cm *corev1.ConfigMap, j plan.Journal) ([]byte, error) {
 }
 
 // journalOf reads what putJournal wrote.
-func journalOf(cm *corev1.ConfigMap) (plan.Journal, error) {
-	var j plan.Journal
+func journalOf(cm *corev1.ConfigMap) (run.Journal, error) {
+	var j run.Journal
 	if err := json.Unmarshal([]byte(cm.Data[DataJournal]), &j); err != nil {
 		return j, err
 	}
@@ -89,7 +89,7 @@ func journalOf(cm *corev1.ConfigMap) (plan.Journal, error) {
 	if len(ended) != j.Packed {
 		return j, fmt.Errorf("%s holds %d records, and %s speaks of %d", DataSteps, len(ended), DataJournal, j.Packed)
 	}
-	all := make([]plan.Record, 0, len(ended)+len(j.Steps))
+	all := make([]run.Record, 0, len(ended)+len(j.Steps))
 	for len(ended) > 0 || len(j.Steps) > 0 {
 		switch {
 		case len(ended) > 0 && ended[0].At == len(all):

@@ -13,29 +13,30 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // longJournal is a loop's: of each item a step that has ended and is to be restored,
 // and every seventh still at work.
-func longJournal(items int) plan.Journal {
-	j := plan.Journal{Phase: plan.RunRunning, Steps: []plan.Record{{Path: "each", Type: plan.TypeForEach, Phase: plan.StepRunning, Listed: true}}}
+func longJournal(items int) run.Journal {
+	j := run.Journal{Phase: run.RunRunning, Steps: []run.Record{{Path: "each", Type: plan.TypeForEach, Phase: run.StepRunning, Listed: true}}}
 	for i := range items {
 		name := fmt.Sprintf("orders-%04d", i)
-		j.Steps[0].Items = append(j.Steps[0].Items, plan.Item{Name: name, UID: uuid.NewString(), Phase: plan.StepRunning})
-		r := plan.Record{Path: "each/" + name + "/down", Type: "scale", Phase: plan.StepSucceeded, Attempt: 1, Message: "Deployment/" + name + " has 0 replicas"}
+		j.Steps[0].Items = append(j.Steps[0].Items, run.Item{Name: name, UID: uuid.NewString(), Phase: run.StepRunning})
+		r := run.Record{Path: "each/" + name + "/down", Type: "scale", Phase: run.StepSucceeded, Attempt: 1, Message: "Deployment/" + name + " has 0 replicas"}
 		r.Before = json.RawMessage(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","namespace":"shop","name":%q,"uid":%q,"replicas":3,"wrote":0,"manager":"maint-plan-0123456789"}`, name, uuid.NewString()))
 		if i%7 == 3 {
-			r.Phase = plan.StepRunning
+			r.Phase = run.StepRunning
 		}
 		j.Steps = append(j.Steps, r)
 	}
-	j.Steps = append(j.Steps, plan.Record{Path: "last", Phase: plan.StepPending})
+	j.Steps = append(j.Steps, run.Record{Path: "last", Phase: run.StepPending})
 	return j
 }
 
-func written(t *testing.T, j plan.Journal) *corev1.ConfigMap {
+func written(t *testing.T, j run.Journal) *corev1.ConfigMap {
 	t.Helper()
-	r, _ := run()
+	r, _ := newRun()
 	cm, err := annotations.RunObject(r, j)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // The prefixes of our keys: people write the first, the agent the second.
@@ -185,14 +185,14 @@ func Hash10(parts ...string) string {
 
 // RunName is the name of the run that answers a request to a plan: derived, so
 // that the same request twice is the same run.
-func RunName(planName, planUID string, r plan.Request) string {
+func RunName(planName, planUID string, r run.Request) string {
 	return agentName(KindRun, planName, Hash10(r.Identity(planUID)))
 }
 
-// RetryName is the name of the run that answers the retry of a run: plan.Decide
+// RetryName is the name of the run that answers the retry of a run: trigger.Decide
 // claims a retry under this token.
-func RetryName(planName, planUID, run string) string {
-	return RunName(planName, planUID, plan.Request{Kind: plan.ByToken, Token: "retry/" + run})
+func RetryName(planName, planUID, r string) string {
+	return RunName(planName, planUID, run.Request{Kind: run.ByToken, Token: "retry/" + r})
 }
 
 // LedgerName is the name of a plan's ledger head.

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // maxNodeTurns bounds a plan's node turns in bytes: a ConfigMap holds a mebibyte.
@@ -15,13 +15,13 @@ const maxNodeTurns = 900_000
 
 // nodeTurns is what stands in the part of a ledger about nodes.
 type nodeTurns struct {
-	PlanUID string         `json:"planUID"`
-	Nodes   plan.NodeTurns `json:"nodes"`
+	PlanUID string        `json:"planUID"`
+	Nodes   run.NodeTurns `json:"nodes"`
 }
 
 // NodeTurnsObject is the ConfigMap of what a plan's ledger knows of nodes, collected
 // with its plan. It stands beside the head, which is written at every claim.
-func NodeTurnsObject(namespace, planName, planUID string, turns plan.NodeTurns) (*corev1.ConfigMap, error) {
+func NodeTurnsObject(namespace, planName, planUID string, turns run.NodeTurns) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -35,7 +35,7 @@ func NodeTurnsObject(namespace, planName, planUID string, turns plan.NodeTurns) 
 
 // WithNodeTurns is the ConfigMap with other turns: of those that do not fit into it,
 // the newest.
-func WithNodeTurns(cm *corev1.ConfigMap, planUID string, turns plan.NodeTurns) (*corev1.ConfigMap, error) {
+func WithNodeTurns(cm *corev1.ConfigMap, planUID string, turns run.NodeTurns) (*corev1.ConfigMap, error) {
 	for {
 		b, err := json.Marshal(nodeTurns{PlanUID: planUID, Nodes: turns})
 		if err != nil {
@@ -52,7 +52,7 @@ func WithNodeTurns(cm *corev1.ConfigMap, planUID string, turns plan.NodeTurns) (
 
 // ReadNodeTurns reads what a plan's ledger knows of nodes and makes sure that it is
 // the plan's own.
-func ReadNodeTurns(cm *corev1.ConfigMap, planUID string) (plan.NodeTurns, error) {
+func ReadNodeTurns(cm *corev1.ConfigMap, planUID string) (run.NodeTurns, error) {
 	var t nodeTurns
 	if cm.Labels[LabelKind] != KindLedger {
 		return nil, fmt.Errorf("%s/%s %w: it lacks the label %s: %s; delete or rename it", cm.Namespace, cm.Name, ErrForeign, LabelKind, KindLedger)

@@ -12,7 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // dataKey is the one data key a document of a kind has.
@@ -36,7 +40,7 @@ func dataKey(kind string) string {
 
 // DocumentText is the document in a ConfigMap of ours, or the fault of having
 // none: a wrong or missing data key, or more than one.
-func DocumentText(cm *corev1.ConfigMap) (string, *plan.Fault) {
+func DocumentText(cm *corev1.ConfigMap) (string, *document.Fault) {
 	want := dataKey(cm.Labels[LabelKind])
 	if _, yaml := cm.Data[DataDates]; yaml && want == DataICS {
 		want = DataDates
@@ -44,21 +48,21 @@ func DocumentText(cm *corev1.ConfigMap) (string, *plan.Fault) {
 	text, ok := cm.Data[want]
 	switch {
 	case !ok && len(cm.Data) == 0:
-		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing: the document stands there", want)}
+		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing: the document stands there", want)}
 	case !ok:
-		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing; found %s", want, keysOf(cm.Data))}
+		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("the key %s is missing; found %s", want, keysOf(cm.Data))}
 	case len(cm.Data) > 1:
-		return "", &plan.Fault{Path: "data", Message: fmt.Sprintf("holds %s; a ConfigMap of this kind holds %s alone", keysOf(cm.Data), want)}
+		return "", &document.Fault{Path: "data", Message: fmt.Sprintf("holds %s; a ConfigMap of this kind holds %s alone", keysOf(cm.Data), want)}
 	}
 	return text, nil
 }
 
 // Plan reads the plan in a ConfigMap and reports everything wrong with it. A
 // plan with faults is returned as far as it could be read.
-func Plan(cm *corev1.ConfigMap) (plan.Spec, plan.Faults) {
+func Plan(cm *corev1.ConfigMap) (plan.Spec, document.Faults) {
 	text, fault := DocumentText(cm)
 	if fault != nil {
-		return plan.Spec{}, plan.Faults{*fault}
+		return plan.Spec{}, document.Faults{*fault}
 	}
 	spec, faults := plan.Parse([]byte(text), cm.Name)
 	if fault := accountLabel(cm, plan.Account(spec)); fault != nil && len(faults) == 0 {
@@ -71,7 +75,7 @@ func Plan(cm *corev1.ConfigMap) (plan.Spec, plan.Faults) {
 func StepTemplate(cm *corev1.ConfigMap) plan.Template {
 	text, fault := DocumentText(cm)
 	if fault != nil {
-		return plan.Template{Faults: plan.Faults{*fault}}
+		return plan.Template{Faults: document.Faults{*fault}}
 	}
 	var t plan.Template
 	t.Spec, t.Faults = plan.ParseTemplate([]byte(text), cm.Name)
@@ -81,7 +85,7 @@ func StepTemplate(cm *corev1.ConfigMap) plan.Template {
 		case plan.ContextMaintenance, plan.ContextInteractive:
 			t.Contexts = append(t.Contexts, word)
 		default:
-			t.Faults = append(t.Faults, plan.Fault{Path: PermittedContexts, Message: fmt.Sprintf("must be maintenance, interactive or both with a comma, is %q", plan.Cut(word, 80))})
+			t.Faults = append(t.Faults, document.Fault{Path: PermittedContexts, Message: fmt.Sprintf("must be maintenance, interactive or both with a comma, is %q", document.Cut(word, 80))})
 		}
 	}
 	return t
@@ -94,7 +98,7 @@ func NewPlan(namespace, name, text string, account string) *corev1.ConfigMap {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{LabelKind: KindPlan}},
 		Data:       map[string]string{DataPlan: text},
 	}
-	if account != "" && account != plan.DefaultServiceAccount {
+	if account != "" && account != policy.DefaultServiceAccount {
 		cm.Labels[LabelServiceAccount] = account
 	}
 	return cm
@@ -102,7 +106,7 @@ func NewPlan(namespace, name, text string, account string) *corev1.ConfigMap {
 
 // RunObject is the ConfigMap of a live run: with a finalizer and no owner, so
 // that nothing collects it before its finally ran.
-func RunObject(r plan.Run, j plan.Journal) (*corev1.ConfigMap, error) {
+func RunObject(r run.Run, j run.Journal) (*corev1.ConfigMap, error) {
 	text, err := yaml.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("write run %s/%s: %w", r.Namespace, r.Name, err)
@@ -120,7 +124,7 @@ func RunObject(r plan.Run, j plan.Journal) (*corev1.ConfigMap, error) {
 
 // WithJournal is the run's ConfigMap with another journal, and with the label
 // and status that follow from it.
-func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error) {
+func WithJournal(cm *corev1.ConfigMap, j run.Journal) (*corev1.ConfigMap, error) {
 	out := cm.DeepCopy()
 	if err := putJournal(out, j); err != nil {
 		return nil, fmt.Errorf("write journal of %s/%s: %w", cm.Namespace, cm.Name, err)
@@ -130,8 +134,8 @@ func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[StatusPhase] = string(j.Phase)
-	out.Annotations[StatusMessage] = plan.Cut(j.Notice(), plan.MaxMessage)
-	progress, err := json.Marshal(plan.ProgressOf(j))
+	out.Annotations[StatusMessage] = document.Cut(j.Notice(), document.MaxMessage)
+	progress, err := json.Marshal(run.ProgressOf(j))
 	if err != nil {
 		return nil, fmt.Errorf("write progress of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
@@ -140,13 +144,13 @@ func WithJournal(cm *corev1.ConfigMap, j plan.Journal) (*corev1.ConfigMap, error
 }
 
 // ReadRun reads a run and its journal.
-func ReadRun(cm *corev1.ConfigMap) (plan.Run, plan.Journal, error) {
-	var r plan.Run
+func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
+	var r run.Run
 	if cm.Labels[LabelKind] != KindRun {
-		return r, plan.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
+		return r, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
 	}
 	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
-		return r, plan.Journal{}, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
+		return r, run.Journal{}, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	j, err := journalOf(cm)
 	if err != nil {
@@ -162,7 +166,7 @@ func ReadRun(cm *corev1.ConfigMap) (plan.Run, plan.Journal, error) {
 var ErrForeign = errors.New("is not ours") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // LedgerObject is the ConfigMap of a ledger, collected with its plan.
-func LedgerObject(namespace, planName string, l plan.Ledger) (*corev1.ConfigMap, error) {
+func LedgerObject(namespace, planName string, l ledger.Ledger) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -175,7 +179,7 @@ func LedgerObject(namespace, planName string, l plan.Ledger) (*corev1.ConfigMap,
 }
 
 // WithLedger is the ledger's ConfigMap with other content.
-func WithLedger(cm *corev1.ConfigMap, l plan.Ledger) (*corev1.ConfigMap, error) {
+func WithLedger(cm *corev1.ConfigMap, l ledger.Ledger) (*corev1.ConfigMap, error) {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return nil, fmt.Errorf("write ledger %s/%s: %w", cm.Namespace, cm.Name, err)
@@ -186,8 +190,8 @@ func WithLedger(cm *corev1.ConfigMap, l plan.Ledger) (*corev1.ConfigMap, error) 
 }
 
 // ReadLedger reads a ledger and makes sure that it is the plan's own.
-func ReadLedger(cm *corev1.ConfigMap, planUID string) (plan.Ledger, error) {
-	var l plan.Ledger
+func ReadLedger(cm *corev1.ConfigMap, planUID string) (ledger.Ledger, error) {
+	var l ledger.Ledger
 	if cm.Labels[LabelKind] != KindLedger {
 		return l, fmt.Errorf("%s/%s %w: it lacks the label %s: %s; delete or rename it", cm.Namespace, cm.Name, ErrForeign, LabelKind, KindLedger)
 	}
@@ -201,7 +205,7 @@ func ReadLedger(cm *corev1.ConfigMap, planUID string) (plan.Ledger, error) {
 }
 
 // ArchiveObject is the ConfigMap of a ledger's older closed entries.
-func ArchiveObject(namespace, planName, planUID string, entries []plan.Entry) (*corev1.ConfigMap, error) {
+func ArchiveObject(namespace, planName, planUID string, entries []ledger.Entry) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -210,7 +214,7 @@ func ArchiveObject(namespace, planName, planUID string, entries []plan.Entry) (*
 			OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, planUID)},
 		},
 	}
-	return WithLedger(cm, plan.Ledger{PlanUID: planUID, Recent: entries})
+	return WithLedger(cm, ledger.Ledger{PlanUID: planUID, Recent: entries})
 }
 
 // PlanOwner is the reference by which history goes with its plan.
@@ -254,7 +258,7 @@ func KeepEdits(o *metav1.ObjectMeta) {
 
 // Retire makes a live run's ConfigMap one of history: it loses its finalizer and
 // from now on goes with its plan.
-func Retire(cm *corev1.ConfigMap, r plan.Run) {
+func Retire(cm *corev1.ConfigMap, r run.Run) {
 	cm.Finalizers = slices.DeleteFunc(slices.Clone(cm.Finalizers), func(f string) bool { return f == Finalizer })
 	if r.PlanUID != "" {
 		cm.OwnerReferences = []metav1.OwnerReference{PlanOwner(r.Plan, r.PlanUID)}

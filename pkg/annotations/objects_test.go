@@ -13,22 +13,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 func TestNamesAreDerivedAndDistinct(t *testing.T) {
 	slot := instant("2026-12-05T02:00:00Z")
-	requests := map[string]plan.Request{
-		"slot":                  {Kind: plan.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[UTC]"},
-		"slot in another zone":  {Kind: plan.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[Etc/UTC]"},
-		"label":                 {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 1},
-		"label again":           {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 2},
-		"another label":         {Kind: plan.ByLabel, Label: "a/c", TargetUID: "t", Ordinal: 1},
-		"another target":        {Kind: plan.ByLabel, Label: "a/b", TargetUID: "t2", Ordinal: 1},
-		"token":                 {Kind: plan.ByToken, Token: "1"},
-		"another token":         {Kind: plan.ByToken, Token: "2"},
-		"creation":              {Kind: plan.ByCreation},
-		"a token that pretends": {Kind: plan.ByToken, Token: "x|schedule|2026-12-05T02:00:00Z[UTC]"},
+	requests := map[string]run.Request{
+		"slot":                  {Kind: run.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[UTC]"},
+		"slot in another zone":  {Kind: run.BySchedule, Slot: &slot, Local: "2026-12-05T02:00:00Z[Etc/UTC]"},
+		"label":                 {Kind: run.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 1},
+		"label again":           {Kind: run.ByLabel, Label: "a/b", TargetUID: "t", Ordinal: 2},
+		"another label":         {Kind: run.ByLabel, Label: "a/c", TargetUID: "t", Ordinal: 1},
+		"another target":        {Kind: run.ByLabel, Label: "a/b", TargetUID: "t2", Ordinal: 1},
+		"token":                 {Kind: run.ByToken, Token: "1"},
+		"another token":         {Kind: run.ByToken, Token: "2"},
+		"creation":              {Kind: run.ByCreation},
+		"a token that pretends": {Kind: run.ByToken, Token: "x|schedule|2026-12-05T02:00:00Z[UTC]"},
 	}
 	names := map[string]string{}
 	for what, r := range requests {
@@ -53,7 +58,7 @@ func TestNamesAreDerivedAndDistinct(t *testing.T) {
 func TestNamesFitWhateverTheirParts(t *testing.T) {
 	long := strings.Repeat("p", 63)
 	key := strings.Repeat("k", 253) + "/" + strings.Repeat("n", 63)
-	for _, name := range []string{annotations.RunName(long, long, plan.Request{Kind: plan.ByLabel, Label: key}), annotations.LedgerName(long, long), annotations.ArchiveName(long, long)} {
+	for _, name := range []string{annotations.RunName(long, long, run.Request{Kind: run.ByLabel, Label: key}), annotations.LedgerName(long, long), annotations.ArchiveName(long, long)} {
 		if len(name) > 253 || strings.ToLower(name) != name {
 			t.Error(name)
 		}
@@ -70,24 +75,24 @@ func TestNamesFitWhateverTheirParts(t *testing.T) {
 	}
 }
 
-func run() (plan.Run, plan.Journal) {
+func newRun() (run.Run, run.Journal) {
 	spec := plan.Spec{
 		Target: &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"},
 		Steps: []plan.Step{{Name: "hook", Type: "webhook", Properties: map[string]any{
 			"url": "https://example.org", "body": map[string]any{"n": "n", "on": "on", "ten": "010", "yes": true, "id": int64(1234567890123456789), "part": 0.5, "null": nil, "list": []any{int64(1), "two"}, "text": "a\n# b\n---\n'c\": ${x}"},
 		}}},
 	}
-	r := plan.Run{
-		APIVersion: plan.APIVersion, Kind: "Run", Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", PlanUID: "uid-1", TargetUID: "t",
-		Request: plan.Request{Kind: plan.ByToken, Token: "on", At: instant("2026-12-05T02:00:00Z"), Parameters: map[string]string{"y": "no"}}, Spec: spec.Defaulted(),
+	r := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", PlanUID: "uid-1", TargetUID: "t",
+		Request: run.Request{Kind: run.ByToken, Token: "on", At: instant("2026-12-05T02:00:00Z"), Parameters: map[string]string{"y": "no"}}, Spec: spec.Defaulted(),
 	}
-	j := plan.NewJournal(r).Start(instant("2026-12-05T02:00:01Z"))
+	j := workflow.NewJournal(r).Start(instant("2026-12-05T02:00:01Z"))
 	j.Steps[0].Before, j.Steps[0].Outputs = json.RawMessage(`{"a":1}`), map[string]any{"id": int64(9007199254740993), "ratio": 0.25}
 	return r, j
 }
 
 func TestARunSurvivesItsObject(t *testing.T) {
-	r, j := run()
+	r, j := newRun()
 	cm, err := annotations.RunObject(r, j)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +122,7 @@ func TestARunSurvivesItsObject(t *testing.T) {
 }
 
 func TestForeignObjectsAreRefused(t *testing.T) {
-	r, j := run()
+	r, j := newRun()
 	for name, spoil := range map[string]func(*corev1.ConfigMap){
 		"no label":         func(cm *corev1.ConfigMap) { delete(cm.Labels, annotations.LabelKind) },
 		"another kind":     func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelKind] = annotations.KindPlan },
@@ -141,9 +146,9 @@ func TestForeignObjectsAreRefused(t *testing.T) {
 
 func TestALedgerSurvivesItsObject(t *testing.T) {
 	at := instant("2026-12-05T02:00:00Z")
-	l := plan.Ledger{PlanUID: "uid-1", Watermark: at, Tokens: []string{"a"}, Labels: map[string]plan.LabelState{"k": {TargetUID: "t", Claimed: 3}}, Paused: &plan.Switch{On: true, Until: &at}, NextUsed: true}
-	l = l.Claim("run-1", plan.Request{Kind: plan.ByToken, Token: "a", At: at}, "t").Close("run-1", plan.Ran, "", &at, at)
-	l = l.End(plan.Request{Kind: plan.BySchedule, Slot: &at}, plan.Missed, plan.ReasonDeadline, at)
+	l := ledger.Ledger{PlanUID: "uid-1", Watermark: at, Tokens: []string{"a"}, Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3}}, Paused: &schedule.Switch{On: true, Until: &at}, NextUsed: true}
+	l = l.Claim("run-1", run.Request{Kind: run.ByToken, Token: "a", At: at}, "t").Close("run-1", run.Ran, "", &at, at)
+	l = l.End(run.Request{Kind: run.BySchedule, Slot: &at}, run.Missed, run.ReasonDeadline, at)
 	cm, err := annotations.LedgerObject("shop", "orders", l)
 	if err != nil {
 		t.Fatal(err)

@@ -8,18 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // shard is what stands in a shard of a ledger.
 type shard struct {
-	PlanUID string     `json:"planUID"`
-	Seen    plan.Shard `json:"seen"`
+	PlanUID string       `json:"planUID"`
+	Seen    ledger.Shard `json:"seen"`
 }
 
 // ShardObject is the ConfigMap of a part of what a plan's watch rules have seen,
 // collected with its plan.
-func ShardObject(namespace, planName, planUID string, number int, s plan.Shard) (*corev1.ConfigMap, error) {
+func ShardObject(namespace, planName, planUID string, number int, s ledger.Shard) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,7 +32,7 @@ func ShardObject(namespace, planName, planUID string, number int, s plan.Shard) 
 }
 
 // WithShard is the shard's ConfigMap with other content.
-func WithShard(cm *corev1.ConfigMap, planUID string, s plan.Shard) (*corev1.ConfigMap, error) {
+func WithShard(cm *corev1.ConfigMap, planUID string, s ledger.Shard) (*corev1.ConfigMap, error) {
 	b, err := json.Marshal(shard{PlanUID: planUID, Seen: s})
 	if err != nil {
 		return nil, fmt.Errorf("write shard %s/%s: %w", cm.Namespace, cm.Name, err)
@@ -43,7 +43,7 @@ func WithShard(cm *corev1.ConfigMap, planUID string, s plan.Shard) (*corev1.Conf
 }
 
 // ReadShard reads a shard and makes sure that it is the plan's own.
-func ReadShard(cm *corev1.ConfigMap, planUID string) (plan.Shard, error) {
+func ReadShard(cm *corev1.ConfigMap, planUID string) (ledger.Shard, error) {
 	var s shard
 	if cm.Labels[LabelKind] != KindLedger {
 		return nil, fmt.Errorf("%s/%s %w: it lacks the label %s: %s; delete or rename it", cm.Namespace, cm.Name, ErrForeign, LabelKind, KindLedger)

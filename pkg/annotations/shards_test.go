@@ -7,11 +7,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 func TestAShardReadsBackAndIsItsPlansAlone(t *testing.T) {
-	want := plan.Shard{"rule": {"uid": {Digest: "d", Ordinal: 7, Version: 8, Foreign: 9, Name: "shop/a"}}}
+	want := ledger.Shard{"rule": {"uid": {Digest: "d", Ordinal: 7, Version: 8, Foreign: 9, Name: "shop/a"}}}
 	cm, err := annotations.ShardObject("shop", "orders", "plan-uid", 1, want)
 	if err != nil {
 		t.Fatal(err)

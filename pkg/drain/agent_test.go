@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 func replica(name, node string, changes ...func(*drain.Pod)) drain.Pod {
@@ -47,7 +46,7 @@ func TestTheAgentsLastReplicaLeavesLastOrNotAtAll(t *testing.T) {
 				t.Fatalf("the last of them is %q, not %q", a.Pod, c.pod)
 			}
 			last := c.replicas[slices.IndexFunc(c.replicas, func(p drain.Pod) bool { return p.String() == a.Pod })]
-			v := drain.NewJudge(plan.DrainOptions{}, daemonSets).WithAgent(a).Of(last)
+			v := drain.NewJudge(drain.DrainOptions{}, daemonSets).WithAgent(a).Of(last)
 			if v.Do != c.want || !strings.Contains(v.Why, c.why) {
 				t.Errorf("%+v, want %s: %s", v, c.want, c.why)
 			}
@@ -69,7 +68,7 @@ func TestTheAgentsPodWaitsForAllOthersAlsoPastTheTime(t *testing.T) {
 		"and not at all":          {drain.NoneElsewhere, pods[:1], "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := drain.NewJudge(plan.DrainOptions{}, daemonSets).WithAgent(drain.Agent{Pod: "maint-system/a", Elsewhere: c.elsewhere})
+			judge := drain.NewJudge(drain.DrainOptions{}, daemonSets).WithAgent(drain.Agent{Pod: "maint-system/a", Elsewhere: c.elsewhere})
 			v := drain.View{Now: now(), Since: now(), Judged: judge.All(c.left), Slots: 10}
 			got := ""
 			d := drain.Decide(v)
@@ -79,7 +78,7 @@ func TestTheAgentsPodWaitsForAllOthersAlsoPastTheTime(t *testing.T) {
 			if got != c.evict || d.Done != c.done {
 				t.Errorf("evicts %q and is done %t: %+v", got, d.Done, d.Pods)
 			}
-			v.Options.OnTimeout, v.Now = plan.TimeoutForce, now().Add(time.Hour)
+			v.Options.OnTimeout, v.Now = drain.TimeoutForce, now().Add(time.Hour)
 			for _, p := range drain.Decide(v).Delete {
 				if p.String() == "maint-system/a" && c.elsewhere != drain.ReadyElsewhere {
 					t.Error("past its time the agent deletes itself")

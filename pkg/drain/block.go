@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // unreadyFor is how long a running pod is not Ready until that is no longer a
@@ -157,10 +155,10 @@ func stuck(blocks []Block) bool {
 
 // Lasting are the blocks that a drain's timeout does not end either: force gets past
 // budgets, but deletes no pod that is refused; skip leaves both.
-func Lasting(blocks []Block, o plan.DrainOptions) []Block {
+func Lasting(blocks []Block, o DrainOptions) []Block {
 	var out []Block
 	for _, b := range blocks {
-		if b.Permanent && o.OnTimeout != plan.TimeoutSkip && (b.Refused || o.OnTimeout != plan.TimeoutForce) {
+		if b.Permanent && o.OnTimeout != TimeoutSkip && (b.Refused || o.OnTimeout != TimeoutForce) {
 			out = append(out, b)
 		}
 	}

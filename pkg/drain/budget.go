@@ -5,15 +5,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Budget is what a drain has to know of a PodDisruptionBudget.
 type Budget struct {
 	Namespace, Name string
-	Version         uint64              // resourceVersion
-	Selector        *plan.LabelSelector // nil picks no pod, an empty one all of the namespace
-	MinAvailable    string              // as written: 2, 50%; empty where it is not
+	Version         uint64                  // resourceVersion
+	Selector        *selector.LabelSelector // nil picks no pod, an empty one all of the namespace
+	MinAvailable    string                  // as written: 2, 50%; empty where it is not
 	MaxUnavailable  string
 	AlwaysAllow     bool // unhealthyPodEvictionPolicy; false is IfHealthyBudget, the default
 	Current         bool // the status speaks of the specification as it is

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 func now() time.Time { return time.Date(2026, 5, 4, 3, 0, 0, 0, time.UTC) }
@@ -14,7 +14,7 @@ func now() time.Time { return time.Date(2026, 5, 4, 3, 0, 0, 0, time.UTC) }
 // budget lets one of five healthy pods go.
 func budget(changes ...func(*drain.Budget)) drain.Budget {
 	b := drain.Budget{
-		Namespace: "shop", Name: "web", Version: 10, Selector: &plan.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		Namespace: "shop", Name: "web", Version: 10, Selector: &selector.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		MinAvailable: "4", Current: true, Allowed: 1, CurrentHealthy: 5, DesiredHealthy: 4, ExpectedPods: 5,
 	}
 	for _, c := range changes {
@@ -33,12 +33,12 @@ func TestABudgetCoversPodsOfItsNamespaceThatItSelects(t *testing.T) {
 		"its pods":                    {budget(), true},
 		"another namespace":           {budget(func(b *drain.Budget) { b.Namespace = "bank" }), false},
 		"no selector picks nothing":   {budget(func(b *drain.Budget) { b.Selector = nil }), false},
-		"an empty selector picks all": {budget(func(b *drain.Budget) { b.Selector = &plan.LabelSelector{} }), true},
+		"an empty selector picks all": {budget(func(b *drain.Budget) { b.Selector = &selector.LabelSelector{} }), true},
 		"an operator that is not known": {budget(func(b *drain.Budget) {
-			b.Selector.MatchExpressions = []plan.SelectorRequirement{{Key: "app", Operator: "Gt"}}
+			b.Selector.MatchExpressions = []selector.SelectorRequirement{{Key: "app", Operator: "Gt"}}
 		}), false},
 		"an expression that matches not": {budget(func(b *drain.Budget) {
-			b.Selector.MatchExpressions = []plan.SelectorRequirement{{Key: "x", Operator: "Exists"}}
+			b.Selector.MatchExpressions = []selector.SelectorRequirement{{Key: "x", Operator: "Exists"}}
 		}), false},
 	} {
 		if got := c.budget.Covers(web()); got != c.want {
@@ -94,7 +94,7 @@ func TestRoomIsWhatIsFreeLessWhatTheStatusDoesNotShowYet(t *testing.T) {
 }
 
 func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
-	other := budget(func(b *drain.Budget) { b.Name = "all"; b.Selector = &plan.LabelSelector{} })
+	other := budget(func(b *drain.Budget) { b.Name = "all"; b.Selector = &selector.LabelSelector{} })
 	few := func(b *drain.Budget) { b.Allowed, b.CurrentHealthy = 0, 3 }
 	for name, c := range map[string]struct {
 		pod       drain.Pod
@@ -128,7 +128,7 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 		"a pod that is waited for to complete":    {web(how("wait-completed")), []drain.Budget{budget(full)}, "", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judged := drain.NewJudge(plan.DrainOptions{}, daemonSets).All([]drain.Pod{c.pod})
+			judged := drain.NewJudge(drain.DrainOptions{}, daemonSets).All([]drain.Pod{c.pod})
 			blocks := drain.Blocks(judged, c.budgets, now())
 			if c.why == "" {
 				if len(blocks) != 0 {
@@ -148,7 +148,7 @@ func TestPodsOfOneCauseAreOneBlock(t *testing.T) {
 	for i := range 60 {
 		pods = append(pods, web(named("web-"+string(rune('a'+i%26))+string(rune('a'+i/26)))))
 	}
-	blocks := drain.Blocks(drain.NewJudge(plan.DrainOptions{}, daemonSets).All(pods), []drain.Budget{budget(full)}, now())
+	blocks := drain.Blocks(drain.NewJudge(drain.DrainOptions{}, daemonSets).All(pods), []drain.Budget{budget(full)}, now())
 	if len(blocks) != 1 || blocks[0].Count != 60 || len(blocks[0].Pods) != 50 {
 		t.Errorf("%d blocks, %+v", len(blocks), blocks)
 	}
@@ -160,7 +160,7 @@ func TestAForecastIsInGroups(t *testing.T) {
 		web(named("b"), order(1)), web(named("a")), web(named("j"), how("wait-completed")), web(named("s"), how("surge"), order(-3)),
 		web(named("d"), daemon("there")), web(named("k"), kept), web(named("g"), func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now() }),
 	}
-	f := drain.Foresee(pods, nil, plan.DrainOptions{}, daemonSets, now())
+	f := drain.Foresee(pods, nil, drain.DrainOptions{}, daemonSets, now())
 	want := []drain.Group{{Order: -3, Surge: []string{"shop/s"}}, {Evict: []string{"shop/a"}, Await: []string{"shop/j"}, Leaves: []string{"shop/g"}}, {Order: 1, Evict: []string{"shop/b"}}}
 	same(t, want, f.Groups)
 	same(t, []drain.Stay{{Pod: "shop/d", Why: "ignoring DaemonSet-managed Pods"}}, f.Skipped)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Guesses, each long beside what it waits for and short beside a drain.
@@ -55,7 +55,7 @@ type Replacement struct {
 // View is all that a drain decides on.
 type View struct {
 	Now, Since   time.Time
-	Options      plan.DrainOptions
+	Options      DrainOptions
 	Judged       []Judged // pods on the node as they are
 	Budgets      []Budget
 	Room         map[string]int         // by budget: how many may leave now, by what its status says
@@ -93,8 +93,8 @@ type Decision struct {
 }
 
 // Deadline is when a drain's time is over; without a limit ok is false.
-func Deadline(o plan.DrainOptions, since time.Time) (at time.Time, ok bool) {
-	limit := o.Timeout.Or(plan.DefaultDrainTimeout)
+func Deadline(o DrainOptions, since time.Time) (at time.Time, ok bool) {
+	limit := o.Timeout.Or(DefaultDrainTimeout)
 	return since.Add(limit), limit > 0
 }
 
@@ -133,9 +133,9 @@ func (d *decider) wake(at time.Time) {
 	}
 }
 
-func (d *decider) onTimeout() plan.OnTimeout {
+func (d *decider) onTimeout() OnTimeout {
 	if d.Options.OnTimeout == "" {
-		return plan.TimeoutRetry
+		return TimeoutRetry
 	}
 	return d.Options.OnTimeout
 }
@@ -160,7 +160,7 @@ func (d *decider) sort() {
 			d.Skipped = append(d.Skipped, Stay{j.Pod.String(), j.Reason()})
 		case returned >= maxReturns:
 			d.stay = append(d.stay, Stay{j.Pod.String(), fmt.Sprintf("pods of its kind came back to this node %d times: they tolerate the cordon", returned)})
-		case d.late(j) && d.onTimeout() == plan.TimeoutSkip:
+		case d.late(j) && d.onTimeout() == TimeoutSkip:
 			d.stay = append(d.stay, Stay{j.Pod.String(), "its budget held it longer than podTimeout"})
 		default:
 			d.leaving = append(d.leaving, j)
@@ -175,20 +175,20 @@ func (d *decider) sort() {
 			d.group, first = j.Verdict.Order, false
 		}
 	}
-	d.hold = refused && d.onTimeout() != plan.TimeoutSkip
+	d.hold = refused && d.onTimeout() != TimeoutSkip
 }
 
 // limit ends the drain where its time, or a pod's, says so.
 func (d *decider) limit() {
 	late := slices.ContainsFunc(d.leaving, d.late)
 	switch d.onTimeout() {
-	case plan.TimeoutRetry:
+	case TimeoutRetry:
 		d.Late = d.over && len(d.leaving) > 0
-	case plan.TimeoutAbort:
+	case TimeoutAbort:
 		d.Aborted = len(d.leaving) > 0 && (d.over || late)
-	case plan.TimeoutSkip:
+	case TimeoutSkip:
 		d.Done = d.over
-	case plan.TimeoutForce: // each pod by itself; none, where one is refused
+	case TimeoutForce: // each pod by itself; none, where one is refused
 		d.Late = d.over && d.hold
 	}
 }
@@ -234,14 +234,14 @@ func (d *decider) whyLeft(j Judged) string {
 }
 
 func (d *decider) say(j Judged, s State, format string, args ...any) {
-	d.Pods = append(d.Pods, Progress{j.Pod.String(), s, plan.Cut(fmt.Sprintf(format, args...), 300)})
+	d.Pods = append(d.Pods, Progress{j.Pod.String(), s, document.Cut(fmt.Sprintf(format, args...), 300)})
 	d.Moving = d.Moving || s == Queued || s == Surging || s == Evicting || s == Terminating
 }
 
 // step is one pod's turn.
 func (d *decider) step(j Judged) {
 	asked := d.Asked[j.UID]
-	force := d.onTimeout() == plan.TimeoutForce && (d.over || d.late(j))
+	force := d.onTimeout() == TimeoutForce && (d.over || d.late(j))
 	switch {
 	case j.Deleting:
 		d.wake(j.DeleteBy.Add(terminatingFor + time.Second))

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 func same(t *testing.T, want, got any) {
@@ -28,7 +28,7 @@ type situation struct {
 	pods []drain.Pod
 }
 
-func during(o plan.DrainOptions, pods ...drain.Pod) *situation {
+func during(o drain.DrainOptions, pods ...drain.Pod) *situation {
 	return &situation{
 		View: drain.View{
 			Now: now(), Since: now().Add(-time.Minute), Options: o, Slots: 10, Room: map[string]int{}, Turns: map[string]int{},
@@ -68,16 +68,16 @@ func pod(name string, changes ...func(*drain.Pod)) drain.Pod {
 func order(n int) func(*drain.Pod) { return func(p *drain.Pod) { p.Order = n } }
 func leaving(p *drain.Pod)         { p.Deleting, p.DeleteBy = true, now().Add(time.Second) }
 
-func d(span time.Duration) *plan.Duration { return &plan.Duration{Duration: span} }
+func d(span time.Duration) *document.Duration { return &document.Duration{Duration: span} }
 
 func asked(uid string, a drain.Asked) func(*situation) {
 	return func(s *situation) { s.Asked["uid-"+uid] = a }
 }
 
 func TestDecide(t *testing.T) {
-	var none plan.DrainOptions
-	over := func(o plan.OnTimeout) plan.DrainOptions {
-		return plan.DrainOptions{Timeout: d(30 * time.Second), OnTimeout: o}
+	var none drain.DrainOptions
+	over := func(o drain.OnTimeout) drain.DrainOptions {
+		return drain.DrainOptions{Timeout: d(30 * time.Second), OnTimeout: o}
 	}
 	room := func(n int) func(*situation) {
 		return func(s *situation) {
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 			states: map[string]drain.State{"a": drain.Queued, "b": drain.Evicting}, lines: "shop/web",
 		},
 		"nor does what is deleted past its budget": {
-			s: during(over(plan.TimeoutForce), pod("a")).with(room(0)).with(turns(0)), deletes: "a",
+			s: during(over(drain.TimeoutForce), pod("a")).with(room(0)).with(turns(0)), deletes: "a",
 			states: map[string]drain.State{"a": drain.Evicting},
 		},
 		"a pod that has no need of room passes": {
@@ -217,52 +217,52 @@ func TestDecide(t *testing.T) {
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating}, wake: time.Minute + 2*time.Second,
 		},
 		"a pod that is refused is left where some may be": {
-			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutSkip}, pod("a"), pod("b", bare)), evict: "a",
+			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b", bare)), evict: "a",
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Refused},
 		},
 		"and the drain ends when it alone is left": {
-			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutSkip}, pod("b", bare)), done: true, left: 1,
+			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutSkip}, pod("b", bare)), done: true, left: 1,
 			states: map[string]drain.State{"b": drain.Refused},
 		},
 		"time is over: retry":                       {s: during(over(""), pod("a")), evict: "a", late: true, states: map[string]drain.State{"a": drain.Evicting}},
-		"time is over: skip":                        {s: during(over(plan.TimeoutSkip), pod("a"), pod("b", leaving)), done: true, left: 2},
-		"time is over: abort":                       {s: during(over(plan.TimeoutAbort), pod("a")), aborted: true, left: 1},
-		"time is over: abort, but nothing is there": {s: during(over(plan.TimeoutAbort)), done: true},
+		"time is over: skip":                        {s: during(over(drain.TimeoutSkip), pod("a"), pod("b", leaving)), done: true, left: 2},
+		"time is over: abort":                       {s: during(over(drain.TimeoutAbort), pod("a")), aborted: true, left: 1},
+		"time is over: abort, but nothing is there": {s: during(over(drain.TimeoutAbort)), done: true},
 		"time is over: force": {
-			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("j", how("wait-completed"), order(3))).with(room(0)), deletes: "a j",
+			s: during(over(drain.TimeoutForce), pod("a"), pod("b", leaving), pod("j", how("wait-completed"), order(3))).with(room(0)), deletes: "a j",
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating, "j": drain.Evicting}, wake: time.Minute + 2*time.Second,
 		},
 		"time is over: force deletes past budgets, and not what is refused": {
-			s: during(over(plan.TimeoutForce), pod("a"), pod("b", leaving), pod("c", bare)).with(room(0)), late: true,
+			s: during(over(drain.TimeoutForce), pod("a"), pod("b", leaving), pod("c", bare)).with(room(0)), late: true,
 			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Terminating, "c": drain.Refused}, wake: time.Minute + 2*time.Second,
 		},
 		"time is over: force is not done while a pod is refused": {
-			s: during(over(plan.TimeoutForce), pod("c", bare)), late: true, states: map[string]drain.State{"c": drain.Refused},
+			s: during(over(drain.TimeoutForce), pod("c", bare)), late: true, states: map[string]drain.State{"c": drain.Refused},
 		},
 		"nor before that": {
-			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce}, pod("c", bare)), states: map[string]drain.State{"c": drain.Refused},
+			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce}, pod("c", bare)), states: map[string]drain.State{"c": drain.Refused},
 		},
 		"nor where the pod's order cannot be read": {
-			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce, Force: true}, pod("c", func(p *drain.Pod) { p.OrderFault = "abc" })), states: map[string]drain.State{"c": drain.Refused},
+			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce, Force: true}, pod("c", func(p *drain.Pod) { p.OrderFault = "abc" })), states: map[string]drain.State{"c": drain.Refused},
 		},
 		"a pod that is refused holds all: force": {
-			s: during(plan.DrainOptions{OnTimeout: plan.TimeoutForce}, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
+			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
 		},
 		"a pod that is refused holds what is late: force": {
-			s:      during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutForce}, pod("a"), pod("b", bare)).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:      during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
 		},
-		"no limit is no deadline": {s: during(plan.DrainOptions{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"no limit is no deadline": {s: during(drain.DrainOptions{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
 		"a pod is late: skip": {
-			s:      during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutSkip}, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:      during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			states: map[string]drain.State{"a": drain.Staying, "b": drain.Waiting}, wantHeld: 1, wake: time.Second,
 		},
 		"a pod is late: force": {
-			s:       during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutForce}, pod("a")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:       during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			deletes: "a", states: map[string]drain.State{"a": drain.Evicting},
 		},
 		"a pod is late: abort": {
-			s:       during(plan.DrainOptions{PodTimeout: d(time.Second), OnTimeout: plan.TimeoutAbort}, pod("a")).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:       during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutAbort}, pod("a")).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			aborted: true, left: 1,
 		},
 		"a pod that came back twice stays": {
@@ -280,7 +280,7 @@ func TestDecide(t *testing.T) {
 		"a surge is waited for":               {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{})), states: map[string]drain.State{"a": drain.Surging}},
 		"a surge that is Ready lets it go":    {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Ready: true})), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
 		"a surge that cannot be is a block":   {s: during(none, pod("a", how("surge"))).with(replaced(drain.Replacement{Impossible: true, Why: "an autoscaler"})), states: map[string]drain.State{"a": drain.Waiting}},
-		"a surge that is late is forced away": {s: during(over(plan.TimeoutForce), pod("a", how("surge"))), deletes: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"a surge that is late is forced away": {s: during(over(drain.TimeoutForce), pod("a", how("surge"))), deletes: "a", states: map[string]drain.State{"a": drain.Evicting}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.s.decide()
@@ -330,7 +330,7 @@ func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
 		}
 		for i := range 9 {
 			room, turns := i%3, i/3
-			s := during(plan.DrainOptions{}, pods...)
+			s := during(drain.DrainOptions{}, pods...)
 			s.Budgets, s.Room, s.Slots = []drain.Budget{budget(func(b *drain.Budget) { b.Allowed = room; b.CurrentHealthy = 3 })}, map[string]int{"shop/web": room}, 3
 			s.Turns = map[string]int{"shop/web": turns}
 			got := s.decide()
@@ -356,11 +356,11 @@ func TestNoDrainIsDoneWhilePodsAreThatNobodySkips(t *testing.T) {
 				pods = append(pods, p)
 			}
 		}
-		for _, o := range []plan.OnTimeout{"", plan.TimeoutRetry, plan.TimeoutSkip, plan.TimeoutForce, plan.TimeoutAbort} {
+		for _, o := range []drain.OnTimeout{"", drain.TimeoutRetry, drain.TimeoutSkip, drain.TimeoutForce, drain.TimeoutAbort} {
 			for _, limit := range []time.Duration{0, time.Second, time.Hour} {
-				s := during(plan.DrainOptions{OnTimeout: o, Timeout: d(limit)}, pods...)
+				s := during(drain.DrainOptions{OnTimeout: o, Timeout: d(limit)}, pods...)
 				got := s.decide()
-				if got.Done && len(pods) > 0 && (o != plan.TimeoutSkip || len(got.Left) != len(pods)) {
+				if got.Done && len(pods) > 0 && (o != drain.TimeoutSkip || len(got.Left) != len(pods)) {
 					t.Fatalf("%s, %s after %s: %+v", names(pods), o, limit, got)
 				}
 				for _, p := range append(slices.Clone(got.Evict), got.Delete...) {
@@ -388,12 +388,12 @@ func TestReturns(t *testing.T) {
 // What time does not end depends on what comes then: force gets past budgets, and
 // past no refusal; skip leaves both.
 func TestWhatNoTimeoutEnds(t *testing.T) {
-	s := during(plan.DrainOptions{}, pod("a"), pod("b", bare))
+	s := during(drain.DrainOptions{}, pod("a"), pod("b", bare))
 	s.decide()
 	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, now())
-	for o, want := range map[plan.OnTimeout]string{"": "a b", plan.TimeoutRetry: "a b", plan.TimeoutAbort: "a b", plan.TimeoutForce: "b", plan.TimeoutSkip: ""} {
+	for o, want := range map[drain.OnTimeout]string{"": "a b", drain.TimeoutRetry: "a b", drain.TimeoutAbort: "a b", drain.TimeoutForce: "b", drain.TimeoutSkip: ""} {
 		var held []string
-		for _, b := range drain.Lasting(blocks, plan.DrainOptions{OnTimeout: o}) {
+		for _, b := range drain.Lasting(blocks, drain.DrainOptions{OnTimeout: o}) {
 			held = append(held, strings.TrimPrefix(b.Pods[0], "shop/"))
 		}
 		same(t, want, strings.Join(held, " "))
@@ -411,7 +411,7 @@ func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {
 	for i := range 200 {
 		many = append(many, pod(strings.Repeat("x", 200)+string(rune('a'+i%26))+string(rune('a'+i/26)), how("skip")))
 	}
-	got := during(plan.DrainOptions{}, many...).decide()
+	got := during(drain.DrainOptions{}, many...).decide()
 	if len(got.Skipped) != 50 {
 		t.Error(len(got.Skipped))
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -59,7 +59,7 @@ type DaemonSets func(namespace, name string) (bool, error)
 
 // Judge gives verdicts under one set of options.
 type Judge struct {
-	options    plan.DrainOptions
+	options    DrainOptions
 	selector   selector.Labels
 	filters    []*regexp.Regexp
 	fault      string
@@ -69,7 +69,7 @@ type Judge struct {
 
 // NewJudge judges under options. Options that cannot be read are no error here:
 // every pod is refused with it, since doubt must not evict.
-func NewJudge(o plan.DrainOptions, daemonSets DaemonSets) Judge {
+func NewJudge(o DrainOptions, daemonSets DaemonSets) Judge {
 	j := Judge{options: o, daemonSets: daemonSets}
 	picked, err := selector.Parse(o.PodSelector)
 	if err != nil {
@@ -79,7 +79,7 @@ func NewJudge(o plan.DrainOptions, daemonSets DaemonSets) Judge {
 	for _, f := range o.EvictionFilters {
 		re, err := regexp.Compile(f.ByResourceNameRegex)
 		if err != nil {
-			j.fault = fmt.Sprintf("evictionFilters: %q does not compile: %s", plan.Cut(f.ByResourceNameRegex, 100), err)
+			j.fault = fmt.Sprintf("evictionFilters: %q does not compile: %s", document.Cut(f.ByResourceNameRegex, 100), err)
 			continue
 		}
 		j.filters = append(j.filters, re)
@@ -159,7 +159,7 @@ func (j Judge) kubectl(p Pod) Verdict {
 func (j Judge) annotated(p Pod, v Verdict) Verdict {
 	v.Order = p.Order
 	if p.OrderFault != "" {
-		return Verdict{Do: Refuse, Why: fmt.Sprintf("maint.dev/drain-order is %q", plan.Cut(p.OrderFault, 50)), Remedy: "write a whole number"}
+		return Verdict{Do: Refuse, Why: fmt.Sprintf("maint.dev/drain-order is %q", document.Cut(p.OrderFault, 50)), Remedy: "write a whole number"}
 	}
 	switch p.How {
 	case HowSkip:
@@ -171,7 +171,7 @@ func (j Judge) annotated(p Pod, v Verdict) Verdict {
 		return Verdict{Do: Await, Order: p.Order, Why: p.howSaid()}
 	case "", HowSurge:
 	default:
-		return Verdict{Do: Refuse, Why: fmt.Sprintf("maint.dev/drain is %q", plan.Cut(p.How, 50)), Remedy: "write skip, wait-completed or surge"}
+		return Verdict{Do: Refuse, Why: fmt.Sprintf("maint.dev/drain is %q", document.Cut(p.How, 50)), Remedy: "write skip, wait-completed or surge"}
 	}
 	if v.Do == Refuse {
 		return v

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // maxNamed is how many pods an outcome, a block or a status names; of the others
@@ -67,7 +67,7 @@ func stays(list []Stay) []Stay {
 	slices.SortFunc(list, func(a, b Stay) int { return cmp.Compare(a.Pod, b.Pod) })
 	list = list[:min(len(list), maxNamed)]
 	for i := range list {
-		list[i].Why = plan.Cut(list[i].Why, 300)
+		list[i].Why = document.Cut(list[i].Why, 300)
 	}
 	return list
 }

@@ -7,7 +7,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // DrainOrder asks for one node to be drained. The node is cordoned already: the
@@ -16,7 +15,7 @@ type DrainOrder struct {
 	Node    string
 	NodeUID string // another one under the name is another drain
 	By      string // claimant: "plan:<namespace>/<name>", or a requestor
-	Options plan.DrainOptions
+	Options drain.DrainOptions
 	Since   time.Time // the drain's beginning; its timeouts count from here, also after a restart
 	Clients Clients   // evictions, and everything that is read of pods
 	Manager string    // field manager for what a surge writes

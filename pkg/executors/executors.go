@@ -18,7 +18,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // State is what a pass says of its step.
@@ -59,11 +62,11 @@ type Call struct {
 	ResumeAt   *time.Time      // suspend: absolute end, if one was recorded
 	Resumed    bool            // suspend: somebody said resume
 	Memory     json.RawMessage // what the last pass asked to remember
-	Approval   *plan.Approval  // approval: what somebody said
+	Approval   *run.Approval   // approval: what somebody said
 	Listed     bool            // for-each: its items are known
-	Items      []plan.Item     // for-each: those that its batches have done so far
+	Items      []run.Item      // for-each: those that its batches have done so far
 	// Turns says of nodes when an earlier run of the plan was through with them.
-	Turns plan.NodeTurns
+	Turns run.NodeTurns
 	// Drainer drains nodes beside the passes, and rings the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the limits over all
@@ -130,10 +133,10 @@ type Outcome struct {
 	Before    json.RawMessage // with Record, and kept from then on
 	ResumeAt  *time.Time      // suspend: absolute end to record
 	Memory    json.RawMessage // with any state: replaces what is remembered; nil leaves it
-	Changed   []plan.Change
+	Changed   []run.Change
 	// Listed says that Items, of the one kind, are what a for-each takes: with Record.
 	Listed                bool
-	Items                 []plan.Item
+	Items                 []run.Item
 	ItemVersion, ItemKind string
 
 	WakeAt time.Time // NotYet: the latest instant to be called again; zero: only when Watch moves. Failed: no attempt before it; zero: the plan's backoff alone
@@ -153,7 +156,7 @@ type Watch struct {
 }
 
 // Selector is a plan's selector as a list's options take it; an empty one picks all.
-func Selector(s plan.LabelSelector) (string, error) {
+func Selector(s selector.LabelSelector) (string, error) {
 	read, err := s.Read()
 	if err != nil {
 		return "", fmt.Errorf("selector: %w", err)
@@ -221,7 +224,7 @@ func (c Call) IdempotencyKey() string { return c.Run + "/" + c.Path }
 
 // Fail is an outcome that may succeed at another attempt.
 func Fail(reason, format string, args ...any) Outcome {
-	return Outcome{State: Failed, Reason: reason, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
+	return Outcome{State: Failed, Reason: reason, Message: document.Cut(fmt.Sprintf(format, args...), document.MaxMessage)}
 }
 
 // Refuse is an outcome that no other attempt can mend.

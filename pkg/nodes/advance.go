@@ -4,7 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // Advance says the one next thing to do about a node: each request moves by one
@@ -289,13 +290,13 @@ func (w *work) hear() {
 	switch {
 	case w.Drain.State == SessionDone:
 		w.drained(p)
-	case w.Drain.State == SessionAborted && p.options.OnTimeout == plan.TimeoutAbort:
+	case w.Drain.State == SessionAborted && p.options.OnTimeout == drain.TimeoutAbort:
 		w.aborted(p)
 	}
 }
 
 func (w *work) drained(p pass) {
-	done := passOf(p.options, w.Drain.Left > 0 && p.options.OnTimeout == plan.TimeoutSkip)
+	done := passOf(p.options, w.Drain.Left > 0 && p.options.OnTimeout == drain.TimeoutSkip)
 	if w.record != nil && !w.record.Undone && w.Unschedulable {
 		w.record.Drained = remember(w.record.Drained, done)
 	}
@@ -303,7 +304,7 @@ func (w *work) drained(p pass) {
 		switch {
 		case !p.has(s.Asked):
 		case done.covers(*s.Request.Drain):
-			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, plan.Cut(w.Drain.Note, maxBlock)
+			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, document.Cut(w.Drain.Note, maxBlock)
 			w.say(s.name(), false, "Drained", or(w.Drain.Text, "the pods have left"))
 		default:
 			s.again(w.now) // it does not leave what another one left
@@ -315,7 +316,7 @@ func (w *work) aborted(p pass) {
 	for _, s := range w.seats {
 		switch {
 		case !p.has(s.Asked):
-		case s.Request.Drain.OnTimeout == plan.TimeoutAbort:
+		case s.Request.Drain.OnTimeout == drain.TimeoutAbort:
 			reason := "the drain was aborted after " + p.options.Timeout.String()
 			if text := or(or(w.Drain.Text, w.Drain.Block.Text), s.Preview.Text); text != "" {
 				reason += ": " + text
@@ -373,7 +374,7 @@ func (w *work) admits(s *seat) bool {
 }
 
 func (w *work) say(requestor string, warning bool, reason, message string) {
-	w.step.Events = append(w.step.Events, Event{Requestor: requestor, Warning: warning, Reason: reason, Message: plan.Cut(message, maxReason)})
+	w.step.Events = append(w.step.Events, Event{Requestor: requestor, Warning: warning, Reason: reason, Message: document.Cut(message, maxReason)})
 }
 
 // soonest keeps the first of the instants that are still to come.

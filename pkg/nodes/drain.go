@@ -6,37 +6,38 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // covers says whether a pass that is done was about all pods that o asks to
 // leave: "no more than was drained". How long each may take and what happens then
 // does not count, as the pods are gone; where some were left by onTimeout skip, it
 // covers only those who would have left them too.
-func (d Drained) covers(o plan.DrainOptions) bool {
-	if d.Left && o.OnTimeout != plan.TimeoutSkip {
+func (d Drained) covers(o drain.DrainOptions) bool {
+	if d.Left && o.OnTimeout != drain.TimeoutSkip {
 		return false
 	}
 	return wider(d.DrainOptions, o)
 }
 
 // wider says whether a is about every pod that b is about.
-func wider(a, b plan.DrainOptions) bool {
+func wider(a, b drain.DrainOptions) bool {
 	return (a.Force || !b.Force) && (a.DeleteEmptyDir || !b.DeleteEmptyDir) && (a.WaitForVolumes || !b.WaitForVolumes) &&
 		(a.PodSelector == "" || a.PodSelector == b.PodSelector) && widerFilters(a.EvictionFilters, b.EvictionFilters)
 }
 
-func widerFilters(a, b []plan.EvictionFilter) bool {
+func widerFilters(a, b []drain.EvictionFilter) bool {
 	if len(a) == 0 {
 		return true
 	}
-	return len(b) > 0 && !slices.ContainsFunc(b, func(f plan.EvictionFilter) bool { return !slices.Contains(a, f) })
+	return len(b) > 0 && !slices.ContainsFunc(b, func(f drain.EvictionFilter) bool { return !slices.Contains(a, f) })
 }
 
 // merge is one drain for two that are asked for, where one can serve both without
 // doing to any pod what nobody asked: the wider of the two with the first one's
 // rules for time, or both lists of filters where nothing else differs.
-func merge(first, second plan.DrainOptions) (plan.DrainOptions, bool) {
+func merge(first, second drain.DrainOptions) (drain.DrainOptions, bool) {
 	switch {
 	case wider(first, second):
 		return first, true
@@ -54,22 +55,22 @@ func merge(first, second plan.DrainOptions) (plan.DrainOptions, bool) {
 }
 
 // sameRules says whether two drains agree on what happens in time.
-func sameRules(a, b plan.DrainOptions) bool {
+func sameRules(a, b drain.DrainOptions) bool {
 	return a.OnTimeout == b.OnTimeout && sameSpan(a.Timeout, b.Timeout) &&
 		sameSpan(a.GracePeriod, b.GracePeriod) && sameSpan(a.PodTimeout, b.PodTimeout)
 }
 
-func sameSpan(a, b *plan.Duration) bool {
+func sameSpan(a, b *document.Duration) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Duration == b.Duration)
 }
 
-func sortedFilters(filters []plan.EvictionFilter) []plan.EvictionFilter {
-	slices.SortFunc(filters, func(a, b plan.EvictionFilter) int { return compare(a.ByResourceNameRegex, b.ByResourceNameRegex) })
+func sortedFilters(filters []drain.EvictionFilter) []drain.EvictionFilter {
+	slices.SortFunc(filters, func(a, b drain.EvictionFilter) int { return compare(a.ByResourceNameRegex, b.ByResourceNameRegex) })
 	return slices.Compact(filters)
 }
 
 // passOf is what a pass over such options was about, without its rules for time.
-func passOf(o plan.DrainOptions, left bool) Drained {
+func passOf(o drain.DrainOptions, left bool) Drained {
 	o.Timeout, o.GracePeriod, o.PodTimeout, o.OnTimeout = nil, nil, nil, ""
 	return Drained{DrainOptions: o, Left: left}
 }
@@ -90,7 +91,7 @@ func remember(passes []Drained, d Drained) []Drained {
 }
 
 // drainIdentity names the pods that a drain is about; empty: no drain.
-func drainIdentity(o *plan.DrainOptions) string {
+func drainIdentity(o *drain.DrainOptions) string {
 	if o == nil {
 		return ""
 	}
@@ -99,7 +100,7 @@ func drainIdentity(o *plan.DrainOptions) string {
 	return shortHash([]byte(compact(d)))
 }
 
-func orderKey(uid string, o plan.DrainOptions, since time.Time) string {
+func orderKey(uid string, o drain.DrainOptions, since time.Time) string {
 	return fmt.Sprintf("%s-%d", shortHash([]byte(uid+compact(o))), since.Unix())
 }
 
@@ -111,7 +112,7 @@ type member struct {
 
 // pass is one drain for some requests, and those whom it cannot serve as well.
 type pass struct {
-	options plan.DrainOptions
+	options drain.DrainOptions
 	since   time.Time
 	members []member
 	others  []member

@@ -4,27 +4,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // combinations are options that differ in all that decides who is drained with whom.
-func combinations() []plan.DrainOptions {
-	var out []plan.DrainOptions
-	filters := func(names ...string) (f []plan.EvictionFilter) {
+func combinations() []drain.DrainOptions {
+	var out []drain.DrainOptions
+	filters := func(names ...string) (f []drain.EvictionFilter) {
 		for _, n := range names {
-			f = append(f, plan.EvictionFilter{ByResourceNameRegex: n})
+			f = append(f, drain.EvictionFilter{ByResourceNameRegex: n})
 		}
 		return f
 	}
 	for _, selector := range []string{"", "app=a", "app=b"} {
-		for _, f := range [][]plan.EvictionFilter{nil, filters("gpu"), filters("net"), filters("net", "gpu")} {
+		for _, f := range [][]drain.EvictionFilter{nil, filters("gpu"), filters("net"), filters("net", "gpu")} {
 			for bits := range 16 {
-				o := plan.DrainOptions{
+				o := drain.DrainOptions{
 					PodSelector: selector, EvictionFilters: f, Force: bits&1 > 0, DeleteEmptyDir: bits&2 > 0,
-					WaitForVolumes: bits&4 > 0, Timeout: &plan.Duration{Duration: time.Minute}, OnTimeout: plan.TimeoutRetry,
+					WaitForVolumes: bits&4 > 0, Timeout: &document.Duration{Duration: time.Minute}, OnTimeout: drain.TimeoutRetry,
 				}
 				if bits&8 > 0 {
-					o.OnTimeout = plan.TimeoutForce
+					o.OnTimeout = drain.TimeoutForce
 				}
 				out = append(out, o)
 			}

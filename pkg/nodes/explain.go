@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // ProgressEvery is the least time between two writes of a node's progress.
@@ -33,7 +33,7 @@ func (w *work) explain() {
 		if s.next.Overdue {
 			said.reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()
 		}
-		said.reason = plan.Cut(said.reason, maxReason)
+		said.reason = document.Cut(said.reason, maxReason)
 		w.tell(s, said)
 	}
 }
@@ -59,7 +59,7 @@ func (w *work) tell(s *seat, said word) {
 	was := s.next.Blocked
 	s.next.Reason, s.next.Progress, s.next.Blocked = said.reason, said.progress, nil
 	if said.blocked != (Block{}) {
-		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Refused: said.blocked.Refused, Text: plan.Cut(said.blocked.Text, maxBlock)}
+		s.next.Blocked = &Block{Permanent: said.blocked.Permanent, Refused: said.blocked.Refused, Text: document.Cut(said.blocked.Text, maxBlock)}
 	}
 	if said.blocked.Permanent && (was == nil || !was.Permanent) {
 		w.say(s.name(), true, EventBlocked, "the drain is blocked for good: "+said.blocked.Text)

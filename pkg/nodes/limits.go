@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // DefaultParallel is how many nodes are in maintenance at once where the config
@@ -13,29 +13,29 @@ const DefaultParallel = 1
 
 // Limits are what an admin sets for all maintenance of nodes.
 type Limits struct {
-	Parallel       plan.Share    // of all nodes, rounded up; 0: none
-	Unavailable    *plan.Share   // of all nodes, rounded down; nil: no limit
-	Zone           int           // nodes of one zone at once; 0: no limit
-	MaxTime        time.Duration // of one request with a node; 0: no limit
-	ReleaseExpired bool          // past MaxTime, unless the requestor works or failed
-	Yield          bool          // a drain that is blocked for good gives its slot to others
+	Parallel       document.Share  // of all nodes, rounded up; 0: none
+	Unavailable    *document.Share // of all nodes, rounded down; nil: no limit
+	Zone           int             // nodes of one zone at once; 0: no limit
+	MaxTime        time.Duration   // of one request with a node; 0: no limit
+	ReleaseExpired bool            // past MaxTime, unless the requestor works or failed
+	Yield          bool            // a drain that is blocked for good gives its slot to others
 }
 
 // LimitsOf reads the limits of an AgentConfig; what is not given has its default.
-func LimitsOf(l plan.NodeLimits) (Limits, error) {
+func LimitsOf(l NodeLimits) (Limits, error) {
 	out := Limits{
-		Parallel: plan.Share{N: DefaultParallel}, Zone: max(l.ZoneLimit, 0),
+		Parallel: document.Share{N: DefaultParallel}, Zone: max(l.ZoneLimit, 0),
 		MaxTime: max(l.MaxNodeMaintenance.Or(0), 0), ReleaseExpired: l.ReleaseExpired, Yield: l.YieldWhenBlocked == nil || *l.YieldWhenBlocked,
 	}
 	if l.MaxParallelOperations != nil {
-		s, err := plan.ParseShare(l.MaxParallelOperations)
+		s, err := document.ParseShare(l.MaxParallelOperations)
 		if err != nil {
 			return Limits{}, fmt.Errorf("maxParallelOperations: %w", err)
 		}
 		out.Parallel = s
 	}
 	if l.MaxUnavailable != nil {
-		s, err := plan.ParseShare(l.MaxUnavailable)
+		s, err := document.ParseShare(l.MaxUnavailable)
 		if err != nil {
 			return Limits{}, fmt.Errorf("maxUnavailable: %w", err)
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // move takes each seat one phase on.
@@ -307,6 +307,6 @@ func (w *work) drainNow() *Drain {
 }
 
 // endless says that a drain goes on past its timeout.
-func endless(o plan.DrainOptions, since, now time.Time) bool {
-	return o.OnTimeout == plan.TimeoutRetry && o.Timeout != nil && o.Timeout.Duration > 0 && !now.Before(since.Add(o.Timeout.Duration))
+func endless(o drain.DrainOptions, since, now time.Time) bool {
+	return o.OnTimeout == drain.TimeoutRetry && o.Timeout != nil && o.Timeout.Duration > 0 && !now.Before(since.Add(o.Timeout.Duration))
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -69,11 +69,11 @@ type Block struct {
 
 // holds says whether a block holds a drain up for good, also past its timeout: skip
 // goes on without the pods in the way, force deletes those that budgets keep.
-func (b Block) holds(o plan.DrainOptions) bool {
+func (b Block) holds(o drain.DrainOptions) bool {
 	switch o.OnTimeout {
-	case plan.TimeoutSkip:
+	case drain.TimeoutSkip:
 		return false
-	case plan.TimeoutForce:
+	case drain.TimeoutForce:
 		return b.Refused
 	}
 	return b.Permanent

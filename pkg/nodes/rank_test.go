@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -64,7 +65,7 @@ func aged(by time.Duration, n nodes.Node) nodes.Node {
 
 // limits reads "parallel 2", "unavailable 20%", "zone 1".
 func limits(t testing.TB, words ...string) nodes.Limits {
-	var l plan.NodeLimits
+	var l nodes.NodeLimits
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, " ")
 		switch key {
@@ -264,12 +265,12 @@ func TestWhatOfTheConfigurationHoldsBackAll(t *testing.T) {
 }
 
 func TestLimitsAreRead(t *testing.T) {
-	got, err := nodes.LimitsOf(plan.NodeLimits{MaxUnavailable: 3, MaxNodeMaintenance: span(time.Hour), ReleaseExpired: true, ZoneLimit: 2})
-	want := nodes.Limits{Parallel: plan.Share{N: 1}, Unavailable: &plan.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true, Yield: true}
+	got, err := nodes.LimitsOf(nodes.NodeLimits{MaxUnavailable: 3, MaxNodeMaintenance: span(time.Hour), ReleaseExpired: true, ZoneLimit: 2})
+	want := nodes.Limits{Parallel: document.Share{N: 1}, Unavailable: &document.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true, Yield: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}
-	for _, l := range []plan.NodeLimits{{MaxUnavailable: "many"}, {MaxParallelOperations: "-1"}} {
+	for _, l := range []nodes.NodeLimits{{MaxUnavailable: "many"}, {MaxParallelOperations: "-1"}} {
 		if _, err := nodes.LimitsOf(l); err == nil {
 			t.Errorf("%+v is taken", l)
 		}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -25,8 +26,8 @@ type Request struct {
 	Shared    bool // Ready together with others that are
 	Failed    bool // the requestor failed: the node is kept out
 	WaitFor   *WaitFor
-	Drain     *plan.DrainOptions // nil: no drain; else Timeout and OnTimeout are set
-	Identity  string             // of the value as it stands: another value, another identity
+	Drain     *drain.DrainOptions // nil: no drain; else Timeout and OnTimeout are set
+	Identity  string              // of the value as it stands: another value, another identity
 }
 
 // WaitFor counts unfinished pods before a drain.
@@ -48,34 +49,34 @@ const maxRequestor = 63 // of the name part of an annotation's key
 
 // wire is the value of a request. A drain of false is taken out before.
 type wire struct {
-	Reason   string             `json:"reason"`
-	Cordon   *bool              `json:"cordon"`
-	Priority int                `json:"priority"`
-	Shared   bool               `json:"shared"`
-	Failed   bool               `json:"failed"`
-	WaitFor  *wireWait          `json:"waitFor"`
-	Drain    *plan.DrainOptions `json:"drain"`
+	Reason   string              `json:"reason"`
+	Cordon   *bool               `json:"cordon"`
+	Priority int                 `json:"priority"`
+	Shared   bool                `json:"shared"`
+	Failed   bool                `json:"failed"`
+	WaitFor  *wireWait           `json:"waitFor"`
+	Drain    *drain.DrainOptions `json:"drain"`
 }
 
 type wireWait struct {
-	PodSelector string         `json:"podSelector"`
-	Timeout     *plan.Duration `json:"timeout"`
+	PodSelector string             `json:"podSelector"`
+	Timeout     *document.Duration `json:"timeout"`
 }
 
 // Parse reads a request. An empty value asks with all defaults. The error holds
 // every fault in the name and the value, a sentence each, on lines of their own.
 func Parse(requestor, value string) (Request, error) {
-	var faults plan.Faults
+	var faults document.Faults
 	if !requestorName(requestor) {
-		faults = append(faults, plan.Fault{Message: fmt.Sprintf(
-			"%q is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last", plan.Cut(requestor, 100))})
+		faults = append(faults, document.Fault{Message: fmt.Sprintf(
+			"%q is no name of a requestor: 2 to 63 lower-case letters, digits, - and ., a letter or digit first and last", document.Cut(requestor, 100))})
 	}
 	tree, more := readJSON(value)
 	faults = append(faults, more...)
 	w, drains := wire{}, true
 	if tree != nil {
 		drains = lighten(tree)
-		faults = append(faults, plan.DecodeValue(tree, "", nil, false, &w)...)
+		faults = append(faults, document.DecodeValue(tree, "", nil, false, &w)...)
 		faults = append(faults, w.check()...)
 	}
 	if len(faults) > 0 {
@@ -97,19 +98,19 @@ func (w wire) request(requestor, identity string, drains bool) Request {
 	}
 	r.Drain = w.Drain
 	if r.Drain == nil {
-		r.Drain = &plan.DrainOptions{}
+		r.Drain = &drain.DrainOptions{}
 	}
-	r.Drain.Timeout = &plan.Duration{Duration: r.Drain.Timeout.Or(plan.DefaultDrainTimeout)}
+	r.Drain.Timeout = &document.Duration{Duration: r.Drain.Timeout.Or(drain.DefaultDrainTimeout)}
 	if r.Drain.OnTimeout == "" {
-		r.Drain.OnTimeout = plan.TimeoutRetry
+		r.Drain.OnTimeout = drain.TimeoutRetry
 	}
 	return r
 }
 
-func (w wire) check() plan.Faults {
-	var faults plan.Faults
+func (w wire) check() document.Faults {
+	var faults document.Faults
 	at := func(path, format string, args ...any) {
-		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+		faults = append(faults, document.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	if w.Priority < -MaxPriority || w.Priority > MaxPriority {
 		at("priority", "must be from %d to %d, is %d", -MaxPriority, MaxPriority, w.Priority)
@@ -130,12 +131,12 @@ func (w wire) check() plan.Faults {
 
 // readJSON reads a value into what encoding/json makes of it, nil where it is
 // empty or no object. Unlike there, a key that stands twice is a fault.
-func readJSON(value string) (map[string]any, plan.Faults) {
+func readJSON(value string) (map[string]any, document.Faults) {
 	if strings.TrimSpace(value) == "" {
 		return map[string]any{}, nil
 	}
 	if len(value) > MaxRequestBytes {
-		return nil, plan.Faults{{Message: fmt.Sprintf("the request has %d bytes; at most %d are allowed", len(value), MaxRequestBytes)}}
+		return nil, document.Faults{{Message: fmt.Sprintf("the request has %d bytes; at most %d are allowed", len(value), MaxRequestBytes)}}
 	}
 	d := json.NewDecoder(strings.NewReader(value))
 	d.UseNumber()
@@ -148,11 +149,11 @@ func readJSON(value string) (map[string]any, plan.Faults) {
 		}
 	}
 	if err != nil {
-		return nil, plan.Faults{{Message: "this is no JSON: " + err.Error()}}
+		return nil, document.Faults{{Message: "this is no JSON: " + err.Error()}}
 	}
 	object, ok := tree.(map[string]any)
 	if !ok {
-		return nil, plan.Faults{{Message: fmt.Sprintf("must be a JSON object like {\"reason\":\"…\"}, is %s", plan.Cut(value, 80))}}
+		return nil, document.Faults{{Message: fmt.Sprintf("must be a JSON object like {\"reason\":\"…\"}, is %s", document.Cut(value, 80))}}
 	}
 	return object, nil
 }
@@ -189,7 +190,7 @@ func readObject(d *json.Decoder) (any, error) {
 		}
 		key, _ := token.(string)
 		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("%q stands twice", plan.Cut(key, 80))
+			return nil, fmt.Errorf("%q stands twice", document.Cut(key, 80))
 		}
 		if object[key], err = readValue(d); err != nil {
 			return nil, err

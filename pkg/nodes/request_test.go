@@ -6,17 +6,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-func span(d time.Duration) *plan.Duration { return &plan.Duration{Duration: d} }
+func span(d time.Duration) *document.Duration { return &document.Duration{Duration: d} }
 
 func TestWhatARequestAsks(t *testing.T) {
 	plain := func(change ...func(*nodes.Request)) nodes.Request {
 		r := nodes.Request{
 			Requestor: "gpu-operator", Cordon: true,
-			Drain: &plan.DrainOptions{Timeout: span(plan.DefaultDrainTimeout), OnTimeout: plan.TimeoutRetry},
+			Drain: &drain.DrainOptions{Timeout: span(drain.DefaultDrainTimeout), OnTimeout: drain.TimeoutRetry},
 		}
 		for _, c := range change {
 			c(&r)
@@ -45,9 +47,9 @@ func TestWhatARequestAsks(t *testing.T) {
 		"everything": {full, nodes.Request{
 			Requestor: "gpu-operator", Reason: "driver 560", Cordon: true, Priority: 5, Shared: true,
 			WaitFor: &nodes.WaitFor{PodSelector: "app=important"},
-			Drain: &plan.DrainOptions{
+			Drain: &drain.DrainOptions{
 				Force: true, PodSelector: "a in (b, c)", Timeout: span(0), DeleteEmptyDir: true, GracePeriod: span(30 * time.Second),
-				EvictionFilters: []plan.EvictionFilter{{ByResourceNameRegex: "nvidia.com/gpu-*"}}, OnTimeout: plan.TimeoutSkip, PodTimeout: span(time.Minute),
+				EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "nvidia.com/gpu-*"}}, OnTimeout: drain.TimeoutSkip, PodTimeout: span(time.Minute),
 			},
 		}},
 	} {

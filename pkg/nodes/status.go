@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // Phase is how far a request has come.
@@ -111,7 +111,7 @@ type Cordon struct {
 
 // Drained is one pass that is done: which pods it was about.
 type Drained struct {
-	plan.DrainOptions
+	drain.DrainOptions
 	Left bool `json:"left,omitempty"` // onTimeout skip left some
 }
 
@@ -159,7 +159,7 @@ func (c *Cordon) Without(claimant string) (next *Cordon, uncordon bool) {
 }
 
 // covers says whether what has left the node is all that a drain asks.
-func (c *Cordon) covers(o plan.DrainOptions) bool {
+func (c *Cordon) covers(o drain.DrainOptions) bool {
 	return c != nil && !c.Undone && slices.ContainsFunc(c.Drained, func(d Drained) bool { return d.covers(o) })
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // Step is the one next thing to do about a node. Statuses, Remove, Unschedulable,
@@ -29,10 +29,10 @@ type Step struct {
 // Drain is an order to make pods leave. It stands only where its intent has been
 // written before.
 type Drain struct {
-	Key        string            // names the order: same pods, same rules, same begin
-	Options    plan.DrainOptions // Timeout and OnTimeout are set
-	Since      time.Time         // Timeout counts from here, also after a restart
-	Requestors []string          // for whom, sorted
+	Key        string             // names the order: same pods, same rules, same begin
+	Options    drain.DrainOptions // Timeout and OnTimeout are set
+	Since      time.Time          // Timeout counts from here, also after a restart
+	Requestors []string           // for whom, sorted
 }
 
 // Watch asks for pods to be counted.

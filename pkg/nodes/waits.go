@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // stuck says why a request cannot get its node, whoever else asks.
@@ -110,7 +110,7 @@ func (r *ranker) unavailableLimit() string {
 	return r.limitText(*r.Limits.Unavailable, r.limit)
 }
 
-func (r *ranker) limitText(s plan.Share, n int) string {
+func (r *ranker) limitText(s document.Share, n int) string {
 	if !s.Percent {
 		return s.String()
 	}

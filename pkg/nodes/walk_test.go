@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"pgregory.net/rapid"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
 // machine is a node as the cluster has it: only this outlives the agent.
@@ -36,7 +38,7 @@ func (m *machine) copy() *machine {
 
 type session struct {
 	key  string
-	opts plan.DrainOptions
+	opts drain.DrainOptions
 	from time.Time
 	s    nodes.Session
 }
@@ -76,10 +78,10 @@ var values = []string{
 func newWalk(t *rapid.T) *walk {
 	w := &walk{
 		t: t, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), machines: map[string]*machine{},
-		limits: nodes.Limits{Parallel: plan.Share{N: rapid.IntRange(1, 3).Draw(t, "parallel")}, Zone: rapid.IntRange(0, 2).Draw(t, "zone")},
+		limits: nodes.Limits{Parallel: document.Share{N: rapid.IntRange(1, 3).Draw(t, "parallel")}, Zone: rapid.IntRange(0, 2).Draw(t, "zone")},
 	}
 	if rapid.Bool().Draw(t, "budgeted") {
-		w.limits.Unavailable = &plan.Share{N: rapid.IntRange(1, 3).Draw(t, "unavailable")}
+		w.limits.Unavailable = &document.Share{N: rapid.IntRange(1, 3).Draw(t, "unavailable")}
 	}
 	w.limits.Yield = rapid.Bool().Draw(t, "yields")
 	if rapid.Bool().Draw(t, "expires") {
@@ -266,11 +268,11 @@ func (w *walk) drains(name string) {
 	switch {
 	case m.pods == 0:
 		s.s.State = nodes.SessionDone
-	case over && s.opts.OnTimeout == plan.TimeoutSkip:
+	case over && s.opts.OnTimeout == drain.TimeoutSkip:
 		s.s.State = nodes.SessionDone
-	case over && s.opts.OnTimeout == plan.TimeoutAbort:
+	case over && s.opts.OnTimeout == drain.TimeoutAbort:
 		s.s.State = nodes.SessionAborted
-	case over && s.opts.OnTimeout == plan.TimeoutForce:
+	case over && s.opts.OnTimeout == drain.TimeoutForce:
 		m.pods, s.s.Left, s.s.State = 0, 0, nodes.SessionDone
 	}
 }

@@ -3,7 +3,7 @@ package nodes
 import (
 	"slices"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
 // A drain that is blocked for good after its cordon yields its slot, if the limits
@@ -187,7 +187,7 @@ func (w *work) mayYield() bool {
 // while it does not run.
 func (w *work) abortYielded() {
 	p, is := w.pass()
-	if !is || p.options.OnTimeout != plan.TimeoutAbort || p.options.Timeout == nil || p.options.Timeout.Duration <= 0 {
+	if !is || p.options.OnTimeout != drain.TimeoutAbort || p.options.Timeout == nil || p.options.Timeout.Duration <= 0 {
 		return
 	}
 	if !w.soon.add(p.since.Add(p.options.Timeout.Duration)) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // queue is some nodes with their requests, and an agent that looks at all of them.
@@ -128,7 +128,7 @@ func (q *queue) release(name, requestor string) *queue {
 
 func (q *queue) reason(name string) string { return q.node(name).Asked[0].Status.Reason }
 
-func yields() nodes.Limits { return nodes.Limits{Parallel: plan.Share{N: 1}, Yield: true} }
+func yields() nodes.Limits { return nodes.Limits{Parallel: document.Share{N: 1}, Yield: true} }
 
 func TestABlockedDrainGivesItsSlotToWhoeverWaitsAndComesBackFirst(t *testing.T) {
 	q := newQueue(t, yields(), one("a", "gpu"), one("b"), one("c"))
@@ -154,7 +154,7 @@ func TestABlockedDrainGivesItsSlotToWhoeverWaitsAndComesBackFirst(t *testing.T) 
 
 func TestWhoDoesNotYield(t *testing.T) {
 	short := yields()
-	short.Unavailable = &plan.Share{N: 1}
+	short.Unavailable = &document.Share{N: 1}
 	zoned := yields()
 	zoned.Zone = 1
 	never := yields()
@@ -277,10 +277,10 @@ func TestAYieldedNode(t *testing.T) {
 	})
 	t.Run("counts as unavailable and in its zone", func(t *testing.T) {
 		q := blocked(t, "")
-		q.world.Limits.Unavailable = &plan.Share{N: 2}
+		q.world.Limits.Unavailable = &document.Share{N: 2}
 		q.world.Nodes = append(q.world.Nodes, one("c", "sky"))
 		q.release("b", "net").is("a: gpu Draining yielded |; b: ; c: sky Ready |")
-		q.world.Limits.Unavailable = &plan.Share{N: 1}
+		q.world.Limits.Unavailable = &document.Share{N: 1}
 		q.release("c", "sky").ask("b", "kernel", "").is("a: gpu Draining yielded |; b: kernel Pending; c: ")
 	})
 	t.Run("has its mark in its status", func(t *testing.T) {

@@ -8,11 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // document is a valid plan; with adds lines to its spec, and steps replaces them.
-func document(with string, steps ...string) string {
+func planText(with string, steps ...string) string {
 	if len(steps) == 0 {
 		steps = []string{"- {name: pause, type: suspend}"}
 	}
@@ -41,11 +45,11 @@ func wantFaults(t *testing.T, text string, want ...string) {
 		want = []string{}
 	}
 	if diff := cmp.Diff(want, faultsOf(text)); diff != "" {
-		t.Errorf("faults (-want +got):\n%s\nof\n%s", diff, plan.Cut(text, 2000))
+		t.Errorf("faults (-want +got):\n%s\nof\n%s", diff, document.Cut(text, 2000))
 	}
 }
 
-func TestTheBuilderStartsValid(t *testing.T) { wantFaults(t, document("")) }
+func TestTheBuilderStartsValid(t *testing.T) { wantFaults(t, planText("")) }
 
 // Scalars are what YAML 1.2's core schema says, and nothing else.
 func TestScalarsAreWhatTheyLookLike(t *testing.T) {
@@ -61,9 +65,9 @@ func TestScalarsAreWhatTheyLookLike(t *testing.T) {
 			if scalar == "-" {
 				t.Skip("a lone dash begins a list")
 			}
-			text := document("", fmt.Sprintf("- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {v: %s}", scalar))
+			text := planText("", fmt.Sprintf("- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {v: %s}", scalar))
 			if strings.HasPrefix(scalar, "|") {
-				text = document("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body:\n      v: |-\n        text")
+				text = planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body:\n      v: |-\n        text")
 			}
 			spec, faults := plan.Parse([]byte(text), "orders")
 			if len(faults) > 0 {
@@ -117,35 +121,35 @@ func TestDecodeRefuses(t *testing.T) {
 		"null":                             {"null\n", []string{"the document is empty"}},
 		"text":                             {"just some words\n", []string{`line 1: must be an object, is "just some words"`}},
 		"a list":                           {"- a\n- b\n", []string{"line 1: must be an object, is a list"}},
-		"two documents":                    {document("") + "---\n" + document(""), []string{"line 6: a second document begins here; a ConfigMap holds one document"}},
-		"two documents, one of them empty": {document("") + "---\n", []string{"line 6: a second document begins here; a ConfigMap holds one document"}},
+		"two documents":                    {planText("") + "---\n" + planText(""), []string{"line 6: a second document begins here; a ConfigMap holds one document"}},
+		"two documents, one of them empty": {planText("") + "---\n", []string{"line 6: a second document begins here; a ConfigMap holds one document"}},
 		"an open bracket":                  {"spec: {a: [1, 2\n", []string{"line 1: this is no YAML: did not find expected ',' or ']'"}},
 		"a tab":                            {"spec:\n\tsteps: []\n", []string{"line 2: this is no YAML: found character that cannot start any token"}},
 		"a NUL":                            {"spec: \x00\n", []string{"this is no YAML: control characters are not allowed"}},
 		"binary":                           {"\x7fELF\x02\x01\x01", []string{"this is no YAML: control characters are not allowed"}},
 		"broken UTF-8":                     {"spec: \xff\xfe\xfd\n", []string{"this is no YAML: invalid leading UTF-8 octet"}},
-		"more than 256 KiB":                {document("description: " + strings.Repeat("x", plan.MaxDocumentBytes)), []string{"the document has 262250 bytes; at most 262144 are allowed"}},
-		"an anchor":                        {document("description: &d text"), []string{"line 4: spec.description: anchors and aliases are not supported: write the value out"}},
-		"an alias": {document("description: &d text\nmirrorPrefix: *d"), []string{
+		"more than 256 KiB":                {planText("description: " + strings.Repeat("x", document.MaxDocumentBytes)), []string{"the document has 262250 bytes; at most 262144 are allowed"}},
+		"an anchor":                        {planText("description: &d text"), []string{"line 4: spec.description: anchors and aliases are not supported: write the value out"}},
+		"an alias": {planText("description: &d text\nmirrorPrefix: *d"), []string{
 			"line 4: spec.description: anchors and aliases are not supported: write the value out",
 			"line 5: spec.mirrorPrefix: anchors and aliases are not supported: write the value out",
 		}},
-		"an anchor on a key":        {document("&d description: text"), []string{"line 4: spec.description: anchors and aliases are not supported: write the value out"}},
-		"a tag":                     {document("description: !secret text"), []string{"line 4: spec.description: the tag !secret is not supported: write the value without it"}},
-		"a number in quotes by tag": {document("retryLimit: !!int \"5\""), []string{"line 4: spec.retryLimit: the tag !!int is not supported: write the value without it"}},
-		"binary by tag":             {document("description: !!binary aGVsbG8="), []string{"line 4: spec.description: the tag !!binary is not supported: write the value without it"}},
-		"a key that is an object":   {document("{a: b}: c"), []string{"line 4: spec: a key must be a string, is an object"}},
-		"a key in another case":     {document("Description: text"), []string{`line 4: spec.Description: unknown field; did you mean "description"?`}},
+		"an anchor on a key":        {planText("&d description: text"), []string{"line 4: spec.description: anchors and aliases are not supported: write the value out"}},
+		"a tag":                     {planText("description: !secret text"), []string{"line 4: spec.description: the tag !secret is not supported: write the value without it"}},
+		"a number in quotes by tag": {planText("retryLimit: !!int \"5\""), []string{"line 4: spec.retryLimit: the tag !!int is not supported: write the value without it"}},
+		"binary by tag":             {planText("description: !!binary aGVsbG8="), []string{"line 4: spec.description: the tag !!binary is not supported: write the value without it"}},
+		"a key that is an object":   {planText("{a: b}: c"), []string{"line 4: spec: a key must be a string, is an object"}},
+		"a key in another case":     {planText("Description: text"), []string{`line 4: spec.Description: unknown field; did you mean "description"?`}},
 		"an unknown field with nothing near it": {"apiVersion: maint.dev/v1alpha1\nkind: Plan\nzzzzzz: 1\nspec:\n  steps: [{name: a, type: suspend}]\n", []string{
 			"line 3: zzzzzz: unknown field; known are apiVersion, kind, spec",
 		}},
-		"a duplicate in free values": {document("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {a: 1, a: 2}"), []string{
+		"a duplicate in free values": {planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {a: 1, a: 2}"), []string{
 			"line 9: spec.steps[0].properties.body.a: stands twice, first on line 9",
 		}},
-		"a number beyond 64 bits": {document("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {id: 12345678901234567890}"), []string{
+		"a number beyond 64 bits": {planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: {id: 12345678901234567890}"), []string{
 			"line 9: spec.steps[0].properties.body.id: the number 12345678901234567890 does not fit in 64 bits: write it in quotes",
 		}},
-		"a list for an object, without what follows from it": {document("target: []\ntriggers: text"), []string{
+		"a list for an object, without what follows from it": {planText("target: []\ntriggers: text"), []string{
 			"line 4: spec.target: must be an object, is a list",
 			`line 5: spec.triggers: must be an object, is "text"`,
 		}},
@@ -154,16 +158,16 @@ func TestDecodeRefuses(t *testing.T) {
 			`line 1: apiVersion: must be maint.dev/v1alpha1, is "v1"`,
 			`line 2: kind: must be Plan, is "Pod"`,
 		}},
-		"an empty step": {document("", "-"), []string{
+		"an empty step": {planText("", "-"), []string{
 			"line 5: spec.steps[0].name: \"\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'",
 			"line 5: spec.steps[0].type: is missing; known are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object, delete-object, restart, health-check, prometheus, notification, silence, exec, backup, function, approval, step-group, for-each, cordon, drain, uncordon, for-each-node",
 		}},
-		"a boolean for a text": {document("description: true"), []string{`line 4: spec.description: must be a string, is the boolean true: write it in quotes, "true"`}},
-		"an empty text":        {document("description:"), []string{"line 4: spec.description: must be a string, is empty"}},
-		"a text for a boolean": {document("dryRun: \"true\""), []string{`line 4: spec.dryRun: must be true or false, is "true"`}},
-		"yes for a boolean":    {document("dryRun: yes"), []string{`line 4: spec.dryRun: must be true or false, is "yes"`}},
-		"a fraction":           {document("successfulRunsHistoryLimit: 1.5"), []string{"line 4: spec.successfulRunsHistoryLimit: must be a whole number, is the number 1.5"}},
-		"a huge key":           {document(long + long + ": 1"), []string{"line 4: spec." + plan.Cut(long+long, 500) + ": unknown field; known are " + specFields}},
+		"a boolean for a text": {planText("description: true"), []string{`line 4: spec.description: must be a string, is the boolean true: write it in quotes, "true"`}},
+		"an empty text":        {planText("description:"), []string{"line 4: spec.description: must be a string, is empty"}},
+		"a text for a boolean": {planText("dryRun: \"true\""), []string{`line 4: spec.dryRun: must be true or false, is "true"`}},
+		"yes for a boolean":    {planText("dryRun: yes"), []string{`line 4: spec.dryRun: must be true or false, is "yes"`}},
+		"a fraction":           {planText("successfulRunsHistoryLimit: 1.5"), []string{"line 4: spec.successfulRunsHistoryLimit: must be a whole number, is the number 1.5"}},
+		"a huge key":           {planText(long + long + ": 1"), []string{"line 4: spec." + document.Cut(long+long, 500) + ": unknown field; known are " + specFields}},
 	} {
 		t.Run(name, func(t *testing.T) { wantFaults(t, c.text, c.want...) })
 	}
@@ -175,22 +179,22 @@ const specFields = "approvalTimeout, catchUp, concurrencyPolicy, description, dr
 // where depth, paths or faults are not bounded.
 func TestDecodeIsBounded(t *testing.T) {
 	body := func(v string) string {
-		return document("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: "+v)
+		return planText("", "- name: hook\n  type: webhook\n  properties:\n    url: https://example.org\n    body: "+v)
 	}
-	room := plan.MaxDocumentBytes - 400
+	room := document.MaxDocumentBytes - 400
 	for name, text := range map[string]string{
 		"brackets nested without end":  body(strings.Repeat("[", room)),
 		"brackets nested and closed":   body(strings.Repeat("[", 9000) + strings.Repeat("]", 9000)),
 		"objects nested":               body(strings.Repeat("{aaaaaaaaaa: ", 9000) + strings.Repeat("}", 9000)),
 		"objects under long keys":      body(strings.Repeat("{"+strings.Repeat("a", 1000)+": ", 90) + "[" + strings.Repeat("a,", 40000) + "]" + strings.Repeat("}", 90)),
 		"a long key over a long list":  body("{" + strings.Repeat("a", 100000) + ": [" + strings.Repeat("a,", 70000) + "]}"),
-		"unknown fields":               document(numbered("f%d: 1", 10000)),
+		"unknown fields":               planText(numbered("f%d: 1", 10000)),
 		"duplicate keys":               body("{" + strings.Repeat("a: 1, ", room/6-10) + "}"),
 		"templates":                    body("[" + strings.Join(repeat(func(i int) string { return fmt.Sprintf("'${%d}'", i) }, 10000), ",") + "]"),
 		"templates that do not parse":  body("[" + strings.Repeat("'${(}',", 20000) + "]"),
-		"a condition nested":           document("", "- {name: a, type: suspend, if: \""+strings.Repeat("(", 2000)+"true"+strings.Repeat(")", 2000)+"\"}"),
-		"steps":                        document("", repeat(func(i int) string { return fmt.Sprintf("- {name: s%d, type: suspend}", i) }, 5000)...),
-		"schedules":                    document("triggers:\n  schedules:\n" + numbered("  - {cron: \"%d * * * *\"}", 3000)),
+		"a condition nested":           planText("", "- {name: a, type: suspend, if: \""+strings.Repeat("(", 2000)+"true"+strings.Repeat(")", 2000)+"\"}"),
+		"steps":                        planText("", repeat(func(i int) string { return fmt.Sprintf("- {name: s%d, type: suspend}", i) }, 5000)...),
+		"schedules":                    planText("triggers:\n  schedules:\n" + numbered("  - {cron: \"%d * * * *\"}", 3000)),
 		"question marks":               body("\n" + strings.Repeat("? ", 5000) + "a"),
 		"dashes":                       body("\n      " + strings.Repeat("- ", 5000) + "a"),
 		"aliases of aliases":           "a: &a [x]\n" + strings.Join(repeat(func(i int) string { return fmt.Sprintf("b%d: &b%d [*a,*a,*a,*a,*a,*a,*a,*a]", i, i) }, 100), "\n"),
@@ -201,7 +205,7 @@ func TestDecodeIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			_, faults := plan.Parse([]byte(text), "orders")
-			if len(faults) > plan.MaxFaults+1 {
+			if len(faults) > document.MaxFaults+1 {
 				t.Errorf("%d faults", len(faults))
 			}
 			if took := time.Since(began); took > 5*time.Second { // an alarm for explosions, not a benchmark
@@ -224,7 +228,7 @@ func numbered(format string, n int) string {
 }
 
 func TestManyFaultsAreCounted(t *testing.T) {
-	got := faultsOf(document(numbered("field%d: 1", 150)))
+	got := faultsOf(planText(numbered("field%d: 1", 150)))
 	if last := got[len(got)-1]; len(got) != 101 || last != "and 50 more faults" {
 		t.Errorf("%d faults, the last %q", len(got), last)
 	}
@@ -232,18 +236,18 @@ func TestManyFaultsAreCounted(t *testing.T) {
 
 func TestDurations(t *testing.T) {
 	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "30d": 720 * time.Hour, "0d": 0, "36500d": 36500 * 24 * time.Hour} {
-		got, err := plan.ParseDuration(text)
+		got, err := document.ParseDuration(text)
 		if err != nil || got.Duration != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 		back, err := got.MarshalText()
-		again, err2 := plan.ParseDuration(string(back))
+		again, err2 := document.ParseDuration(string(back))
 		if err != nil || err2 != nil || again != got {
 			t.Errorf("%s comes back as %s", text, again)
 		}
 	}
 	for _, text := range []string{"", "90", "30d12h", "-1d", "36501d", "1 d", "d", "99999999999999999999d", "1h ", "1.5d"} {
-		if got, err := plan.ParseDuration(text); err == nil {
+		if got, err := document.ParseDuration(text); err == nil {
 			t.Errorf("%q was read as %s", text, got)
 		}
 	}
@@ -252,7 +256,7 @@ func TestDurations(t *testing.T) {
 func TestCutKeepsRunesWhole(t *testing.T) {
 	for _, s := range []string{"short", strings.Repeat("ä", 100), strings.Repeat("€", 100), strings.Repeat("\x80", 100), strings.Repeat("🙂", 50)} {
 		for n := 10; n < 60; n++ {
-			got := plan.Cut(s, n)
+			got := document.Cut(s, n)
 			if len(got) > n || len(s) > n && !strings.HasSuffix(got, "…") || strings.Contains(got, "\uFFFD") {
 				t.Errorf("Cut(%q, %d) = %q", s, n, got)
 			}
@@ -262,25 +266,25 @@ func TestCutKeepsRunesWhole(t *testing.T) {
 
 func TestCloneKeepsNumbersWhole(t *testing.T) {
 	m := map[string]any{"id": int64(1234567890123456789), "part": 1.5, "list": []any{int64(3)}}
-	if diff := cmp.Diff(m, plan.Clone(m)); diff != "" {
+	if diff := cmp.Diff(m, document.Clone(m)); diff != "" {
 		t.Error(diff)
 	}
 	s := plan.Step{Name: "a", Properties: m}
-	if diff := cmp.Diff(s, plan.Clone(s)); diff != "" {
+	if diff := cmp.Diff(s, document.Clone(s)); diff != "" {
 		t.Error(diff)
 	}
-	r := plan.Record{Path: "a", Outputs: m}
-	if diff := cmp.Diff(r, plan.Clone(r)); diff != "" {
+	r := run.Record{Path: "a", Outputs: m}
+	if diff := cmp.Diff(r, document.Clone(r)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"", "---", "\x00", "{", document(""), document("description: &a x"), document("triggers:\n  schedules:\n  - {cron: \"* * * * *\", timezone: Europe/Berlin}"),
-		document("", "- {name: w, type: webhook, properties: {url: \"http://${run.name}\", headers: {X: {secretKeyRef: {name: a, key: b}}}}}"),
-		document("", "- {name: w, type: label, if: always, properties: {operation: add, labels: {a: b}}}"),
-		document("target: {apiVersion: apps/v1, kind: Deployment, name: a}\ntriggers: {labels: [a/b]}"),
+		"", "---", "\x00", "{", planText(""), planText("description: &a x"), planText("triggers:\n  schedules:\n  - {cron: \"* * * * *\", timezone: Europe/Berlin}"),
+		planText("", "- {name: w, type: webhook, properties: {url: \"http://${run.name}\", headers: {X: {secretKeyRef: {name: a, key: b}}}}}"),
+		planText("", "- {name: w, type: label, if: always, properties: {operation: add, labels: {a: b}}}"),
+		planText("target: {apiVersion: apps/v1, kind: Deployment, name: a}\ntriggers: {labels: [a/b]}"),
 		"? {a: b}\n: c", "- - - -", "a: !!binary x", "<<: *a", "spec: {steps: [{properties: {patch: ${}}}]}",
 	} {
 		f.Add([]byte(text))
@@ -299,9 +303,9 @@ func FuzzParse(f *testing.F) {
 		// What is valid can be decided over and run.
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		spec = spec.Defaulted()
-		d := plan.Decide(plan.Facts{Now: now, LookingSince: now, Namespace: "shop", Name: "orders", UID: "u", CreatedAt: now.Add(-time.Hour), EditedAt: now.Add(-time.Hour), Spec: spec, Ready: plan.Readiness{OK: true}, NameOf: func(r plan.Request) string { return r.Identity("u") }})
+		d := trigger.Decide(trigger.Facts{Now: now, LookingSince: now, Namespace: "shop", Name: "orders", UID: "u", CreatedAt: now.Add(-time.Hour), EditedAt: now.Add(-time.Hour), Spec: spec, Ready: trigger.Readiness{OK: true}, NameOf: func(r run.Request) string { return r.Identity("u") }})
 		_ = d
-		r := plan.Run{Name: "r", Namespace: "shop", Plan: "orders", Spec: plan.Clone(spec)}
-		_, _ = plan.Advance(r, plan.NewJournal(r).Start(now), now, plan.Signals{})
+		r := run.Run{Name: "r", Namespace: "shop", Plan: "orders", Spec: document.Clone(spec)}
+		_, _ = workflow.Advance(r, workflow.NewJournal(r).Start(now), now, workflow.Signals{})
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // The step types that hold other steps.
@@ -20,8 +22,8 @@ const TypeApproval = "approval"
 
 // ApprovalProperties hold a run until somebody approves or rejects.
 type ApprovalProperties struct {
-	Message string    `json:"message,omitempty"`
-	Timeout *Duration `json:"timeout,omitempty"` // default: the plan's approvalTimeout
+	Message string             `json:"message,omitempty"`
+	Timeout *document.Duration `json:"timeout,omitempty"` // default: the plan's approvalTimeout
 }
 
 // GroupProperties hold steps that run one after another, or side by side in the
@@ -36,31 +38,31 @@ type GroupProperties struct {
 // Batches are how many objects are done when each of them is through, as a number
 // or a share rounded up; what is left after the last is a batch of its own.
 type ForEachProperties struct {
-	APIVersion     string         `json:"apiVersion"`
-	Kind           string         `json:"kind"`
-	Namespace      string         `json:"namespace,omitempty"` // default: the plan's; "*" for all
-	Selector       *LabelSelector `json:"selector,omitempty"`
-	Batches        []any          `json:"batches,omitempty"`
-	Until          string         `json:"until,omitempty"`          // CEL over object, for each one done so far, after each batch
-	Order          string         `json:"order,omitempty"`          // name (default), oldest, newest
-	MaxConcurrency int            `json:"maxConcurrency,omitempty"` // objects at once, default 1
-	OnError        string         `json:"onError,omitempty"`        // stop (default), continue
-	Steps          []Step         `json:"steps"`
+	APIVersion     string                  `json:"apiVersion"`
+	Kind           string                  `json:"kind"`
+	Namespace      string                  `json:"namespace,omitempty"` // default: the plan's; "*" for all
+	Selector       *selector.LabelSelector `json:"selector,omitempty"`
+	Batches        []any                   `json:"batches,omitempty"`
+	Until          string                  `json:"until,omitempty"`          // CEL over object, for each one done so far, after each batch
+	Order          string                  `json:"order,omitempty"`          // name (default), oldest, newest
+	MaxConcurrency int                     `json:"maxConcurrency,omitempty"` // objects at once, default 1
+	OnError        string                  `json:"onError,omitempty"`        // stop (default), continue
+	Steps          []Step                  `json:"steps"`
 }
 
 // MaxItems is how many objects a for-each takes (a guess: their names have to fit
 // into the run beside everything else).
 const MaxItems = 2000
 
-func checkApproval(p any, at Reporter) {
+func checkApproval(p any, at document.Reporter) {
 	props := p.(*ApprovalProperties)
-	checkSpan("timeout", props.Timeout, 1, Longest, at)
+	document.CheckSpan("timeout", props.Timeout, 1, document.Longest, at)
 }
 
-func checkGroup(p any, at Reporter) {
+func checkGroup(p any, at document.Reporter) {
 	props := p.(*GroupProperties)
 	if !slices.Contains([]string{"", "sequential", "parallel"}, props.Mode) {
-		at("mode", "must be sequential or parallel, is %q", Cut(props.Mode, 100))
+		at("mode", "must be sequential or parallel, is %q", document.Cut(props.Mode, 100))
 	}
 	if props.MaxConcurrency != 0 && props.Mode != "parallel" {
 		at("maxConcurrency", "is for mode: parallel")
@@ -68,24 +70,24 @@ func checkGroup(p any, at Reporter) {
 	checkConcurrency(props.MaxConcurrency, at)
 }
 
-func checkConcurrency(n int, at Reporter) {
+func checkConcurrency(n int, at document.Reporter) {
 	if n < 0 || n > MaxSteps {
 		at("maxConcurrency", "must be from 1 to %d, is %d", MaxSteps, n)
 	}
 }
 
-func checkForEach(p any, at Reporter) {
+func checkForEach(p any, at document.Reporter) {
 	props := p.(*ForEachProperties)
 	if strings.Count(props.APIVersion, "/") > 1 {
-		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", Cut(props.APIVersion, 100))
+		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", document.Cut(props.APIVersion, 100))
 	}
-	if n := props.Namespace; n != "" && n != "*" && !expr.IsTemplate(n) && !DNSLabel(n) {
-		at("namespace", "%q is no namespace", Cut(n, 100))
+	if n := props.Namespace; n != "" && n != "*" && !expr.IsTemplate(n) && !document.DNSLabel(n) {
+		at("namespace", "%q is no namespace", document.Cut(n, 100))
 	}
 	if props.Selector != nil {
 		props.Selector.Check("selector", at)
 	}
-	if _, err := batchEnds(props.Batches, 100); err != nil {
+	if _, err := BatchEnds(props.Batches, 100); err != nil {
 		at("batches", "%s", err)
 	}
 	if props.Until != "" {
@@ -94,16 +96,16 @@ func checkForEach(p any, at Reporter) {
 		}
 	}
 	if !slices.Contains([]string{"", "name", "oldest", "newest"}, props.Order) {
-		at("order", "must be name, oldest or newest, is %q", Cut(props.Order, 100))
+		at("order", "must be name, oldest or newest, is %q", document.Cut(props.Order, 100))
 	}
 	if !slices.Contains([]string{"", "stop", "continue"}, props.OnError) {
-		at("onError", "must be stop or continue, is %q", Cut(props.OnError, 100))
+		at("onError", "must be stop or continue, is %q", document.Cut(props.OnError, 100))
 	}
 	checkConcurrency(props.MaxConcurrency, at)
 }
 
-// batchEnds are how many of n items are done when each batch is through.
-func batchEnds(batches []any, n int) ([]int, error) {
+// BatchEnds are how many of n items are done when each batch is through.
+func BatchEnds(batches []any, n int) ([]int, error) {
 	var out []int
 	last := 0
 	for i, b := range batches {
@@ -128,7 +130,7 @@ func batchEnd(b any, n int) (int, error) {
 	count, err := strconv.Atoi(share)
 	switch {
 	case err != nil || count < 1 || percent && count > 100:
-		return 0, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", Cut(text, 50))
+		return 0, fmt.Errorf("%q is no batch: write a number of objects, or a share like 10%%", document.Cut(text, 50))
 	case percent:
 		return (n*count + 99) / 100, nil
 	}
@@ -138,22 +140,22 @@ func batchEnd(b any, n int) (int, error) {
 // IsLoop says whether a step type runs its steps for each of several objects.
 func IsLoop(stepType string) bool { return stepType == TypeForEach || stepType == TypeForEachNode }
 
-// holds says whether a step holds other steps.
-func (s Step) holds() bool {
+// Holds says whether a step holds other steps.
+func (s Step) Holds() bool {
 	return s.Type == TypeGroup || IsLoop(s.Type) || strings.HasPrefix(s.Type, TemplatePrefix)
 }
 
-// parallel says whether the steps that a step holds run side by side, and how
+// Parallel says whether the steps that a step holds run side by side, and how
 // many at once.
-func (s Step) parallel() (bool, int) {
+func (s Step) Parallel() (bool, int) {
 	if s.Type != TypeGroup || s.Properties["mode"] != "parallel" {
 		return false, 0
 	}
-	return true, s.whole("maxConcurrency", MaxSteps)
+	return true, s.Whole("maxConcurrency", MaxSteps)
 }
 
-// whole is a whole number of a step's properties.
-func (s Step) whole(name string, def int) int {
+// Whole is a whole number of a step's properties.
+func (s Step) Whole(name string, def int) int {
 	switch n := s.Properties[name].(type) {
 	case int64:
 		return int(n)
@@ -174,7 +176,7 @@ func (s Step) inner() []Step {
 	var props struct {
 		Steps []Step `json:"steps"`
 	}
-	if faults := DecodeValue(map[string]any{"steps": list}, "", nil, true, &props); len(faults) > 0 {
+	if faults := document.DecodeValue(map[string]any{"steps": list}, "", nil, true, &props); len(faults) > 0 {
 		return nil // the validator refused it
 	}
 	return props.Steps

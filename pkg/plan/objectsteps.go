@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
@@ -46,29 +47,29 @@ type HealthProperties struct {
 
 // ObjectSelector picks objects by kind and labels.
 type ObjectSelector struct {
-	APIVersion       string                `json:"apiVersion,omitempty"`
-	Kind             string                `json:"kind,omitempty"`
-	Namespace        string                `json:"namespace,omitempty"` // default: the plan's
-	MatchLabels      map[string]string     `json:"matchLabels,omitempty"`
-	MatchExpressions []SelectorRequirement `json:"matchExpressions,omitempty"`
+	APIVersion       string                         `json:"apiVersion,omitempty"`
+	Kind             string                         `json:"kind,omitempty"`
+	Namespace        string                         `json:"namespace,omitempty"` // default: the plan's
+	MatchLabels      map[string]string              `json:"matchLabels,omitempty"`
+	MatchExpressions []selector.SelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
 // Labels is the selector without its kind.
-func (s ObjectSelector) Labels() LabelSelector {
-	return LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions}
+func (s ObjectSelector) Labels() selector.LabelSelector {
+	return selector.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions}
 }
 
-func checkApply(p any, at Reporter) {
+func checkApply(p any, at document.Reporter) {
 	props := p.(*ApplyProperties)
 	checkApplied(props.Object, at)
 	for _, pointer := range props.Remove {
 		if !expr.IsTemplate(pointer) && (!strings.HasPrefix(pointer, "/") || pointer == "/" || strings.HasPrefix(pointer, "/metadata/name")) {
-			at("remove", "%q points to no field that can go; write a JSON pointer like /spec/replicas", Cut(pointer, 100))
+			at("remove", "%q points to no field that can go; write a JSON pointer like /spec/replicas", document.Cut(pointer, 100))
 		}
 	}
 }
 
-func checkApplied(object map[string]any, at Reporter) {
+func checkApplied(object map[string]any, at document.Reporter) {
 	if object == nil {
 		return
 	}
@@ -112,7 +113,7 @@ func nullIn(path string, v any) string {
 	return ""
 }
 
-func checkDelete(p any, at Reporter) {
+func checkDelete(p any, at document.Reporter) {
 	props := p.(*DeleteProperties)
 	checkRef("resource", props.Resource, at)
 	if !slices.Contains([]string{"", "Background", "Foreground", "Orphan"}, props.PropagationPolicy) {
@@ -120,16 +121,16 @@ func checkDelete(p any, at Reporter) {
 	}
 }
 
-func checkRestart(p any, at Reporter) {
+func checkRestart(p any, at document.Reporter) {
 	props := p.(*RestartProperties)
 	checkRef("resource", props.Resource, at)
 	kinds := []string{"Deployment", "StatefulSet", "DaemonSet"}
 	if k := props.Resource.Kind; k != "" && !expr.IsTemplate(k) && !slices.Contains(kinds, k) {
-		at("resource.kind", "must be Deployment, StatefulSet or DaemonSet, is %q", Cut(k, 100))
+		at("resource.kind", "must be Deployment, StatefulSet or DaemonSet, is %q", document.Cut(k, 100))
 	}
 }
 
-func checkHealth(p any, at Reporter) {
+func checkHealth(p any, at document.Reporter) {
 	props := p.(*HealthProperties)
 	given := 0
 	for _, is := range []bool{props.Resource != nil, props.Selector != nil, props.All} {
@@ -149,36 +150,4 @@ func checkHealth(p any, at Reporter) {
 		}
 		s.Labels().Check("selector", at)
 	}
-}
-
-// Check reports what of a selector Kubernetes would refuse. A value may be a
-// template: what comes of it is checked when the step is carried out.
-func (s LabelSelector) Check(path string, at func(path, format string, args ...any)) {
-	match := maps.Clone(s.MatchLabels)
-	maps.DeleteFunc(match, func(_, value string) bool { return expr.IsTemplate(value) })
-	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		if _, plain := match[key]; !plain {
-			selector.Check(map[string]string{key: ""}, nil, func(below, format string, args ...any) { at(path+"."+below, format, args...) })
-		}
-	}
-	expressions := slices.Clone(s.MatchExpressions)
-	for i, e := range expressions {
-		if slices.ContainsFunc(e.Values, expr.IsTemplate) {
-			expressions[i].Values = []string{""}
-		}
-	}
-	selector.Check(match, asExpressions(expressions), func(below, format string, args ...any) { at(path+"."+below, format, args...) })
-}
-
-func asExpressions(requirements []SelectorRequirement) []selector.Expression {
-	out := make([]selector.Expression, len(requirements))
-	for i, r := range requirements {
-		out[i] = selector.Expression(r)
-	}
-	return out
-}
-
-// Read is the selector as Kubernetes reads it.
-func (s LabelSelector) Read() (selector.Labels, error) {
-	return selector.Of(s.MatchLabels, asExpressions(s.MatchExpressions))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
@@ -17,9 +18,9 @@ type PrometheusProperties struct {
 	URL       string                 `json:"url"`
 	Query     string                 `json:"query"`
 	Condition string                 `json:"condition"`
-	For       *Duration              `json:"for,omitempty"`       // the condition must hold that long, default 0s
-	FailAfter *Duration              `json:"failAfter,omitempty"` // fails once the condition was not met for that long; default: never by itself
-	Interval  *Duration              `json:"interval,omitempty"`  // between two queries, default 15s
+	For       *document.Duration     `json:"for,omitempty"`       // the condition must hold that long, default 0s
+	FailAfter *document.Duration     `json:"failAfter,omitempty"` // fails once the condition was not met for that long; default: never by itself
+	Interval  *document.Duration     `json:"interval,omitempty"`  // between two queries, default 15s
 	Headers   map[string]HeaderValue `json:"headers,omitempty"`
 }
 
@@ -55,7 +56,7 @@ type FunctionProperties struct {
 	Credentials []FunctionCredential `json:"credentials,omitempty"`
 	TLS         *FunctionTLS         `json:"tls,omitempty"`     // default: verified by the system's authorities
 	Force       bool                 `json:"force,omitempty"`   // take fields of desired objects from their owners
-	Timeout     *Duration            `json:"timeout,omitempty"` // of one call, default 20s
+	Timeout     *document.Duration   `json:"timeout,omitempty"` // of one call, default 20s
 }
 
 // FunctionCredential hands a function the data of a Secret of the plan's namespace.
@@ -81,7 +82,7 @@ func PrometheusCondition(text string) string {
 	return text
 }
 
-func checkPrometheus(p any, at Reporter) {
+func checkPrometheus(p any, at document.Reporter) {
 	props := p.(*PrometheusProperties)
 	checkURL(props.URL, at)
 	checkHeaders(props.Headers, at)
@@ -90,18 +91,12 @@ func checkPrometheus(p any, at Reporter) {
 			at("condition", "%s", err)
 		}
 	}
-	checkSpan("for", props.For, 0, Longest, at)
-	checkSpan("failAfter", props.FailAfter, 0, Longest, at)
-	checkSpan("interval", props.Interval, time.Second, 24*time.Hour, at)
+	document.CheckSpan("for", props.For, 0, document.Longest, at)
+	document.CheckSpan("failAfter", props.FailAfter, 0, document.Longest, at)
+	document.CheckSpan("interval", props.Interval, time.Second, 24*time.Hour, at)
 }
 
-func checkSpan(path string, d *Duration, least, most time.Duration, at Reporter) {
-	if d != nil && (d.Duration < least || d.Duration > most) {
-		at(path, "must be from %s to %s, is %s", least, most, d)
-	}
-}
-
-func checkSilence(p any, at Reporter) {
+func checkSilence(p any, at document.Reporter) {
 	props := p.(*SilenceProperties)
 	checkURL(props.Alertmanager, func(_, format string, args ...any) { at("alertmanager", format, args...) })
 	checkHeaders(props.Headers, at)
@@ -115,7 +110,7 @@ func checkSilence(p any, at Reporter) {
 	}
 }
 
-func checkNotification(p any, at Reporter) {
+func checkNotification(p any, at document.Reporter) {
 	props := p.(*NotificationProperties)
 	if props.Message == "" {
 		at("message", "is empty")
@@ -125,11 +120,11 @@ func checkNotification(p any, at Reporter) {
 	}
 }
 
-func checkFunction(p any, at Reporter) {
+func checkFunction(p any, at document.Reporter) {
 	props := p.(*FunctionProperties)
 	if e := props.Endpoint; !expr.IsTemplate(e) {
 		if host, port, err := net.SplitHostPort(e); err != nil || host == "" || port == "" {
-			at("endpoint", "%q is no host and port; write it like fn.example.org:9443", Cut(e, 200))
+			at("endpoint", "%q is no host and port; write it like fn.example.org:9443", document.Cut(e, 200))
 		}
 	}
 	seen := map[string]bool{}
@@ -138,12 +133,12 @@ func checkFunction(p any, at Reporter) {
 			at("credentials", "each needs a name and a secretName")
 		}
 		if seen[c.Name] {
-			at("credentials", "%q stands twice", Cut(c.Name, 100))
+			at("credentials", "%q stands twice", document.Cut(c.Name, 100))
 		}
 		seen[c.Name] = true
 	}
 	if t := props.TLS; t != nil && t.Insecure && (t.SecretName != "" || t.ServerName != "") {
 		at("tls", "insecure is plaintext: it goes with neither secretName nor serverName")
 	}
-	checkSpan("timeout", props.Timeout, time.Second, 10*time.Minute, at)
+	document.CheckSpan("timeout", props.Timeout, time.Second, 10*time.Minute, at)
 }

@@ -9,31 +9,32 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
-func checkLabel(p any, at Reporter) {
+func checkLabel(p any, at document.Reporter) {
 	props := p.(*LabelProperties)
 	checkKeys(props.Operation, props.Labels, "labels", at)
 	checkOptionalRef(props.Object, at)
 }
 
-func checkAnnotate(p any, at Reporter) {
+func checkAnnotate(p any, at document.Reporter) {
 	props := p.(*AnnotateProperties)
 	checkKeys(props.Operation, props.Annotations, "annotations", at)
 	checkOptionalRef(props.Object, at)
 }
 
-func checkOptionalRef(ref *ResourceRef, at Reporter) {
+func checkOptionalRef(ref *ResourceRef, at document.Reporter) {
 	if ref != nil {
 		checkRef("object", *ref, at)
 	}
 }
 
-func checkKeys(operation string, keys any, field string, at Reporter) {
+func checkKeys(operation string, keys any, field string, at document.Reporter) {
 	switch operation {
 	case "add":
-		added, ok := StringMap(keys)
+		added, ok := document.StringMap(keys)
 		if !ok || len(added) == 0 {
 			at(field, "must be a map of %s to add, like {team: payments}", field)
 		}
@@ -44,7 +45,7 @@ func checkKeys(operation string, keys any, field string, at Reporter) {
 			}
 		}
 	case "remove":
-		removed, ok := StringList(keys)
+		removed, ok := document.StringList(keys)
 		if !ok || len(removed) == 0 {
 			at(field, "must be a list of keys to remove, like [maintenance]")
 		}
@@ -56,37 +57,7 @@ func checkKeys(operation string, keys any, field string, at Reporter) {
 	}
 }
 
-// StringMap is v as a map of strings, if it is one.
-func StringMap(v any) (map[string]string, bool) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return nil, false
-	}
-	out := make(map[string]string, len(m))
-	for key, value := range m {
-		if out[key], ok = value.(string); !ok {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-// StringList is v as a list of strings, if it is one.
-func StringList(v any) ([]string, bool) {
-	l, ok := v.([]any)
-	if !ok {
-		return nil, false
-	}
-	out := make([]string, len(l))
-	for i, item := range l {
-		if out[i], ok = item.(string); !ok {
-			return nil, false
-		}
-	}
-	return out, true
-}
-
-func checkRef(path string, ref ResourceRef, at Reporter) {
+func checkRef(path string, ref ResourceRef, at document.Reporter) {
 	for _, f := range []struct{ field, value, example string }{
 		{"apiVersion", ref.APIVersion, "apps/v1"}, {"kind", ref.Kind, "Deployment"}, {"name", ref.Name, "orders"},
 	} {
@@ -97,12 +68,12 @@ func checkRef(path string, ref ResourceRef, at Reporter) {
 	if strings.Count(ref.APIVersion, "/") > 1 {
 		at(path+".apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", ref.APIVersion)
 	}
-	if ref.Namespace != "" && !expr.IsTemplate(ref.Namespace) && !DNSLabel(ref.Namespace) {
-		at(path+".namespace", "%q is no namespace", Cut(ref.Namespace, 100))
+	if ref.Namespace != "" && !expr.IsTemplate(ref.Namespace) && !document.DNSLabel(ref.Namespace) {
+		at(path+".namespace", "%q is no namespace", document.Cut(ref.Namespace, 100))
 	}
 }
 
-func checkPatch(p any, at Reporter) {
+func checkPatch(p any, at document.Reporter) {
 	props := p.(*PatchProperties)
 	checkRef("resource", props.Resource, at)
 	kinds := []string{"", "strategic", "merge", "json"}
@@ -126,7 +97,7 @@ func checkPatch(p any, at Reporter) {
 	}
 }
 
-func checkScale(p any, at Reporter) {
+func checkScale(p any, at document.Reporter) {
 	props := p.(*ScaleProperties)
 	checkRef("resource", props.Resource, at)
 	if props.Replicas != nil && (*props.Replicas < 0 || *props.Replicas > 1_000_000) {
@@ -134,17 +105,17 @@ func checkScale(p any, at Reporter) {
 	}
 }
 
-func checkSuspend(p any, at Reporter) {
+func checkSuspend(p any, at document.Reporter) {
 	props := p.(*SuspendProperties)
 	if props.Duration != nil && props.Duration.Duration <= 0 {
 		at("duration", "must be longer than 0s; without a duration the run waits for kubectl maint resume")
 	}
-	if props.Duration != nil && props.Duration.Duration > Longest {
-		at("duration", "must be at most %dd, is %s", Longest/(24*time.Hour), props.Duration)
+	if props.Duration != nil && props.Duration.Duration > document.Longest {
+		at("duration", "must be at most %dd, is %s", document.Longest/(24*time.Hour), props.Duration)
 	}
 }
 
-func checkWait(p any, at Reporter) {
+func checkWait(p any, at document.Reporter) {
 	props := p.(*WaitProperties)
 	if props.Resource != (ResourceRef{}) { // where it may not be left out, it is required
 		checkRef("resource", props.Resource, at)
@@ -159,7 +130,7 @@ func checkWait(p any, at Reporter) {
 	}
 }
 
-func checkWebhook(p any, at Reporter) {
+func checkWebhook(p any, at document.Reporter) {
 	props := p.(*WebhookProperties)
 	checkURL(props.URL, at)
 	methods := []string{"", "GET", "POST", "PUT", "PATCH", "DELETE"}
@@ -179,11 +150,11 @@ func checkWebhook(p any, at Reporter) {
 	}
 }
 
-func checkHeaders(headers map[string]HeaderValue, at Reporter) {
+func checkHeaders(headers map[string]HeaderValue, at document.Reporter) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		h := headers[name]
 		if !headerName().MatchString(name) {
-			at("headers."+name, "%q cannot name a header", Cut(name, 100))
+			at("headers."+name, "%q cannot name a header", document.Cut(name, 100))
 		}
 		if (h.Value != "") == (h.SecretKeyRef != nil) {
 			at("headers."+name, "needs a value or a secretKeyRef, and not both")
@@ -200,7 +171,7 @@ func checkHeaders(headers map[string]HeaderValue, at Reporter) {
 	}
 }
 
-func checkURL(raw string, at Reporter) {
+func checkURL(raw string, at document.Reporter) {
 	if raw == "" {
 		at("url", "is missing; write it like https://example.org/hook")
 		return
@@ -210,7 +181,7 @@ func checkURL(raw string, at Reporter) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		at("url", "%q is no http or https URL", Cut(raw, 200))
+		at("url", "%q is no http or https URL", document.Cut(raw, 200))
 		return
 	}
 	if u.User != nil {
@@ -218,7 +189,7 @@ func checkURL(raw string, at Reporter) {
 	}
 }
 
-func checkJob(p any, at Reporter) {
+func checkJob(p any, at document.Reporter) {
 	props := p.(*JobProperties)
 	if (props.Template == nil) == (props.Image == "") {
 		at("", "needs exactly one of template (a Job's spec) and image")
@@ -239,13 +210,13 @@ func checkJob(p any, at Reporter) {
 	}
 }
 
-func checkKey(field, key string, at Reporter) {
+func checkKey(field, key string, at document.Reporter) {
 	prefix, name, prefixed := strings.Cut(key, "/")
 	if !prefixed {
 		prefix, name = "", key
 	}
-	if strings.Contains(name, "/") || !labelName().MatchString(name) || prefixed && !dnsSubdomain(prefix) {
-		at(field, "%q is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'", Cut(key, 200))
+	if strings.Contains(name, "/") || !labelName().MatchString(name) || prefixed && !document.DNSSubdomain(prefix) {
+		at(field, "%q is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'", document.Cut(key, 200))
 		return
 	}
 	if prefix == "maint.dev" || strings.HasSuffix(prefix, ".maint.dev") {
@@ -263,13 +234,4 @@ func labelName() *regexp.Regexp {
 
 func labelValue() *regexp.Regexp {
 	return regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
-}
-
-func dnsSubdomain(s string) bool {
-	return len(s) <= 253 && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(s)
-}
-
-// DNSLabel says whether s can name a document, a step or a namespace.
-func DNSLabel(s string) bool {
-	return len(s) <= MaxNameLength && regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`).MatchString(s)
 }

@@ -1,6 +1,13 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// IfAlways is the condition of a step that runs whatever failed before it.
+const IfAlways = "always"
 
 // StepType is one row of the table of steps: what it is called, what its
 // properties are, and what has to be true of them beyond their types.
@@ -48,9 +55,9 @@ func StepTypes() []StepType {
 	}
 }
 
-// plannedStepTypes are in the contract and not in this version: they are
+// PlannedStepTypes are in the contract and not in this version: they are
 // refused with that word, and not as a slip of the pen.
-func plannedStepTypes() []string {
+func PlannedStepTypes() []string {
 	return []string{"hibernate", "wake"}
 }
 
@@ -109,7 +116,7 @@ type ScaleProperties struct {
 
 // SuspendProperties hold a run for a while, or until somebody resumes it.
 type SuspendProperties struct {
-	Duration *Duration `json:"duration,omitempty"`
+	Duration *document.Duration `json:"duration,omitempty"`
 }
 
 // WaitProperties hold a run until an object's condition is True or a CEL
@@ -127,26 +134,20 @@ type WebhookProperties struct {
 	Headers map[string]HeaderValue `json:"headers,omitempty"`
 	Body    any                    `json:"body,omitempty"`
 	Expect  *WebhookExpect         `json:"expect,omitempty"`
-	Timeout *Duration              `json:"timeout,omitempty"` // of one delivery, default 30s
+	Timeout *document.Duration     `json:"timeout,omitempty"` // of one delivery, default 30s
 }
 
 // HeaderValue is the value of a header, or where in a Secret of the plan's
 // namespace it stands.
 type HeaderValue struct {
-	Value        string        `json:"value,omitempty"`
-	SecretKeyRef *SecretKeyRef `json:"secretKeyRef,omitempty"`
+	Value        string                 `json:"value,omitempty"`
+	SecretKeyRef *document.SecretKeyRef `json:"secretKeyRef,omitempty"`
 }
 
 // UnmarshalText reads the short form, a string.
 func (h *HeaderValue) UnmarshalText(b []byte) error {
 	h.Value = string(b)
 	return nil
-}
-
-// SecretKeyRef names one key of a Secret in the plan's namespace.
-type SecretKeyRef struct {
-	Name string `json:"name"`
-	Key  string `json:"key"`
 }
 
 // WebhookExpect says which answer is success: statuses (default any 2xx), and

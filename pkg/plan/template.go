@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
@@ -40,7 +41,7 @@ func (t Tree) Params(s Step, given map[string]any) (map[string]any, error) {
 	for _, p := range t.Templates[name].Parameters {
 		value, have := given[p.Name]
 		if !have && p.Default != nil {
-			value, have = Clone(map[string]any{"v": p.Default})["v"], true
+			value, have = document.Clone(map[string]any{"v": p.Default})["v"], true
 		}
 		if !have {
 			continue
@@ -80,16 +81,16 @@ func (p TemplateParameter) fits(v any) string {
 }
 
 // ParseTemplate reads a step template's text and reports everything wrong with it.
-func ParseTemplate(text []byte, name string) (TemplateSpec, Faults) {
+func ParseTemplate(text []byte, name string) (TemplateSpec, document.Faults) {
 	var doc TemplateDocument
-	c, ok := Read(text, &doc)
+	c, ok := document.Read(text, &doc)
 	if !ok {
 		return doc.Spec, c.Faults()
 	}
 	v := &validator{c}
 	v.Envelope(doc.APIVersion, doc.Kind, "StepTemplate")
-	if name != "" && !DNSLabel(name) {
-		v.Fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", Cut(name, 100), MaxNameLength)
+	if name != "" && !document.DNSLabel(name) {
+		v.Fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", document.Cut(name, 100), document.MaxNameLength)
 	}
 	v.templateParameters(doc.Spec.Parameters)
 	if len(doc.Spec.Steps) == 0 {
@@ -109,14 +110,14 @@ func (v *validator) templateParameters(ps []TemplateParameter) {
 	for i, p := range ps {
 		path := fmt.Sprintf("spec.parameters[%d]", i)
 		if !labelName().MatchString(p.Name) {
-			v.Fault(path+".name", "%q cannot name a parameter: letters, digits, '-', '_' and '.'", Cut(p.Name, 100))
+			v.Fault(path+".name", "%q cannot name a parameter: letters, digits, '-', '_' and '.'", document.Cut(p.Name, 100))
 		}
 		if seen[p.Name] {
 			v.Fault(path+".name", "%q stands twice", p.Name)
 		}
 		seen[p.Name] = true
 		if !slices.Contains([]string{"", "string", "number", "integer", "boolean", "object", "array"}, p.Type) {
-			v.Fault(path+".type", "must be string, number, integer, boolean, object or array, is %q", Cut(p.Type, 100))
+			v.Fault(path+".type", "must be string, number, integer, boolean, object or array, is %q", document.Cut(p.Type, 100))
 			continue
 		}
 		if p.Default != nil {
@@ -144,20 +145,20 @@ func (s Spec) Context() string {
 // Template is a step template as it stands in the cluster or in files.
 type Template struct {
 	Spec     TemplateSpec
-	Faults   Faults
+	Faults   document.Faults
 	Contexts []string // where it is permitted; none said: interactive
 }
 
 // UseTemplates finds the templates that a spec's steps name, those in templates
 // too, and says what is wrong with their use. find gives nil for one that is not
 // there.
-func UseTemplates(s Spec, find func(name string) *Template) (map[string]TemplateSpec, Faults) {
+func UseTemplates(s Spec, find func(name string) *Template) (map[string]TemplateSpec, document.Faults) {
 	u := templateUse{context: s.Context(), find: find, used: map[string]TemplateSpec{}}
-	for _, section := range sections(s) {
-		u.steps("spec."+string(section.name), section.steps, nil)
+	for _, section := range Sections(s) {
+		u.steps("spec."+string(section.Name), section.Steps, nil)
 	}
 	if n := u.count; n > MaxSteps*2 && len(u.faults) == 0 {
-		u.faults = append(u.faults, Fault{Path: "spec.steps", Message: fmt.Sprintf("with their templates they are %d; at most %d are run", n, MaxSteps*2)})
+		u.faults = append(u.faults, document.Fault{Path: "spec.steps", Message: fmt.Sprintf("with their templates they are %d; at most %d are run", n, MaxSteps*2)})
 	}
 	return u.used, u.faults
 }
@@ -166,12 +167,12 @@ type templateUse struct {
 	context string
 	find    func(name string) *Template
 	used    map[string]TemplateSpec
-	faults  Faults
+	faults  document.Faults
 	count   int
 }
 
 func (u *templateUse) fault(path, format string, args ...any) {
-	u.faults = append(u.faults, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+	u.faults = append(u.faults, document.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 func (u *templateUse) steps(list string, steps []Step, within []string) {
@@ -197,7 +198,7 @@ func (u *templateUse) template(path, name string, s Step, within []string) {
 	t := u.find(name)
 	switch {
 	case t == nil:
-		u.fault(path+".type", "there is no step template %q", Cut(name, 100))
+		u.fault(path+".type", "there is no step template %q", document.Cut(name, 100))
 		return
 	case len(t.Faults) > 0:
 		u.fault(path+".type", "step template %q is not valid: %s", name, t.Faults[0])

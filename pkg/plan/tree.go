@@ -1,8 +1,6 @@
 package plan
 
-import (
-	"strings"
-)
+import "strings"
 
 // TemplatePrefix begins the type of a step that stands for a template's steps.
 const TemplatePrefix = "template/"
@@ -14,8 +12,8 @@ type Tree struct {
 	Templates map[string]TemplateSpec
 }
 
-// children are the steps that a step of the tree holds.
-func (t Tree) children(s Step) []Step {
+// Children are the steps that a step of the tree holds.
+func (t Tree) Children(s Step) []Step {
 	if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
 		return t.Templates[name].Steps
 	}
@@ -29,7 +27,7 @@ func (t Tree) children(s Step) []Step {
 func opened(steps []Step) []Step {
 	out := append([]Step(nil), steps...)
 	for i, s := range out {
-		if s.holds() {
+		if s.Holds() {
 			out[i].Inner = opened(s.inner())
 		}
 	}
@@ -39,37 +37,37 @@ func opened(steps []Step) []Step {
 // Find is the step that stands at a path. The item of a loop is one
 // segment of it: roll/orders-1/restart.
 func (t Tree) Find(path string) (Step, bool) {
-	chain := t.chain(path)
+	chain := t.Chain(path)
 	if len(chain) == 0 {
 		return Step{}, false
 	}
 	last := chain[len(chain)-1]
-	return last.step, last.path == path
+	return last.Step, last.Path == path
 }
 
-// link is one step on the way from a section to a step, and for a loop the item
+// Link is one step on the way from a section to a step, and for a loop the item
 // that the way goes through.
-type link struct {
-	step Step
-	path string
-	item string
+type Link struct {
+	Step Step
+	Path string
+	Item string
 }
 
-// chain is the way to a path: the steps that hold it, the outermost first, and
+// Chain is the way to a path: the steps that hold it, the outermost first, and
 // the step itself.
-func (t Tree) chain(path string) []link {
+func (t Tree) Chain(path string) []Link {
 	section := SectionOf(path)
 	rest := path
 	if section != SectionSteps {
 		rest = strings.TrimPrefix(path, string(section)+"/")
 	}
 	var steps []Step
-	for _, s := range sections(t.Spec) {
-		if s.name == section {
-			steps = s.steps
+	for _, s := range Sections(t.Spec) {
+		if s.Name == section {
+			steps = s.Steps
 		}
 	}
-	var out []link
+	var out []Link
 	at := ""
 	for rest != "" {
 		name, after, _ := strings.Cut(rest, "/")
@@ -82,13 +80,13 @@ func (t Tree) chain(path string) []link {
 		} else {
 			at += "/" + name
 		}
-		l := link{step: step, path: at}
+		l := Link{Step: step, Path: at}
 		if IsLoop(step.Type) && after != "" {
-			l.item, after, _ = strings.Cut(after, "/")
-			at += "/" + l.item
+			l.Item, after, _ = strings.Cut(after, "/")
+			at += "/" + l.Item
 		}
 		out = append(out, l)
-		steps, rest = t.children(step), after
+		steps, rest = t.Children(step), after
 	}
 	return out
 }
@@ -105,30 +103,30 @@ func named(steps []Step, name string) (Step, bool) {
 // TemplateOf is the innermost step that stands for a template on the way to a
 // path, with its own path.
 func (t Tree) TemplateOf(path string) (Step, string, bool) {
-	chain := t.chain(path)
+	chain := t.Chain(path)
 	for i := len(chain) - 2; i >= 0; i-- {
-		if strings.HasPrefix(chain[i].step.Type, TemplatePrefix) {
-			return chain[i].step, chain[i].path, true
+		if strings.HasPrefix(chain[i].Step.Type, TemplatePrefix) {
+			return chain[i].Step, chain[i].Path, true
 		}
 	}
 	return Step{}, "", false
 }
 
-// below says whether a path lies in what stands at another.
-func below(path, holder string) bool { return strings.HasPrefix(path, holder+"/") }
+// Below says whether a path lies in what stands at another.
+func Below(path, holder string) bool { return strings.HasPrefix(path, holder+"/") }
 
-// disruptive says whether a step asks the gate: one that holds others does when
+// Disruptive says whether a step asks the gate: one that holds others does when
 // one of them does, unless it says otherwise itself.
-func (t Tree) disruptive(s Step) bool {
+func (t Tree) Disruptive(s Step) bool {
 	if s.Disruptive != nil {
 		return *s.Disruptive
 	}
-	children := t.children(s)
-	if !s.holds() || len(children) == 0 {
+	children := t.Children(s)
+	if !s.Holds() || len(children) == 0 {
 		return true
 	}
 	for _, c := range children {
-		if t.disruptive(c) {
+		if t.Disruptive(c) {
 			return true
 		}
 	}
@@ -138,8 +136,8 @@ func (t Tree) disruptive(s Step) bool {
 // Loops says whether a spec holds a for-each, which looks at the gate before
 // each of its items whatever the plan says.
 func (t Tree) Loops() bool {
-	for _, s := range sections(t.Spec) {
-		if t.loops(s.steps) {
+	for _, s := range Sections(t.Spec) {
+		if t.loops(s.Steps) {
 			return true
 		}
 	}
@@ -148,7 +146,7 @@ func (t Tree) Loops() bool {
 
 func (t Tree) loops(steps []Step) bool {
 	for _, s := range steps {
-		if IsLoop(s.Type) || s.holds() && t.loops(t.children(s)) {
+		if IsLoop(s.Type) || s.Holds() && t.loops(t.Children(s)) {
 			return true
 		}
 	}
@@ -157,23 +155,23 @@ func (t Tree) loops(steps []Step) bool {
 
 // Walk visits all steps, with those that other steps hold.
 func (t Tree) Walk(visit func(Step)) {
-	for _, s := range sections(t.Spec) {
-		t.walk(s.steps, visit)
+	for _, s := range Sections(t.Spec) {
+		t.walk(s.Steps, visit)
 	}
 }
 
 func (t Tree) walk(steps []Step, visit func(Step)) {
 	for _, s := range steps {
 		visit(s)
-		if s.holds() {
-			t.walk(t.children(s), visit)
+		if s.Holds() {
+			t.walk(t.Children(s), visit)
 		}
 	}
 }
 
 // Own are the properties of a step without the steps that it holds.
 func (s Step) Own() map[string]any {
-	if !s.holds() || s.Properties["steps"] == nil {
+	if !s.Holds() || s.Properties["steps"] == nil {
 		return s.Properties
 	}
 	out := make(map[string]any, len(s.Properties))
@@ -185,28 +183,28 @@ func (s Step) Own() map[string]any {
 	return out
 }
 
-// rollsOut says whether a spec holds a for-each-node: it takes the windows that it
+// RollsOut says whether a spec holds a for-each-node: it takes the windows that it
 // takes, so that it has no time limit unless it says so itself.
-func (t Tree) rollsOut() bool {
+func (t Tree) RollsOut() bool {
 	found := false
 	t.Walk(func(s Step) { found = found || s.Type == TypeForEachNode })
 	return found
 }
 
-// keeps is how many steps below a step leave something to be restored.
-func (t Tree) keeps(s Step) int {
+// Keeps is how many steps below a step leave something to be restored.
+func (t Tree) Keeps(s Step) int {
 	n := 0
-	for _, c := range t.children(s) {
-		if n += t.keeps(c); restores(c) {
+	for _, c := range t.Children(s) {
+		if n += t.Keeps(c); Restores(c) {
 			n++
 		}
 	}
 	return n
 }
 
-// restores says whether a step may have something to put back. A ${…} there is
+// Restores says whether a step may have something to put back. A ${…} there is
 // evaluated by the step itself, which writes nothing down where it is false.
-func restores(s Step) bool {
+func Restores(s Step) bool {
 	switch v := s.Properties["restoreAfter"].(type) {
 	case bool:
 		return v

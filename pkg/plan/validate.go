@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Parse reads a plan's text and reports everything wrong with it at once. It is
 // the one place that says whether a plan is valid: the CLI and the agent call it.
-func Parse(text []byte, name string) (Spec, Faults) {
+func Parse(text []byte, name string) (Spec, document.Faults) {
 	var doc Document
-	c, ok := Read(text, &doc)
+	c, ok := document.Read(text, &doc)
 	if !ok {
 		return doc.Spec, c.Faults()
 	}
@@ -22,7 +24,7 @@ func Parse(text []byte, name string) (Spec, Faults) {
 }
 
 // Account is the ServiceAccount that a spec's steps run as.
-func Account(s Spec) string { return cmp.Or(s.ServiceAccountName, DefaultServiceAccount) }
+func Account(s Spec) string { return cmp.Or(s.ServiceAccountName, policy.DefaultServiceAccount) }
 
 // ParseSchedules are a plan's schedules, ready to be asked for slots. The specs
 // must be valid.
@@ -43,12 +45,12 @@ func (s Schedule) pure() schedule.Spec {
 }
 
 // validator checks a plan or a template.
-type validator struct{ *Checker }
+type validator struct{ *document.Checker }
 
 func (v *validator) document(doc Document, name string) {
 	v.Envelope(doc.APIVersion, doc.Kind, "Plan")
-	if name != "" && !DNSLabel(name) {
-		v.Fault("metadata.name", "%q cannot name a plan: at most %d characters of a-z, 0-9 and '-'", Cut(name, 100), MaxNameLength)
+	if name != "" && !document.DNSLabel(name) {
+		v.Fault("metadata.name", "%q cannot name a plan: at most %d characters of a-z, 0-9 and '-'", document.Cut(name, 100), document.MaxNameLength)
 	}
 	v.spec(doc.Spec)
 }
@@ -57,19 +59,19 @@ func (v *validator) spec(s Spec) {
 	v.target(s)
 	v.triggers(s.Triggers)
 	v.watches(s.Triggers.Watch, s.MirrorPrefix)
-	OneOf(v.Checker, "spec.catchUp", s.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
-	OneOf(v.Checker, "spec.concurrencyPolicy", s.ConcurrencyPolicy, Forbid, Allow, Replace, Queue)
-	OneOf(v.Checker, "spec.onWindowClose", s.OnWindowClose, CloseFinish, CloseWait, CloseAbort)
+	document.OneOf(v.Checker, "spec.catchUp", s.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
+	document.OneOf(v.Checker, "spec.concurrencyPolicy", s.ConcurrencyPolicy, Forbid, Allow, Replace, Queue)
+	document.OneOf(v.Checker, "spec.onWindowClose", s.OnWindowClose, CloseFinish, CloseWait, CloseAbort)
 	v.Positive("spec.startDeadline", s.StartDeadline)
 	v.Positive("spec.maxDuration", s.MaxDuration)
 	v.Positive("spec.approvalTimeout", s.ApprovalTimeout)
 	v.limits(s)
 	v.policies(s.Policies)
 	v.parameters(s.Parameters)
-	if s.ServiceAccountName != "" && !dnsSubdomain(s.ServiceAccountName) {
+	if s.ServiceAccountName != "" && !document.DNSSubdomain(s.ServiceAccountName) {
 		v.Fault("spec.serviceAccountName", "%q cannot name a ServiceAccount", s.ServiceAccountName)
 	}
-	if s.MirrorPrefix != "" && !dnsSubdomain(s.MirrorPrefix) {
+	if s.MirrorPrefix != "" && !document.DNSSubdomain(s.MirrorPrefix) {
 		v.Fault("spec.mirrorPrefix", "%q is no prefix: write it like mirror.example.org", s.MirrorPrefix)
 	}
 	v.allSteps(s)
@@ -92,7 +94,7 @@ func (v *validator) notYet(s Spec) {
 	}
 }
 
-func (v *validator) policies(refs []PolicyRef) {
+func (v *validator) policies(refs []policy.PolicyRef) {
 	if len(refs) > MaxPolicies {
 		v.Fault("spec.policies", "names %d; at most %d are asked", len(refs), MaxPolicies)
 	}
@@ -101,11 +103,11 @@ func (v *validator) policies(refs []PolicyRef) {
 		switch {
 		case ref.Name == "":
 			v.Fault(path+".name", "is missing: the name of a policy")
-		case !DNSLabel(ref.Name):
-			v.Fault(path+".name", "%q cannot name a policy: at most %d characters of a-z, 0-9 and '-'", Cut(ref.Name, 100), MaxNameLength)
+		case !document.DNSLabel(ref.Name):
+			v.Fault(path+".name", "%q cannot name a policy: at most %d characters of a-z, 0-9 and '-'", document.Cut(ref.Name, 100), document.MaxNameLength)
 		}
-		if ref.Namespace != "" && !DNSLabel(ref.Namespace) {
-			v.Fault(path+".namespace", "%q cannot name a namespace", Cut(ref.Namespace, 100))
+		if ref.Namespace != "" && !document.DNSLabel(ref.Namespace) {
+			v.Fault(path+".namespace", "%q cannot name a namespace", document.Cut(ref.Namespace, 100))
 		}
 	}
 }
@@ -180,10 +182,11 @@ func (v *validator) parameters(ps []Parameter) {
 }
 
 type section struct {
-	name  Section
-	steps []Step
+	Name  Section
+	Steps []Step
 }
 
-func sections(s Spec) []section {
+// Sections are the lists of steps of a spec, in the order in which they run.
+func Sections(s Spec) []section {
 	return []section{{SectionSteps, s.Steps}, {SectionOnFailure, s.OnFailure}, {SectionFinally, s.Finally}}
 }

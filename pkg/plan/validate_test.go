@@ -8,13 +8,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // What a valid plan may say, row by row.
 func TestParseAccepts(t *testing.T) {
 	for name, text := range map[string]string{
-		"the whole of KubeVela's maintenance story": document(`description: Weekly database maintenance
+		"the whole of KubeVela's maintenance story": planText(`description: Weekly database maintenance
 target: {apiVersion: apps/v1, kind: Deployment, name: orders}
 triggers:
   onCreate: false
@@ -42,7 +44,7 @@ finally:
   type: scale
   if: "steps['start'].phase == 'Succeeded'"
   properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}`),
-		"templates where other types are wanted": document("",
+		"templates where other types are wanted": planText("",
 			"- {name: a, type: suspend, properties: {duration: '${run.parameters.wait}'}}",
 			"- {name: b, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: x}, replicas: '${1 + 1}', restoreAfter: '${run.dryRun}'}}",
 			"- {name: c, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patch: '${steps.a.outputs}'}}",
@@ -51,24 +53,24 @@ finally:
 			"- {name: f, type: job, properties: {template: '${run.parameters.template}'}}",
 			"- {name: g, type: wait, properties: {resource: '${target}', condition: Ready}}",
 			"- {name: h, type: wait, properties: {resource: {apiVersion: v1, kind: Pod, name: x, namespace: '${plan.namespace}'}, until: 'object.status.phase == \"Running\"'}}"),
-		"literal dollars":                   document("", "- {name: a, type: webhook, properties: {url: https://example.org, body: {text: '$${not.code}', price: '$5'}}}"),
-		"a list of JSON patches":            document("", "- {name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patchType: json, patch: [{op: remove, path: /data/x}]}}"),
-		"keys to remove":                    document("target: {apiVersion: v1, kind: ConfigMap, name: x}", "- {name: a, type: annotate, properties: {operation: remove, annotations: [example.org/a]}}"),
-		"a prefix that only ends like ours": document("target: {apiVersion: v1, kind: ConfigMap, name: x}\ntriggers: {labels: [notmaint.dev/a]}"),
-		"days as a duration":                document("maxDuration: 30d"),
-		"a job by its template":             document("", "- {name: a, type: job, properties: {template: {template: {spec: {containers: [{name: a, image: b}]}}}}}"),
-		"a job by its image":                document("", "- {name: a, type: job, properties: {image: busybox, command: [sh, -c, 'echo hi']}}"),
-		"a hundred steps": document("", repeat(func(i int) string {
+		"literal dollars":                   planText("", "- {name: a, type: webhook, properties: {url: https://example.org, body: {text: '$${not.code}', price: '$5'}}}"),
+		"a list of JSON patches":            planText("", "- {name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: x}, patchType: json, patch: [{op: remove, path: /data/x}]}}"),
+		"keys to remove":                    planText("target: {apiVersion: v1, kind: ConfigMap, name: x}", "- {name: a, type: annotate, properties: {operation: remove, annotations: [example.org/a]}}"),
+		"a prefix that only ends like ours": planText("target: {apiVersion: v1, kind: ConfigMap, name: x}\ntriggers: {labels: [notmaint.dev/a]}"),
+		"days as a duration":                planText("maxDuration: 30d"),
+		"a job by its template":             planText("", "- {name: a, type: job, properties: {template: {template: {spec: {containers: [{name: a, image: b}]}}}}}"),
+		"a job by its image":                planText("", "- {name: a, type: job, properties: {image: busybox, command: [sh, -c, 'echo hi']}}"),
+		"a hundred steps": planText("", repeat(func(i int) string {
 			return "- {name: s" + string(rune('a'+i/26)) + string(rune('a'+i%26)) + ", type: suspend}"
 		}, 100)...),
-		"an empty list of finally": document("finally: []"),
+		"an empty list of finally": planText("finally: []"),
 	} {
 		t.Run(name, func(t *testing.T) { wantFaults(t, text) })
 	}
 }
 
 func step(kind, properties string) string {
-	return document("", "- {name: a, type: "+kind+", properties: {"+properties+"}}")
+	return planText("", "- {name: a, type: "+kind+", properties: {"+properties+"}}")
 }
 
 const inGroup = "spec.steps[0].properties.steps"
@@ -102,92 +104,92 @@ func TestParseRefuses(t *testing.T) {
 	sixtyFour := strings.Repeat("a", 64)
 	for _, c := range []struct{ text, want string }{
 		// the plan
-		{document("catchUp: last"), "spec.catchUp: must be one of latest, all, none, is \"last\"; did you mean latest?"},
-		{document("concurrencyPolicy: forbid"), "spec.concurrencyPolicy: must be one of Forbid, Allow, Replace, Queue, is \"forbid\"; did you mean Forbid?"},
-		{document("onWindowClose: stop"), "spec.onWindowClose: must be one of finish, wait, abort, is \"stop\""},
-		{document("startDeadline: 0s"), "spec.startDeadline: must be longer than 0s, is 0s"},
-		{document("maxDuration: -1h"), "spec.maxDuration: must be longer than 0s, is -1h0m0s"},
-		{document("maxDuration: 2562047h"), "spec.maxDuration: must be at most 36500d, is 2562047h0m0s"},
-		{document("approvalTimeout: soon"), "spec.approvalTimeout: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d"},
-		{document("successfulRunsHistoryLimit: -1"), "spec.successfulRunsHistoryLimit: must be from 0 to 100, is -1"},
-		{document("failedRunsHistoryLimit: 101"), "spec.failedRunsHistoryLimit: must be from 0 to 100, is 101"},
-		{document("serviceAccountName: Not A Name"), "spec.serviceAccountName: \"Not A Name\" cannot name a ServiceAccount"},
-		{document("mirrorPrefix: UPPER"), "spec.mirrorPrefix: \"UPPER\" is no prefix: write it like mirror.example.org"},
-		{document("parameters: [{name: 'a b'}]"), "spec.parameters[0].name: \"a b\" cannot name a parameter: letters, digits, '-', '_' and '.'"},
-		{document("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" stands twice"},
+		{planText("catchUp: last"), "spec.catchUp: must be one of latest, all, none, is \"last\"; did you mean latest?"},
+		{planText("concurrencyPolicy: forbid"), "spec.concurrencyPolicy: must be one of Forbid, Allow, Replace, Queue, is \"forbid\"; did you mean Forbid?"},
+		{planText("onWindowClose: stop"), "spec.onWindowClose: must be one of finish, wait, abort, is \"stop\""},
+		{planText("startDeadline: 0s"), "spec.startDeadline: must be longer than 0s, is 0s"},
+		{planText("maxDuration: -1h"), "spec.maxDuration: must be longer than 0s, is -1h0m0s"},
+		{planText("maxDuration: 2562047h"), "spec.maxDuration: must be at most 36500d, is 2562047h0m0s"},
+		{planText("approvalTimeout: soon"), "spec.approvalTimeout: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d"},
+		{planText("successfulRunsHistoryLimit: -1"), "spec.successfulRunsHistoryLimit: must be from 0 to 100, is -1"},
+		{planText("failedRunsHistoryLimit: 101"), "spec.failedRunsHistoryLimit: must be from 0 to 100, is 101"},
+		{planText("serviceAccountName: Not A Name"), "spec.serviceAccountName: \"Not A Name\" cannot name a ServiceAccount"},
+		{planText("mirrorPrefix: UPPER"), "spec.mirrorPrefix: \"UPPER\" is no prefix: write it like mirror.example.org"},
+		{planText("parameters: [{name: 'a b'}]"), "spec.parameters[0].name: \"a b\" cannot name a parameter: letters, digits, '-', '_' and '.'"},
+		{planText("parameters: [{name: a}, {name: a}]"), "spec.parameters[1].name: \"a\" stands twice"},
 		// not yet
-		{document("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
-		{document("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
-		{document("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
+		{planText("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
+		{planText("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
+		{planText("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
 		{step("hibernate", ""), `spec.steps[0].type: "hibernate" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object`},
-		{document("retryLimit: 101"), "spec.retryLimit: must be from 0 to 100, is 101"},
+		{planText("retryLimit: 101"), "spec.retryLimit: must be from 0 to 100, is 101"},
 		// order, requires, restarts
-		{document("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is for the steps of a parallel step-group; others run in order"},
-		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [b]}")), inGroup + "[0].dependsOn[0]: is the step itself"},
-		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [cc]}", "{name: ccc, type: suspend}")), inGroup + `[0].dependsOn[0]: there is no step "cc" in this group; did you mean "ccc"?`},
-		{document("", group("parallel", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b, b]}")), inGroup + `[1].dependsOn[1]: "b" stands twice`},
-		{document("", group("parallel", "{name: b, type: suspend, dependsOn: [c]}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + `[0].dependsOn: step "b" waits for itself through c`},
-		{document("", group("sequential", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + "[1].dependsOn: is for the steps of a parallel step-group; others run in order"},
-		{document("", "- {name: a, type: suspend, onRestart: retry}"), "spec.steps[0].onRestart: is for exec alone: steps of type suspend know how to go on"},
-		{document("", "- {name: a, type: exec, onRestart: again, properties: {pod: {name: db-0}, command: [ls]}}"), `spec.steps[0].onRestart: must be fail or retry, is "again"`},
-		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires[0]: needs exactly one of objectName and matchLabels"},
-		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: a}, {name: b, apiVersion: v1, kind: Pod, objectName: a}]}"), `spec.steps[0].requires[1].name: "b" stands twice`},
-		{document("", "- {name: a, type: suspend, requires: [{name: b, kind: Pod, objectName: a}]}"), "spec.steps[0].requires[0].apiVersion: is missing; write it like apps/v1"},
-		{document("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: '${run.name}'}]}"), "spec.steps[0].requires[0].objectName: is taken as it stands: it cannot hold an expression"},
+		{planText("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is for the steps of a parallel step-group; others run in order"},
+		{planText("", group("parallel", "{name: b, type: suspend, dependsOn: [b]}")), inGroup + "[0].dependsOn[0]: is the step itself"},
+		{planText("", group("parallel", "{name: b, type: suspend, dependsOn: [cc]}", "{name: ccc, type: suspend}")), inGroup + `[0].dependsOn[0]: there is no step "cc" in this group; did you mean "ccc"?`},
+		{planText("", group("parallel", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b, b]}")), inGroup + `[1].dependsOn[1]: "b" stands twice`},
+		{planText("", group("parallel", "{name: b, type: suspend, dependsOn: [c]}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + `[0].dependsOn: step "b" waits for itself through c`},
+		{planText("", group("sequential", "{name: b, type: suspend}", "{name: c, type: suspend, dependsOn: [b]}")), inGroup + "[1].dependsOn: is for the steps of a parallel step-group; others run in order"},
+		{planText("", "- {name: a, type: suspend, onRestart: retry}"), "spec.steps[0].onRestart: is for exec alone: steps of type suspend know how to go on"},
+		{planText("", "- {name: a, type: exec, onRestart: again, properties: {pod: {name: db-0}, command: [ls]}}"), `spec.steps[0].onRestart: must be fail or retry, is "again"`},
+		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod}]}"), "spec.steps[0].requires[0]: needs exactly one of objectName and matchLabels"},
+		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: a}, {name: b, apiVersion: v1, kind: Pod, objectName: a}]}"), `spec.steps[0].requires[1].name: "b" stands twice`},
+		{planText("", "- {name: a, type: suspend, requires: [{name: b, kind: Pod, objectName: a}]}"), "spec.steps[0].requires[0].apiVersion: is missing; write it like apps/v1"},
+		{planText("", "- {name: a, type: suspend, requires: [{name: b, apiVersion: v1, kind: Pod, objectName: '${run.name}'}]}"), "spec.steps[0].requires[0].objectName: is taken as it stands: it cannot hold an expression"},
 		// steps that hold steps
-		{document("", group("both", "{name: b, type: suspend}")), `spec.steps[0].properties.mode: must be sequential or parallel, is "both"`},
-		{document("", "- {name: g, type: step-group, properties: {mode: sequential, maxConcurrency: 2, steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: is for mode: parallel"},
-		{document("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: '${1}', steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: cannot be an expression: only properties are"},
-		{document("", "- {name: g, type: step-group, properties: {steps: []}}"), inGroup + ": is empty: a step-group needs a step"},
-		{document("", "- {name: g, type: step-group, properties: {}}"), inGroup + ": is missing: a step of type step-group needs it"},
-		{document("", group("parallel", "{name: g, type: suspend}")), inGroup + `[0].name: "g" is already the name of spec.steps[0]`},
-		{document("", group("parallel", "{name: b, type: nobody}")), inGroup + `[0].type: unknown step type "nobody"; known are label`},
-		{document("", group("parallel", "{name: b, type: suspend, tiemout: 1s}")), inGroup + `[0].tiemout: unknown field; did you mean "timeout"?`},
-		{document("", group("parallel", "{name: b, type: suspend, timeout: '${run.name}'}")), inGroup + "[0].timeout: cannot be an expression: only properties are"},
-		{document("", group("parallel", "{name: b, type: webhook, properties: {url: 'https://example.org/${nobody}'}}")), inGroup + `[0].properties.url: "nobody" does not compile: `},
-		{document("", strings.Replace(group("parallel", "{name: b, type: suspend}"), "name: g", "name: finally", 1)), `spec.steps[0].name: "finally" cannot name a step that holds others: it is the name of a section`},
-		{document("", nest(6)), strings.Repeat(inGroup+"[0]", 1) + strings.Repeat(".properties.steps[0]", 4) + ".properties.steps: are too deep: steps may hold steps 5 times"},
-		{document("", group("parallel", repeat(func(i int) string { return fmt.Sprintf("{name: s%d, type: suspend}", i) }, 100)...)), "spec.steps: a plan may have 100 steps, this one has 101"},
+		{planText("", group("both", "{name: b, type: suspend}")), `spec.steps[0].properties.mode: must be sequential or parallel, is "both"`},
+		{planText("", "- {name: g, type: step-group, properties: {mode: sequential, maxConcurrency: 2, steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: is for mode: parallel"},
+		{planText("", "- {name: g, type: step-group, properties: {mode: parallel, maxConcurrency: '${1}', steps: [{name: b, type: suspend}]}}"), "spec.steps[0].properties.maxConcurrency: cannot be an expression: only properties are"},
+		{planText("", "- {name: g, type: step-group, properties: {steps: []}}"), inGroup + ": is empty: a step-group needs a step"},
+		{planText("", "- {name: g, type: step-group, properties: {}}"), inGroup + ": is missing: a step of type step-group needs it"},
+		{planText("", group("parallel", "{name: g, type: suspend}")), inGroup + `[0].name: "g" is already the name of spec.steps[0]`},
+		{planText("", group("parallel", "{name: b, type: nobody}")), inGroup + `[0].type: unknown step type "nobody"; known are label`},
+		{planText("", group("parallel", "{name: b, type: suspend, tiemout: 1s}")), inGroup + `[0].tiemout: unknown field; did you mean "timeout"?`},
+		{planText("", group("parallel", "{name: b, type: suspend, timeout: '${run.name}'}")), inGroup + "[0].timeout: cannot be an expression: only properties are"},
+		{planText("", group("parallel", "{name: b, type: webhook, properties: {url: 'https://example.org/${nobody}'}}")), inGroup + `[0].properties.url: "nobody" does not compile: `},
+		{planText("", strings.Replace(group("parallel", "{name: b, type: suspend}"), "name: g", "name: finally", 1)), `spec.steps[0].name: "finally" cannot name a step that holds others: it is the name of a section`},
+		{planText("", nest(6)), strings.Repeat(inGroup+"[0]", 1) + strings.Repeat(".properties.steps[0]", 4) + ".properties.steps: are too deep: steps may hold steps 5 times"},
+		{planText("", group("parallel", repeat(func(i int) string { return fmt.Sprintf("{name: s%d, type: suspend}", i) }, 100)...)), "spec.steps: a plan may have 100 steps, this one has 101"},
 		// for-each
-		{document("", each("", "kind: Pod")), "spec.steps[0].properties.apiVersion: is missing: a step of type for-each needs it"},
-		{document("", each("batches: [10%, 5%]")), p + "batches: each must be larger than the one before: 5% comes after 10%"},
-		{document("", each("batches: [0]")), p + `batches: "0" is no batch: write a number of objects, or a share like 10%`},
-		{document("", each("batches: [120%]")), p + `batches: "120%" is no batch: write a number of objects, or a share like 10%`},
-		{document("", each("until: each.x == 1")), p + "until: \"each.x == 1\" does not compile: "},
-		{document("", each("order: random")), p + `order: must be name, oldest or newest, is "random"`},
-		{document("", each("onError: ignore")), p + `onError: must be stop or continue, is "ignore"`},
-		{document("", each("maxConcurrency: -1")), p + "maxConcurrency: must be from 1 to 100, is -1"},
-		{document("", each("selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}")), p + `selector.matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, is "Like"`},
+		{planText("", each("", "kind: Pod")), "spec.steps[0].properties.apiVersion: is missing: a step of type for-each needs it"},
+		{planText("", each("batches: [10%, 5%]")), p + "batches: each must be larger than the one before: 5% comes after 10%"},
+		{planText("", each("batches: [0]")), p + `batches: "0" is no batch: write a number of objects, or a share like 10%`},
+		{planText("", each("batches: [120%]")), p + `batches: "120%" is no batch: write a number of objects, or a share like 10%`},
+		{planText("", each("until: each.x == 1")), p + "until: \"each.x == 1\" does not compile: "},
+		{planText("", each("order: random")), p + `order: must be name, oldest or newest, is "random"`},
+		{planText("", each("onError: ignore")), p + `onError: must be stop or continue, is "ignore"`},
+		{planText("", each("maxConcurrency: -1")), p + "maxConcurrency: must be from 1 to 100, is -1"},
+		{planText("", each("selector: {matchExpressions: [{key: a, operator: Like, values: [b]}]}")), p + `selector.matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, is "Like"`},
 		// templates
-		{document("", "- {name: a, type: template/A_b}"), `spec.steps[0].type: "A_b" cannot name a template: write it like template/notify`},
-		{document("", "- {name: a, type: template/notify, properties: {text: '${params.x}'}}"), p + `text: "params.x" does not compile: `},
+		{planText("", "- {name: a, type: template/A_b}"), `spec.steps[0].type: "A_b" cannot name a template: write it like template/notify`},
+		{planText("", "- {name: a, type: template/notify, properties: {text: '${params.x}'}}"), p + `text: "params.x" does not compile: `},
 		// target and triggers
-		{document("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
-		{document("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
-		{document("triggers: {labels: [a]}"), "spec.triggers.labels: need a target: they are labels on it"},
-		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a b]}"), "spec.triggers.labels[0]: \"a b\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},
-		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a, a]}"), "spec.triggers.labels[1]: \"a\" stands twice"},
-		{document("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [maint.dev/phase]}"), "spec.triggers.labels[0]: \"maint.dev/phase\" belongs to kubectl maint: choose a prefix of your own"},
-		{document("triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berln}]}"), "spec.triggers.schedules[0].timezone: "},
-		{document("triggers: {schedules: [{cron: '61 * * * *'}]}"), "spec.triggers.schedules[0].cron: "},
-		{document("triggers: {schedules: [{cron: '0 0 30 2 *'}]}"), "spec.triggers.schedules[0].cron: "},
-		{document("triggers: {schedules: [{}]}"), "spec.triggers.schedules[0].cron: is missing; write one of cron, rrule and at"},
-		{document("triggers: {schedules: [{cron: '0 2 * * 6', at: '2026-01-01T00:00:00Z'}]}"), "spec.triggers.schedules[0]"},
-		{document("triggers: {schedules: [{cron: '0 2 * * 6', jitter: 25h}]}"), "spec.triggers.schedules[0].jitter: must be from 0s to 24h, is 25h0m0s"},
+		{planText("target: {apiVersion: apps/v1, kind: Deployment}"), "spec.target.name: is missing; write it like orders"},
+		{planText("target: {apiVersion: a/b/c, kind: A, name: b}"), "spec.target.apiVersion: \"a/b/c\" is no apiVersion; write it like apps/v1 or v1"},
+		{planText("triggers: {labels: [a]}"), "spec.triggers.labels: need a target: they are labels on it"},
+		{planText("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a b]}"), "spec.triggers.labels[0]: \"a b\" is no key: write name or prefix.example.org/name, the name at most 63 letters, digits, '-', '_' and '.'"},
+		{planText("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [a, a]}"), "spec.triggers.labels[1]: \"a\" stands twice"},
+		{planText("target: {apiVersion: v1, kind: A, name: b}\ntriggers: {labels: [maint.dev/phase]}"), "spec.triggers.labels[0]: \"maint.dev/phase\" belongs to kubectl maint: choose a prefix of your own"},
+		{planText("triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berln}]}"), "spec.triggers.schedules[0].timezone: "},
+		{planText("triggers: {schedules: [{cron: '61 * * * *'}]}"), "spec.triggers.schedules[0].cron: "},
+		{planText("triggers: {schedules: [{cron: '0 0 30 2 *'}]}"), "spec.triggers.schedules[0].cron: "},
+		{planText("triggers: {schedules: [{}]}"), "spec.triggers.schedules[0].cron: is missing; write one of cron, rrule and at"},
+		{planText("triggers: {schedules: [{cron: '0 2 * * 6', at: '2026-01-01T00:00:00Z'}]}"), "spec.triggers.schedules[0]"},
+		{planText("triggers: {schedules: [{cron: '0 2 * * 6', jitter: 25h}]}"), "spec.triggers.schedules[0].jitter: must be from 0s to 24h, is 25h0m0s"},
 		// steps
 		{"apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {}\n", "spec.steps: is empty: a plan needs a step"},
-		{document("", repeat(func(i int) string { return "- {name: a, type: suspend}" }, 101)...), "spec.steps: a plan may have 100 steps, this one has 101"},
-		{document("", "- {name: a_b, type: suspend}"), "spec.steps[0].name: \"a_b\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
-		{document("", "- {name: "+sixtyFour+", type: suspend}"), "spec.steps[0].name: \"" + sixtyFour + "\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
-		{document("finally: [{name: pause, type: suspend}]"), "spec.finally[0].name: \"pause\" is already the name of spec.steps[0]"},
-		{document("", "- {name: a, type: suspend, timeout: 0s}"), "spec.steps[0].timeout: must be longer than 0s, is 0s"},
-		{document("", "- {name: a, type: suspend, retry: {limit: 101}}"), "spec.steps[0].retry.limit: must be from 0 to 100, is 101"},
-		{document("", "- {name: a, type: suspend, retry: {limit: 1, backoff: 0s}}"), "spec.steps[0].retry.backoff: must be longer than 0s, is 0s"},
-		{document("", "- {name: a, type: suspend, if: 'run.name +'}"), "spec.steps[0].if: \"run.name +\" does not compile: "},
-		{document("", "- {name: a, type: suspend, if: '1 + 1'}"), "spec.steps[0].if: \"1 + 1\" must give bool, gives int"},
-		{document("", "- {name: a, type: suspend, if: 'target.spec.paused'}"), "spec.steps[0].if: \"target.spec.paused\" does not compile: "},
-		{document("", "- {name: a, type: suspend, if: 'nobody.knows'}"), "spec.steps[0].if: \"nobody.knows\" does not compile: "},
-		{document("finally: [{name: b, type: scale, properties: {" + resource + ", replicas: 1, restoreAfter: true}}]"), "spec.finally[0].properties.restoreAfter: comes too late in finally: what a run found is put back before finally begins"},
+		{planText("", repeat(func(i int) string { return "- {name: a, type: suspend}" }, 101)...), "spec.steps: a plan may have 100 steps, this one has 101"},
+		{planText("", "- {name: a_b, type: suspend}"), "spec.steps[0].name: \"a_b\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
+		{planText("", "- {name: "+sixtyFour+", type: suspend}"), "spec.steps[0].name: \"" + sixtyFour + "\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
+		{planText("finally: [{name: pause, type: suspend}]"), "spec.finally[0].name: \"pause\" is already the name of spec.steps[0]"},
+		{planText("", "- {name: a, type: suspend, timeout: 0s}"), "spec.steps[0].timeout: must be longer than 0s, is 0s"},
+		{planText("", "- {name: a, type: suspend, retry: {limit: 101}}"), "spec.steps[0].retry.limit: must be from 0 to 100, is 101"},
+		{planText("", "- {name: a, type: suspend, retry: {limit: 1, backoff: 0s}}"), "spec.steps[0].retry.backoff: must be longer than 0s, is 0s"},
+		{planText("", "- {name: a, type: suspend, if: 'run.name +'}"), "spec.steps[0].if: \"run.name +\" does not compile: "},
+		{planText("", "- {name: a, type: suspend, if: '1 + 1'}"), "spec.steps[0].if: \"1 + 1\" must give bool, gives int"},
+		{planText("", "- {name: a, type: suspend, if: 'target.spec.paused'}"), "spec.steps[0].if: \"target.spec.paused\" does not compile: "},
+		{planText("", "- {name: a, type: suspend, if: 'nobody.knows'}"), "spec.steps[0].if: \"nobody.knows\" does not compile: "},
+		{planText("finally: [{name: b, type: scale, properties: {" + resource + ", replicas: 1, restoreAfter: true}}]"), "spec.finally[0].properties.restoreAfter: comes too late in finally: what a run found is put back before finally begins"},
 		// templates
 		{step("webhook", "url: https://example.org, body: '${run.name'"), p + "body: a ${ is not closed; write $${ for a literal ${"},
 		{step("webhook", "url: https://example.org, body: {a: ['x ${nobody.name}']}"), p + "body.a[0]: \"nobody.name\" does not compile: "},
@@ -276,7 +278,7 @@ func TestParseRefuses(t *testing.T) {
 				_, got[i], _ = strings.Cut(g, ": ")
 			}
 			if len(got) == 0 {
-				t.Fatalf("was accepted:\n%s", plan.Cut(c.text, 1000))
+				t.Fatalf("was accepted:\n%s", document.Cut(c.text, 1000))
 			}
 			if !strings.HasPrefix(got[0], c.want) {
 				t.Error(cmp.Diff([]string{c.want}, got))
@@ -289,7 +291,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestPlanNames(t *testing.T) {
-	text := []byte(document(""))
+	text := []byte(planText(""))
 	for _, name := range []string{"a", "orders-weekly", "0", strings.Repeat("a", 63)} {
 		if _, faults := plan.Parse(text, name); len(faults) > 0 {
 			t.Error(faults)
@@ -314,7 +316,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 
 func TestAgentConfig(t *testing.T) {
 	head := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n"
-	config, faults := plan.ParseAgentConfig([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
+	config, faults := agentconfig.ParseAgentConfig([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -338,7 +340,7 @@ func TestAgentConfig(t *testing.T) {
 		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
 		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
 	} {
-		_, faults := plan.ParseAgentConfig([]byte(head + text))
+		_, faults := agentconfig.ParseAgentConfig([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
 			t.Errorf("%s gives %v", text, faults)
 		}
@@ -346,15 +348,15 @@ func TestAgentConfig(t *testing.T) {
 }
 
 func TestSinks(t *testing.T) {
-	config, faults := plan.ParseAgentConfig([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
+	config, faults := agentconfig.ParseAgentConfig([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	if got, err := config.Notifications.Sink("dba"); err != nil || got.URLSecretRef != (plan.SecretKeyRef{Name: "sinks", Key: "dba"}) {
+	if got, err := config.Notifications.Sink("dba"); err != nil || got.URLSecretRef != (document.SecretKeyRef{Name: "sinks", Key: "dba"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for there, n := range map[string]plan.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
-		var fault *plan.SinkError
+	for there, n := range map[string]agentconfig.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
+		var fault *agentconfig.SinkError
 		if _, err := n.Sink("opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
 			t.Error(err)
 		}

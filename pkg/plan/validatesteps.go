@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
@@ -54,15 +55,15 @@ func (v *validator) allSteps(s Spec) {
 		return
 	}
 	seen := map[string]string{}
-	for _, section := range sections(s) {
-		v.steps("spec."+string(section.name), section.steps, place{spec: s, section: section.name}, seen)
+	for _, section := range Sections(s) {
+		v.steps("spec."+string(section.Name), section.Steps, place{spec: s, section: section.Name}, seen)
 	}
 }
 
 func countSteps(steps []Step) int {
 	n := len(steps)
 	for _, s := range steps {
-		if s.holds() {
+		if s.Holds() {
 			n += countSteps(s.inner())
 		}
 	}
@@ -85,10 +86,10 @@ func (v *validator) steps(list string, steps []Step, p place, seen map[string]st
 }
 
 func (v *validator) step(path string, s Step, p place, seen map[string]string) {
-	if !DNSLabel(s.Name) {
-		v.Fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", Cut(s.Name, 100), MaxNameLength)
+	if !document.DNSLabel(s.Name) {
+		v.Fault(path+".name", "%q cannot name a step: at most %d characters of a-z, 0-9 and '-'", document.Cut(s.Name, 100), document.MaxNameLength)
 	}
-	if s.holds() && slices.Contains(otherSections(), Section(s.Name)) {
+	if s.Holds() && slices.Contains(otherSections(), Section(s.Name)) {
 		v.Fault(path+".name", "%q cannot name a step that holds others: it is the name of a section", s.Name)
 	}
 	v.Positive(path+".timeout", s.Timeout)
@@ -103,11 +104,11 @@ func (v *validator) step(path string, s Step, p place, seen map[string]string) {
 	}
 	t, known := StepTypeNamed(s.Type)
 	if !known {
-		v.Fault(path+".type", "%s", unknownType(s.Type))
+		v.Fault(path+".type", "%s", UnknownType(s.Type))
 		return
 	}
 	v.properties(path+".properties", t, s, p)
-	if s.holds() {
+	if s.Holds() {
 		v.held(path, s, p, seen)
 	}
 }
@@ -128,13 +129,13 @@ func (v *validator) held(path string, s Step, p place, seen map[string]string) {
 	}
 	p.loop = p.loop || IsLoop(s.Type)
 	p.node = p.node || s.Type == TypeForEachNode
-	p.parallel, _ = s.parallel()
+	p.parallel, _ = s.Parallel()
 	v.steps(list, inner, p, seen)
 }
 
 func (v *validator) templateStep(path, name string, s Step, p place) {
-	if !DNSLabel(name) {
-		v.Fault(path+".type", "%q cannot name a template: write it like template/notify", Cut(name, 100))
+	if !document.DNSLabel(name) {
+		v.Fault(path+".type", "%q cannot name a template: write it like template/notify", document.Cut(name, 100))
 	}
 	if p.depth >= MaxDepth {
 		v.Fault(path+".type", "is too deep: steps may hold steps %d times", MaxDepth)
@@ -153,7 +154,7 @@ func (v *validator) dependsOn(path string, s Step, p place) {
 		case name == s.Name:
 			v.Fault(at, "is the step itself")
 		case !known:
-			v.Fault(at, "there is no step %q in this group%s", Cut(name, 100), didYouMean(name, p.siblings))
+			v.Fault(at, "there is no step %q in this group%s", document.Cut(name, 100), didYouMean(name, p.siblings))
 		case slices.Index(s.DependsOn, name) < i:
 			v.Fault(at, "%q stands twice", name)
 		}
@@ -165,7 +166,7 @@ func didYouMean(name string, steps []Step) string {
 	for _, s := range steps {
 		names = append(names, s.Name)
 	}
-	if near, ok := nearest(name, names); ok {
+	if near, ok := document.Nearest(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
@@ -199,7 +200,7 @@ func (v *validator) requires(path string, s Step) {
 	for i, r := range s.Requires {
 		at := fmt.Sprintf("%s.requires[%d]", path, i)
 		if !labelName().MatchString(r.Name) {
-			v.Fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", Cut(r.Name, 100))
+			v.Fault(at+".name", "%q cannot name it: letters, digits, '-', '_' and '.'", document.Cut(r.Name, 100))
 		}
 		if seen[r.Name] {
 			v.Fault(at+".name", "%q stands twice", r.Name)
@@ -221,11 +222,12 @@ func (v *validator) onRestart(path string, s Step) {
 	case s.Type != "exec":
 		v.Fault(path+".onRestart", "is for exec alone: steps of type %s know how to go on", s.Type)
 	case s.OnRestart != "fail" && s.OnRestart != "retry":
-		v.Fault(path+".onRestart", "must be fail or retry, is %q", Cut(s.OnRestart, 100))
+		v.Fault(path+".onRestart", "must be fail or retry, is %q", document.Cut(s.OnRestart, 100))
 	}
 }
 
-func unknownType(name string) string {
+// UnknownType says that there is no such type of step, and which is near.
+func UnknownType(name string) string {
 	var names []string
 	for _, t := range StepTypes() {
 		names = append(names, t.Name)
@@ -233,13 +235,13 @@ func unknownType(name string) string {
 	if name == "" {
 		return "is missing; known are " + strings.Join(names, ", ")
 	}
-	if slices.Contains(plannedStepTypes(), name) {
+	if slices.Contains(PlannedStepTypes(), name) {
 		return fmt.Sprintf("%q is not available in this version; available are %s", name, strings.Join(names, ", "))
 	}
-	if near, ok := nearest(name, names); ok {
-		return fmt.Sprintf("unknown step type %q; did you mean %q?", Cut(name, 80), near)
+	if near, ok := document.Nearest(name, names); ok {
+		return fmt.Sprintf("unknown step type %q; did you mean %q?", document.Cut(name, 80), near)
 	}
-	return fmt.Sprintf("unknown step type %q; known are %s", Cut(name, 80), strings.Join(names, ", "))
+	return fmt.Sprintf("unknown step type %q; known are %s", document.Cut(name, 80), strings.Join(names, ", "))
 }
 
 func (v *validator) retry(path string, r *Retry) {
@@ -270,7 +272,7 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 	props := t.New()
 	faults, left := v.Value(raw, path, props)
 	for at := range left {
-		if s.holds() && !inProperties(at, path) {
+		if s.Holds() && !inProperties(at, path) {
 			v.Fault(at, "cannot be an expression: only properties are")
 		}
 	}
@@ -290,7 +292,7 @@ func (v *validator) properties(path string, t StepType, s Step, p place) {
 		if at != "" {
 			full = path + "." + at
 		}
-		if !under(full, left) { // what an expression will yield is checked when it has
+		if !document.Under(full, left) { // what an expression will yield is checked when it has
 			v.Fault(full, format, args...)
 		}
 	})
@@ -323,7 +325,7 @@ func inProperties(at, properties string) bool {
 // restoreInFinally refuses a restore that would never come: finally is the last
 // thing a run does, and restores come before it.
 func (v *validator) restoreInFinally(path string, s Step) {
-	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && restores(s) {
+	if strings.HasPrefix(path, "spec."+string(SectionFinally)+"[") && Restores(s) {
 		v.Fault(path+".restoreAfter", "comes too late in finally: what a run found is put back before finally begins")
 	}
 }

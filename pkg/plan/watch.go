@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 )
 
@@ -60,16 +61,16 @@ func (w Watch) Holds(object, old map[string]any) (bool, error) {
 	if w.When == "" {
 		return true, nil
 	}
-	holds, err := expr.Bool(w.When, map[string]any{"object": orNull(object), "oldObject": orNull(old)})
+	holds, err := expr.Bool(w.When, map[string]any{"object": expr.OrNull(object), "oldObject": expr.OrNull(old)})
 	if err != nil && w.secret() {
 		return false, fmt.Errorf("%s: cannot be evaluated", w.When)
 	}
 	return holds, err
 }
 
-// keeps says whether an object has to be kept to judge its next change: as the old
+// Keeps says whether an object has to be kept to judge its next change: as the old
 // one, or as the one that is gone.
-func (w Watch) keeps() bool {
+func (w Watch) Keeps() bool {
 	return w.When != "" && (w.Asks(EventDelete) || strings.Contains(w.When, "oldObject"))
 }
 
@@ -108,19 +109,19 @@ func (v *validator) watches(rules []Watch, mirrorPrefix string) {
 func (v *validator) watch(path string, w Watch) {
 	report := func(at, format string, args ...any) { v.Fault(path+"."+at, format, args...) }
 	if w.APIVersion == "" || strings.Count(w.APIVersion, "/") > 1 {
-		report("apiVersion", "must be <group>/<version>, or v1; is %q", Cut(w.APIVersion, 100))
+		report("apiVersion", "must be <group>/<version>, or v1; is %q", document.Cut(w.APIVersion, 100))
 	}
 	if w.Kind == "" {
 		report("kind", "is missing")
 	}
-	if w.Namespace != "" && w.Namespace != AllNamespaces && !DNSLabel(w.Namespace) {
-		report("namespace", "%q cannot name a namespace; %q asks for all", Cut(w.Namespace, 100), AllNamespaces)
+	if w.Namespace != "" && w.Namespace != AllNamespaces && !document.DNSLabel(w.Namespace) {
+		report("namespace", "%q cannot name a namespace; %q asks for all", document.Cut(w.Namespace, 100), AllNamespaces)
 	}
 	if w.Selector != nil {
 		w.Selector.Check("selector", report)
 	}
 	for i, event := range w.Events {
-		OneOf(v.Checker, fmt.Sprintf("%s.events[%d]", path, i), cmp.Or(event, "nothing"), EventCreate, EventUpdate, EventDelete)
+		document.OneOf(v.Checker, fmt.Sprintf("%s.events[%d]", path, i), cmp.Or(event, "nothing"), EventCreate, EventUpdate, EventDelete)
 	}
 	v.watchFields(path+".fields", w.Fields)
 	if w.When != "" {
@@ -136,17 +137,17 @@ func (v *validator) watchFields(path string, fields []string) {
 	}
 	for i, field := range fields {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		steps, err := parsePath(field)
+		steps, err := expr.ParsePath(field)
 		switch {
 		case err != nil:
-			v.Fault(at, "%q is no path: %s; write it like spec.size, spec.list[0].name or metadata.labels['example.org/x']", Cut(field, 200), err)
+			v.Fault(at, "%q is no path: %s; write it like spec.size, spec.list[0].name or metadata.labels['example.org/x']", document.Cut(field, 200), err)
 		case noise(steps):
-			v.Fault(at, "%q changes with every write, also with those of the plan's own runs; name what it stands for", Cut(field, 200))
+			v.Fault(at, "%q changes with every write, also with those of the plan's own runs; name what it stands for", document.Cut(field, 200))
 		}
 	}
 }
 
 // noise knows the fields that say of a write only that it was.
-func noise(steps []pathStep) bool {
-	return len(steps) > 1 && steps[0].name == "metadata" && slices.Contains([]string{"managedFields", "resourceVersion"}, steps[1].name)
+func noise(steps []expr.PathStep) bool {
+	return len(steps) > 1 && steps[0].Name == "metadata" && slices.Contains([]string{"managedFields", "resourceVersion"}, steps[1].Name)
 }

@@ -3,6 +3,9 @@ package plan
 import (
 	"fmt"
 	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // ExecProperties run a command in a pod that is there already.
@@ -15,9 +18,9 @@ type ExecProperties struct {
 // PodSelector picks one pod of the plan's namespace: by name, or the first by
 // name among the ready ones that the labels pick.
 type PodSelector struct {
-	Name             string                `json:"name,omitempty"`
-	MatchLabels      map[string]string     `json:"matchLabels,omitempty"`
-	MatchExpressions []SelectorRequirement `json:"matchExpressions,omitempty"`
+	Name             string                         `json:"name,omitempty"`
+	MatchLabels      map[string]string              `json:"matchLabels,omitempty"`
+	MatchExpressions []selector.SelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
 // BackupProperties make a backup and wait until it can be used.
@@ -27,15 +30,15 @@ type PodSelector struct {
 // mounts. velero makes a Backup of what the selector picks in the plan's
 // namespace; without one, of all of it.
 type BackupProperties struct {
-	Method              string         `json:"method"` // volume-snapshot, velero
-	Component           string         `json:"component,omitempty"`
-	Selector            *LabelSelector `json:"selector,omitempty"`
-	Retain              *Duration      `json:"retain,omitempty"`              // older ones of this step go once a newer one is usable; default: they stay
-	VolumeSnapshotClass string         `json:"volumeSnapshotClass,omitempty"` // default: the cluster's
-	VeleroNamespace     string         `json:"veleroNamespace,omitempty"`     // default velero
+	Method              string                  `json:"method"` // volume-snapshot, velero
+	Component           string                  `json:"component,omitempty"`
+	Selector            *selector.LabelSelector `json:"selector,omitempty"`
+	Retain              *document.Duration      `json:"retain,omitempty"`              // older ones of this step go once a newer one is usable; default: they stay
+	VolumeSnapshotClass string                  `json:"volumeSnapshotClass,omitempty"` // default: the cluster's
+	VeleroNamespace     string                  `json:"veleroNamespace,omitempty"`     // default velero
 }
 
-func checkExec(p any, at Reporter) {
+func checkExec(p any, at document.Reporter) {
 	props := p.(*ExecProperties)
 	if len(props.Command) == 0 || props.Command[0] == "" {
 		at("command", "is empty")
@@ -44,17 +47,17 @@ func checkExec(p any, at Reporter) {
 	if (props.Pod.Name == "") == !labelled {
 		at("pod", "needs exactly one of name and labels (matchLabels, matchExpressions)")
 	}
-	LabelSelector{MatchLabels: props.Pod.MatchLabels, MatchExpressions: props.Pod.MatchExpressions}.Check("pod", at)
+	selector.LabelSelector{MatchLabels: props.Pod.MatchLabels, MatchExpressions: props.Pod.MatchExpressions}.Check("pod", at)
 }
 
-func checkBackup(p any, at Reporter) {
+func checkBackup(p any, at document.Reporter) {
 	props := p.(*BackupProperties)
 	methods := []string{"volume-snapshot", "velero"}
 	switch {
 	case props.Method == "rds-snapshot":
 		at("method", "%q is not available in this version; available are volume-snapshot and velero", props.Method)
 	case !slices.Contains(methods, props.Method):
-		at("method", "must be volume-snapshot or velero, is %q", Cut(props.Method, 100))
+		at("method", "must be volume-snapshot or velero, is %q", document.Cut(props.Method, 100))
 	case props.Method == "volume-snapshot" && (props.Component == "") == (props.Selector == nil):
 		at("", "volume-snapshot needs exactly one of component and selector")
 	case props.Method == "velero" && props.Component != "":

@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
@@ -23,7 +27,7 @@ func day(clock string) time.Time { return at("2026-03-10 " + clock) }
 
 func span(from, to string) simulate.Span { return simulate.Span{From: day(from), To: day(to)} }
 
-func nameOf(planName, _ string, r plan.Request) string {
+func nameOf(planName, _ string, r run.Request) string {
 	if r.Slot == nil {
 		return planName + "-" + string(r.Kind)
 	}
@@ -46,7 +50,9 @@ func nightly(edits ...edit) simulate.Plan {
 
 func spec(change func(*plan.Spec)) edit { return func(p *simulate.Plan) { change(&p.Spec) } }
 
-func intent(change func(*plan.Intent)) edit { return func(p *simulate.Plan) { change(&p.Intent) } }
+func withIntent(change func(*intent.Intent)) edit {
+	return func(p *simulate.Plan) { change(&p.Intent) }
+}
 
 func named(name string) edit { return func(p *simulate.Plan) { p.Name = name } }
 
@@ -67,15 +73,15 @@ func jitter(d string) edit {
 	return spec(func(s *plan.Spec) { s.Triggers.Schedules[0].Jitter = duration(d) })
 }
 
-func duration(text string) *plan.Duration {
-	d, err := plan.ParseDuration(text)
+func duration(text string) *document.Duration {
+	d, err := document.ParseDuration(text)
 	if err != nil {
 		panic(err)
 	}
 	return &d
 }
 
-func policy(p plan.ConcurrencyPolicy) edit {
+func withPolicy(p plan.ConcurrencyPolicy) edit {
 	return spec(func(s *plan.Spec) { s.ConcurrencyPolicy = p })
 }
 
@@ -105,16 +111,16 @@ func target(p *simulate.Plan) {
 }
 
 // windows is a book with the policy "night", open every day from start to end.
-func windows(start, end string) *plan.Book {
-	b := plan.NewBook("")
-	b.PutPolicy(plan.PolicyState{Namespace: "shop", Name: "night", Spec: plan.PolicySpec{
+func windows(start, end string) *policy.Book {
+	b := policy.NewBook("")
+	b.PutPolicy(policy.PolicyState{Namespace: "shop", Name: "night", Spec: policy.PolicySpec{
 		Strategy:            schedule.MaintenanceScheduled,
 		MaintenanceSchedule: &schedule.MaintenanceSchedule{Windows: []schedule.Window{{Start: start, End: end}}},
 	}})
 	return b
 }
 
-func inWindow(p *simulate.Plan) { p.Spec.Policies = []plan.PolicyRef{{Name: "night"}} }
+func inWindow(p *simulate.Plan) { p.Spec.Policies = []policy.PolicyRef{{Name: "night"}} }
 
 // said is entries as people read them: day and time of the slot, result, reason,
 // and when it started where that is later.
@@ -146,7 +152,7 @@ func line(e simulate.Entry, withPlan bool) string {
 		b.WriteString(e.Slot.Format("15:04 "))
 	}
 	b.WriteString(string(e.Result))
-	if e.Result != plan.Ran {
+	if e.Result != run.Ran {
 		fmt.Fprintf(&b, "(%s)", e.Reason)
 	}
 	if e.StartedAt != nil && (e.Slot == nil || !e.StartedAt.Equal(*e.Slot)) {

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // mostLooks bounds what may happen at one instant (a guess, far beyond what a
@@ -36,8 +39,8 @@ type planState struct {
 	created time.Time
 	set     schedule.Set
 	gate    *schedule.Gate
-	target  *plan.Target
-	ledger  *plan.Ledger
+	target  *trigger.Target
+	ledger  *ledger.Ledger
 	live    []*runState
 	bell    *bell
 }
@@ -61,21 +64,21 @@ func newCluster(s Scene) (*cluster, error) {
 }
 
 // gateOf is what stands between a plan and its runs; nil where nothing does.
-func gateOf(book *plan.Book, p Plan) *schedule.Gate {
+func gateOf(book *policy.Book, p Plan) *schedule.Gate {
 	if book == nil {
-		book = plan.NewBook("")
+		book = policy.NewBook("")
 	}
 	return book.Between(p.Intent.Query(p.Namespace, p.Spec.Policies))
 }
 
 // targetOf is the target of a plan, which is there. Its uid says no more than
 // that it is the same object for all plans of a namespace.
-func targetOf(p Plan) *plan.Target {
+func targetOf(p Plan) *trigger.Target {
 	if p.Spec.Target == nil {
 		return nil
 	}
 	group, _, _ := strings.Cut(p.Spec.Target.APIVersion, "/")
-	return &plan.Target{UID: strings.Join([]string{p.Namespace, group, p.Spec.Target.Kind, p.Spec.Target.Name}, "/")}
+	return &trigger.Target{UID: strings.Join([]string{p.Namespace, group, p.Spec.Target.Kind, p.Spec.Target.Name}, "/")}
 }
 
 // play lets time pass.

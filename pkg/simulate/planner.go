@@ -6,19 +6,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // decide asks the core about one plan and does what it says, in the order in
 // which the agent does: the ledger, the runs, the bells, the intents.
 func (c *cluster) decide(p *planState) (time.Time, error) {
 	for _, r := range p.live {
-		if r.journal.Phase == plan.RunPending || r.journal.HeldSince != nil {
+		if r.journal.Phase == run.RunPending || r.journal.HeldSince != nil {
 			c.ring(r.bell)
 		}
 	}
-	d := plan.Decide(c.facts(p))
-	if d.Phase == plan.PhaseInvalid {
+	d := trigger.Decide(c.facts(p))
+	if d.Phase == trigger.PhaseInvalid {
 		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Message)
 	}
 	if err := c.note(p, d); err != nil {
@@ -41,11 +45,11 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 
 // facts are what the agent would gather: nothing is amiss, and the target is
 // there and carries no label.
-func (c *cluster) facts(p *planState) plan.Facts {
-	f := plan.Facts{
+func (c *cluster) facts(p *planState) trigger.Facts {
+	f := trigger.Facts{
 		Now: c.now, LookingSince: c.since, Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
-		Spec: p.Spec, Intent: p.Intent, Pauses: p.Pauses, Ready: plan.Readiness{OK: true}, Gate: p.gate, Target: p.target, Ledger: p.ledger,
-		NameOf: func(r plan.Request) string { return c.scene.NameOf(p.Name, p.uid, r) },
+		Spec: p.Spec, Intent: p.Intent, Pauses: p.Pauses, Ready: trigger.Readiness{OK: true}, Gate: p.gate, Target: p.target, Ledger: p.ledger,
+		NameOf: func(r run.Request) string { return c.scene.NameOf(p.Name, p.uid, r) },
 	}
 	f.Live = p.siblings()
 	return f
@@ -65,11 +69,11 @@ func (c *cluster) createRuns(p *planState) {
 		if p.run(e.Run) != nil {
 			continue
 		}
-		run := plan.Run{
-			APIVersion: plan.APIVersion, Kind: "Run", Name: e.Run, Namespace: p.Namespace, Plan: p.Name, PlanUID: p.uid,
+		one := run.Run{
+			APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: p.Namespace, Plan: p.Name, PlanUID: p.uid,
 			Request: *e.Request, TargetUID: e.TargetUID, Spec: p.Spec, Templates: p.Templates,
 		}
-		r := &runState{run: run, journal: plan.NewJournal(run), plan: p}
+		r := &runState{run: one, journal: workflow.NewJournal(one), plan: p}
 		r.bell = &bell{run: true, look: func() (time.Time, error) { return c.look(r) }}
 		p.live = append(p.live, r)
 		c.live[p.Namespace] = append(c.live[p.Namespace], r)
@@ -79,8 +83,8 @@ func (c *cluster) createRuns(p *planState) {
 
 // note keeps the entries of the slots that a decision ended without a run. The
 // ledger folds them, so the slots that its watermark passed are told one by one.
-func (c *cluster) note(p *planState, d plan.Decision) error {
-	var was plan.Ledger
+func (c *cluster) note(p *planState, d trigger.Decision) error {
+	var was ledger.Ledger
 	was.Watermark = p.created
 	if p.ledger != nil {
 		was = *p.ledger
@@ -95,7 +99,7 @@ func (c *cluster) note(p *planState, d plan.Decision) error {
 			break
 		}
 		from = slot.At
-		if slices.ContainsFunc(d.Claims, func(r plan.Request) bool { return r.Slot != nil && r.Slot.Equal(slot.At) }) {
+		if slices.ContainsFunc(d.Claims, func(r run.Request) bool { return r.Slot != nil && r.Slot.Equal(slot.At) }) {
 			continue
 		}
 		if len(ended) == 0 {
@@ -114,8 +118,8 @@ func (c *cluster) note(p *planState, d plan.Decision) error {
 
 // added are the entries that a ledger has beyond what it had; Count says of how
 // many slots each is.
-func added(was, is []plan.Entry) []plan.Entry {
-	var out []plan.Entry
+func added(was, is []ledger.Entry) []ledger.Entry {
+	var out []ledger.Entry
 	if n := len(was); n > 0 {
 		if grown := max(is[n-1].Count, 1) - max(was[n-1].Count, 1); grown > 0 {
 			e := is[n-1]
@@ -130,14 +134,14 @@ func added(was, is []plan.Entry) []plan.Entry {
 	return out
 }
 
-func (p *planState) entry(e plan.Entry, slot *time.Time, zone string) Entry {
+func (p *planState) entry(e ledger.Entry, slot *time.Time, zone string) Entry {
 	return Entry{
 		Namespace: p.Namespace, Plan: p.Name, Slot: slot, Zone: zone, Result: e.Result, Reason: e.Reason, Run: e.Run, StartedAt: e.StartedAt, At: e.At,
 	}
 }
 
 // zone is the zone of the schedule that a slot is of.
-func (p *planState) zone(r plan.Request) string {
+func (p *planState) zone(r run.Request) string {
 	switch {
 	case r.Slot == nil:
 		return ""

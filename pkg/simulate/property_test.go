@@ -8,8 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 func anyOf[T any](t *rapid.T, label string, values ...T) T {
@@ -22,7 +26,7 @@ func drawPlan(t *rapid.T, name string) simulate.Plan {
 		cron(rapid.SliceOfN(rapid.SampledFrom([]string{"*/7 * * * *", "*/20 * * * *", "0 * * * *", "30 1-3 * * *", "0 2 * * *"}), 1, 2).Draw(t, "cron")...),
 		zone(anyOf(t, "zone", "", "Europe/Berlin")),
 		catchUp(anyOf(t, "catchUp", plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone)),
-		policy(anyOf(t, "policy", plan.Forbid, plan.Allow, plan.Replace, plan.Queue)),
+		withPolicy(anyOf(t, "policy", plan.Forbid, plan.Allow, plan.Replace, plan.Queue)),
 		deadline(anyOf(t, "deadline", "0s", "1m", "15m", "1h", "6h")),
 		longest(anyOf(t, "longest", "10m", "2h")),
 		onClose(anyOf(t, "onClose", plan.CloseFinish, plan.CloseWait, plan.CloseAbort)))
@@ -54,9 +58,9 @@ func drawIntent(t *rapid.T, p *simulate.Plan) {
 	until := drawInstant(t, "until")
 	switch anyOf(t, "intent", "", "", "pause", "namespace", "next", "until", "slots", "bypass") {
 	case "pause":
-		p.Intent.Pause = plan.Switch{On: true, Until: &until}
+		p.Intent.Pause = schedule.Switch{On: true, Until: &until}
 	case "namespace":
-		p.Pauses = []plan.Switch{{On: true, Until: &until}}
+		p.Pauses = []schedule.Switch{{On: true, Until: &until}}
 	case "next":
 		p.Intent.Skip.Next = true
 	case "until":
@@ -64,7 +68,7 @@ func drawIntent(t *rapid.T, p *simulate.Plan) {
 	case "slots":
 		p.Intent.Skip.Slots = []time.Time{day("02:00"), day("03:00"), day("03:20")}
 	case "bypass":
-		p.Intent.Bypass = plan.Bypass{Until: &until, Reason: "urgent"}
+		p.Intent.Bypass = intent.Bypass{Until: &until, Reason: "urgent"}
 	}
 }
 
@@ -162,7 +166,7 @@ func judge(t *rapid.T, s simulate.Scene, e simulate.Entry) {
 			t.Fatalf("%s starts in an outage", line(e, true))
 		}
 	}
-	if (e.Result == plan.Ran) != (e.StartedAt != nil) || e.Result == plan.Open || e.Reason == "" {
+	if (e.Result == run.Ran) != (e.StartedAt != nil) || e.Result == run.Open || e.Reason == "" {
 		t.Fatalf("%+v", e)
 	}
 	if e.Slot != nil && e.At.Before(*e.Slot) {
@@ -182,7 +186,7 @@ func judge(t *rapid.T, s simulate.Scene, e simulate.Entry) {
 	if e.Slot == nil {
 		return
 	}
-	begins := plan.StartsAt(p.Spec, p.Namespace, p.Name, *e.Slot, index(t, p, *e.Slot))
+	begins := trigger.StartsAt(p.Spec, p.Namespace, p.Name, *e.Slot, index(t, p, *e.Slot))
 	if at.Before(begins) || at.After(begins.Add(p.Spec.StartDeadline.Duration)) {
 		t.Fatalf("%s starts at %s", line(e, true), at)
 	}
@@ -224,7 +228,7 @@ func inTheWay(t *rapid.T, s simulate.Scene, out simulate.Outcome, e simulate.Ent
 	}
 	// What starts only after the span is not told of, and who waits for a lock is busy.
 	told := p.Spec.Target == nil && !p.Spec.Triggers.OnCreate && p.Spec.Triggers.Schedules[0].Jitter == nil
-	if e.Reason == plan.ReasonBusy && (p.Spec.ConcurrencyPolicy != plan.Forbid || told && !atWork) {
+	if e.Reason == run.ReasonBusy && (p.Spec.ConcurrencyPolicy != plan.Forbid || told && !atWork) {
 		t.Fatalf("%s, and nothing was at work", line(e, true))
 	}
 }

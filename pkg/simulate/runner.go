@@ -5,35 +5,42 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // runState is a live run.
 type runState struct {
-	run     plan.Run
-	journal plan.Journal
+	run     run.Run
+	journal run.Journal
 	plan    *planState
 	bell    *bell
 }
 
-func (r *runState) fact() plan.Live { return plan.LiveOf(r.run, r.journal) }
+func (r *runState) fact() trigger.Live { return trigger.LiveOf(r.run, r.journal) }
 
 // look moves one run as far as it goes now.
 func (c *cluster) look(r *runState) (time.Time, error) {
-	if r.journal.Phase == plan.RunPending && r.journal.Section != plan.SectionClosing {
+	if r.journal.Phase == run.RunPending && r.journal.Section != plan.SectionClosing {
 		return c.admit(r)
 	}
 	return c.move(r)
 }
 
 func (c *cluster) admit(r *runState) (time.Time, error) {
-	verdict := plan.Admit(r.run, c.standing(r))
+	verdict := trigger.Admit(r.run, c.standing(r))
 	switch {
 	case verdict.Void:
 		return time.Time{}, fmt.Errorf("run %s: %s", r.run.Name, verdict.Message)
 	case verdict.Ends():
-		r.journal = r.journal.EndBefore(plan.End{Phase: plan.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
+		r.journal = r.journal.EndBefore(run.End{Phase: run.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
 		return c.move(r)
 	case verdict.Approve != nil:
 		r.journal.Approved = verdict.Approve
@@ -50,7 +57,7 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 		r.journal.Waiting, r.journal.Message = verdict.Waiting, verdict.Message
 		c.ring(r.plan.bell)
 		for _, other := range r.plan.live { // under Replace, the one at work gives way now
-			if verdict.Waiting == plan.WaitQueue && other != r {
+			if verdict.Waiting == run.WaitQueue && other != r {
 				c.ring(other.bell)
 			}
 		}
@@ -59,15 +66,15 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 }
 
 // standing is what surrounds a pending run. Whoever is asked approves at once.
-func (c *cluster) standing(r *runState) plan.Standing {
+func (c *cluster) standing(r *runState) trigger.Standing {
 	p := r.plan
-	s := plan.Standing{
-		Now: c.now, Paused: p.paused(c.now), Superseded: plan.Overtaken(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r),
-		Approved: r.journal.Approved != nil, Approve: &plan.Actor{At: c.now},
+	s := trigger.Standing{
+		Now: c.now, Paused: p.paused(c.now), Superseded: trigger.Overtaken(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r),
+		Approved: r.journal.Approved != nil, Approve: &intent.Actor{At: c.now},
 	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
 	for _, other := range p.live {
-		if other != r && other.journal.Phase == plan.RunRunning && r.run.Spec.ConcurrencyPolicy != plan.Allow {
+		if other != r && other.journal.Phase == run.RunRunning && r.run.Spec.ConcurrencyPolicy != plan.Allow {
 			s.PlanBusy = other.run.Name
 		}
 	}
@@ -77,17 +84,17 @@ func (c *cluster) standing(r *runState) plan.Standing {
 	return s
 }
 
-func (c *cluster) hold(r *runState) *plan.Hold {
-	return plan.HeldBy(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
+func (c *cluster) hold(r *runState) *run.Hold {
+	return run.HeldBy(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
 }
 
 func (p *planState) paused(now time.Time) bool {
-	return slices.ContainsFunc(append([]plan.Switch{p.Intent.Pause}, p.Pauses...), func(s plan.Switch) bool { return s.Holds(now) })
+	return slices.ContainsFunc(append([]schedule.Switch{p.Intent.Pause}, p.Pauses...), func(s schedule.Switch) bool { return s.Holds(now) })
 }
 
 // siblings are the live runs of a plan.
-func (p *planState) siblings() []plan.Live {
-	out := make([]plan.Live, len(p.live))
+func (p *planState) siblings() []trigger.Live {
+	out := make([]trigger.Live, len(p.live))
 	for i, r := range p.live {
 		out[i] = r.fact()
 	}
@@ -95,8 +102,8 @@ func (p *planState) siblings() []plan.Live {
 }
 
 // signals are what is asked of a started run.
-func (c *cluster) signals(r *runState) plan.Signals {
-	sig := plan.Signals{LookingSince: c.since, Hold: c.hold(r), Replace: plan.GivesWay(r.run, r.plan.siblings())}
+func (c *cluster) signals(r *runState) workflow.Signals {
+	sig := workflow.Signals{LookingSince: c.since, Hold: c.hold(r), Replace: trigger.GivesWay(r.run, r.plan.siblings())}
 	if r.plan.paused(c.now) {
 		sig.Held = "paused: no new step begins"
 	}
@@ -107,9 +114,9 @@ func (c *cluster) signals(r *runState) plan.Signals {
 func (c *cluster) move(r *runState) (time.Time, error) {
 	sig := c.signals(r)
 	for range mostLooks {
-		journal, next := plan.Advance(r.run, r.journal, c.now, sig)
+		journal, next := workflow.Advance(r.run, r.journal, c.now, sig)
 		r.journal = journal
-		if next.Act == plan.ActClose {
+		if next.Act == workflow.ActClose {
 			c.close(r)
 			return time.Time{}, nil
 		}
@@ -131,22 +138,22 @@ func (c *cluster) move(r *runState) (time.Time, error) {
 
 // act does one act and writes down what came of it; or it says until when there
 // is nothing to do.
-func (c *cluster) act(r *runState, m plan.Move) (wake time.Time, done bool) {
+func (c *cluster) act(r *runState, m workflow.Move) (wake time.Time, done bool) {
 	switch m.Act {
-	case plan.ActPass:
+	case workflow.ActPass:
 		report, wake, done := c.pass(r, m)
 		if !done {
 			return wake, false
 		}
-		r.journal = plan.Note(r.run, r.journal, m.Path, report, c.now)
-	case plan.ActStop:
-		r.journal = plan.NoteStop(r.journal, m.Path, nil)
-	case plan.ActRestore:
-		r.journal = plan.NoteRestore(r.journal, m.Path, plan.RestoreDone, "", nil)
-	case plan.ActKeep:
-		r.journal = plan.NoteKeep(r.journal, m.Path, nil, c.now.Add(leaseRenewal), "")
-	case plan.ActRelease:
-		r.journal = plan.NoteRelease(r.journal, m.Path, "")
+		r.journal = workflow.Note(r.run, r.journal, m.Path, report, c.now)
+	case workflow.ActStop:
+		r.journal = workflow.NoteStop(r.journal, m.Path, nil)
+	case workflow.ActRestore:
+		r.journal = workflow.NoteRestore(r.journal, m.Path, run.RestoreDone, "", nil)
+	case workflow.ActKeep:
+		r.journal = workflow.NoteKeep(r.journal, m.Path, nil, c.now.Add(leaseRenewal), "")
+	case workflow.ActRelease:
+		r.journal = workflow.NoteRelease(r.journal, m.Path, "")
 	default:
 		return m.WakeAt, false
 	}
@@ -160,46 +167,46 @@ const leaseRenewal = 5 * time.Minute
 // pass stands in for the executors: what a step does is done at once, but for a
 // suspend, which takes its time. A loop finds nothing to loop over, for no
 // cluster says what is there. Without a report there is an instant to wait for.
-func (c *cluster) pass(r *runState, m plan.Move) (report plan.Report, wake time.Time, done bool) {
+func (c *cluster) pass(r *runState, m workflow.Move) (report workflow.Report, wake time.Time, done bool) {
 	switch {
 	case plan.IsLoop(m.Step.Type):
-		return plan.Report{Listed: true}, wake, true
+		return workflow.Report{Listed: true}, wake, true
 	case r.run.Request.DryRun:
-		return plan.Report{Done: true}, wake, true
+		return workflow.Report{Done: true}, wake, true
 	case m.Step.Type == "suspend":
 		return c.passSuspend(r, m)
 	case m.Step.Type == "silence":
 		next := c.now.Add(leaseRenewal).UTC()
-		return plan.Report{Done: true, KeepAt: &next}, wake, true
+		return workflow.Report{Done: true, KeepAt: &next}, wake, true
 	}
-	return plan.Report{Done: true}, wake, true
+	return workflow.Report{Done: true}, wake, true
 }
 
 // passSuspend holds a run as the executor of that type does.
-func (c *cluster) passSuspend(r *runState, m plan.Move) (report plan.Report, wake time.Time, done bool) {
+func (c *cluster) passSuspend(r *runState, m workflow.Move) (report workflow.Report, wake time.Time, done bool) {
 	p, failed := c.suspend(r, m)
 	resume := r.journal.Record(m.Path).ResumeAt
 	switch {
 	case failed != "":
-		return plan.Report{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, wake, true
+		return workflow.Report{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, wake, true
 	case p.Duration == nil:
-		return plan.Report{}, m.WakeAt, false
+		return workflow.Report{}, m.WakeAt, false
 	case resume == nil:
 		until := c.now.Add(p.Duration.Duration).UTC()
-		return plan.Report{ResumeAt: &until}, wake, true
+		return workflow.Report{ResumeAt: &until}, wake, true
 	case c.now.Before(*resume):
 		if !m.WakeAt.IsZero() && m.WakeAt.Before(*resume) {
-			return plan.Report{}, m.WakeAt, false
+			return workflow.Report{}, m.WakeAt, false
 		}
-		return plan.Report{}, *resume, false
+		return workflow.Report{}, *resume, false
 	}
-	return plan.Report{Done: true}, wake, true
+	return workflow.Report{Done: true}, wake, true
 }
 
 // suspend reads a suspend's properties, with every ${…} evaluated.
-func (c *cluster) suspend(r *runState, m plan.Move) (p plan.SuspendProperties, failed string) {
+func (c *cluster) suspend(r *runState, m workflow.Move) (p plan.SuspendProperties, failed string) {
 	if text, is := m.Step.Properties["duration"].(string); is && !expr.IsTemplate(text) {
-		d, err := plan.ParseDuration(text)
+		d, err := document.ParseDuration(text)
 		if err != nil {
 			return p, err.Error()
 		}
@@ -213,7 +220,7 @@ func (c *cluster) suspend(r *runState, m plan.Move) (p plan.SuspendProperties, f
 	if err != nil {
 		return p, err.Error()
 	}
-	if faults := plan.DecodeValue(expanded, "properties", nil, false, &p); len(faults) > 0 {
+	if faults := document.DecodeValue(expanded, "properties", nil, false, &p); len(faults) > 0 {
 		return p, faults.Error()
 	}
 	return p, ""
@@ -222,7 +229,7 @@ func (c *cluster) suspend(r *runState, m plan.Move) (p plan.SuspendProperties, f
 // expanded are the properties of the step at a path; in a template they may speak
 // of its parameters, which may speak of those of the template around it.
 func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
-	var seen plan.Sight
+	var seen run.Sight
 	if step, at, in := r.run.Tree().TemplateOf(path); in {
 		given, err := r.expanded(step, at)
 		if err != nil {
@@ -235,7 +242,7 @@ func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
 	if s.Properties == nil {
 		return map[string]any{}, nil
 	}
-	out, err := expr.Expand(expr.Whole(plan.Clone(s.Properties)), plan.VarsAt(r.run, r.journal, path, seen))
+	out, err := expr.Expand(expr.Whole(document.Clone(s.Properties)), run.VarsAt(r.run, r.journal, path, seen))
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +266,7 @@ func (c *cluster) close(r *runState) {
 	}
 	r.bell.dead = true
 	for _, other := range c.live[p.Namespace] {
-		if other.journal.Phase == plan.RunPending {
+		if other.journal.Phase == run.RunPending {
 			c.ring(other.bell)
 		}
 	}
@@ -267,11 +274,11 @@ func (c *cluster) close(r *runState) {
 }
 
 // closed is the ledger with the end of a run's claim, as the agent writes it.
-func closed(l plan.Ledger, r *runState, now time.Time) plan.Ledger {
+func closed(l ledger.Ledger, r *runState, now time.Time) ledger.Ledger {
 	if r.journal.StartedAt != nil {
 		return l.Finish(r.run, r.journal, now)
 	}
-	result, reason := plan.Skipped, plan.ReasonAborted
+	result, reason := run.Skipped, run.ReasonAborted
 	if end := r.journal.End; end != nil && end.Result != "" {
 		result, reason = end.Result, end.Reason
 	}

@@ -1,6 +1,6 @@
 // Package simulate is the agent without a cluster: it puts plans and policies
-// before the functions that the agent asks (plan.Decide, plan.Admit,
-// plan.Advance), keeps their ledgers and runs in memory, and lets a virtual clock
+// before the functions that the agent asks (trigger.Decide, trigger.Admit,
+// workflow.Advance), keeps their ledgers and runs in memory, and lets a virtual clock
 // jump from one instant at which something may happen to the next. It knows no
 // rules of its own; what it stands in for is the cluster around the core.
 package simulate
@@ -12,7 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Span is a time from an instant, which belongs to it, to another, which does not.
@@ -22,8 +27,8 @@ type Span struct{ From, To time.Time }
 type Plan struct {
 	Namespace, Name string
 	Spec            plan.Spec // with defaults
-	Intent          plan.Intent
-	Pauses          []plan.Switch // of its namespace and of the cluster
+	Intent          intent.Intent
+	Pauses          []schedule.Switch // of its namespace and of the cluster
 	// Templates are the step templates that the spec names. One that is missing
 	// counts as done at once.
 	Templates map[string]plan.TemplateSpec
@@ -37,11 +42,11 @@ func (p Plan) key() string { return p.Namespace + "/" + p.Name }
 // end.
 type Scene struct {
 	Plans []Plan
-	Book  *plan.Book // nil: there are no policies
+	Book  *policy.Book // nil: there are no policies
 	Span
 	Outages []Span
 	// NameOf names the run that answers a request, as annotations.RunName does.
-	NameOf func(planName, planUID string, r plan.Request) string
+	NameOf func(planName, planUID string, r run.Request) string
 }
 
 // Entry is what the ledger of a plan says of one slot, or of one run without a
@@ -50,7 +55,7 @@ type Entry struct {
 	Namespace, Plan string
 	Slot            *time.Time // nil for a run without one
 	Zone            string     // of the slot's schedule
-	Result          plan.Result
+	Result          run.Result
 	Reason          string
 	Run             string
 	StartedAt       *time.Time // where it ran
@@ -116,14 +121,14 @@ func notes(plans []Plan) []string {
 		if len(p.Spec.Triggers.Watch) > 0 {
 			note(p, "nothing changes here: its watch triggers ask for no run")
 		}
-		run := plan.Run{Spec: p.Spec, Templates: p.Templates}
-		for _, rec := range plan.NewJournal(run).Steps {
-			step, _ := run.Tree().Find(rec.Path)
+		r := run.Run{Spec: p.Spec, Templates: p.Templates}
+		for _, rec := range workflow.NewJournal(r).Steps {
+			step, _ := r.Tree().Find(rec.Path)
 			switch {
 			case plan.IsLoop(rec.Type):
 				note(p, "step %s finds no objects here: it counts as done at once", rec.Path)
 			case rec.Type == "suspend" && step.Properties["duration"] == nil && !p.Spec.DryRun && plan.SectionOf(rec.Path) == plan.SectionSteps:
-				note(p, "nobody resumes step %s here: it lasts until %s", rec.Path, lasts(run, rec.Path))
+				note(p, "nobody resumes step %s here: it lasts until %s", rec.Path, lasts(r, rec.Path))
 			}
 		}
 	}
@@ -132,11 +137,11 @@ func notes(plans []Plan) []string {
 
 // lasts is the limit that ends a step: its own, that of a step around it, or the
 // run's, whichever is shortest.
-func lasts(run plan.Run, path string) string {
-	shortest := run.Spec.MaxDuration.Or(plan.DefaultMaxDuration)
+func lasts(r run.Run, path string) string {
+	shortest := r.Spec.MaxDuration.Or(plan.DefaultMaxDuration)
 	what := "maxDuration " + shortest.String()
 	for at := path; ; at = at[:strings.LastIndex(at, "/")] {
-		if step, ok := run.Tree().Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
+		if step, ok := r.Tree().Find(at); ok && step.Timeout != nil && step.Timeout.Duration < shortest {
 			shortest, what = step.Timeout.Duration, "its timeout "+step.Timeout.String()
 			if at != path {
 				what = "the timeout " + step.Timeout.String() + " of step " + at

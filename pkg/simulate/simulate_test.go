@@ -7,7 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
@@ -20,7 +23,7 @@ type row struct {
 	want    []string
 }
 
-func check(t *testing.T, book *plan.Book, rows []row) {
+func check(t *testing.T, book *policy.Book, rows []row) {
 	t.Helper()
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,12 +75,12 @@ func TestWhileARunIsAtWork(t *testing.T) {
 	check(t, nil, []row{
 		{"Forbid", span("01:00", "05:00"), nightly(hourly, holds("90m"), longest("3h")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran", "04:00 Skipped(busy)"}},
 		{"what ends as the slot falls due makes way", span("01:00", "04:00"), nightly(hourly, holds("1h")), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
-		{"Allow", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Allow)), nil, []string{"01:00 Ran", "02:00 Ran"}},
-		{"Allow, on one target", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Allow), target), nil, []string{"01:00 Ran", "02:00 Ran at 02:30"}},
-		{"Replace", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Replace)), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
-		{"Replace waits for the cleanup", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Replace), spec(func(s *plan.Spec) { s.Finally = []plan.Step{suspend("after", "5m")} })), nil, []string{"01:00 Ran", "02:00 Ran at 02:05"}},
-		{"Queue", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Queue)), nil, []string{"01:00 Ran", "02:00 Ran at 02:30", "03:00 Ran at 04:00"}},
-		{"Queue, and too late", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), policy(plan.Queue), deadline("20m")), nil, []string{"01:00 Ran", "02:00 Missed(deadline)"}},
+		{"Allow", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Allow)), nil, []string{"01:00 Ran", "02:00 Ran"}},
+		{"Allow, on one target", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Allow), target), nil, []string{"01:00 Ran", "02:00 Ran at 02:30"}},
+		{"Replace", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Replace)), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},
+		{"Replace waits for the cleanup", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Replace), spec(func(s *plan.Spec) { s.Finally = []plan.Step{suspend("after", "5m")} })), nil, []string{"01:00 Ran", "02:00 Ran at 02:05"}},
+		{"Queue", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue)), nil, []string{"01:00 Ran", "02:00 Ran at 02:30", "03:00 Ran at 04:00"}},
+		{"Queue, and too late", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue), deadline("20m")), nil, []string{"01:00 Ran", "02:00 Missed(deadline)"}},
 		{"a suspend without a duration lasts until maxDuration", span("01:00", "05:00"), nightly(hourly, holds(""), longest("150m")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Skipped(busy)", "04:00 Ran", always}},
 		{"or until its timeout", span("01:00", "04:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.Steps[0].Timeout = duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until its timeout 10m0s"}},
 		{"two suspends add up", span("01:00", "04:00"), nightly(hourly, spec(func(s *plan.Spec) {
@@ -101,7 +104,7 @@ func TestWindows(t *testing.T) {
 		{"a newer slot takes its place", span("01:00", "04:00"), nightly(hourly, inWindow, deadline("3h")), nil, []string{"01:00 Missed(superseded)", "02:00 Ran at 02:30", "03:00 Ran"}},
 		{"the span ends while it waits", span("01:00", "02:10"), nightly(inWindow), nil, []string{"02:00 Ran at 02:30"}},
 		{"its end is not in it", span("00:00", "23:00"), nightly(cron("30 4 * * *"), inWindow), nil, []string{"04:30 Missed(window)"}},
-		{"a run that waits for its window is not busy", span("01:00", "03:00"), nightly(cron("0 2 * * *", "15 2 * * *"), inWindow, policy(plan.Forbid)), nil, []string{"02:00 Missed(superseded)", "02:15 Ran at 02:30"}},
+		{"a run that waits for its window is not busy", span("01:00", "03:00"), nightly(cron("0 2 * * *", "15 2 * * *"), inWindow, withPolicy(plan.Forbid)), nil, []string{"02:00 Missed(superseded)", "02:15 Ran at 02:30"}},
 		{"wait: what is held counts nowhere", span("03:00", "23:00"), nightly(cron("0 4 * * *", "0 5 * * *", "0 7 * * *"), inWindow, onClose(plan.CloseWait), longest("2h"), spec(func(s *plan.Spec) {
 			s.Steps = []plan.Step{suspend("a", "45m"), suspend("b", "1h")}
 		})), nil, []string{"04:00 Ran", "05:00 Skipped(busy)", "07:00 Skipped(busy)"}},
@@ -111,15 +114,15 @@ func TestWindows(t *testing.T) {
 		{"finish: nobody looks", span("03:00", "23:00"), nightly(cron("0 4 * * *", "0 5 * * *"), inWindow, longest("2h"), spec(func(s *plan.Spec) {
 			s.Steps = []plan.Step{suspend("a", "45m"), suspend("b", "1h")}
 		})), nil, []string{"04:00 Ran", "05:00 Skipped(busy)"}},
-		{"a bypass opens it for a while", span("00:00", "02:00"), nightly(hourly, inWindow, deadline("1m"), intent(func(i *plan.Intent) {
+		{"a bypass opens it for a while", span("00:00", "02:00"), nightly(hourly, inWindow, deadline("1m"), withIntent(func(i *intent.Intent) {
 			until := day("00:30")
-			i.Bypass = plan.Bypass{Until: &until, Reason: "urgent"}
+			i.Bypass = intent.Bypass{Until: &until, Reason: "urgent"}
 		})), nil, []string{"00:00 Ran", "01:00 Missed(window)"}},
-		{"the plan's own stanza", span("00:00", "02:00"), nightly(hourly, inWindow, deadline("1m"), intent(func(i *plan.Intent) {
+		{"the plan's own stanza", span("00:00", "02:00"), nightly(hourly, inWindow, deadline("1m"), withIntent(func(i *intent.Intent) {
 			until := day("00:30")
-			i.Stanza = plan.StanzaText{Strategy: schedule.PermissiveUntil, Until: &until}
+			i.Stanza = policy.StanzaText{Strategy: schedule.PermissiveUntil, Until: &until}
 		})), nil, []string{"00:00 Ran", "01:00 Missed(window)"}},
-		{"a policy that is not there", span("01:00", "03:00"), nightly(spec(func(s *plan.Spec) { s.Policies = []plan.PolicyRef{{Name: "nigth"}} })), nil, []string{"02:00 Missed(not-ready)"}},
+		{"a policy that is not there", span("01:00", "03:00"), nightly(spec(func(s *plan.Spec) { s.Policies = []policy.PolicyRef{{Name: "nigth"}} })), nil, []string{"02:00 Missed(not-ready)"}},
 		{"without a slot it waits for its window without end", span("05:00", "06:00"), nightly(cron(), inWindow, spec(func(s *plan.Spec) { s.Triggers.OnCreate = true })), nil, []string{
 			"note: plan shop/p: the run by create still waits at the end: waits for its window, which opens at 2026-03-11T02:30:00Z (policy night: outside of the windows)",
 		}},
@@ -131,13 +134,13 @@ func TestPauseAndSkip(t *testing.T) {
 	hourly := cron("0 * * * *")
 	until := day("02:30")
 	check(t, nil, []row{
-		{"paused until an instant", span("01:00", "04:00"), nightly(hourly, intent(func(i *plan.Intent) { i.Pause = plan.Switch{On: true, Until: &until} })), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)", "03:00 Ran"}},
-		{"its namespace is paused", span("01:00", "03:00"), nightly(hourly, func(p *simulate.Plan) { p.Pauses = []plan.Switch{{On: true}} }), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)"}},
-		{"the next one", span("01:00", "04:00"), nightly(hourly, intent(func(i *plan.Intent) { i.Skip.Next = true })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Ran"}},
-		{"until an instant", span("01:00", "04:00"), nightly(hourly, intent(func(i *plan.Intent) { i.Skip.Until = &until })), nil, []string{"01:00 Skipped(skip)", "02:00 Skipped(skip)", "03:00 Ran"}},
-		{"slots by name", span("01:00", "04:00"), nightly(hourly, intent(func(i *plan.Intent) { i.Skip.Slots = []time.Time{day("01:00"), day("03:00")} })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Skipped(skip)"}},
-		{"all", span("01:00", "03:00"), nightly(hourly, intent(func(i *plan.Intent) { i.Skip.All = true })), nil, []string{"01:00 Skipped(skip)", "02:00 Skipped(skip)"}},
-		{"what was skipped in an outage, among others", span("01:00", "04:10"), nightly(hourly, catchUp(plan.CatchUpAll), deadline("3h"), intent(func(i *plan.Intent) { i.Skip.Slots = []time.Time{day("01:00"), day("03:00")} })), outage("00:30", "04:30"), []string{"01:00 Skipped(skip)", "02:00 Ran at 04:30", "03:00 Skipped(skip)", "04:00 Ran at 04:30"}},
+		{"paused until an instant", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Pause = schedule.Switch{On: true, Until: &until} })), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)", "03:00 Ran"}},
+		{"its namespace is paused", span("01:00", "03:00"), nightly(hourly, func(p *simulate.Plan) { p.Pauses = []schedule.Switch{{On: true}} }), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)"}},
+		{"the next one", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Next = true })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Ran"}},
+		{"until an instant", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Until = &until })), nil, []string{"01:00 Skipped(skip)", "02:00 Skipped(skip)", "03:00 Ran"}},
+		{"slots by name", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Slots = []time.Time{day("01:00"), day("03:00")} })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Skipped(skip)"}},
+		{"all", span("01:00", "03:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.All = true })), nil, []string{"01:00 Skipped(skip)", "02:00 Skipped(skip)"}},
+		{"what was skipped in an outage, among others", span("01:00", "04:10"), nightly(hourly, catchUp(plan.CatchUpAll), deadline("3h"), withIntent(func(i *intent.Intent) { i.Skip.Slots = []time.Time{day("01:00"), day("03:00")} })), outage("00:30", "04:30"), []string{"01:00 Skipped(skip)", "02:00 Ran at 04:30", "03:00 Skipped(skip)", "04:00 Ran at 04:30"}},
 	})
 }
 
@@ -161,7 +164,7 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	slot, started := day("02:00"), day("02:00").Add(delay)
-	want := []simulate.Entry{{Namespace: "shop", Plan: "p", Slot: &slot, Zone: "UTC", Result: plan.Ran, Reason: "schedule", Run: "p-10T0200", StartedAt: &started, At: started}}
+	want := []simulate.Entry{{Namespace: "shop", Plan: "p", Slot: &slot, Zone: "UTC", Result: run.Ran, Reason: "schedule", Run: "p-10T0200", StartedAt: &started, At: started}}
 	if diff := cmp.Diff(want, out.Entries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -187,7 +190,7 @@ func TestRunsWithoutASlot(t *testing.T) {
 	check(t, nil, []row{
 		{"at creation", span("01:00", "03:00"), nightly(onCreate), nil, []string{"no slot Ran at 01:00", "02:00 Ran"}},
 		{"after an outage", span("01:00", "03:00"), nightly(onCreate), outage("00:00", "01:30"), []string{"no slot Ran at 01:30", "02:00 Ran"}},
-		{"a token in a file is recorded, not run", span("01:00", "03:00"), nightly(intent(func(i *plan.Intent) { i.Token = "x" })), nil, []string{"02:00 Ran"}},
+		{"a token in a file is recorded, not run", span("01:00", "03:00"), nightly(withIntent(func(i *intent.Intent) { i.Token = "x" })), nil, []string{"02:00 Ran"}},
 	})
 }
 
@@ -196,7 +199,7 @@ func TestALongSimulationListsEachSlot(t *testing.T) {
 	week := simulate.Span{From: at("2026-01-01 00:00"), To: at("2026-01-08 00:00")}
 	for name, p := range map[string]simulate.Plan{
 		"what ran":          nightly(cron("*/5 * * * *")),
-		"what did not":      nightly(cron("*/5 * * * *"), intent(func(i *plan.Intent) { i.Pause.On = true })),
+		"what did not":      nightly(cron("*/5 * * * *"), withIntent(func(i *intent.Intent) { i.Pause.On = true })),
 		"what no agent saw": nightly(cron("*/5 * * * *"), catchUp(plan.CatchUpNone)),
 	} {
 		s := simulate.Scene{Plans: []simulate.Plan{p}, Span: week, NameOf: nameOf}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestAPersonApprovesAndRejects(t *testing.T) {
@@ -36,32 +36,32 @@ steps:
 `)
 	l.seen("asks")
 	l.expect(l.maint("approve", "absent"), 1, `there is no run "absent"`)
-	run := l.waitsForApproval("asks", "one")
-	l.expect(l.maint("__complete", "approve", ""), 0, run+"\n")
-	l.expect(l.maint("status", "asks"), 0, "Pending, waits for approval until", "(kubectl maint approve "+run+")")
-	l.expect(l.maint("why", "asks"), 3, "approve "+run+"' or '", "reject "+run+"'")
-	l.expect(l.maint("approve", run, "--dry-run=server"), 0, "run/"+run+" approved (server dry run)")
-	l.expect(l.maint("approve", run+"/left"), 3, "does not wait for approval", "Pending")
-	l.expect(l.maint("approve", strings.TrimPrefix(run, "maint-run-"), "--reason", "CHG-1"), 0, "run/"+run+" approved\n")
+	one := l.waitsForApproval("asks", "one")
+	l.expect(l.maint("__complete", "approve", ""), 0, one+"\n")
+	l.expect(l.maint("status", "asks"), 0, "Pending, waits for approval until", "(kubectl maint approve "+one+")")
+	l.expect(l.maint("why", "asks"), 3, "approve "+one+"' or '", "reject "+one+"'")
+	l.expect(l.maint("approve", one, "--dry-run=server"), 0, "run/"+one+" approved (server dry run)")
+	l.expect(l.maint("approve", one+"/left"), 3, "does not wait for approval", "Pending")
+	l.expect(l.maint("approve", strings.TrimPrefix(one, "maint-run-"), "--reason", "CHG-1"), 0, "run/"+one+" approved\n")
 	l.running("asks", "both/right")
 	l.eventually("the answer was taken up", func() (bool, string) {
 		cm := l.seen("asks")
 		return cm.Annotations[annotations.Approve] == "", fmt.Sprint(cm.Annotations)
 	})
-	l.expect(l.maint("approve", run), 2, "waits for 2 approvals: name one of "+run+"/both/left, "+run+"/both/right")
-	l.expect(l.maint("approve", run+"/call"), 3, "step call of run "+run+" does not wait for approval: it is Pending (type webhook)")
-	l.expect(l.maint("approve", run+"/absent"), 1, `has no step "absent"; it has both, both/left, both/right, call`)
-	l.expect(l.maint("__complete", "reject", ""), 0, run+"/both/left\n"+run+"/both/right\n")
-	l.expect(l.maint("status", run), 0, "▶ both     step-group  Running", "\n    ▶ left   approval", "left? (kubectl maint approve "+run+"/both/left)")
-	l.expect(l.maint("approve", run+"/left"), 0, "run/"+run+"/both/left approved")
+	l.expect(l.maint("approve", one), 2, "waits for 2 approvals: name one of "+one+"/both/left, "+one+"/both/right")
+	l.expect(l.maint("approve", one+"/call"), 3, "step call of run "+one+" does not wait for approval: it is Pending (type webhook)")
+	l.expect(l.maint("approve", one+"/absent"), 1, `has no step "absent"; it has both, both/left, both/right, call`)
+	l.expect(l.maint("__complete", "reject", ""), 0, one+"/both/left\n"+one+"/both/right\n")
+	l.expect(l.maint("status", one), 0, "▶ both     step-group  Running", "\n    ▶ left   approval", "left? (kubectl maint approve "+one+"/both/left)")
+	l.expect(l.maint("approve", one+"/left"), 0, "run/"+one+"/both/left approved")
 	l.eventually("left is approved", func() (bool, string) {
 		r := l.running("asks", "both/right")
-		return r.journal.Record("both/left").Phase == plan.StepSucceeded, ""
+		return r.journal.Record("both/left").Phase == run.StepSucceeded, ""
 	})
-	l.expect(l.maint("approve", run, "--wait", "--timeout", "60s"), 0, "step both/right: Succeeded: approved by ", "(unverified)", "run "+run+": Succeeded")
+	l.expect(l.maint("approve", one, "--wait", "--timeout", "60s"), 0, "step both/right: Succeeded: approved by ", "(unverified)", "run "+one+": Succeeded")
 	l.ended("asks", 1)
-	l.expect(l.maint("approve", run), 3, "does not wait for approval: it is Succeeded")
-	l.expect(l.maint("describe", run), 0, "Approved:", "(unverified): CHG-1", "✓ both     step-group", "  ✓ left   approval")
+	l.expect(l.maint("approve", one), 3, "does not wait for approval: it is Succeeded")
+	l.expect(l.maint("describe", one), 0, "Approved:", "(unverified): CHG-1", "✓ both     step-group", "  ✓ left   approval")
 	l.expect(l.maint("history", "asks"), 0, "Succeeded after", "approved by", "(unverified): CHG-1")
 
 	second := l.waitsForApproval("asks", "two")
@@ -77,16 +77,16 @@ steps:
 func (l *lab) waitsForApproval(name, token string) string {
 	l.Helper()
 	l.trigger(name, token)
-	run := ""
+	one := ""
 	l.eventually("a run of "+name+" waits for approval", func() (bool, string) {
 		for _, r := range l.runs(name) {
-			if r.journal.Waiting == plan.WaitApproval {
-				run = r.run.Name
+			if r.journal.Waiting == run.WaitApproval {
+				one = r.run.Name
 			}
 		}
-		return run != "", fmt.Sprint(len(l.runs(name)), " runs")
+		return one != "", fmt.Sprint(len(l.runs(name)), " runs")
 	})
-	return run
+	return one
 }
 
 func TestAPersonReadsWhatTheStepsPrinted(t *testing.T) {

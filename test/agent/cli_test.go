@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // said is what one command line printed, and its exit code.
@@ -190,7 +190,7 @@ func TestAPlanWhoseTargetWasNeverReadyWaits(t *testing.T) {
 	})
 	l.deployment("late", 1)
 	l.annotate("waits", map[string]string{"example.org/touched": "x"})
-	if r := l.ended("waits", 1)[0]; r.journal.Phase != plan.RunSucceeded {
+	if r := l.ended("waits", 1)[0]; r.journal.Phase != run.RunSucceeded {
 		t.Errorf("ended %s", r.journal.Phase)
 	}
 	_ = cm

@@ -18,7 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
@@ -157,7 +158,7 @@ func (x *crashes) play(ns string, killed <-chan struct{}, limit time.Duration) {
 			if r.journal.Phase.Ended() && len(r.object.Finalizers) == 0 && x.settled(ns, r) {
 				return
 			}
-			if rec := recordOf(r.journal, "hold"); rec != nil && rec.Phase == plan.StepRunning {
+			if rec := recordOf(r.journal, "hold"); rec != nil && rec.Phase == run.StepRunning {
 				if err := patchAnnotations(x.ctx, x.admin, ns, "orders-weekly", map[string]string{annotations.Resume: r.run.Name}); err != nil {
 					x.t.Fatal(err)
 				}
@@ -177,10 +178,10 @@ func (x *crashes) play(ns string, killed <-chan struct{}, limit time.Duration) {
 // nothing left for the agent to write.
 func (x *crashes) settled(ns string, r runState) bool {
 	cm, err := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, "orders-weekly", metav1.GetOptions{})
-	return err == nil && cm.Annotations[annotations.StatusPhase] == string(plan.PhaseIdle) && cm.Annotations[annotations.StatusLastRunName] == r.run.Name
+	return err == nil && cm.Annotations[annotations.StatusPhase] == string(trigger.PhaseIdle) && cm.Annotations[annotations.StatusLastRunName] == r.run.Name
 }
 
-func recordOf(j plan.Journal, path string) *plan.Record {
+func recordOf(j run.Journal, path string) *run.Record {
 	for i := range j.Steps {
 		if j.Steps[i].Path == path {
 			return &j.Steps[i]
@@ -196,7 +197,7 @@ func (x *crashes) check(ns, where string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if len(runs) != 1 || runs[0].journal.Phase != plan.RunSucceeded {
+	if len(runs) != 1 || runs[0].journal.Phase != run.RunSucceeded {
 		x.t.Errorf("killed at %s: %d runs, %s", where, len(runs), describeRuns(runs))
 	}
 	for _, path := range x.once {

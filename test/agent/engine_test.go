@@ -17,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // rounds is a server at which requests meet: each waits until so many are there.
@@ -54,7 +56,7 @@ func newRounds(t *testing.T, together int) *rounds {
 	return r
 }
 
-func phasesOf(j plan.Journal) map[string]string {
+func phasesOf(j run.Journal) map[string]string {
 	out := map[string]string{}
 	for _, rec := range j.Steps {
 		out[rec.Path] = string(rec.Phase)
@@ -65,7 +67,7 @@ func phasesOf(j plan.Journal) map[string]string {
 func (l *lab) succeeded(name string) runState {
 	l.Helper()
 	end := l.ended(name, 1)[0]
-	if end.journal.Phase != plan.RunSucceeded {
+	if end.journal.Phase != run.RunSucceeded {
 		l.Fatalf("ended %s: %s\n%+v", end.journal.Phase, end.journal.Message, phasesOf(end.journal))
 	}
 	return end
@@ -120,7 +122,7 @@ finally:
 	r := l.running("side", "all/b")
 	l.annotate("side", map[string]string{annotations.Abort: r.run.Name})
 	end := l.ended("side", 1)[0]
-	if end.journal.Phase != plan.RunAborted || end.journal.Record("finally/over").Phase != plan.StepSucceeded {
+	if end.journal.Phase != run.RunAborted || end.journal.Record("finally/over").Phase != run.StepSucceeded {
 		t.Errorf("ended %s: %+v", end.journal.Phase, phasesOf(end.journal))
 	}
 	if took := end.journal.FinishedAt.Sub(*end.journal.StartedAt); took > 20*time.Second {
@@ -236,17 +238,17 @@ steps:
 		})
 		return got
 	}
-	first := waits("one", plan.WaitApproval)
+	first := waits("one", run.WaitApproval)
 	l.annotate("asks", map[string]string{annotations.Reject: first.run.Name, annotations.Actor(annotations.Reject): "jane", annotations.Reason(annotations.Reject): "wrong week"})
 	l.eventually("it is rejected", func() (bool, string) {
-		ledger := l.ledger(cm)
-		last := plan.Entry{}
-		if len(ledger.Recent) > 0 {
-			last = ledger.Recent[len(ledger.Recent)-1]
+		led := l.ledger(cm)
+		last := ledger.Entry{}
+		if len(led.Recent) > 0 {
+			last = led.Recent[len(led.Recent)-1]
 		}
-		return last.Result == plan.Skipped && last.Reason == plan.ReasonRejected, fmt.Sprintf("%+v", last)
+		return last.Result == run.Skipped && last.Reason == run.ReasonRejected, fmt.Sprintf("%+v", last)
 	})
-	second := waits("two", plan.WaitApproval)
+	second := waits("two", run.WaitApproval)
 	l.annotate("asks", map[string]string{annotations.Approve: second.run.Name, annotations.Actor(annotations.Approve): "joe"})
 	asked := l.running("asks", "sure")
 	if by := asked.journal.Approved; by == nil || by.Name != "joe" || by.Verified {
@@ -264,7 +266,7 @@ steps:
 	l.annotate("asks", map[string]string{annotations.Approve: second.run.Name + "/sure", annotations.Actor(annotations.Approve): "ann"})
 	end := l.ended("asks", 2)
 	i := slices.IndexFunc(end, func(r runState) bool { return r.run.Name == second.run.Name })
-	if end[i].journal.Phase != plan.RunSucceeded || end[i].journal.Record("sure").Approval.Name != "ann" {
+	if end[i].journal.Phase != run.RunSucceeded || end[i].journal.Record("sure").Approval.Name != "ann" {
 		t.Errorf("ended %s: %+v", end[i].journal.Phase, end[i].journal.Record("sure"))
 	}
 	if n := len(l.hooks.Keys("/" + l.ns + "/work")); n != 1 {
@@ -347,7 +349,7 @@ steps:
 	l.eventually("the plan is valid", func() (bool, string) {
 		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "uses", metav1.GetOptions{})
 		l.must(err)
-		return cm.Annotations[annotations.StatusPhase] == string(plan.PhaseIdle), cm.Annotations[annotations.StatusMessage]
+		return cm.Annotations[annotations.StatusPhase] == string(trigger.PhaseIdle), cm.Annotations[annotations.StatusMessage]
 	})
 	l.trigger("uses", "t")
 	end := l.succeeded("uses")
@@ -383,7 +385,7 @@ steps:
 	l.seen("needs")
 	l.trigger("needs", "t")
 	end := l.ended("needs", 1)[0]
-	if rec := end.journal.Record("must"); rec.Phase != plan.StepFailed || rec.Reason != "RequiredMissing" {
+	if rec := end.journal.Record("must"); rec.Phase != run.StepFailed || rec.Reason != "RequiredMissing" {
 		t.Errorf("%+v", rec)
 	}
 	if keys := l.hooks.Keys("/" + l.ns + "/saw/1-2/b/0"); len(keys) != 1 {
@@ -401,7 +403,7 @@ steps:
 	l.seen("needs")
 	l.trigger("needs", "t")
 	rec := l.ended("needs", 1)[0].journal.Record("tell")
-	if rec.Phase != plan.StepFailed || rec.Reason != "Forbidden" || !strings.Contains(rec.Message, "get on configmaps") {
+	if rec.Phase != run.StepFailed || rec.Reason != "Forbidden" || !strings.Contains(rec.Message, "get on configmaps") {
 		t.Errorf("%+v", rec)
 	}
 }

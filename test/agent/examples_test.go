@@ -38,7 +38,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -193,7 +193,7 @@ func (s *stage) waits(step string) runState {
 		text := ""
 		for _, r := range s.runs(s.name) {
 			rec := r.journal.Record(step)
-			if rec != nil && rec.Phase == plan.StepRunning && rec.Message != "" {
+			if rec != nil && rec.Phase == run.StepRunning && rec.Message != "" {
 				got = r
 				return true, ""
 			}
@@ -427,7 +427,7 @@ func TestExampleKubeVelaUpgrade(t *testing.T) {
 
 	first := asks()
 	s.expect(s.maint("reject", first.run.Name, "--reason", "not today"), 0)
-	if end := s.ended(s.name, 1)[0]; end.journal.Phase != plan.RunFailed || image() != "postgres:15.8" {
+	if end := s.ended(s.name, 1)[0]; end.journal.Phase != run.RunFailed || image() != "postgres:15.8" {
 		t.Errorf("rejected, it ended %s, and the image is %s", end.journal.Phase, image())
 	}
 	gone()

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -121,7 +121,7 @@ func TestOfTwoAgentsOneLeadsAndTheOtherTakesOver(t *testing.T) {
 		if err != nil || len(runs) != 1 {
 			return false, describeRuns(runs)
 		}
-		return recordOf(runs[0].journal, "hold").Phase == plan.StepRunning, describeRuns(runs)
+		return recordOf(runs[0].journal, "hold").Phase == run.StepRunning, describeRuns(runs)
 	})
 	if strings.Contains(second.Log(), "msg=leading") {
 		t.Fatal("both agents lead")

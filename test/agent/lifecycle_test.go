@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 func TestDeletingARunAbortsItThroughItsFinally(t *testing.T) {
@@ -37,7 +37,7 @@ func TestDeletingARunAbortsItThroughItsFinally(t *testing.T) {
 	}
 	l.eventually("its entry is closed", func() (bool, string) {
 		ledger := l.ledger(cm)
-		return len(ledger.Open) == 0 && ledger.Totals[plan.Ran] == 1, fmt.Sprintf("%+v", ledger)
+		return len(ledger.Open) == 0 && ledger.Totals[run.Ran] == 1, fmt.Sprintf("%+v", ledger)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestARunTornFromItsFinalizerEndsItsEntryAndDoesNotStartAgain(t *testing.T) 
 	}
 	l.eventually("its entry is closed", func() (bool, string) {
 		ledger := l.ledger(cm)
-		return len(ledger.Open) == 0 && ledger.Totals[plan.Ran] == 1, fmt.Sprintf("%+v", ledger)
+		return len(ledger.Open) == 0 && ledger.Totals[run.Ran] == 1, fmt.Sprintf("%+v", ledger)
 	})
 	l.annotate("torn", map[string]string{"example.org/touched": "x"})
 	l.seen("torn")
@@ -139,7 +139,7 @@ func TestAnObjectOfTheLedgersNameThatIsNotOursMakesThePlanInvalid(t *testing.T) 
 	l.annotate("squatted", map[string]string{annotations.Pause: "", annotations.Trigger: "t"})
 	l.eventually("the plan is invalid", func() (bool, string) {
 		now := l.seen("squatted")
-		return now.Annotations[annotations.StatusPhase] == string(plan.PhaseInvalid), now.Annotations[annotations.StatusMessage]
+		return now.Annotations[annotations.StatusPhase] == string(trigger.PhaseInvalid), now.Annotations[annotations.StatusMessage]
 	})
 	if n := len(l.runs("squatted")); n != 0 {
 		t.Errorf("%d runs were started", n)
@@ -155,7 +155,7 @@ func TestForbidRecordsASlotThatFallsDueDuringARunAsBusy(t *testing.T) {
 	r := l.running("busy", "hold")
 	l.eventually("the second slot is recorded", func() (bool, string) {
 		ledger := l.ledger(cm)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Reason == plan.ReasonBusy && ledger.Recent[0].Slot.Equal(second), fmt.Sprintf("%+v", ledger.Recent)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Reason == run.ReasonBusy && ledger.Recent[0].Slot.Equal(second), fmt.Sprintf("%+v", ledger.Recent)
 	})
 	l.annotate("busy", map[string]string{annotations.Resume: r.run.Name})
 	l.ended("busy", 1)
@@ -171,7 +171,7 @@ func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
 	l.trigger("replaces", "two")
 	l.eventually("the second run holds", func() (bool, string) {
 		for _, r := range l.runs("replaces") {
-			if r.run.Request.Token == "two" && r.journal.Phase == plan.RunRunning {
+			if r.run.Request.Token == "two" && r.journal.Phase == run.RunRunning {
 				l.annotate("replaces", map[string]string{annotations.Resume: r.run.Name})
 				return true, ""
 			}
@@ -179,7 +179,7 @@ func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
 		return false, ""
 	})
 	for _, r := range l.ended("replaces", 2) {
-		if r.run.Name == first.run.Name && r.journal.Phase != plan.RunReplaced {
+		if r.run.Name == first.run.Name && r.journal.Phase != run.RunReplaced {
 			t.Errorf("the first run ended %s", r.journal.Phase)
 		}
 	}
@@ -202,7 +202,7 @@ func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testin
 		l.eventually("one of them holds", func() (bool, string) {
 			for _, name := range []string{"one", "two"} {
 				for _, r := range l.runs(name) {
-					if rec := recordOf(r.journal, "hold"); rec.Phase == plan.StepRunning && rec.Resumed == nil {
+					if rec := recordOf(r.journal, "hold"); rec.Phase == run.StepRunning && rec.Resumed == nil {
 						running = r
 						return true, ""
 					}
@@ -212,7 +212,7 @@ func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testin
 		})
 		other := map[string]string{"one": "two", "two": "one"}[running.run.Plan]
 		for _, r := range l.runs(other) {
-			if r.journal.Phase == plan.RunRunning {
+			if r.journal.Phase == run.RunRunning {
 				t.Errorf("both plans work on one target")
 			}
 		}
@@ -228,7 +228,7 @@ func TestARunThatCannotBeReadIsLeftAloneAndItsEventCounted(t *testing.T) {
 	l := newLab(t)
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "maint-run-garbled-x", Labels: map[string]string{
-			annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "garbled", annotations.LabelPhase: string(plan.RunPending),
+			annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "garbled", annotations.LabelPhase: string(run.RunPending),
 		}},
 		Data: map[string]string{annotations.DataRun: "{", annotations.DataJournal: "{"},
 	}
@@ -291,7 +291,7 @@ func TestTheTargetsUsersSkipAPlan(t *testing.T) {
 	l.eventually("the slot is skipped", func() (bool, string) {
 		l.seen("weekly")
 		ledger := l.ledger(cm)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Skipped && ledger.Recent[0].Reason == plan.ReasonSkip, fmt.Sprintf("%+v", ledger)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == run.Skipped && ledger.Recent[0].Reason == run.ReasonSkip, fmt.Sprintf("%+v", ledger)
 	})
 	l.trigger("weekly", "t") // a token overrides it
 	l.ended("weekly", 1)
@@ -304,7 +304,7 @@ func TestATargetThatMayNotBeWrittenToIsTold(t *testing.T) {
 	l.plan("weekly", "target: {apiVersion: apps/v1, kind: Deployment, name: orders}"+quick)
 	l.seen("weekly")
 	l.trigger("weekly", "t")
-	if end := l.ended("weekly", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("weekly", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("the run ended %s", end.journal.Phase)
 	}
 	l.eventually("the plan says so", func() (bool, string) {
@@ -324,10 +324,10 @@ func TestARunThatAPauseHoldsBetweenTwoStepsGoesOnWhenItIsResumed(t *testing.T) {
 	l.annotate("gated", map[string]string{annotations.Resume: r.run.Name})
 	l.eventually("it is held", func() (bool, string) {
 		runs := l.runs("gated")
-		return len(runs) == 1 && runs[0].journal.Steps[0].Phase == plan.StepSucceeded && strings.Contains(runs[0].journal.Message, "paused"), describeRuns(runs)
+		return len(runs) == 1 && runs[0].journal.Steps[0].Phase == run.StepSucceeded && strings.Contains(runs[0].journal.Message, "paused"), describeRuns(runs)
 	})
 	l.annotate("gated", map[string]string{annotations.Pause: ""})
-	if end := l.ended("gated", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("it ended %s", end.journal.Phase)
 	}
 }
@@ -366,7 +366,7 @@ func TestPlansOfTwoNamespacesOnOneNodeWaitForEachOther(t *testing.T) {
 	first.trigger("reboot", "t")
 	r := first.running("reboot", "hold")
 	second.trigger("reboot", "t")
-	second.waiting("reboot", plan.WaitLock)
+	second.waiting("reboot", run.WaitLock)
 	first.annotate("reboot", map[string]string{annotations.Resume: r.run.Name})
 	first.ended("reboot", 1)
 	second.running("reboot", "hold")

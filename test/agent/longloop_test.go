@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // A loop leaves more to be restored than a plain journal holds: the rest of it
@@ -53,7 +53,7 @@ steps:
 	}
 	until("all are marked", func(r runState) bool {
 		rec := r.journal.Record("hold")
-		return rec != nil && rec.Phase == plan.StepRunning
+		return rec != nil && rec.Phase == run.StepRunning
 	})
 	if packed := now.object.BinaryData[annotations.DataSteps]; len(packed) == 0 || l.states("now") != fmt.Sprintf("%d now", objects) {
 		t.Errorf("packed: %d bytes, plain: %d; %s", len(packed), len(now.object.Data[annotations.DataJournal]), l.states("was", "now"))
@@ -63,7 +63,7 @@ steps:
 	if got := l.states("was", "now"); got != fmt.Sprintf("%d was, 0 now", objects) {
 		t.Error(got)
 	}
-	if now.journal.Phase != plan.RunSucceeded || now.journal.Truncated {
+	if now.journal.Phase != run.RunSucceeded || now.journal.Truncated {
 		t.Errorf("%s, truncated %t", now.journal.Phase, now.journal.Truncated)
 	}
 }

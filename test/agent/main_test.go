@@ -23,7 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
@@ -330,8 +331,8 @@ func (l *lab) trigger(name, token string) {
 
 type runState struct {
 	object  corev1.ConfigMap
-	run     plan.Run
-	journal plan.Journal
+	run     run.Run
+	journal run.Journal
 }
 
 // runs are all runs of a plan, live and ended.
@@ -382,7 +383,7 @@ func (l *lab) running(name, step string) runState {
 	l.eventually(name+" is at step "+step, func() (bool, string) {
 		for _, r := range l.runs(name) {
 			for _, rec := range r.journal.Steps {
-				if rec.Path == step && rec.Phase == plan.StepRunning && r.journal.Phase == plan.RunRunning {
+				if rec.Path == step && rec.Phase == run.StepRunning && r.journal.Phase == run.RunRunning {
 					got = r
 					return true, ""
 				}
@@ -394,7 +395,7 @@ func (l *lab) running(name, step string) runState {
 }
 
 // ledger is a plan's ledger as it stands.
-func (l *lab) ledger(cm *corev1.ConfigMap) plan.Ledger {
+func (l *lab) ledger(cm *corev1.ConfigMap) ledger.Ledger {
 	l.Helper()
 	object, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, annotations.LedgerName(cm.Name, string(cm.UID)), metav1.GetOptions{})
 	l.must(err)

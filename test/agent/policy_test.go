@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // document makes a ConfigMap of a kind in the lab's namespace.
@@ -93,24 +95,24 @@ func TestARunWaitsForItsWindowAndStartsWhenItOpens(t *testing.T) {
 	l.plan("gated", "policies: [{name: closed}]"+quick)
 	l.seen("gated")
 	l.trigger("gated", "t")
-	r := l.waiting("gated", plan.WaitWindow)
+	r := l.waiting("gated", run.WaitWindow)
 	if !strings.Contains(r.journal.Message, "policy closed: Restrictive") {
 		t.Errorf("it says %q", r.journal.Message)
 	}
 	l.eventually("the plan says that it waits", func() (bool, string) {
 		now := l.seen("gated")
-		return now.Annotations[annotations.StatusPhase] == string(plan.PhaseWaiting) && condition(t, now.Annotations, "ChangesPending").Status == metav1.ConditionTrue &&
-			condition(t, now.Annotations, plan.ChangesPaused).Status == metav1.ConditionTrue, fmt.Sprint(now.Annotations)
+		return now.Annotations[annotations.StatusPhase] == string(trigger.PhaseWaiting) && condition(t, now.Annotations, "ChangesPending").Status == metav1.ConditionTrue &&
+			condition(t, now.Annotations, policy.ChangesPaused).Status == metav1.ConditionTrue, fmt.Sprint(now.Annotations)
 	})
 	l.annotate("closed", map[string]string{annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
 	end := l.ended("gated", 1)[0]
-	if end.journal.Phase != plan.RunSucceeded || end.journal.Passed != nil {
+	if end.journal.Phase != run.RunSucceeded || end.journal.Passed != nil {
 		t.Errorf("it ended %s, passed %v", end.journal.Phase, end.journal.Passed)
 	}
 	a = l.policySeen("closed", permitted("true"))
-	var b plan.Behavior
+	var b policy.Behavior
 	l.must(json.Unmarshal([]byte(a[annotations.StatusBehavior]), &b))
-	if b.Current.State != plan.ChangesUnpaused || b.Current.Strategy != "Permissive" || b.Current.EndTime == nil || b.Next == nil || b.Next.State != plan.ChangesPaused || len(b.History) != 1 || b.History[0].State != plan.ChangesPaused {
+	if b.Current.State != policy.ChangesUnpaused || b.Current.Strategy != "Permissive" || b.Current.EndTime == nil || b.Next == nil || b.Next.State != policy.ChangesPaused || len(b.History) != 1 || b.History[0].State != policy.ChangesPaused {
 		t.Errorf("behavior: %s", a[annotations.StatusBehavior])
 	}
 }
@@ -124,7 +126,7 @@ func TestAWindowThatOpensByTheClockStartsWhatWaits(t *testing.T) {
 	l.plan("gated", "policies: [{name: later}]"+quick)
 	l.seen("gated")
 	l.trigger("gated", "t")
-	l.waiting("gated", plan.WaitWindow)
+	l.waiting("gated", run.WaitWindow)
 	end := l.ended("gated", 1)[0]
 	if at := *end.journal.StartedAt; at.Before(opens) || at.Sub(opens) > 3*time.Second {
 		t.Errorf("started %s, the window opened %s", at, opens)
@@ -137,10 +139,10 @@ func TestASlotWhoseWindowStaysClosedIsMissed(t *testing.T) {
 	l.policy("closed", "{strategy: Restrictive}")
 	slot := time.Now().Add(4 * time.Second).UTC().Truncate(time.Second)
 	cm := l.plan("gated", fmt.Sprintf("policies: [{name: closed}]\nstartDeadline: 2s\ntriggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
-	l.waiting("gated", plan.WaitWindow)
+	l.waiting("gated", run.WaitWindow)
 	l.eventually("the slot is missed", func() (bool, string) {
 		ledger := l.ledger(cm)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Missed && ledger.Recent[0].Reason == plan.ReasonWindow && ledger.Recent[0].Slot.Equal(slot), fmt.Sprintf("%+v", ledger)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == run.Missed && ledger.Recent[0].Reason == run.ReasonWindow && ledger.Recent[0].Slot.Equal(slot), fmt.Sprintf("%+v", ledger)
 	})
 	if n := len(l.hooks.Keys("/" + l.ns + "/call")); n != 0 {
 		t.Errorf("%d calls went out", n)
@@ -169,7 +171,7 @@ func TestAPolicyThatIsMissingOrBrokenIsNotReadyAndNothingStarts(t *testing.T) {
 	}
 	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, "later", types.MergePatchType, []byte(`{"data":{"policy.yaml":"apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {permit: {}}}\n"}}`), metav1.PatchOptions{})
 	l.must(err)
-	if end := l.ended("gated", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("it ended %s", end.journal.Phase)
 	}
 }
@@ -184,7 +186,7 @@ func TestOnlyAReasonOrABypassPassesAClosedGate(t *testing.T) {
 	})
 	l.seen("urgent")
 	l.annotate("urgent", map[string]string{annotations.Trigger: "t", annotations.TriggerOptions: `{"token":"t","outsideWindow":true}`})
-	r := l.waiting("urgent", plan.WaitWindow)
+	r := l.waiting("urgent", run.WaitWindow)
 	l.annotate("urgent", map[string]string{annotations.Bypass: "for ever"})
 	l.eventually("a bypass without an end is refused with words", func() (bool, string) {
 		said := l.seen("urgent").Annotations[annotations.StatusConditions]
@@ -198,7 +200,7 @@ func TestOnlyAReasonOrABypassPassesAClosedGate(t *testing.T) {
 	l.plan("burning", quick)
 	l.seen("burning")
 	l.annotate("burning", map[string]string{annotations.Trigger: "u", annotations.TriggerOptions: `{"token":"u","outsideWindow":true,"reason":"fire"}`})
-	l.waiting("burning", plan.WaitWindow) // outside the window is not outside the namespace
+	l.waiting("burning", run.WaitWindow) // outside the window is not outside the namespace
 	l.policy("closed", "{strategy: Restrictive}")
 	_, err = l.admin.CoreV1().Namespaces().Patch(l.ctx, l.ns, types.MergePatchType, []byte(`{"metadata":{"annotations":{"maint.dev/change-strategy":"ByPolicy","maint.dev/change-policy":"closed"}}}`), metav1.PatchOptions{})
 	l.must(err)
@@ -220,8 +222,8 @@ finally:
 func TestAWindowThatClosesBetweenTwoStepsHoldsOrEndsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name, onClose string
-		want          plan.RunPhase
-	}{{"held", "wait", plan.RunSucceeded}, {"ended", "abort", plan.RunAborted}, {"finished", "finish", plan.RunSucceeded}} {
+		want          run.RunPhase
+	}{{"held", "wait", run.RunSucceeded}, {"ended", "abort", run.RunAborted}, {"finished", "finish", run.RunSucceeded}} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)
 			l.runner()
@@ -247,7 +249,7 @@ func TestAWindowThatClosesBetweenTwoStepsHoldsOrEndsTheRun(t *testing.T) {
 			if end.journal.Phase != c.want {
 				t.Errorf("ended %s, want %s: %s", end.journal.Phase, c.want, end.journal.Message)
 			}
-			if c.want == plan.RunAborted && end.journal.End.Reason != "WindowClosed" {
+			if c.want == run.RunAborted && end.journal.End.Reason != "WindowClosed" {
 				t.Errorf("end: %+v", end.journal.End)
 			}
 			if n := len(l.hooks.Keys("/" + l.ns + "/over")); n != 1 {
@@ -320,7 +322,7 @@ func TestMetricsSayWhenChangeIsPermittedAndWhetherItWaits(t *testing.T) {
 	l.seen("gated")
 	l.seen("free")
 	l.trigger("gated", "t")
-	l.waiting("gated", plan.WaitWindow)
+	l.waiting("gated", run.WaitWindow)
 	for _, c := range []struct{ metric, kind, object, more, want string }{
 		{"next_change_eta", "Policy", "closed", "", "-1"},
 		{"permissive_remaining", "Policy", "closed", "", "0"},
@@ -372,7 +374,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 	l.expect(l.maint("freeze", "weekends", "--for", "2h", "--reason", "go-live"), 0, "policy/weekends frozen until")
 	l.policySeen("weekends", permitted("false"))
 	l.trigger("gated", "t")
-	l.waiting("gated", plan.WaitWindow)
+	l.waiting("gated", run.WaitWindow)
 	l.expect(l.maint("why", "gated"), 3, "change is not permitted: policy weekends: RestrictiveUntil", "--outside-window", "waits for its window")
 	l.expect(l.maint("status", "gated"), 0, "Window:", "closed until")
 	l.expect(l.maint("allow", "weekends", "--until", "2020-01-01T00:00:00Z"), 2, "has passed")

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // grant replaces what the namespace's maint-runner may do.
@@ -118,7 +118,7 @@ steps:
 	})
 	l.annotate("late", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("late", 1)[0]
-	if end.journal.Phase != plan.RunSucceeded || end.journal.Record("ready").Waits != "" {
+	if end.journal.Phase != run.RunSucceeded || end.journal.Record("ready").Waits != "" {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -156,7 +156,7 @@ func TestARestoreAndFinallyWaitForRightsThatAreGivenBack(t *testing.T) {
 	l.says(r.run.Name, "step finally/tell waits", "patch on configmaps", "cleanup waits for it")
 	l.grant(scaleRights(), configMapRights("get", "patch"))
 	end := l.ended("back", 1)[0]
-	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != plan.RestoreDone || end.journal.Phase != plan.RunAborted || end.journal.Record("finally/tell").Phase != plan.StepSucceeded {
+	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != run.RestoreDone || end.journal.Phase != run.RunAborted || end.journal.Record("finally/tell").Phase != run.StepSucceeded {
 		t.Errorf("%d replicas, %+v", l.replicas("orders"), end.journal)
 	}
 }
@@ -176,7 +176,7 @@ func TestARestoreWaitsForItsAccount(t *testing.T) {
 	_, err := l.admin.CoreV1().ServiceAccounts(l.ns).Create(l.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "maint-runner"}}, metav1.CreateOptions{})
 	l.must(err)
 	end := l.ended("account", 1)[0]
-	if l.replicas("orders") != 3 || end.journal.Record("finally/tell").Phase != plan.StepSucceeded {
+	if l.replicas("orders") != 3 || end.journal.Record("finally/tell").Phase != run.StepSucceeded {
 		t.Errorf("%d replicas, %+v", l.replicas("orders"), end.journal)
 	}
 }
@@ -193,7 +193,7 @@ func TestARestoreWaitsForAnAdmissionPolicyThatRefusesIt(t *testing.T) {
 	l.says(r.run.Name, "step down waits", "no change before the audit", "cleanup waits for it")
 	lift()
 	end := l.ended("policy", 1)[0]
-	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != plan.RestoreDone {
+	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != run.RestoreDone {
 		t.Errorf("%d replicas, %+v", l.replicas("orders"), end.journal)
 	}
 }
@@ -226,7 +226,7 @@ steps:
 		return false, ""
 	})
 	lift()
-	if end := l.ended("frozen", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("frozen", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -266,7 +266,7 @@ finally:
 	}
 	for i := range n {
 		end := l.ended(fmt.Sprintf("p-%d", i), 1)[0]
-		if end.journal.Phase != plan.RunSucceeded || l.replicas(fmt.Sprintf("d-%d", i)) != 3 {
+		if end.journal.Phase != run.RunSucceeded || l.replicas(fmt.Sprintf("d-%d", i)) != 3 {
 			t.Errorf("p-%d ended %s: %s; %+v", i, end.journal.Phase, end.journal.Message, end.journal.Steps)
 		}
 	}
@@ -308,7 +308,7 @@ func TestATokenWhoseRunAQuotaRefusesWaitsAndSaysForWhat(t *testing.T) {
 		t.Errorf("claimed: %+v", open)
 	}
 	lift()
-	if end := l.ended("quota", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("quota", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("%+v", end.journal)
 	}
 	l.eventually("nothing is said of it any more", func() (bool, string) {
@@ -343,7 +343,7 @@ func TestASlotWhoseRunAQuotaRefusesRunsWithinItsDeadlineOrIsMissed(t *testing.T)
 	lift := l.full()
 	l.eventually("the slot with the short deadline is Missed(refused)", func() (bool, string) {
 		ledger := l.ledger(short)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Missed && ledger.Recent[0].Reason == plan.ReasonRefused, fmt.Sprintf("%+v", ledger)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == run.Missed && ledger.Recent[0].Reason == run.ReasonRefused, fmt.Sprintf("%+v", ledger)
 	})
 	if e := l.ledger(short).Recent[0]; e.At.Before(slot.Add(5 * time.Second)) {
 		t.Errorf("it ended at %s, its deadline is %s", e.At, slot.Add(5*time.Second))
@@ -352,7 +352,7 @@ func TestASlotWhoseRunAQuotaRefusesRunsWithinItsDeadlineOrIsMissed(t *testing.T)
 		t.Errorf("the slot with the long one: %+v", l.ledger(long))
 	}
 	lift()
-	if end := l.ended("long", 1)[0]; end.journal.Phase != plan.RunSucceeded {
+	if end := l.ended("long", 1)[0]; end.journal.Phase != run.RunSucceeded {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -384,7 +384,7 @@ func TestALabelThatAnAdmissionPolicyKeepsIsToldAndTakenWhenItMay(t *testing.T) {
 	}
 	l.toldOnce("LabelStays", "stays")
 	lift()
-	if end := l.ended("stays", 1)[0]; end.journal.Phase != plan.RunSucceeded || end.journal.Waits != "" {
+	if end := l.ended("stays", 1)[0]; end.journal.Phase != run.RunSucceeded || end.journal.Waits != "" {
 		t.Errorf("%+v", end.journal)
 	}
 }

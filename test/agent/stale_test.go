@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -51,7 +51,7 @@ func (x *crashes) at(ns, name, step string) {
 			return false, describeRuns(runs)
 		}
 		rec := recordOf(runs[0].journal, step)
-		return rec != nil && rec.Phase == plan.StepRunning, describeRuns(runs)
+		return rec != nil && rec.Phase == run.StepRunning, describeRuns(runs)
 	})
 }
 
@@ -239,7 +239,7 @@ steps:
 	close(refuse)
 	eventually(t, x.ctx, "the second leader ends the run", func() (bool, string) {
 		runs, err := readRuns(x.ctx, x.admin, "still", "retried")
-		return err == nil && len(runs) == 1 && runs[0].journal.Phase == plan.RunSucceeded, describeRuns(runs) + second.Log()
+		return err == nil && len(runs) == 1 && runs[0].journal.Phase == run.RunSucceeded, describeRuns(runs) + second.Log()
 	})
 	before := len(hooks.Deliveries())
 	if err := first.Thaw(); err != nil {

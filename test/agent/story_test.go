@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 const story = `
@@ -52,7 +52,7 @@ func TestTheStoryRunsOnceForALabelAndLeavesTheWorldAsItWas(t *testing.T) {
 	}
 	l.annotate("orders-weekly", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("orders-weekly", 1)[0]
-	if end.journal.Phase != plan.RunSucceeded {
+	if end.journal.Phase != run.RunSucceeded {
 		t.Fatalf("ended %s: %s", end.journal.Phase, end.journal.Message)
 	}
 	l.asBefore("orders", 3)
@@ -61,7 +61,7 @@ func TestTheStoryRunsOnceForALabelAndLeavesTheWorldAsItWas(t *testing.T) {
 			t.Errorf("webhook %s was sent with the keys %v, want one", path, keys)
 		}
 	}
-	if ledger := l.ledger(cm); len(ledger.Open) != 0 || ledger.Totals[plan.Ran] != 1 {
+	if ledger := l.ledger(cm); len(ledger.Open) != 0 || ledger.Totals[run.Ran] != 1 {
 		t.Errorf("ledger: open %v, totals %v", ledger.Open, ledger.Totals)
 	}
 }

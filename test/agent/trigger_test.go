@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // quick is a plan of one step that ends at once.
@@ -42,11 +43,11 @@ func TestAScheduleFiresOnceAtItsInstant(t *testing.T) {
 	slot := time.Now().Add(4 * time.Second).UTC().Truncate(time.Second)
 	cm := l.plan("at", fmt.Sprintf("triggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
 	end := l.ended("at", 1)[0]
-	if end.journal.Phase != plan.RunSucceeded || end.journal.StartedAt.Before(slot) || end.journal.StartedAt.Sub(slot) > 5*time.Second {
+	if end.journal.Phase != run.RunSucceeded || end.journal.StartedAt.Before(slot) || end.journal.StartedAt.Sub(slot) > 5*time.Second {
 		t.Fatalf("run of slot %s: %s, started %s", slot, end.journal.Phase, end.journal.StartedAt)
 	}
 	ledger := l.ledger(cm)
-	if len(ledger.Recent) != 1 || !ledger.Recent[0].Slot.Equal(slot) || ledger.Recent[0].Result != plan.Ran || !ledger.Watermark.Equal(slot) {
+	if len(ledger.Recent) != 1 || !ledger.Recent[0].Slot.Equal(slot) || ledger.Recent[0].Result != run.Ran || !ledger.Watermark.Equal(slot) {
 		t.Fatalf("ledger: %+v", ledger)
 	}
 	l.annotate("at", map[string]string{"example.org/touched": "again"})
@@ -76,7 +77,7 @@ func TestASlotRunsAlthoughTheLedgerWasDeletedBefore(t *testing.T) {
 		t.Fatalf("ledger: %+v", ledger)
 	}
 	l.ended("bereft", 1)
-	if ledger := l.ledger(cm); len(ledger.Recent) != 1 || !ledger.Recent[0].Slot.Equal(slot) || ledger.Recent[0].Result != plan.Ran {
+	if ledger := l.ledger(cm); len(ledger.Recent) != 1 || !ledger.Recent[0].Slot.Equal(slot) || ledger.Recent[0].Result != run.Ran {
 		t.Fatalf("ledger: %+v", ledger)
 	}
 }
@@ -90,7 +91,7 @@ func TestALabelIsGoneAfterItsRunAlsoAfterAFailure(t *testing.T) {
 	for n := 1; n <= 2; n++ { // and it works again after it was used
 		l.setLabel("orders", `"go"`)
 		for _, r := range l.ended("breaks", n) {
-			if r.journal.Phase != plan.RunFailed {
+			if r.journal.Phase != run.RunFailed {
 				t.Fatalf("ended %s: %s", r.journal.Phase, r.journal.Message)
 			}
 		}
@@ -165,7 +166,7 @@ func TestAPausedPlanStartsNothingAndATokenWaits(t *testing.T) {
 	l.trigger("paused", "t")
 	l.eventually("the slot is skipped", func() (bool, string) {
 		ledger := l.ledger(cm)
-		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == plan.Skipped && ledger.Recent[0].Reason == plan.ReasonPaused, fmt.Sprintf("%+v", ledger)
+		return len(ledger.Recent) == 1 && ledger.Recent[0].Result == run.Skipped && ledger.Recent[0].Reason == run.ReasonPaused, fmt.Sprintf("%+v", ledger)
 	})
 	if n := len(l.runs("paused")); n != 0 {
 		t.Fatalf("%d runs while paused", n)
@@ -186,7 +187,7 @@ func TestSkipNextSkipsOneSlotAndIsTakenAway(t *testing.T) {
 	})
 	l.ended("skips", 1)
 	ledger := l.ledger(cm)
-	if len(ledger.Recent) != 2 || ledger.Recent[0].Result != plan.Skipped || ledger.Recent[0].Reason != plan.ReasonSkip || ledger.Recent[1].Result != plan.Ran {
+	if len(ledger.Recent) != 2 || ledger.Recent[0].Result != run.Skipped || ledger.Recent[0].Reason != run.ReasonSkip || ledger.Recent[1].Result != run.Ran {
 		t.Fatalf("ledger: %+v", ledger.Recent)
 	}
 	if now := l.seen("skips"); now.Annotations[annotations.Skip] != "" {
@@ -207,7 +208,7 @@ func TestSkipTrueAndSkippedInstantsAreRecorded(t *testing.T) {
 		l.eventually(name+" is skipped", func() (bool, string) {
 			l.seen(name)
 			ledger := l.ledger(cm)
-			return len(ledger.Recent) == 1 && ledger.Recent[0].Reason == plan.ReasonSkip, fmt.Sprintf("%+v", ledger)
+			return len(ledger.Recent) == 1 && ledger.Recent[0].Reason == run.ReasonSkip, fmt.Sprintf("%+v", ledger)
 		})
 	}
 	l.eventually("the passed instant is taken away", func() (bool, string) {
@@ -226,7 +227,7 @@ func TestAnAbortRunsFinallyAndRestores(t *testing.T) {
 	r := l.running("orders-weekly", "hold")
 	l.annotate("orders-weekly", map[string]string{annotations.Abort: r.run.Name, annotations.Reason(annotations.Abort): "wrong night"})
 	end := l.ended("orders-weekly", 1)[0]
-	if end.journal.Phase != plan.RunAborted || !strings.Contains(end.journal.Message, "wrong night") {
+	if end.journal.Phase != run.RunAborted || !strings.Contains(end.journal.Message, "wrong night") {
 		t.Fatalf("ended %s: %s", end.journal.Phase, end.journal.Message)
 	}
 	l.asBefore("orders", 2)
@@ -259,7 +260,7 @@ func TestABrokenPlanIsSaidAndDisturbsNoOther(t *testing.T) {
 		for _, name := range []string{"broken", "no-yaml", "no-key", "two", "binary"} {
 			cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, name, metav1.GetOptions{})
 			l.must(err)
-			if cm.Annotations[annotations.StatusPhase] != string(plan.PhaseInvalid) {
+			if cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseInvalid) {
 				return false, name
 			}
 		}
@@ -326,7 +327,7 @@ func TestAnEditDuringARunDoesNotChangeTheRun(t *testing.T) {
 	l.seen("edited")
 	l.annotate("edited", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("edited", 1)[0]
-	if len(end.journal.Steps) != 2 || end.journal.Steps[1].Path != "finally/tell" || end.journal.Phase != plan.RunSucceeded {
+	if len(end.journal.Steps) != 2 || end.journal.Steps[1].Path != "finally/tell" || end.journal.Phase != run.RunSucceeded {
 		t.Fatalf("the run did not go on by its snapshot: %+v", end.journal)
 	}
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -192,7 +194,7 @@ func TestWatchCreateUpdateAndDeleteRunOnce(t *testing.T) {
 	a.remove("App", "new")
 	a.told("all", "new 2", "old 3", "new 2")
 	for _, r := range a.ended("all", 3) {
-		if r.journal.Phase != plan.RunSucceeded || !strings.HasPrefix(r.run.Request.Why(), "watch:App/") || r.run.Request.Body != nil {
+		if r.journal.Phase != run.RunSucceeded || !strings.HasPrefix(r.run.Request.Why(), "watch:App/") || r.run.Request.Body != nil {
 			t.Errorf("%s: %s %s", r.run.Request.Why(), r.journal.Phase, r.journal.Message)
 		}
 		if meta, _ := r.run.Watched["metadata"].(map[string]any); meta["uid"] != r.run.Request.UID || meta["managedFields"] != nil {
@@ -362,7 +364,7 @@ func TestWatchAPauseHoldsTheNewestState(t *testing.T) {
 	a.annotate("paused", map[string]string{annotations.Pause: "true"})
 	a.eventually("it is paused", func() (bool, string) {
 		phase := a.seen("paused").Annotations[annotations.StatusPhase]
-		return phase == string(plan.PhasePaused), phase
+		return phase == string(trigger.PhasePaused), phase
 	})
 	a.resize("a", 2)
 	a.make("App", "b", 1)
@@ -561,7 +563,7 @@ steps:
 		default:
 		}
 		runs := a.runs("own")
-		return len(runs) == 1 && runs[0].journal.Phase.Ended() && a.seen("own").Annotations[annotations.StatusLastResult] == string(plan.RunSucceeded), fmt.Sprint(len(runs))
+		return len(runs) == 1 && runs[0].journal.Phase.Ended() && a.seen("own").Annotations[annotations.StatusLastResult] == string(run.RunSucceeded), fmt.Sprint(len(runs))
 	})
 	x.proxy.At(nil)
 	victim.Kill()

@@ -14,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // idleHistory is how many ended runs each plan of the idle benchmark keeps.
@@ -143,18 +146,18 @@ func (b *bench) makeIdle(ctx context.Context) error {
 
 func (b *bench) makeEnded(ctx context.Context, cm *corev1.ConfigMap, spec plan.Spec, n int) error {
 	now := time.Now().UTC()
-	r := plan.Request{Kind: plan.ByToken, Token: fmt.Sprint(n), At: now}
-	run := plan.Run{
-		APIVersion: plan.APIVersion, Kind: "Run", Name: annotations.RunName(cm.Name, string(cm.UID), r), Namespace: cm.Namespace,
+	r := run.Request{Kind: run.ByToken, Token: fmt.Sprint(n), At: now}
+	one := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: annotations.RunName(cm.Name, string(cm.UID), r), Namespace: cm.Namespace,
 		Plan: cm.Name, PlanUID: string(cm.UID), Request: r, Spec: spec,
 	}
-	j := plan.NewJournal(run)
-	j.Phase, j.StartedAt, j.FinishedAt, j.Message = plan.RunSucceeded, &now, &now, "all steps are done"
-	object, err := annotations.RunObject(run, j)
+	j := workflow.NewJournal(one)
+	j.Phase, j.StartedAt, j.FinishedAt, j.Message = run.RunSucceeded, &now, &now, "all steps are done"
+	object, err := annotations.RunObject(one, j)
 	if err != nil {
 		return err
 	}
-	annotations.Retire(object, run)
+	annotations.Retire(object, one)
 	_, err = b.admin.CoreV1().ConfigMaps(cm.Namespace).Create(ctx, object, metav1.CreateOptions{FieldManager: annotations.ManagerAgent})
 	return err
 }

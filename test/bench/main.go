@@ -24,7 +24,7 @@ import (
 const longest = 90 * time.Minute
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 type options struct {
@@ -101,7 +101,7 @@ func (o options) validate(rest []string) error {
 	return errors.Join(faults...)
 }
 
-func run(args []string, out, errOut io.Writer) int {
+func execute(args []string, out, errOut io.Writer) int {
 	o, err := parse(args, errOut)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

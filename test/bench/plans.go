@@ -16,7 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // What is ours on the targets.
@@ -203,7 +204,7 @@ func (b *bench) makeTargets(ctx context.Context) error {
 func (b *bench) observePlans(ctx context.Context) (*observer, error) {
 	return observe(ctx, b.admin.CoreV1().ConfigMaps("").Watch, annotations.LabelKind+"="+annotations.KindPlan, func(o runtime.Object) []sight {
 		cm := o.(*corev1.ConfigMap)
-		if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) || cm.Annotations[annotations.StatusPhase] == string(plan.PhaseInvalid) {
+		if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) || cm.Annotations[annotations.StatusPhase] == string(trigger.PhaseInvalid) {
 			return nil
 		}
 		return []sight{{mark: markObserved, key: string(cm.UID)}}
@@ -218,9 +219,9 @@ func (b *bench) observeRuns(ctx context.Context) (*observer, error) {
 		cm := o.(*corev1.ConfigMap)
 		key := string(cm.UID)
 		sights := []sight{{mark: markCreated, key: key, own: cm.CreationTimestamp.Time}}
-		phase := plan.RunPhase(cm.Labels[annotations.LabelPhase])
-		if phase != plan.RunPending && !started[cm.UID] {
-			var j plan.Journal
+		phase := run.RunPhase(cm.Labels[annotations.LabelPhase])
+		if phase != run.RunPending && !started[cm.UID] {
+			var j run.Journal
 			if err := json.Unmarshal([]byte(cm.Data[annotations.DataJournal]), &j); err == nil && len(j.Steps) > 0 && j.Steps[0].StartedAt != nil {
 				started[cm.UID] = true
 				sights = append(sights, sight{mark: markStarted, key: key, own: *j.Steps[0].StartedAt})

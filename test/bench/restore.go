@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -110,7 +110,7 @@ func (b *bench) restoreTimes(ctx context.Context, name string) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Phase != plan.RunSucceeded {
+	if j.Phase != run.RunSucceeded {
 		return nil, fmt.Errorf("the run of %s ended %s: %s", name, j.Phase, j.Message)
 	}
 	last := *j.StartedAt

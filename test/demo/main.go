@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	os.Exit(execute(os.Args[1:]))
 }
 
 type options struct {
@@ -23,7 +23,7 @@ type options struct {
 	image   string
 }
 
-func run(args []string) int {
+func execute(args []string) int {
 	o, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -19,7 +19,7 @@ import (
 func (d *demo) asPlanned(ctx context.Context) error {
 	d.screen.chapter("Maintenance, asked for by a label: announce, mark, scale down, hold")
 	heard := len(d.receiver.Deliveries())
-	run, err := d.untilHold(ctx, "now")
+	r, err := d.untilHold(ctx, "now")
 	if err != nil {
 		return err
 	}
@@ -28,12 +28,12 @@ func (d *demo) asPlanned(ctx context.Context) error {
 	}
 	d.screen.breathe(ctx)
 	d.screen.chapter("The database is upgraded; somebody says go on: unmark, report, and everything as before")
-	end, err := d.resume(ctx, run)
+	end, err := d.resume(ctx, r)
 	if err != nil {
 		return err
 	}
-	if end.Phase != plan.RunSucceeded {
-		return fmt.Errorf("run %s ended %s, not Succeeded: %s", run, end.Phase, end.Message)
+	if end.Phase != run.RunSucceeded {
+		return fmt.Errorf("run %s ended %s, not Succeeded: %s", r, end.Phase, end.Message)
 	}
 	d.screen.checked("the run Succeeded")
 	if err := d.asBefore(ctx); err != nil {
@@ -49,16 +49,16 @@ func (d *demo) withFailure(ctx context.Context) error {
 	d.screen.line("and the ticket system must hear that it is over (finally)")
 	d.refuse.Store(true)
 	heard := len(d.receiver.Deliveries())
-	run, err := d.untilHold(ctx, "once-more")
+	r, err := d.untilHold(ctx, "once-more")
 	if err != nil {
 		return err
 	}
-	end, err := d.resume(ctx, run)
+	end, err := d.resume(ctx, r)
 	if err != nil {
 		return err
 	}
-	if end.Phase != plan.RunFailed || end.End == nil || end.End.Step != "report" {
-		return fmt.Errorf("run %s ended %s at %v, not Failed at step report: %s", run, end.Phase, end.End, end.Message)
+	if end.Phase != run.RunFailed || end.End == nil || end.End.Step != "report" {
+		return fmt.Errorf("run %s ended %s at %v, not Failed at step report: %s", r, end.Phase, end.End, end.Message)
 	}
 	d.screen.checked("the run Failed at step report; 400 is a no, so it was not sent again")
 	if err := d.asBefore(ctx); err != nil {
@@ -129,7 +129,7 @@ func (d *demo) holding(ctx context.Context) (*corev1.ConfigMap, error) {
 			return nil, err
 		}
 		for _, r := range j.Steps {
-			if r.Type == "suspend" && r.Phase == plan.StepRunning && r.ResumeAt != nil {
+			if r.Type == "suspend" && r.Phase == run.StepRunning && r.ResumeAt != nil {
 				return &cm, nil
 			}
 		}
@@ -149,14 +149,14 @@ func (d *demo) runs(ctx context.Context) ([]corev1.ConfigMap, error) {
 }
 
 // resume ends the hold and waits for the end of the run.
-func (d *demo) resume(ctx context.Context, run string) (plan.Journal, error) {
+func (d *demo) resume(ctx context.Context, r string) (run.Journal, error) {
 	d.screen.clock()
-	var end plan.Journal
-	if err := d.say(ctx, "maint", "resume", run); err != nil {
+	var end run.Journal
+	if err := d.say(ctx, "maint", "resume", r); err != nil {
 		return end, err
 	}
-	err := until(ctx, 30*time.Second, "run "+run+" ends", func() (bool, string) {
-		cm, err := d.kube.CoreV1().ConfigMaps(d.shopNS).Get(ctx, run, metav1.GetOptions{})
+	err := until(ctx, 30*time.Second, "run "+r+" ends", func() (bool, string) {
+		cm, err := d.kube.CoreV1().ConfigMaps(d.shopNS).Get(ctx, r, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -205,7 +205,7 @@ func (d *demo) counted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(ledger.Open) != 0 || ledger.Totals[plan.Ran] != 2 {
+	if len(ledger.Open) != 0 || ledger.Totals[run.Ran] != 2 {
 		return fmt.Errorf("the ledger has %d open entries and counts %v; none open and two Ran were told", len(ledger.Open), ledger.Totals)
 	}
 	d.screen.checked("the ledger has an end for each of the two, and nothing open")

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // watch tells what changes on the cluster, as it changes, until ctx ends. It
@@ -66,7 +66,7 @@ func (d *demo) sawRun(was, is *corev1.ConfigMap) {
 	if err != nil {
 		return
 	}
-	before := plan.Journal{}
+	before := run.Journal{}
 	if was != nil {
 		if _, before, err = annotations.ReadRun(was); err != nil {
 			return
@@ -74,14 +74,14 @@ func (d *demo) sawRun(was, is *corev1.ConfigMap) {
 	} else if now.Phase.Ended() {
 		return // history, from before we looked
 	}
-	known := map[string]plan.Record{}
+	known := map[string]run.Record{}
 	for _, r := range before.Steps {
 		known[r.Path] = r
 	}
 	for _, r := range now.Steps {
 		d.sawStep(known[r.Path], r)
 	}
-	if now.Phase != before.Phase && now.Phase != plan.RunPending {
+	if now.Phase != before.Phase && now.Phase != run.RunPending {
 		text := string(now.Phase)
 		if now.Message != "" {
 			text += ": " + now.Message
@@ -90,22 +90,22 @@ func (d *demo) sawRun(was, is *corev1.ConfigMap) {
 	}
 }
 
-func (d *demo) sawStep(was, is plan.Record) {
+func (d *demo) sawStep(was, is run.Record) {
 	switch {
 	case is.Restored != was.Restored:
 		d.screen.saw("step", "restoreAfter of %s: %s", is.Path, restoredWords()[is.Restored])
-	case is.Phase == was.Phase || is.Phase == plan.StepPending:
-	case is.Phase == plan.StepRunning:
+	case is.Phase == was.Phase || is.Phase == run.StepPending:
+	case is.Phase == run.StepRunning:
 		d.screen.saw("step", "%s begins", is.Path)
-	case is.Phase == plan.StepFailed:
+	case is.Phase == run.StepFailed:
 		d.screen.saw("step", "%s: %s", d.screen.paint(red, is.Path+" failed"), is.Message)
 	default:
 		d.screen.saw("step", "%s %s", is.Path, phaseWord(is.Phase))
 	}
 }
 
-func phaseWord(p plan.StepPhase) string {
-	if p == plan.StepSucceeded {
+func phaseWord(p run.StepPhase) string {
+	if p == run.StepSucceeded {
 		return "done"
 	}
 	return fmt.Sprintf("is %s", p)
@@ -113,8 +113,8 @@ func phaseWord(p plan.StepPhase) string {
 
 func restoredWords() map[string]string {
 	return map[string]string{
-		plan.RestoreDone: "as it was before", plan.RestoreChanged: "left alone, somebody changed it meanwhile",
-		plan.RestoreGone: "there is nothing left to put back into", plan.RestoreFailed: "failed",
+		run.RestoreDone: "as it was before", run.RestoreChanged: "left alone, somebody changed it meanwhile",
+		run.RestoreGone: "there is nothing left to put back into", run.RestoreFailed: "failed",
 	}
 }
 

@@ -15,10 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // step is a step that is passed on until it ends, as the agent does.
@@ -49,7 +52,7 @@ func (s *step) pass(t *testing.T) executors.Outcome {
 func (s *step) end(t *testing.T) executors.Outcome {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	var changed []plan.Change // by passes that a conflict cut short
+	var changed []run.Change // by passes that a conflict cut short
 	for {
 		out := s.pass(t)
 		changed = append(changed, out.Changed...)
@@ -86,7 +89,7 @@ func TestCordonAndUncordonKeepWhatWasBefore(t *testing.T) {
 	w := newWorld(t, 2)
 	free, closed := w.nodes[0], w.nodes[1]
 	w.cordon(t, closed)
-	all := plan.NodeProperties{Selector: &plan.LabelSelector{MatchLabels: map[string]string{"pool": w.ns}}}
+	all := plan.NodeProperties{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"pool": w.ns}}}
 	cordon := func(name string, p plan.NodeProperties) executors.Outcome {
 		return w.step(node.Cordoner{}, name, &plan.CordonProperties{NodeProperties: p}).end(t)
 	}
@@ -126,9 +129,9 @@ func TestADrainStepCordonsAndDrains(t *testing.T) {
 	w.addNodes(t, 1)
 	spare := w.nodes[2]
 	d := w.drainer(t, w.kube)
-	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: plan.NodeProperties{Selector: &plan.LabelSelector{
+	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: plan.NodeProperties{Selector: &selector.LabelSelector{
 		MatchLabels:      map[string]string{"pool": w.ns},
-		MatchExpressions: []plan.SelectorRequirement{{Key: "kubernetes.io/hostname", Operator: "NotIn", Values: []string{spare}}},
+		MatchExpressions: []selector.SelectorRequirement{{Key: "kubernetes.io/hostname", Operator: "NotIn", Values: []string{spare}}},
 	}}})
 	s.call.Drainer, s.bell = d, d.bell
 	out := s.end(t)
@@ -139,7 +142,7 @@ func TestADrainStepCordonsAndDrains(t *testing.T) {
 	if c, is := w.record(t, w.nodes[0]); !is || c.Before || !slices.Contains(c.By, nodes.PlanClaimant(w.ns, "p")) {
 		t.Errorf("%+v", c)
 	}
-	if b, err := json.Marshal(out.Outputs); err != nil || len(b) > plan.MaxStepOutput {
+	if b, err := json.Marshal(out.Outputs); err != nil || len(b) > run.MaxStepOutput {
 		t.Errorf("%d %v", len(b), err)
 	}
 }
@@ -186,7 +189,7 @@ func TestAnAbortUndoesOurCordon(t *testing.T) {
 	w.running(t, "web", 1)
 	w.budget(t, "web", maxUnavailable(0))
 	d := w.drainer(t, w.kube)
-	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n), DrainOptions: plan.DrainOptions{Timeout: seconds(1), OnTimeout: plan.TimeoutAbort}})
+	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n), DrainOptions: drain.DrainOptions{Timeout: seconds(1), OnTimeout: drain.TimeoutAbort}})
 	s.call.Drainer, s.bell = d, d.bell
 	out := s.end(t)
 	if c, is := w.record(t, n); out.State != executors.Failed || !out.Permanent || out.Reason != executors.DrainTimedOut || is || len(c.By) != 0 {

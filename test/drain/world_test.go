@@ -26,9 +26,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/test/cluster"
 )
 
@@ -338,12 +339,12 @@ func (w *world) drainer(t *testing.T, kube kubernetes.Interface) *draining {
 	return d
 }
 
-func (d *draining) order(nodeName string, o plan.DrainOptions) executors.DrainOrder {
+func (d *draining) order(nodeName string, o drain.DrainOptions) executors.DrainOrder {
 	return executors.DrainOrder{Node: nodeName, By: "test", Options: o, Since: d.since, Clients: executors.Clients{Kube: d.kube}, Manager: "maint-test"}
 }
 
 // until waits for a drain to be in some state.
-func (d *draining) until(t *testing.T, nodeName string, o plan.DrainOptions, what string, is func(executors.DrainStatus) bool) executors.DrainStatus {
+func (d *draining) until(t *testing.T, nodeName string, o drain.DrainOptions, what string, is func(executors.DrainStatus) bool) executors.DrainStatus {
 	t.Helper()
 	var st executors.DrainStatus
 	deadline := time.Now().Add(120 * time.Second)
@@ -431,8 +432,8 @@ func root(t *testing.T) string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-func seconds(n float64) *plan.Duration {
-	return &plan.Duration{Duration: time.Duration(n * float64(time.Second))}
+func seconds(n float64) *document.Duration {
+	return &document.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
 
 var errLost = errors.New("the answer was lost")

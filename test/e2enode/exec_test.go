@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -31,11 +31,11 @@ func TestAStepRunsACommandInARealContainer(t *testing.T) {
 	const step = `{name: talk, type: exec, properties: {pod: {matchLabels: {app: web}}, command: [/pod, %s]}}`
 	for name, c := range map[string]struct {
 		command string
-		phase   plan.RunPhase
+		phase   run.RunPhase
 		says    string
 	}{
-		"answers": {`say, "hello from ${plan.name}"`, plan.RunSucceeded, "hello from answers"},
-		"refuses": {"nonsense", plan.RunFailed, `want pause, serve [GRACE], say WORD… or reboot FILE`},
+		"answers": {`say, "hello from ${plan.name}"`, run.RunSucceeded, "hello from answers"},
+		"refuses": {"nonsense", run.RunFailed, `want pause, serve [GRACE], say WORD… or reboot FILE`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)
@@ -49,7 +49,7 @@ func TestAStepRunsACommandInARealContainer(t *testing.T) {
 			})
 			_, err = maps.Patch(t.Context(), name, "application/merge-patch+json", []byte(`{"metadata":{"annotations":{"maint.dev/trigger":"now"}}}`), metav1.PatchOptions{})
 			w.must(err)
-			var got plan.Journal
+			var got run.Journal
 			w.eventually("the run of "+name+" ends", func(ctx context.Context) (bool, error) {
 				var list *corev1.ConfigMapList
 				if list, err = maps.List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=run," + annotations.LabelPlan + "=" + name}); err != nil || len(list.Items) != 1 {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 	"github.com/kubectl-maint/kubectl-maint/test/kubelet"
 )
@@ -76,7 +76,7 @@ func TestTheExamplesRebootANode(t *testing.T) {
 			w.is("NotReady", func(n *corev1.Node) bool { return !nodeReady(n) && n.Spec.Unschedulable })
 			w.node.PowerOn(t)
 
-			if j := w.ended(name); j.Phase != plan.RunSucceeded {
+			if j := w.ended(name); j.Phase != run.RunSucceeded {
 				t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 			}
 			w.is("as it was", untouched)
@@ -123,13 +123,13 @@ func (w *world) asksForReboot(file string) {
 }
 
 // run is how the newest run of an example's plan stands.
-func (w *world) run(ctx context.Context, name string) (plan.Journal, error) {
+func (w *world) run(ctx context.Context, name string) (run.Journal, error) {
 	list, err := w.kube.CoreV1().ConfigMaps(home).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=run," + annotations.LabelPlan + "=" + name})
 	if err != nil {
-		return plan.Journal{}, err
+		return run.Journal{}, err
 	}
 	if len(list.Items) != 1 {
-		return plan.Journal{}, fmt.Errorf("%d runs of %s", len(list.Items), name)
+		return run.Journal{}, fmt.Errorf("%d runs of %s", len(list.Items), name)
 	}
 	_, j, err := annotations.ReadRun(&list.Items[0])
 	return j, err
@@ -144,7 +144,7 @@ func (w *world) waits(name, step string) {
 			return false, err
 		}
 		for _, rec := range j.Steps {
-			if strings.HasSuffix(rec.Path, "/"+step) && rec.Phase == plan.StepRunning && rec.Message != "" {
+			if strings.HasSuffix(rec.Path, "/"+step) && rec.Phase == run.StepRunning && rec.Message != "" {
 				return true, nil
 			}
 		}
@@ -152,9 +152,9 @@ func (w *world) waits(name, step string) {
 	})
 }
 
-func (w *world) ended(name string) plan.Journal {
+func (w *world) ended(name string) run.Journal {
 	w.t.Helper()
-	var got plan.Journal
+	var got run.Journal
 	w.eventually("the run of "+name+" ends", func(ctx context.Context) (bool, error) {
 		var err error
 		if got, err = w.run(ctx, name); err != nil {
@@ -169,7 +169,7 @@ func (w *world) ended(name string) plan.Journal {
 }
 
 // words are a run as its journal has it.
-func words(j plan.Journal) string {
+func words(j run.Journal) string {
 	b, err := json.MarshalIndent(j, "", "  ")
 	if err != nil {
 		return err.Error()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/conformance"
@@ -228,7 +229,7 @@ func TestWebhookConforms(t *testing.T) {
 			t.Cleanup(server.Close)
 			call.Properties = &plan.WebhookProperties{
 				URL: server.URL, Body: map[string]any{"text": "hello"},
-				Headers: map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}},
+				Headers: map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}},
 			}
 			return conformance.World{Call: call, Connect: h.connect, Effects: func(*testing.T) int { return int(keys.Load()) }}
 		},

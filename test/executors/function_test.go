@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/functiontest"
 	exechttp "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // dialing gives clients that may also dial a function on this machine.
@@ -138,7 +139,7 @@ func TestAFunctionAppliesWhatItDesires(t *testing.T) {
 	if first.State != executors.Done {
 		t.Fatalf("%+v", first)
 	}
-	want := []plan.Change{
+	want := []run.Change{
 		{APIVersion: "example.org/v1", Kind: "App", Namespace: h.ns, Name: app.name, What: "applied"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: h.ns, Name: "plans", What: "created"},
 	}

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/conformance"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -30,7 +32,7 @@ func (h *house) secret(t *testing.T) map[string]plan.HeaderValue {
 	if _, err := h.kube.CoreV1().Secrets(h.ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "outbound", Key: "token"}}}
+	return map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "outbound", Key: "token"}}}
 }
 
 // serve is a server that knows the token.
@@ -58,9 +60,9 @@ func TestPrometheusConforms(t *testing.T) {
 			server := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 				_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"orders"},"value":[1,"%d"]}]}}`, value.Load())
 			})
-			minute := &plan.Duration{Duration: time.Minute}
+			minute := &document.Duration{Duration: time.Minute}
 			return conformance.World{
-				Call:    h.call(&plan.PrometheusProperties{URL: server.URL, Query: "errors", Condition: "< 3", For: minute, FailAfter: &plan.Duration{Duration: time.Hour}, Headers: headers}),
+				Call:    h.call(&plan.PrometheusProperties{URL: server.URL, Query: "errors", Condition: "< 3", For: minute, FailAfter: &document.Duration{Duration: time.Hour}, Headers: headers}),
 				Connect: h.connect, Settle: func(*testing.T, *executors.Call) { value.Store(1) },
 			}
 		},
@@ -127,7 +129,7 @@ func (h *house) desk(t *testing.T, answer nethttp.HandlerFunc) (*atomic.Int64, f
 		clients, account := h.connect(t, rights, wrap)
 		clients.Sink = func(_ context.Context, name string) (string, error) {
 			if name == "nobody" {
-				return "", &plan.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops, dba"}
+				return "", &agentconfig.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops, dba"}
 			}
 			return "generic+" + server.URL + "/s3cret/" + name, nil
 		}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/conformance"
 	exechttp "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
@@ -133,10 +134,10 @@ func properties[T any](t *testing.T, text string) *T {
 	t.Helper()
 	var raw any
 	out := new(T)
-	if _, faults := plan.Decode([]byte(text), &raw); len(faults) > 0 {
+	if _, faults := document.Decode([]byte(text), &raw); len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	if faults := plan.DecodeValue(raw, "properties", nil, false, out); len(faults) > 0 {
+	if faults := document.DecodeValue(raw, "properties", nil, false, out); len(faults) > 0 {
 		t.Fatal(faults)
 	}
 	return out

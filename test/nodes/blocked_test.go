@@ -10,7 +10,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -103,7 +103,7 @@ func TestADrainThatIsBlockedForGoodIsToldOnceAndShowsHowFarItIs(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	l.must(l.admin.PolicyV1().PodDisruptionBudgets(l.ns).Delete(l.ctx, "held", deleteNow()))
-	if j := l.ends("upgrade", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("upgrade", 1); j.Phase != run.RunSucceeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	told("node-4", 1)

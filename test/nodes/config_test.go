@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -85,7 +85,7 @@ func TestAMissingRightOverNodesStandsOnTheConfiguration(t *testing.T) {
 	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "one", text, ""), metav1.CreateOptions{})
 	l.must(err)
 	l.trigger("one", "x")
-	if j := l.ends("one", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("one", 1); j.Phase != run.RunSucceeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	told := func(want bool, what string) {

@@ -19,7 +19,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -226,7 +227,7 @@ func (x *tale) goOn(play int) (over bool, now string) {
 		x.must(err)
 	}
 	all := x.journals(cm.Name)
-	if len(all) == 0 || !all[0].Phase.Ended() || cm.Annotations[annotations.StatusPhase] != string(plan.PhaseIdle) || cm.Annotations[annotations.StatusLastRunName] == "" {
+	if len(all) == 0 || !all[0].Phase.Ended() || cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseIdle) || cm.Annotations[annotations.StatusLastRunName] == "" {
 		open = append(open, fmt.Sprintf("the rollout: %s, %d runs", cm.Annotations[annotations.StatusPhase], len(all)))
 	}
 	return len(open) == 0, strings.Join(open, "; ")
@@ -320,7 +321,7 @@ func (x *tale) check(play int, where string) {
 			wrong("%s is left with unschedulable=%v, %v", n.Name, n.Spec.Unschedulable, on)
 		}
 	}
-	if all := x.journals(rolls(play)); len(all) != 1 || all[0].Phase != plan.RunSucceeded {
+	if all := x.journals(rolls(play)); len(all) != 1 || all[0].Phase != run.RunSucceeded {
 		wrong("the rollout has %d runs: %+v", len(all), all)
 	}
 	for _, node := range []string{"node-3", "node-4"} {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // barePod runs a pod on a node that no controller would bring back. It goes with the
@@ -116,7 +116,7 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 			return false, "no run"
 		}
 		rec := all[0].Record("drain")
-		return rec.Phase == plan.StepRunning && strings.Contains(rec.Message, l.ns+"/bare") && strings.Contains(rec.Message, "not cordoned"), string(rec.Phase) + " " + rec.Message
+		return rec.Phase == run.StepRunning && strings.Contains(rec.Message, l.ns+"/bare") && strings.Contains(rec.Message, "not cordoned"), string(rec.Phase) + " " + rec.Message
 	})
 	l.schedulable("node-5", true)
 
@@ -125,7 +125,7 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 	l.deployment("stuck", 2, only("six"))
 	l.budget("stuck", intstr.FromInt32(0))
 	drains("forced", "node-6")
-	if j := l.ends("forced", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("forced", 1); j.Phase != run.RunSucceeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	if j := l.journals("refused")[0]; j.Phase.Ended() {

@@ -17,7 +17,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // daemonSet runs one pod on each node of a pool.
@@ -138,22 +140,22 @@ func TestADrainWhoseAccountMayNotEvictFailsUnlessTheRightComesInTime(t *testing.
 		return len(all) == 1 && all[0].Phase.Ended(), fmt.Sprintf("%+v", all)
 	})
 	j := l.ends("late", 1)
-	if end := j.End; j.Phase != plan.RunFailed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
+	if end := j.End; j.Phase != run.RunFailed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
 		t.Errorf("the run ended %s: %+v", j.Phase, end)
 	}
-	if took := j.FinishedAt.Sub(*j.StartedAt); took < plan.RefusalPatience || took > 90*time.Second {
+	if took := j.FinishedAt.Sub(*j.StartedAt); took < workflow.RefusalPatience || took > 90*time.Second {
 		t.Errorf("it failed after %s", took)
 	}
 	l.trigger("late", "two")
 	l.eventually("what is missing is said", func() (bool, string) {
 		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "late", metav1.GetOptions{})
 		l.must(err)
-		return strings.Contains(cm.Annotations[annotations.StatusMessage], "create pods/eviction") && cm.Annotations[annotations.StatusPhase] == string(plan.PhaseRunning), fmt.Sprint(cm.Annotations)
+		return strings.Contains(cm.Annotations[annotations.StatusMessage], "create pods/eviction") && cm.Annotations[annotations.StatusPhase] == string(trigger.PhaseRunning), fmt.Sprint(cm.Annotations)
 	})
 	role.Rules = all
 	_, err = roles.Update(l.ctx, role, metav1.UpdateOptions{})
 	l.must(err)
-	if j := l.ends("late", 2); j.Phase != plan.RunSucceeded {
+	if j := l.ends("late", 2); j.Phase != run.RunSucceeded {
 		t.Errorf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 }

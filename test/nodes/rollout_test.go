@@ -18,7 +18,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
@@ -138,18 +138,18 @@ func (l *lab) trigger(name, token string) {
 }
 
 // journals are those of a plan's runs, the oldest first.
-func (l *lab) journals(name string) []plan.Journal {
+func (l *lab) journals(name string) []run.Journal {
 	l.Helper()
 	list, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=run," + annotations.LabelPlan + "=" + name})
 	l.must(err)
 	slices.SortFunc(list.Items, func(a, b corev1.ConfigMap) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	var out []plan.Journal
+	var out []run.Journal
 	for i := range list.Items {
 		_, j, err := annotations.ReadRun(&list.Items[i])
 		l.must(err)
 		out = append(out, j)
 	}
-	slices.SortStableFunc(out, func(a, b plan.Journal) int { // creation counts whole seconds
+	slices.SortStableFunc(out, func(a, b run.Journal) int { // creation counts whole seconds
 		switch {
 		case a.StartedAt == nil && b.StartedAt == nil:
 			return 0
@@ -164,9 +164,9 @@ func (l *lab) journals(name string) []plan.Journal {
 }
 
 // ends waits until the n-th run of a plan has ended.
-func (l *lab) ends(name string, n int) plan.Journal {
+func (l *lab) ends(name string, n int) run.Journal {
 	l.Helper()
-	var got plan.Journal
+	var got run.Journal
 	l.eventually(fmt.Sprintf("run %d of %s ends", n, name), func() (bool, string) {
 		all := l.journals(name)
 		if len(all) < n {
@@ -201,7 +201,7 @@ func TestARolloutGoesThroughItsNodes(t *testing.T) {
 		t.Errorf("the canary node-0 is worked on before it is drained")
 	}
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	asked, _, most := b.now()
@@ -226,7 +226,7 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	l.pool("gpu", "node-0", "node-1")
 	l.roll("gpu", "canary: 0", b)
 	j := l.ends("gpu", 1)
-	if j.Phase != plan.RunFailed || !strings.Contains(j.End.Message, "node-0") {
+	if j.Phase != run.RunFailed || !strings.Contains(j.End.Message, "node-0") {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", false)
@@ -235,7 +235,7 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	b.broken = map[string]bool{}
 	b.mu.Unlock()
 	l.trigger("gpu", "two")
-	if j := l.ends("gpu", 2); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 2); j.Phase != run.RunSucceeded {
 		t.Fatalf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", true)
@@ -260,7 +260,7 @@ func TestOldestFirstHoldsBetweenRunsThatArePruned(t *testing.T) {
 		if i > 0 {
 			l.trigger("gpu", fmt.Sprint("again-", i))
 		}
-		if j := l.ends("gpu", 1); j.Phase != plan.RunFailed {
+		if j := l.ends("gpu", 1); j.Phase != run.RunFailed {
 			t.Fatalf("run %d ended %s: %+v", i, j.Phase, j.End)
 		}
 		l.prune()
@@ -268,7 +268,7 @@ func TestOldestFirstHoldsBetweenRunsThatArePruned(t *testing.T) {
 	if asked, _, _ := b.now(); !slices.Equal(asked, []string{"node-0", "node-1", "node-2", "node-0"}) {
 		t.Errorf("worked on %v, not one after another", asked)
 	}
-	turns := func() plan.NodeTurns {
+	turns := func() run.NodeTurns {
 		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, "gpu", metav1.GetOptions{})
 		l.must(err)
 		kept, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, annotations.NodeTurnsName("gpu", string(cm.UID)), metav1.GetOptions{})
@@ -286,7 +286,7 @@ func TestOldestFirstHoldsBetweenRunsThatArePruned(t *testing.T) {
 	b.mu.Unlock()
 	l.pool("gpu", "node-1", "node-2")
 	l.trigger("gpu", "mended")
-	if j := l.ends("gpu", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
 		t.Fatalf("the run of mended nodes ended %s: %+v", j.Phase, j.End)
 	}
 	if got := turns(); got["node-1"].Success == 0 || got["node-0"].Success != 0 {
@@ -331,7 +331,7 @@ func TestRolloutsSideBySideNeverShareANode(t *testing.T) {
 		t.Errorf("worked on %v at once", asked)
 	}
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	asked, _, _ := b.now()
@@ -366,7 +366,7 @@ func TestRequestsAndRolloutsShareTheLimits(t *testing.T) {
 		return len(there) == 2 || s.Phase == nodes.Ready, fmt.Sprint(there, s)
 	})
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.phase("node-7", "os", nodes.Ready)
@@ -394,7 +394,7 @@ func TestADrainStepOutsideOfARolloutWaitsForItsTurn(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // long enough for a cordon that is wrong to be seen
 	l.schedulable("node-8", true)
 	l.release("node-6", "os")
-	if j := l.ends("one", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("one", 1); j.Phase != run.RunSucceeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-8", true)

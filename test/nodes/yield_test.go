@@ -12,7 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // marked sets an annotation on a Deployment's pods.
@@ -149,7 +149,7 @@ func TestABlockedRolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 		return strings.Contains(m, "waits its turn"), m
 	})
 	l.release("node-7", "net")
-	if j := l.ends("gpu", 1); j.Phase != plan.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", true)

@@ -3,11 +3,11 @@ package main
 import (
 	"github.com/invopop/jsonschema"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 )
 
 func agentConfigSchema(s source) (*jsonschema.Schema, error) {
-	e := reflectAll(s, &plan.AgentConfigDocument{})
+	e := reflectAll(s, &agentconfig.AgentConfigDocument{})
 	e.envelope("AgentConfigDocument", "AgentConfig", "Configuration of kubectl maint's agent (config.yaml)")
 	e.words("AgentConfig.logLevel", "debug", "info", "warn", "error")
 	e.share("NodeLimits.maxParallelOperations", 0)

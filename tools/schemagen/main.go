@@ -50,7 +50,7 @@ func run(args []string) error {
 
 // schemas are all schemas, by the names of their files.
 func schemas(root string) (map[string]*jsonschema.Schema, error) {
-	source, err := readSource(filepath.Join(root, "pkg", "plan"))
+	source, err := readRooms(filepath.Join(root, "pkg"), "plan", "document", "selector", "policy", "drain", "nodes", "agentconfig")
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,11 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 func policySchema(s source) (*jsonschema.Schema, error) {
-	e := reflectAll(s, &plan.PolicyDocument{})
+	e := reflectAll(s, &policy.PolicyDocument{})
 	e.envelope("PolicyDocument", "Policy", "Policy of kubectl maint (policy.yaml)")
 	e.gates()
 	e.words("PolicySpec.strategy", "Permissive", "Restrictive", "MaintenanceSchedule")
@@ -36,7 +36,7 @@ func monthSchema() *jsonschema.Schema {
 }
 
 func calendarSchema(s source) (*jsonschema.Schema, error) {
-	e := reflectAll(s, &plan.CalendarDocument{})
+	e := reflectAll(s, &policy.CalendarDocument{})
 	e.envelope("CalendarDocument", "Calendar", "Calendar of kubectl maint (calendar.yaml)")
 	e.at("CalendarEntry.from").Examples = []any{"2026-12-24"}
 	return e.done()
@@ -45,7 +45,7 @@ func calendarSchema(s source) (*jsonschema.Schema, error) {
 // gates shapes the gates of a policy. Whether a knob fits a kind, and a path an
 // object, the validator says.
 func (e *editor) gates() {
-	most := uint64(plan.MaxGates)
+	most := uint64(policy.MaxGates)
 	e.at("PolicySpec.gates").MaxItems = &most
 	e.dnsLabel("GateRule.namespace")
 	for _, field := range []string{"GateRule.apiVersion", "GateRule.kind"} {

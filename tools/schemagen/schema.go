@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"strings"
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// What texts look like. The first two mirror plan.ParseDuration and
-// plan.DNSLabel, which the tests compare them with.
+// What texts look like. The first two mirror document.ParseDuration and
+// document.DNSLabel, which the tests compare them with.
 const (
 	durationPattern = `^([0-9]+d|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$`
 	namePattern     = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -44,9 +45,9 @@ func reflectAll(s source, document any, more ...any) *editor {
 // mapped are the types that are written otherwise than they are kept.
 func (s source) mapped(t reflect.Type) *jsonschema.Schema {
 	switch {
-	case t == reflect.TypeFor[plan.Duration]():
+	case t == reflect.TypeFor[document.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern, Description: s.comments["Duration"]}
-	case len(s.values[t.Name()]) > 0 && t.PkgPath() == reflect.TypeFor[plan.Spec]().PkgPath():
+	case len(s.values[t.Name()]) > 0 && s.rooms[path.Base(t.PkgPath())]:
 		return &jsonschema.Schema{Type: "string", Enum: anyList(s.values[t.Name()]), Description: s.comments[t.Name()]}
 	}
 	return nil
@@ -109,14 +110,14 @@ func (e *editor) oneOf(name string, fields ...string) {
 
 // dnsLabel is a field that names a document or a step.
 func (e *editor) dnsLabel(path string) {
-	s, longest := e.at(path), uint64(plan.MaxNameLength)
+	s, longest := e.at(path), uint64(document.MaxNameLength)
 	s.Pattern, s.MaxLength = namePattern, &longest
 }
 
 // envelope fixes what a document begins with. The schema's top is the
 // document's definition itself, for editors that show no definition behind $ref.
 func (e *editor) envelope(name, kind, title string) {
-	e.replace(name+".apiVersion", &jsonschema.Schema{Const: plan.APIVersion})
+	e.replace(name+".apiVersion", &jsonschema.Schema{Const: document.APIVersion})
 	e.replace(name+".kind", &jsonschema.Schema{Const: kind})
 	e.schema.Title, e.schema.Description = title, e.at(name).Description
 }
@@ -144,7 +145,7 @@ func (e *editor) defaults(name string, values any) error {
 
 // shortDuration is a duration as people write it: 1h and not 1h0m0s.
 func shortDuration(s string) string {
-	if d, err := plan.ParseDuration(s); err != nil || d.String() != s {
+	if d, err := document.ParseDuration(s); err != nil || d.String() != s {
 		return s
 	}
 	if strings.HasSuffix(s, "m0s") {

@@ -12,7 +12,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // compiled is a schema as somebody else's validator reads it.
@@ -45,7 +48,7 @@ func compiled(t *testing.T, name string) *jsonschema.Schema {
 func value(t *testing.T, text string) any {
 	t.Helper()
 	var v any
-	if _, faults := plan.Decode([]byte(text), &v); len(faults) > 0 {
+	if _, faults := document.Decode([]byte(text), &v); len(faults) > 0 {
 		t.Fatalf("%v in\n%s", faults, text)
 	}
 	b, err := json.Marshal(v)
@@ -242,7 +245,7 @@ func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"{outbond: {}}":           true,
 	} {
 		text := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: " + spec + "\n"
-		_, faults := plan.ParseAgentConfig([]byte(text))
+		_, faults := agentconfig.ParseAgentConfig([]byte(text))
 		err := s.Validate(value(t, text))
 		if (len(faults) > 0) != broken || (err != nil) != broken {
 			t.Errorf("%s: the validator says %v, the schema says %v", spec, faults, err)
@@ -253,14 +256,14 @@ func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
 func TestThePatternsAreTheParsers(t *testing.T) {
 	duration, name := regexp.MustCompile(durationPattern), regexp.MustCompile(namePattern)
 	for _, text := range []string{"90s", "1h30m", "30d", "1.5h", "2d12h", "", "5", "-5s", "1 h", "h", "3us"} {
-		_, err := plan.ParseDuration(text)
+		_, err := document.ParseDuration(text)
 		if positive := err == nil && !strings.HasPrefix(text, "-"); duration.MatchString(text) != positive {
 			t.Errorf("duration %q: the pattern says %t, the parser says %v", text, duration.MatchString(text), err)
 		}
 	}
 	for _, text := range []string{"a", "a-1", "1a", "-a", "a-", "A", "a.b", "a_b", ""} {
-		if name.MatchString(text) != plan.DNSLabel(text) {
-			t.Errorf("name %q: the pattern says %t, the validator %t", text, name.MatchString(text), plan.DNSLabel(text))
+		if name.MatchString(text) != document.DNSLabel(text) {
+			t.Errorf("name %q: the pattern says %t, the validator %t", text, name.MatchString(text), document.DNSLabel(text))
 		}
 	}
 }
@@ -306,7 +309,7 @@ func TestThePolicySchemaSaysWhatTheValidatorSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + c.spec + "\n"
-			_, faults := plan.ParsePolicy([]byte(text))
+			_, faults := policy.ParsePolicy([]byte(text))
 			if (len(faults) > 0) != c.broken {
 				t.Errorf("the validator says %s of\n%s", faults.Error(), text)
 			}

@@ -19,11 +19,32 @@ import (
 type source struct {
 	comments map[string]string   // "Spec", "Webhook.Method"
 	values   map[string][]string // type name: its constants' strings, in order
+	rooms    map[string]bool     // the packages that the values are of
+}
+
+// readRooms reads the packages that hold the documents. Of a name that several have,
+// the first counts.
+func readRooms(dir string, rooms ...string) (source, error) {
+	all := source{comments: map[string]string{}, values: map[string][]string{}, rooms: map[string]bool{}}
+	for _, room := range rooms {
+		s, err := readSource(filepath.Join(dir, room))
+		if err != nil {
+			return all, err
+		}
+		all = all.with(s)
+		all.rooms[room] = true
+		for name, values := range s.values {
+			if all.values[name] == nil {
+				all.values[name] = values
+			}
+		}
+	}
+	return all, nil
 }
 
 // with adds what another package says of names that this one has not.
 func (s source) with(other source) source {
-	out := source{comments: maps.Clone(other.comments), values: s.values}
+	out := source{comments: maps.Clone(other.comments), values: s.values, rooms: s.rooms}
 	maps.Copy(out.comments, s.comments)
 	return out
 }

@@ -17,8 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Store is the AgentConfig in force. A broken one leaves the one before it in
@@ -27,9 +28,9 @@ type Store struct {
 	config Config
 
 	mu      sync.Mutex
-	inForce plan.AgentConfig
+	inForce agentconfig.AgentConfig
 	http    *http.Client
-	broken  plan.Faults
+	broken  document.Faults
 	mended  chan struct{} // closed when a broken one gives way to a good one
 	read    string        // annotations.Observed of what was last read: status of ours on it is no news
 	// limits are the conditions that follow from it and the nodes; limitsKnown is
@@ -43,8 +44,8 @@ type Config struct {
 	Namespace string // the agent's own
 	Level     *slog.LevelVar
 	Log       *slog.Logger
-	HTTP      func(plan.Outbound) *http.Client
-	Dialer    func(plan.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
+	HTTP      func(agentconfig.Outbound) *http.Client
+	Dialer    func(agentconfig.Outbound) func(ctx context.Context, network, address string) (net.Conn, error)
 	Fence     *client.Fence
 	Kube      kubernetes.Interface // the agent's own
 	OnRead    func(valid bool)     // hears of each configuration that was read
@@ -53,11 +54,11 @@ type Config struct {
 // New has nothing but the defaults in force.
 func New(settings Config) *Store {
 	c := &Store{config: settings}
-	c.use(plan.AgentConfig{})
+	c.use(agentconfig.AgentConfig{})
 	return c
 }
 
-func (c *Store) use(spec plan.AgentConfig) {
+func (c *Store) use(spec agentconfig.AgentConfig) {
 	c.inForce, c.http = spec, c.config.Fence.Client(c.config.HTTP(spec.Outbound))
 	var level slog.Level
 	if spec.LogLevel != "" && level.UnmarshalText([]byte(spec.LogLevel)) == nil && c.config.Level != nil {
@@ -79,12 +80,12 @@ func (c *Store) Observe(cm *corev1.ConfigMap) {
 		return
 	}
 	text, fault := annotations.DocumentText(cm)
-	var spec plan.AgentConfig
-	var faults plan.Faults
+	var spec agentconfig.AgentConfig
+	var faults document.Faults
 	if fault != nil {
-		faults = plan.Faults{*fault}
+		faults = document.Faults{*fault}
 	} else {
-		spec, faults = plan.ParseAgentConfig([]byte(text))
+		spec, faults = agentconfig.ParseAgentConfig([]byte(text))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +135,7 @@ func (c *Store) Broken() (<-chan struct{}, error) {
 
 // Sink is the URL of a sink of the configuration in force, read anew each time: a
 // Secret may be replaced, and is kept nowhere. What an admin has to mend is a
-// *plan.SinkError.
+// *agentconfig.SinkError.
 func (c *Store) Sink(ctx context.Context, name string) (string, error) {
 	if err := c.config.Fence.Check(); err != nil {
 		return "", err
@@ -147,15 +148,15 @@ func (c *Store) Sink(ctx context.Context, name string) (string, error) {
 	secret, err := c.config.Kube.CoreV1().Secrets(c.config.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", &plan.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
+		return "", &agentconfig.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
 	case apierrors.IsForbidden(err):
-		return "", &plan.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there", Err: err}
+		return "", &agentconfig.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there", Err: err}
 	case err != nil:
 		return "", fmt.Errorf("read Secret %s: %w", at, err)
 	}
 	url := strings.TrimSpace(string(secret.Data[ref.Key]))
 	if url == "" {
-		return "", &plan.SinkError{Name: name, Why: fmt.Sprintf("its Secret %s holds no URL under the key %q", at, ref.Key)}
+		return "", &agentconfig.SinkError{Name: name, Why: fmt.Sprintf("its Secret %s holds no URL under the key %q", at, ref.Key)}
 	}
 	return url, nil
 }
@@ -179,7 +180,7 @@ func (c *Store) HTTPClient() *http.Client {
 }
 
 // Spec is what is in force.
-func (c *Store) Spec() plan.AgentConfig {
+func (c *Store) Spec() agentconfig.AgentConfig {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.inForce

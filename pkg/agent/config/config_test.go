@@ -16,13 +16,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // sinksOf are a configuration with sinks.
-func sinksOf(on ...plan.NotifyFor) plan.AgentConfig {
-	return plan.AgentConfig{Notifications: plan.Notifications{On: on, Sinks: []plan.Sink{
-		{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: plan.SecretKeyRef{Name: "others", Key: "dba"}},
+func sinksOf(on ...agentconfig.NotifyFor) agentconfig.AgentConfig {
+	return agentconfig.AgentConfig{Notifications: agentconfig.Notifications{On: on, Sinks: []agentconfig.Sink{
+		{Name: "ops", URLSecretRef: document.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: document.SecretKeyRef{Name: "others", Key: "dba"}},
 	}}}
 }
 
@@ -31,7 +32,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "maint-system", Name: "sinks"}, Data: map[string][]byte{"ops": []byte(secretURL + "\n"), "blank": []byte(" \n")}}
 	for name, c := range map[string]struct {
 		sink   string
-		config plan.AgentConfig
+		config agentconfig.AgentConfig
 		answer error // of the API server
 		want   string
 		fault  string // of the admin's
@@ -45,7 +46,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 		},
 		"a Secret without its key": {
 			sink: "ops", fault: `holds no URL under the key "blank"`,
-			config: plan.AgentConfig{Notifications: plan.Notifications{Sinks: []plan.Sink{{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "blank"}}}}},
+			config: agentconfig.AgentConfig{Notifications: agentconfig.Notifications{Sinks: []agentconfig.Sink{{Name: "ops", URLSecretRef: document.SecretKeyRef{Name: "sinks", Key: "blank"}}}}},
 		},
 		"an API server that is away": {sink: "ops", config: sinksOf(), answer: errors.New("connection refused")},
 	} {
@@ -55,12 +56,12 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 				kube.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
 			}
 			held := New(Config{
-				Namespace: "maint-system", Log: slog.New(slog.DiscardHandler), HTTP: func(plan.Outbound) *http.Client { return nil },
+				Namespace: "maint-system", Log: slog.New(slog.DiscardHandler), HTTP: func(agentconfig.Outbound) *http.Client { return nil },
 				Fence: client.NewFence(time.Minute, time.Now), Kube: kube, OnRead: func(bool) {},
 			})
 			held.use(c.config)
 			got, err := held.Sink(t.Context(), c.sink)
-			var fault *plan.SinkError
+			var fault *agentconfig.SinkError
 			if got != c.want || (err == nil) != (c.want != "") || errors.As(err, &fault) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 				t.Errorf("%q, %v, want %q %q", got, err, c.want, c.fault)
 			}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Conditions says how a configuration stands. known is false until the nodes have
@@ -24,7 +24,7 @@ func (c *Store) Conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limits
 	defer c.mu.Unlock()
 	if len(c.broken) > 0 {
 		valid.Status, valid.Reason = metav1.ConditionFalse, "Faults"
-		valid.Message = plan.Cut("broken, and what was in force before stays so: "+c.broken.Error(), 4*plan.MaxMessage)
+		valid.Message = document.Cut("broken, and what was in force before stays so: "+c.broken.Error(), 4*document.MaxMessage)
 	}
 	return valid, slices.Clone(c.limits), c.limitsKnown
 }

@@ -10,8 +10,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -92,7 +93,7 @@ func (m *Metrics) CountWatches(targets, steps, gates func() int) {
 }
 
 // CountDocuments exports how many plans are known, and how many runs live in each phase.
-func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(plan.RunPhase) int) {
+func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(run.RunPhase) int) {
 	for _, valid := range []bool{true, false} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_documents", Help: "Documents, valid or not.", ConstLabels: prometheus.Labels{"kind": "plan", "valid": strconv.FormatBool(valid)},
@@ -104,7 +105,7 @@ func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(pla
 			return float64(bad)
 		}))
 	}
-	for _, phase := range []plan.RunPhase{plan.RunPending, plan.RunRunning} {
+	for _, phase := range []run.RunPhase{run.RunPending, run.RunRunning} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_runs", Help: "Live runs by phase.", ConstLabels: prometheus.Labels{"phase": string(phase)},
 		}, func() float64 {
@@ -137,11 +138,11 @@ func (m *Metrics) ConfigRead(ok bool) {
 }
 
 // SlotsEnded counts the slots that ended without a run between two ledgers.
-func (m *Metrics) SlotsEnded(was *plan.Ledger, now plan.Ledger) {
+func (m *Metrics) SlotsEnded(was *ledger.Ledger, now ledger.Ledger) {
 	if was == nil {
-		was = &plan.Ledger{}
+		was = &ledger.Ledger{}
 	}
-	for _, result := range []plan.Result{plan.Skipped, plan.Missed} {
+	for _, result := range []run.Result{run.Skipped, run.Missed} {
 		n := now.Totals[result] - was.Totals[result]
 		if n > 0 && len(now.Recent) > 0 {
 			m.slots.WithLabelValues(string(result), now.Recent[len(now.Recent)-1].Reason).Add(float64(n))
@@ -150,16 +151,16 @@ func (m *Metrics) SlotsEnded(was *plan.Ledger, now plan.Ledger) {
 }
 
 // RunStarted notes how late a run began.
-func (m *Metrics) RunStarted(r plan.Run, now time.Time) {
+func (m *Metrics) RunStarted(r run.Run, now time.Time) {
 	m.lateness.Observe(max(now.Sub(r.Request.ScheduledAt()).Seconds(), 0))
 }
 
 // RunEnded counts a run that had begun.
-func (m *Metrics) RunEnded(r plan.Run, j plan.Journal) {
+func (m *Metrics) RunEnded(r run.Run, j run.Journal) {
 	if j.StartedAt == nil {
 		return
 	}
-	m.slots.WithLabelValues(string(plan.Ran), string(r.Request.Kind)).Inc()
+	m.slots.WithLabelValues(string(run.Ran), string(r.Request.Kind)).Inc()
 	m.durations.WithLabelValues(string(j.Phase)).Observe(j.FinishedAt.Sub(*j.StartedAt).Seconds())
 }
 

@@ -12,8 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // queueLength is how many messages wait for the sinks (a guess: more at once is a
@@ -22,7 +26,7 @@ const queueLength = 100
 
 // message is something that the agent tells people by itself.
 type message struct {
-	on          plan.NotifyFor
+	on          agentconfig.NotifyFor
 	about       types.NamespacedName // a plan or a policy; of a node the name alone
 	run         string               // empty where it is about none
 	title, text string
@@ -38,7 +42,7 @@ type Notifier struct {
 
 // Config is what a notifier works with.
 type Config struct {
-	Settings func() plan.Notifications // in force
+	Settings func() agentconfig.Notifications // in force
 	Sink     func(ctx context.Context, name string) (string, error)
 	Fence    func() error
 	Executor func(stepType string) (executors.Executor, bool)
@@ -59,34 +63,34 @@ func New(c Config) *Notifier {
 }
 
 // RunEnded tells of the end of a plan's run. What was only rehearsed is told to nobody.
-func (h *Notifier) RunEnded(about types.NamespacedName, run plan.Run, j plan.Journal) {
-	on := map[plan.RunPhase]plan.NotifyFor{plan.RunFailed: plan.NotifyRunFailed, plan.RunSucceeded: plan.NotifyRunSucceeded}[j.Phase]
-	if on == "" || run.Request.DryRun {
+func (h *Notifier) RunEnded(about types.NamespacedName, r run.Run, j run.Journal) {
+	on := map[run.RunPhase]agentconfig.NotifyFor{run.RunFailed: agentconfig.NotifyRunFailed, run.RunSucceeded: agentconfig.NotifyRunSucceeded}[j.Phase]
+	if on == "" || r.Request.DryRun {
 		return
 	}
 	how := strings.ToLower(string(j.Phase))
 	h.enqueue(message{
-		on: on, about: about, run: run.Name, title: fmt.Sprintf("Plan %s %s", about, how),
-		text: fmt.Sprintf("Run %s (%s) %s: %s", run.Name, run.Request.Why(), how, plan.Cut(j.Message, plan.MaxMessage)),
+		on: on, about: about, run: r.Name, title: fmt.Sprintf("Plan %s %s", about, how),
+		text: fmt.Sprintf("Run %s (%s) %s: %s", r.Name, r.Request.Why(), how, document.Cut(j.Message, document.MaxMessage)),
 	})
 }
 
 // SlotMissed tells of slots that passed without a run.
-func (h *Notifier) SlotMissed(k types.NamespacedName, n int64, last plan.Entry) {
+func (h *Notifier) SlotMissed(k types.NamespacedName, n int64, last ledger.Entry) {
 	h.enqueue(message{
-		on: plan.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
+		on: agentconfig.NotifySlotMissed, about: k, title: fmt.Sprintf("Plan %s missed its slot", k),
 		text: fmt.Sprintf("%d slot(s) missed up to %s: %s", n, last.Slot.UTC().Format(time.RFC3339), last.Reason),
 	})
 }
 
 // WindowOpens tells of a policy that permits change from now on, in these words.
 func (h *Notifier) WindowOpens(k types.NamespacedName, words string) {
-	h.enqueue(message{on: plan.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), text: words})
+	h.enqueue(message{on: agentconfig.NotifyWindowOpening, about: k, title: fmt.Sprintf("Policy %s permits change", k), text: words})
 }
 
 // DrainBlocked tells of a drain that no waiting ends: that of a request, or of a run.
 func (h *Notifier) DrainBlocked(about types.NamespacedName, run, node, words string) {
-	h.enqueue(message{on: plan.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), text: plan.Cut(words, plan.MaxMessage)})
+	h.enqueue(message{on: agentconfig.NotifyDrainBlocked, about: about, run: run, title: fmt.Sprintf("The drain of node %s is blocked", node), text: document.Cut(words, document.MaxMessage)})
 }
 
 // enqueue queues a message where somebody wants it, and never waits.

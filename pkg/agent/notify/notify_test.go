@@ -12,8 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // fakeExecutor takes notifications instead of a sink.
@@ -31,9 +35,9 @@ func (c *fakeExecutor) Pass(_ context.Context, call executors.Call) executors.Ou
 	return c.answer
 }
 
-func sinksOf(on ...plan.NotifyFor) plan.AgentConfig {
-	return plan.AgentConfig{Notifications: plan.Notifications{On: on, Sinks: []plan.Sink{
-		{Name: "ops", URLSecretRef: plan.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: plan.SecretKeyRef{Name: "others", Key: "dba"}},
+func sinksOf(on ...agentconfig.NotifyFor) agentconfig.AgentConfig {
+	return agentconfig.AgentConfig{Notifications: agentconfig.Notifications{On: on, Sinks: []agentconfig.Sink{
+		{Name: "ops", URLSecretRef: document.SecretKeyRef{Name: "sinks", Key: "ops"}}, {Name: "dba", URLSecretRef: document.SecretKeyRef{Name: "others", Key: "dba"}},
 	}}}
 }
 
@@ -60,53 +64,53 @@ func counted(t *testing.T, h testNotifier, result string) float64 {
 	return 0
 }
 
-func newTestNotifier(c *fakeExecutor, config plan.AgentConfig, dryRun bool) testNotifier {
+func newTestNotifier(c *fakeExecutor, config agentconfig.AgentConfig, dryRun bool) testNotifier {
 	registry := prometheus.NewRegistry()
 	h := New(Config{
-		Settings: func() plan.Notifications { return config.Notifications }, DryRun: dryRun, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Settings: func() agentconfig.Notifications { return config.Notifications }, DryRun: dryRun, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Executor: func(string) (executors.Executor, bool) { return c, true }, Fence: func() error { return nil }, Register: func(c prometheus.Collector) { registry.MustRegister(c) },
 	})
 	return testNotifier{h, registry}
 }
 
-func endedRun(dryRun bool) plan.Run {
-	return plan.Run{Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", Request: plan.Request{DryRun: dryRun}}
+func endedRun(dryRun bool) run.Run {
+	return run.Run{Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", Request: run.Request{DryRun: dryRun}}
 }
 
 func TestWhatTheAgentTellsByItself(t *testing.T) {
 	slot := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
-		on     []plan.NotifyFor
+		on     []agentconfig.NotifyFor
 		dryRun bool
 		happen func(testNotifier)
 		want   string // how its one message begins; empty: none
 	}{
-		"a run that failed": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunFailed, Message: "step x"})
+		"a run that failed": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunFailed, Message: "step x"})
 		}, want: "Plan shop/orders failed: Run maint-run-orders-abc ("},
-		"a run that succeeded": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		"a run that succeeded": {on: []agentconfig.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunSucceeded})
 		}, want: "Plan shop/orders succeeded: "},
-		"a run of which nobody wants word": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunSucceeded})
+		"a run of which nobody wants word": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunSucceeded})
 		}},
-		"a run that was aborted": {on: []plan.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), plan.Journal{Phase: plan.RunAborted})
+		"a run that was aborted": {on: []agentconfig.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunAborted})
 		}},
-		"a rehearsal": {on: []plan.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), plan.Journal{Phase: plan.RunFailed})
+		"a rehearsal": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), run.Journal{Phase: run.RunFailed})
 		}},
-		"slots that were missed": {on: []plan.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
-			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot, Reason: "Deadline"})
+		"slots that were missed": {on: []agentconfig.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, ledger.Entry{Slot: &slot, Reason: "Deadline"})
 		}, want: "Plan shop/orders missed its slot: 3 slot(s) missed up to 2026-03-01T02:00:00Z: Deadline"},
-		"a window that opens": {on: []plan.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
+		"a window that opens": {on: []agentconfig.NotifyFor{"WindowOpening"}, happen: func(h testNotifier) {
 			h.WindowOpens(types.NamespacedName{Namespace: "shop", Name: "weekends"}, "change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)")
 		}, want: "Policy shop/weekends permits change: change is permitted until 2026-03-01T02:00:00Z (window Sat 22:00)"},
-		"a drain that is blocked": {on: []plan.NotifyFor{"DrainBlocked"}, happen: func(h testNotifier) {
+		"a drain that is blocked": {on: []agentconfig.NotifyFor{"DrainBlocked"}, happen: func(h testNotifier) {
 			h.DrainBlocked(types.NamespacedName{Name: "worker-1"}, "", "worker-1", "gpu: budget web allows none")
 		}, want: "The drain of node worker-1 is blocked: gpu: budget web allows none"},
-		"slots that an agent missed that only rehearses": {on: []plan.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h testNotifier) {
-			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, plan.Entry{Slot: &slot})
+		"slots that an agent missed that only rehearses": {on: []agentconfig.NotifyFor{"SlotMissed"}, dryRun: true, happen: func(h testNotifier) {
+			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, ledger.Entry{Slot: &slot})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,8 +130,8 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 
 func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 	c := &fakeExecutor{answer: executors.Fail("Sink", "away")}
-	h := newTestNotifier(c, sinksOf(plan.NotifyRunFailed), false)
-	h.enqueue(message{on: plan.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}, title: "a", text: "b"})
+	h := newTestNotifier(c, sinksOf(agentconfig.NotifyRunFailed), false)
+	h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}, title: "a", text: "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan struct{})
@@ -143,9 +147,9 @@ func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 }
 
 func TestNewsNeverWait(t *testing.T) {
-	h := newTestNotifier(&fakeExecutor{}, sinksOf(plan.NotifyRunFailed), false)
+	h := newTestNotifier(&fakeExecutor{}, sinksOf(agentconfig.NotifyRunFailed), false)
 	for range queueLength + 3 {
-		h.enqueue(message{on: plan.NotifyRunFailed})
+		h.enqueue(message{on: agentconfig.NotifyRunFailed})
 	}
 	if got := counted(t, h, "dropped"); got != 3 || len(h.queue) != queueLength {
 		t.Errorf("%v dropped, %d wait", got, len(h.queue))

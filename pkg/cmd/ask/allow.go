@@ -19,7 +19,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -109,7 +110,7 @@ func (o *overrideOptions) until(zone string) (time.Time, error) {
 		zone = o.timezone
 	}
 	if o.forText != "" {
-		d, err := plan.ParseDuration(o.forText)
+		d, err := document.ParseDuration(o.forText)
 		if err != nil {
 			return time.Time{}, fmt.Errorf("--for: %w", err)
 		}
@@ -177,7 +178,7 @@ func (o *overrideOptions) sensible(ctx context.Context, k *factory.Cluster, f fo
 		agent, _ := o.Agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
 		book, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, cm.Namespace)
-		if len(book.Uses(plan.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+		if len(book.Uses(policy.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
 	}

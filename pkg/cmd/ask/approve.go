@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // answerOptions are those of approve and of reject.
@@ -137,7 +137,7 @@ func (o *answerOptions) askedStep(r view.Run) (string, error) {
 		return "", exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), o.step, strings.Join(paths, ", "))
 	}
 	rec := r.Journal.Record(paths[0])
-	if !view.Asks(*rec) || r.Journal.Phase != plan.RunRunning {
+	if !view.Asks(*rec) || r.Journal.Phase != run.RunRunning {
 		return "", exit.Errorf(exit.CodeNotNow, "step %s of run %s does not wait for approval: it is %s (type %s)", rec.Path, r.Run.Name, rec.Phase, rec.Type)
 	}
 	return r.Run.Name + "/" + rec.Path, nil

@@ -13,15 +13,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestWhatAnAnswerIsFor(t *testing.T) {
 	answered := cmdtest.Asking("done")
-	answered.Approval = &plan.Approval{Approved: true}
-	two := cmdtest.AskingOf(cmdtest.Asking("a"), cmdtest.Record("g", plan.TypeGroup, plan.StepRunning), cmdtest.Asking("g/b"), cmdtest.Record("call", "webhook", plan.StepPending), answered)
+	answered.Approval = &run.Approval{Approved: true}
+	two := cmdtest.AskingOf(cmdtest.Asking("a"), cmdtest.Record("g", plan.TypeGroup, run.StepRunning), cmdtest.Asking("g/b"), cmdtest.Record("call", "webhook", run.StepPending), answered)
 	ended := cmdtest.AskingOf(cmdtest.Asking("a"))
-	ended.Journal.Phase, ended.Journal.Message = plan.RunAborted, "aborted by jane"
+	ended.Journal.Phase, ended.Journal.Message = run.RunAborted, "aborted by jane"
 	twins := cmdtest.AskingOf(cmdtest.Asking("roll/x/ask"), cmdtest.Asking("roll/y/ask"))
 	for _, c := range []struct {
 		name, step, want, err string
@@ -30,7 +32,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 	}{
 		{name: "a run that waits", run: cmdtest.PendingRun(), want: "maint-run-p-x"},
 		{name: "a run that is approved and waits for more", run: cmdtest.PendingRun(func(r *view.Run) {
-			r.Journal.Approved, r.Journal.Waiting, r.Journal.Message = &plan.Actor{}, plan.WaitWindow, "waits for its window"
+			r.Journal.Approved, r.Journal.Waiting, r.Journal.Message = &intent.Actor{}, run.WaitWindow, "waits for its window"
 		}), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Pending, waits for its window"},
 		{name: "a dry run asks nobody", run: cmdtest.PendingRun(func(r *view.Run) { r.Run.Request.DryRun = true }), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Pending"},
 		{name: "the only step that asks", run: cmdtest.AskingOf(cmdtest.Asking("a"), answered), want: "maint-run-p-x/a"},
@@ -42,7 +44,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 		{name: "a step that was answered", run: two, step: "done", code: exit.CodeNotNow, err: "step done of run maint-run-p-x does not wait for approval: it is Running (type approval)"},
 		{name: "an unknown step", run: cmdtest.AskingOf(cmdtest.Asking("a")), step: "x", code: exit.CodeError, err: `run maint-run-p-x has no step "x"; it has a`},
 		{name: "a run that has ended", run: ended, code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Aborted: aborted by jane"},
-		{name: "a run that asks for nothing", run: cmdtest.AskingOf(cmdtest.Record("call", "webhook", plan.StepSucceeded)), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Running for 60m0s, 1 of 1 steps done"},
+		{name: "a run that asks for nothing", run: cmdtest.AskingOf(cmdtest.Record("call", "webhook", run.StepSucceeded)), code: exit.CodeNotNow, err: "run maint-run-p-x does not wait for approval: it is Running for 60m0s, 1 of 1 steps done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := answerOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Name: "kubectl maint"}}, step: c.step}

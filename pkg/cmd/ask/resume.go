@@ -17,7 +17,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 type resumeOptions struct {
@@ -42,7 +43,7 @@ back: say that you know, so that its plan speaks of it no more. --all ends the p
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
 		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
-			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(plan.RunRunning)
+			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.RunRunning)
 		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}
 	o.scope.addFlags(cmd)
@@ -135,7 +136,7 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.Mark())
 	}
 	agent, _ := o.Agent(ctx, k)
-	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s plan.Switch) bool { return s.Holds(o.Now()) }) {
+	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Switch) bool { return s.Holds(o.Now()) }) {
 		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see '%s resume --all -A'\n", o.Name)
 	}
 	return nil
@@ -204,8 +205,8 @@ func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r v
 
 // suspended says whether a run is at a suspend that somebody can end.
 func suspended(r view.Run) bool {
-	return slices.ContainsFunc(r.Journal.Steps, func(s plan.Record) bool {
-		return s.Type == "suspend" && s.Phase == plan.StepRunning && s.Resumed == nil
+	return slices.ContainsFunc(r.Journal.Steps, func(s run.Record) bool {
+		return s.Type == "suspend" && s.Phase == run.StepRunning && s.Resumed == nil
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -114,7 +115,7 @@ func (o *skipOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, found)
 	}
 	actor := k.Actor(ctx)
-	var wanted plan.Skip
+	var wanted intent.Skip
 	var said []string
 	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if wanted, said, err = o.wanted(cm, spec); err != nil {
@@ -132,11 +133,11 @@ func (o *skipOptions) Run(ctx context.Context) error {
 }
 
 // wanted is the skip as it should stand, together with what stands there.
-func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (plan.Skip, []string, error) {
+func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (intent.Skip, []string, error) {
 	have := annotations.Intent(cm.Annotations).Skip
 	zone := o.zone(view.PlanZone(spec, o.Zone))
 	if o.all {
-		return plan.Skip{All: true}, []string{fmt.Sprintf("all slots until '%s unskip %s'", o.Name, cm.Name)}, nil
+		return intent.Skip{All: true}, []string{fmt.Sprintf("all slots until '%s unskip %s'", o.Name, cm.Name)}, nil
 	}
 	if len(spec.Triggers.Schedules) == 0 {
 		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
@@ -154,7 +155,7 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (plan.Skip, [
 	return o.wantedSlots(cm, have, set, zone)
 }
 
-func (o *skipOptions) wantedUntil(have plan.Skip, set schedule.Set, zone string) (plan.Skip, []string, error) {
+func (o *skipOptions) wantedUntil(have intent.Skip, set schedule.Set, zone string) (intent.Skip, []string, error) {
 	until, err := instant.Parse(o.until, o.Now(), zone)
 	if err != nil {
 		return have, nil, err
@@ -175,10 +176,10 @@ func (o *skipOptions) wantedUntil(have plan.Skip, set schedule.Set, zone string)
 		}
 		count, from = count+1, slot.At
 	}
-	return plan.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, "slot"), instant.Both(until, zone))}, nil
+	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, "slot"), instant.Both(until, zone))}, nil
 }
 
-func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have plan.Skip, set schedule.Set, zone string) (plan.Skip, []string, error) {
+func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, set schedule.Set, zone string) (intent.Skip, []string, error) {
 	if u := have.Until; u != nil && u.After(o.Now()) {
 		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all slots before %s already: 'unskip' it first, or use --until", cm.Name, instant.Both(*u, zone))
 	}
@@ -186,7 +187,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have plan.Skip, set sche
 	if err != nil {
 		return have, nil, err
 	}
-	want := plan.Skip{Slots: have.Slots}
+	want := intent.Skip{Slots: have.Slots}
 	if have.Next { // written by hand: give the slot its name, so that both can stand
 		if next, ok := set.Next(o.Now()); ok {
 			want.Slots = append(slices.Clone(want.Slots), next.At)
@@ -212,7 +213,7 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have plan.Skip, set sche
 
 // resolve finds the slots that are meant. --next passes over those that are
 // skipped already.
-func (o *skipOptions) resolve(set schedule.Set, zone string, have plan.Skip) ([]schedule.Slot, error) {
+func (o *skipOptions) resolve(set schedule.Set, zone string, have intent.Skip) ([]schedule.Slot, error) {
 	var out []schedule.Slot
 	from := o.Now()
 	for o.next > len(out) {

@@ -18,7 +18,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 type triggerOptions struct {
@@ -109,7 +112,7 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, k, cm, token); err != nil {
 		return err
 	}
-	name := annotations.RunName(cm.Name, string(cm.UID), plan.Request{Kind: plan.ByToken, Token: token})
+	name := annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})
 	if !o.wait {
 		fmt.Fprintf(o.Out, "run/%s requested\n", name)
 		return nil
@@ -160,7 +163,7 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 // told at once instead.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
-	switches := append([]plan.Switch{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
+	switches := append([]schedule.Switch{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
 	for _, s := range switches {
 		if !s.Holds(o.Now()) {
 			continue
@@ -235,7 +238,7 @@ func (o *triggerOptions) notReady(ctx context.Context, cm *corev1.ConfigMap, mis
 
 func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, token string) error {
 	actor := k.Actor(ctx)
-	options, err := json.Marshal(plan.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.dryRun, OutsideWindow: o.outsideWindow, Parameters: o.parameters})
+	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.dryRun, OutsideWindow: o.outsideWindow, Parameters: o.parameters})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // Told has the agent go on when a line was heard: step by step, without a clock.
@@ -156,13 +156,13 @@ func Leaving(t *testing.T) []runtime.Object {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "orders", UID: "u", ResourceVersion: "1", Labels: map[string]string{annotations.LabelKind: annotations.KindPlan},
 	}}
-	ledger, err := annotations.LedgerObject("shop", "orders", plan.Ledger{PlanUID: "u", Left: []plan.Leftover{{Run: "maint-run-orders-x", Message: "no"}}})
+	l, err := annotations.LedgerObject("shop", "orders", ledger.Ledger{PlanUID: "u", Left: []ledger.Leftover{{Run: "maint-run-orders-x", Message: "no"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := annotations.LedgerObject("shop", "other", plan.Ledger{PlanUID: "o"})
+	other, err := annotations.LedgerObject("shop", "other", ledger.Ledger{PlanUID: "o"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []runtime.Object{cm, ledger, other}
+	return []runtime.Object{cm, l, other}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Jane is the requestor that the user of a Cluster is.
@@ -132,12 +133,12 @@ func Configured(nodes string) *corev1.ConfigMap {
 }
 
 // RollsThrough is a live run of plan roll, with a rollout over nodes.
-func RollsThrough(t *testing.T, message string, items ...plan.Item) *corev1.ConfigMap {
+func RollsThrough(t *testing.T, message string, items ...run.Item) *corev1.ConfigMap {
 	t.Helper()
-	rec := Record("roll", plan.TypeForEachNode, plan.StepRunning)
+	rec := Record("roll", plan.TypeForEachNode, run.StepRunning)
 	rec.Items, rec.Listed, rec.Message = items, true, message
-	r := plan.Run{Name: "maint-run-roll-x", Namespace: "ops", Plan: "roll", PlanUID: "u"}
-	cm, err := annotations.RunObject(r, plan.Journal{Phase: plan.RunRunning, StartedAt: Before(0), Steps: []plan.Record{rec}})
+	r := run.Run{Name: "maint-run-roll-x", Namespace: "ops", Plan: "roll", PlanUID: "u"}
+	cm, err := annotations.RunObject(r, run.Journal{Phase: run.RunRunning, StartedAt: Before(0), Steps: []run.Record{rec}})
 	if err != nil {
 		t.Fatal(err)
 	}

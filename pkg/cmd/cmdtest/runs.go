@@ -5,18 +5,19 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // AskingOf is a run at work whose records may ask.
-func AskingOf(records ...plan.Record) view.Run { return RunOf(records...) }
+func AskingOf(records ...run.Record) view.Run { return RunOf(records...) }
 
 // Asking is the record of an approval that waits.
-func Asking(path string) plan.Record { return Record(path, plan.TypeApproval, plan.StepRunning) }
+func Asking(path string) run.Record { return Record(path, plan.TypeApproval, run.StepRunning) }
 
 // PendingRun waits for approval before it begins.
 func PendingRun(edits ...func(*view.Run)) view.Run {
-	r := RunOf(Record("ask", plan.TypeApproval, plan.StepPending))
-	r.Journal.Phase, r.Journal.StartedAt, r.Run.Spec.RequiresApproval = plan.RunPending, nil, true
+	r := RunOf(Record("ask", plan.TypeApproval, run.StepPending))
+	r.Journal.Phase, r.Journal.StartedAt, r.Run.Spec.RequiresApproval = run.RunPending, nil, true
 	for _, edit := range edits {
 		edit(&r)
 	}
@@ -44,17 +45,17 @@ func Before(d time.Duration) *time.Time {
 func After(d time.Duration) *time.Time { return Before(-d) }
 
 // RunOf is a run at work with the records that are given.
-func RunOf(records ...plan.Record) view.Run {
+func RunOf(records ...run.Record) view.Run {
 	return view.Run{
-		Run:     plan.Run{Name: "maint-run-p-x", Namespace: "shop", Plan: "p"},
-		Journal: plan.Journal{Phase: plan.RunRunning, StartedAt: Before(time.Hour), Steps: records},
+		Run:     run.Run{Name: "maint-run-p-x", Namespace: "shop", Plan: "p"},
+		Journal: run.Journal{Phase: run.RunRunning, StartedAt: Before(time.Hour), Steps: records},
 	}
 }
 
 // Record is one of a step in a phase, begun a minute ago where it has begun.
-func Record(path, kind string, phase plan.StepPhase, edits ...func(*plan.Record)) plan.Record {
-	rec := plan.Record{Path: path, Type: kind, Phase: phase, Attempt: 1}
-	if phase != plan.StepPending && phase != plan.StepSkipped {
+func Record(path, kind string, phase run.StepPhase, edits ...func(*run.Record)) run.Record {
+	rec := run.Record{Path: path, Type: kind, Phase: phase, Attempt: 1}
+	if phase != run.StepPending && phase != run.StepSkipped {
 		rec.StartedAt = Before(time.Minute)
 	}
 	if phase.Ended() && rec.StartedAt != nil {
@@ -67,11 +68,11 @@ func Record(path, kind string, phase plan.StepPhase, edits ...func(*plan.Record)
 }
 
 // Message has a record say something.
-func Message(text string) func(*plan.Record) {
-	return func(rec *plan.Record) { rec.Message = text }
+func Message(text string) func(*run.Record) {
+	return func(rec *run.Record) { rec.Message = text }
 }
 
 // Looping has a record hold items.
-func Looping(items ...plan.Item) func(*plan.Record) {
-	return func(rec *plan.Record) { rec.Listed, rec.Items = true, items }
+func Looping(items ...run.Item) func(*run.Record) {
+	return func(rec *run.Record) { rec.Listed, rec.Items = true, items }
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Completer offers words for a command line, as cobra takes them.
@@ -56,9 +56,9 @@ func (c *Factory) CompleteKinds(kinds ...string) Completer {
 }
 
 // CompleteRuns offers runs in some phases.
-func (c *Factory) CompleteRuns(phases ...plan.RunPhase) Completer {
+func (c *Factory) CompleteRuns(phases ...run.RunPhase) Completer {
 	return c.Complete(annotations.LabelKind+"="+annotations.KindRun, func(m metav1.ObjectMeta) bool {
-		return slices.Contains(phases, plan.RunPhase(m.Labels[annotations.LabelPhase]))
+		return slices.Contains(phases, run.RunPhase(m.Labels[annotations.LabelPhase]))
 	})
 }
 

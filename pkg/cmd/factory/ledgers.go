@@ -10,12 +10,13 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Ledger reads a plan's ledger and the archive of its older entries; nil where
 // there is none yet.
-func (k *Cluster) Ledger(ctx context.Context, cm *corev1.ConfigMap) (*plan.Ledger, []plan.Entry, error) {
+func (k *Cluster) Ledger(ctx context.Context, cm *corev1.ConfigMap) (*ledger.Ledger, []ledger.Entry, error) {
 	head, err := k.readLedger(ctx, cm, annotations.LedgerName(cm.Name, string(cm.UID)))
 	if err != nil || head == nil {
 		return nil, nil, err
@@ -24,14 +25,14 @@ func (k *Cluster) Ledger(ctx context.Context, cm *corev1.ConfigMap) (*plan.Ledge
 	if err != nil {
 		return nil, nil, err
 	}
-	var old []plan.Entry
+	var old []ledger.Entry
 	if archive != nil {
 		old = archive.Recent
 	}
 	return head, old, nil
 }
 
-func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name string) (*plan.Ledger, error) {
+func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name string) (*ledger.Ledger, error) {
 	object, err := k.ConfigMaps(cm.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -47,12 +48,12 @@ func (k *Cluster) readLedger(ctx context.Context, cm *corev1.ConfigMap, name str
 }
 
 // Ledgers are the ledgers of a namespace, by namespace/name.
-func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*plan.Ledger, error) {
+func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*ledger.Ledger, error) {
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindLedger})
 	if err != nil {
 		return nil, Explain("list ledgers", err)
 	}
-	out := map[string]*plan.Ledger{}
+	out := map[string]*ledger.Ledger{}
 	for i := range list.Items {
 		cm := &list.Items[i]
 		if l, err := annotations.ReadLedger(cm, ownerUID(cm)); err == nil { // a foreign one is no ledger of these plans
@@ -77,8 +78,8 @@ func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {
 			continue
 		}
 		for _, candidate := range []string{name, runPrefix + name} {
-			if slices.ContainsFunc(l.Left, func(o plan.Leftover) bool { return o.Run == candidate }) {
-				return &view.Run{Run: plan.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
+			if slices.ContainsFunc(l.Left, func(o ledger.Leftover) bool { return o.Run == candidate }) {
+				return &view.Run{Run: run.Run{Namespace: cm.Namespace, Name: candidate, Plan: planName, PlanUID: l.PlanUID}}, nil
 			}
 		}
 	}

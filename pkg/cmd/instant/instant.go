@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -28,7 +28,7 @@ func Parse(text string, now time.Time, zone string) (time.Time, error) {
 	if word == "now" {
 		return now, nil
 	}
-	if d, err := plan.ParseDuration(strings.TrimPrefix(word, "in ")); err == nil {
+	if d, err := document.ParseDuration(strings.TrimPrefix(word, "in ")); err == nil {
 		return now.Add(d.Duration), nil
 	}
 	loc, err := schedule.LoadZone(zone)

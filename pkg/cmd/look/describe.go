@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type describeOptions struct {
@@ -184,7 +185,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 }
 
 // parametersOf are a run's parameters, those of the plan's defaults with them.
-func parametersOf(r plan.Run) []string {
+func parametersOf(r run.Run) []string {
 	var out []string
 	for _, p := range r.Spec.Parameters {
 		value, given := r.Request.Parameters[p.Name]

@@ -10,18 +10,21 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	fast := "fast"
-	r := cmdtest.RunOf(cmdtest.Record("patch", "patch-object", plan.StepSucceeded, outputs(map[string]any{"difference": "- replicas: 1\n+ replicas: 2\n"}), func(rec *plan.Record) {
-		rec.Changed = []plan.Change{{Kind: "Deployment", Name: "orders", What: "spec.replicas"}}
+	r := cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, outputs(map[string]any{"difference": "- replicas: 1\n+ replicas: 2\n"}), func(rec *run.Record) {
+		rec.Changed = []run.Change{{Kind: "Deployment", Name: "orders", What: "spec.replicas"}}
 	}))
-	r.Run.Request = plan.Request{Kind: plan.ByToken, At: *cmdtest.Before(2 * time.Hour), Actor: "joe", DryRun: true, Parameters: map[string]string{"size": "2"}}
+	r.Run.Request = run.Request{Kind: run.ByToken, At: *cmdtest.Before(2 * time.Hour), Actor: "joe", DryRun: true, Parameters: map[string]string{"size": "2"}}
 	r.Run.Spec = plan.Spec{RetryLimit: 3, Parameters: []plan.Parameter{{Name: "mode", Default: &fast}, {Name: "size"}, {Name: "unset"}}}
-	r.Journal.Approved = &plan.Actor{Name: "jane", Reason: "CHG-1", At: *cmdtest.Before(time.Hour)}
-	r.Journal.Passed = &plan.Actor{Name: "ops", Reason: "urgent"}
+	r.Journal.Approved = &intent.Actor{Name: "jane", Reason: "CHG-1", At: *cmdtest.Before(time.Hour)}
+	r.Journal.Passed = &intent.Actor{Name: "ops", Reason: "urgent"}
 	r.Journal.Retries = 1
 	o := &describeOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Zone: "Europe/Berlin"}}}
 	want := `Run:         maint-run-p-x in namespace shop
@@ -53,10 +56,10 @@ Changed:
 }
 
 func TestHistorySaysWhoAnswered(t *testing.T) {
-	entry := plan.Entry{Run: "maint-run-p-x"}
+	entry := ledger.Entry{Run: "maint-run-p-x"}
 	approved, rejected := cmdtest.RunOf(), cmdtest.RunOf()
-	approved.Journal.Phase, approved.Journal.FinishedAt, approved.Journal.Approved = plan.RunSucceeded, cmdtest.Before(0), &plan.Actor{Name: "jane"}
-	rejected.Journal = plan.Journal{Phase: plan.RunAborted, End: &plan.End{Reason: plan.ReasonRejected, Message: "rejected by joe (unverified): no"}}
+	approved.Journal.Phase, approved.Journal.FinishedAt, approved.Journal.Approved = run.RunSucceeded, cmdtest.Before(0), &intent.Actor{Name: "jane"}
+	rejected.Journal = run.Journal{Phase: run.RunAborted, End: &run.End{Reason: run.ReasonRejected, Message: "rejected by joe (unverified): no"}}
 	for want, r := range map[string]view.Run{"Succeeded after 60m0s, approved by jane (unverified)": approved, "Aborted, rejected by joe (unverified): no": rejected, "Running": cmdtest.RunOf()} {
 		if got := outcome(entry, []view.Run{r}); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -17,7 +17,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type historyOptions struct {
@@ -70,15 +71,15 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ledger, old, err := k.Ledger(ctx, cm)
+	l, old, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return err
 	}
-	if ledger == nil {
+	if l == nil {
 		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", cm.Name)
-		ledger = &plan.Ledger{}
+		l = &ledger.Ledger{}
 	}
-	entries := slices.Concat(plan.AppendArchive(old, ledger.Recent), ledger.Open)
+	entries := slices.Concat(ledger.AppendArchive(old, l.Recent), l.Open)
 	if o.limit > 0 {
 		entries = entries[max(len(entries)-o.limit, 0):]
 	}
@@ -93,7 +94,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 }
 
 // names prints the runs alone: nothing else of a ledger has a name.
-func (o *historyOptions) names(entries []plan.Entry) error {
+func (o *historyOptions) names(entries []ledger.Entry) error {
 	for _, e := range entries {
 		if e.Run != "" {
 			fmt.Fprintf(o.Out, "configmap/%s\n", e.Run)
@@ -102,7 +103,7 @@ func (o *historyOptions) names(entries []plan.Entry) error {
 	return nil
 }
 
-func (o *historyOptions) table(cm *corev1.ConfigMap, entries []plan.Entry, runs []view.Run) *metav1.Table {
+func (o *historyOptions) table(cm *corev1.ConfigMap, entries []ledger.Entry, runs []view.Run) *metav1.Table {
 	spec, _ := annotations.Plan(cm)
 	zone := view.PlanZone(spec, o.Zone)
 	t := print.NewTable(print.Column{Name: "When"}, print.Column{Name: "Result"}, print.Column{Name: "Reason"}, print.Column{Name: "Run"}, print.Column{Name: "Outcome"}, print.Column{Name: "UTC", Wide: true}, print.Column{Name: "Actor", Wide: true})
@@ -113,7 +114,7 @@ func (o *historyOptions) table(cm *corev1.ConfigMap, entries []plan.Entry, runs 
 }
 
 // outcome is how the run of an entry ended, as long as the run is kept.
-func outcome(e plan.Entry, runs []view.Run) string {
+func outcome(e ledger.Entry, runs []view.Run) string {
 	i := slices.IndexFunc(runs, func(r view.Run) bool { return r.Run.Name == e.Run })
 	if i < 0 {
 		return ""
@@ -126,13 +127,13 @@ func outcome(e plan.Entry, runs []view.Run) string {
 	switch {
 	case j.Approved != nil:
 		text += ", " + j.Approved.Said("approved")
-	case j.End != nil && j.End.Reason == plan.ReasonRejected: // its message says by whom
+	case j.End != nil && j.End.Reason == run.ReasonRejected: // its message says by whom
 		text += ", " + j.End.Message
 	}
 	return text
 }
 
-func ledgerList(cm *corev1.ConfigMap, entries []plan.Entry) (runtime.Object, error) {
+func ledgerList(cm *corev1.ConfigMap, entries []ledger.Entry) (runtime.Object, error) {
 	items := make([]view.LedgerItem, len(entries))
 	for i, e := range entries {
 		items[i] = view.LedgerItem{
@@ -144,7 +145,7 @@ func ledgerList(cm *corev1.ConfigMap, entries []plan.Entry) (runtime.Object, err
 }
 
 // entryAt is the instant that an entry is about.
-func entryAt(e plan.Entry) time.Time {
+func entryAt(e ledger.Entry) time.Time {
 	switch {
 	case e.Slot != nil:
 		return *e.Slot
@@ -154,14 +155,14 @@ func entryAt(e plan.Entry) time.Time {
 	return e.At
 }
 
-func entryWhen(e plan.Entry, zone string) string {
+func entryWhen(e ledger.Entry, zone string) string {
 	if e.Count > 1 {
 		return fmt.Sprintf("%s to %s, %d slots", instant.Local(*e.First, zone), instant.Local(*e.Last, zone), e.Count)
 	}
 	return instant.Local(entryAt(e), zone)
 }
 
-func dryMark(e plan.Entry) string {
+func dryMark(e ledger.Entry) string {
 	if e.DryRun {
 		return " (dry run)"
 	}

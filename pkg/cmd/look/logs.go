@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type logsOptions struct {
@@ -166,19 +167,19 @@ func (t *teller) meant(path string) bool {
 }
 
 // begun are the steps that have begun, in the order in which they did.
-func begun(steps []plan.Record) []plan.Record {
-	out := slices.DeleteFunc(slices.Clone(steps), func(s plan.Record) bool { return s.StartedAt == nil })
-	slices.SortStableFunc(out, func(a, b plan.Record) int { return a.StartedAt.Compare(*b.StartedAt) })
+func begun(steps []run.Record) []run.Record {
+	out := slices.DeleteFunc(slices.Clone(steps), func(s run.Record) bool { return s.StartedAt == nil })
+	slices.SortStableFunc(out, func(a, b run.Record) int { return a.StartedAt.Compare(*b.StartedAt) })
 	return out
 }
 
-func logHead(rec plan.Record) string {
+func logHead(rec run.Record) string {
 	return fmt.Sprintf("==> %s (%s, %s)", rec.Path, rec.Type, rec.Phase)
 }
 
 // printedBy is what a step printed: its texts, or else its message and outputs.
 // What was shown while it was at work is not shown again.
-func printedBy(rec plan.Record, streamed bool) string {
+func printedBy(rec run.Record, streamed bool) string {
 	var parts []string
 	add := func(text string) {
 		if text = strings.TrimRight(text, "\n"); text != "" {
@@ -193,7 +194,7 @@ func printedBy(rec plan.Record, streamed bool) string {
 	if len(parts) == 0 {
 		add(rec.Message)
 		for _, item := range rec.Items {
-			if item.Phase == plan.StepFailed {
+			if item.Phase == run.StepFailed {
 				add(item.Segment() + ": " + item.Message)
 			}
 		}

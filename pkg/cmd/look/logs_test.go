@@ -16,18 +16,19 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-func began(d time.Duration) func(*plan.Record) {
-	return func(rec *plan.Record) { rec.StartedAt = cmdtest.Before(d) }
+func began(d time.Duration) func(*run.Record) {
+	return func(rec *run.Record) { rec.StartedAt = cmdtest.Before(d) }
 }
 
-func outputs(values map[string]any) func(*plan.Record) {
-	return func(rec *plan.Record) { rec.Outputs = values }
+func outputs(values map[string]any) func(*run.Record) {
+	return func(rec *run.Record) { rec.Outputs = values }
 }
 
-func workingJob(path string) plan.Record {
-	return cmdtest.Record(path, "job", plan.StepRunning, func(rec *plan.Record) { rec.Before = json.RawMessage(`{"job":"j","uid":"u-1"}`) }, cmdtest.Message("Job/j: 1 active"))
+func workingJob(path string) run.Record {
+	return cmdtest.Record(path, "job", run.StepRunning, func(rec *run.Record) { rec.Before = json.RawMessage(`{"job":"j","uid":"u-1"}`) }, cmdtest.Message("Job/j: 1 active"))
 }
 
 // podOf is a pod of the Job u-1, whose container has begun.
@@ -51,13 +52,13 @@ func (h *heard) teller(step string, follow bool, pods ...*corev1.Pod) *teller {
 
 func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {
 	r := cmdtest.RunOf(
-		cmdtest.Record("late", "exec", plan.StepFailed, began(time.Minute), outputs(map[string]any{"pod": "web-0", "stdout": "tables: 3\n", "stderr": "disk is full\n"}), cmdtest.Message("exit code 1: disk is full")),
-		cmdtest.Record("g", plan.TypeGroup, plan.StepSucceeded, began(time.Hour)),
-		cmdtest.Record("g/job", "job", plan.StepSucceeded, began(50*time.Minute), outputs(map[string]any{"job": "j", "log": "one\ntwo\n"}), cmdtest.Message("Job/j succeeded")),
-		cmdtest.Record("g/hook", "webhook", plan.StepSucceeded, began(40*time.Minute), outputs(map[string]any{"status": int64(200), "json": map[string]any{"ok": true}}), cmdtest.Message("answered 200")),
-		cmdtest.Record("g/quiet", "job", plan.StepSucceeded, began(30*time.Minute), outputs(map[string]any{"job": "j", "log": ""}), cmdtest.Message("Job/j succeeded")),
-		cmdtest.Record("roll", plan.TypeForEach, plan.StepFailed, began(20*time.Minute), cmdtest.Looping(plan.Item{Name: "a", Phase: plan.StepFailed, Message: "crashes"}), cmdtest.Message("1 of 1 failed")),
-		cmdtest.Record("never", "webhook", plan.StepSkipped),
+		cmdtest.Record("late", "exec", run.StepFailed, began(time.Minute), outputs(map[string]any{"pod": "web-0", "stdout": "tables: 3\n", "stderr": "disk is full\n"}), cmdtest.Message("exit code 1: disk is full")),
+		cmdtest.Record("g", plan.TypeGroup, run.StepSucceeded, began(time.Hour)),
+		cmdtest.Record("g/job", "job", run.StepSucceeded, began(50*time.Minute), outputs(map[string]any{"job": "j", "log": "one\ntwo\n"}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("g/hook", "webhook", run.StepSucceeded, began(40*time.Minute), outputs(map[string]any{"status": int64(200), "json": map[string]any{"ok": true}}), cmdtest.Message("answered 200")),
+		cmdtest.Record("g/quiet", "job", run.StepSucceeded, began(30*time.Minute), outputs(map[string]any{"job": "j", "log": ""}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("roll", plan.TypeForEach, run.StepFailed, began(20*time.Minute), cmdtest.Looping(run.Item{Name: "a", Phase: run.StepFailed, Message: "crashes"}), cmdtest.Message("1 of 1 failed")),
+		cmdtest.Record("never", "webhook", run.StepSkipped),
 	)
 	var h heard
 	h.teller("", false).look(t.Context(), r)
@@ -90,7 +91,7 @@ disk is full
 }
 
 func TestLogsOfOneStepAreThoseOfWhatItHoldsToo(t *testing.T) {
-	r := cmdtest.RunOf(cmdtest.Record("g", plan.TypeGroup, plan.StepRunning), cmdtest.Record("g/a", "webhook", plan.StepSucceeded), cmdtest.Record("g/h", plan.TypeGroup, plan.StepRunning), cmdtest.Record("g/h/b", "webhook", plan.StepSucceeded), cmdtest.Record("c", "webhook", plan.StepSucceeded))
+	r := cmdtest.RunOf(cmdtest.Record("g", plan.TypeGroup, run.StepRunning), cmdtest.Record("g/a", "webhook", run.StepSucceeded), cmdtest.Record("g/h", plan.TypeGroup, run.StepRunning), cmdtest.Record("g/h/b", "webhook", run.StepSucceeded), cmdtest.Record("c", "webhook", run.StepSucceeded))
 	for step, want := range map[string]string{"g": "g, g/a, g/h, g/h/b", "h": "g/h, g/h/b", "g/h": "g/h, g/h/b", "b": "g/h/b", "c": "c"} {
 		var h heard
 		h.teller(step, false).look(t.Context(), r)
@@ -133,11 +134,11 @@ func TestWhatWasFollowedIsToldOnce(t *testing.T) {
 	words := make(spoken, 100)
 	teller := h.teller("", true, podOf("u-1"))
 	teller.out.out = words
-	teller.look(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", plan.StepRunning)))
+	teller.look(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", run.StepRunning)))
 	got := <-words
-	ended := cmdtest.Record("work", "job", plan.StepSucceeded, outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
+	ended := cmdtest.Record("work", "job", run.StepSucceeded, outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
 	for range 2 {
-		teller.look(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", plan.StepRunning)))
+		teller.look(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", run.StepRunning)))
 	}
 	close(words)
 	for more := range words {

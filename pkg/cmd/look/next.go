@@ -15,8 +15,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type nextOptions struct {
@@ -118,8 +120,8 @@ func (o *nextOptions) Run(ctx context.Context) error {
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out.
-func (o *nextOptions) markSkipped(items []view.Slot, intent plan.Intent) {
-	skip, pause := intent.Skip, intent.Pause
+func (o *nextOptions) markSkipped(items []view.Slot, in intent.Intent) {
+	skip, pause := in.Skip, in.Pause
 	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
 	for i, s := range items {
 		at, err := time.Parse(time.RFC3339, s.UTC)
@@ -151,7 +153,7 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		if err != nil { // we wrote it
 			continue
 		}
-		v := s.Gate.Verdict(plan.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule))
+		v := s.Gate.Verdict(trigger.StartsAt(spec, s.Namespace, s.Name, slot, item.Schedule))
 		switch {
 		case v.Permitted:
 		case !v.Ready:
@@ -165,44 +167,44 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 }
 
 // find is the plan or policy that is meant; spec and intent are a plan's.
-func (o *nextOptions) find(ctx context.Context) (view.Subject, plan.Spec, plan.Intent, error) {
+func (o *nextOptions) find(ctx context.Context) (view.Subject, plan.Spec, intent.Intent, error) {
 	if len(o.files) > 0 {
 		return o.findInFiles()
 	}
 	k, err := o.Connect()
 	if err != nil {
-		return view.Subject{}, plan.Spec{}, plan.Intent{}, err
+		return view.Subject{}, plan.Spec{}, intent.Intent{}, err
 	}
 	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
 	if err != nil || s.Kind != annotations.KindPlan {
-		return s, plan.Spec{}, plan.Intent{}, err
+		return s, plan.Spec{}, intent.Intent{}, err
 	}
 	cm, err := k.Plan(ctx, o.name)
 	if err != nil {
-		return s, plan.Spec{}, plan.Intent{}, err
+		return s, plan.Spec{}, intent.Intent{}, err
 	}
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
-		return s, spec, plan.Intent{}, faults
+		return s, spec, intent.Intent{}, faults
 	}
 	return s, spec, annotations.Intent(cm.Annotations), nil
 }
 
-func (o *nextOptions) findInFiles() (view.Subject, plan.Spec, plan.Intent, error) {
+func (o *nextOptions) findInFiles() (view.Subject, plan.Spec, intent.Intent, error) {
 	w, err := source.Read(o.Factory, o.files)
 	if err != nil {
-		return view.Subject{}, plan.Spec{}, plan.Intent{}, err
+		return view.Subject{}, plan.Spec{}, intent.Intent{}, err
 	}
 	s, err := w.Subject(o.name, o.Zone)
 	if err != nil {
-		return s, plan.Spec{}, plan.Intent{}, err
+		return s, plan.Spec{}, intent.Intent{}, err
 	}
 	for _, p := range w.Plans {
 		if s.Kind == annotations.KindPlan && p.Name == s.Name && p.Namespace == s.Namespace {
 			return s, p.Spec, p.Intent, nil
 		}
 	}
-	return s, plan.Spec{}, plan.Intent{}, nil
+	return s, plan.Spec{}, intent.Intent{}, nil
 }
 
 // windows prints the windows of a policy.

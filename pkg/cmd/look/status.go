@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type statusOptions struct {
@@ -293,7 +293,7 @@ func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent fac
 // urgency puts what needs eyes before what sleeps.
 func urgency(p view.Plan) int {
 	phase, _ := p.Phase()
-	order := []string{string(plan.PhaseRunning), string(plan.PhaseInvalid), string(plan.PhaseWaiting), string(plan.PhasePaused)}
+	order := []string{string(trigger.PhaseRunning), string(trigger.PhaseInvalid), string(trigger.PhaseWaiting), string(trigger.PhasePaused)}
 	if i := slices.Index(order, phase); i >= 0 {
 		return i
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
@@ -18,7 +18,7 @@ func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 		cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"), cmdtest.Asked("gpu", ""), cmdtest.Stood(cmdtest.Jane, nodes.Draining, "3 of 12 pods are left", cmdtest.Progress(3, 12)), cmdtest.CordonedFor(nodes.Cordon{By: []string{cmdtest.Jane}})),
 		cmdtest.Node("b", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}})), cmdtest.Node("c", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:ops/roll"}, Before: true})),
 		cmdtest.Node("d", cmdtest.Stood("gone", nodes.Ready, "")), cmdtest.Node("e"),
-		cmdtest.RollsThrough(t, "waits", plan.Item{Name: "b", Phase: plan.StepRunning}, plan.Item{Name: "e", Phase: plan.StepFailed, Message: "no disk"}, plan.Item{Name: "quiet"}),
+		cmdtest.RollsThrough(t, "waits", run.Item{Name: "b", Phase: run.StepRunning}, run.Item{Name: "e", Phase: run.StepFailed, Message: "no disk"}, run.Item{Name: "quiet"}),
 	)
 	o.Maint("status").Is(t, cmdtest.Printed{Code: 0, Out: `no plans in namespace shop; 'kubectl maint schedule' writes one
 

@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // drainWithin is how long a log is waited for after its job has ended (a guess:
@@ -67,9 +67,9 @@ type startedJob struct {
 }
 
 // jobAtWork is the Job of a job step at work.
-func jobAtWork(rec plan.Record) (startedJob, bool) {
+func jobAtWork(rec run.Record) (startedJob, bool) {
 	var job startedJob
-	if rec.Type != "job" || rec.Phase != plan.StepRunning || len(rec.Before) == 0 || json.Unmarshal(rec.Before, &job) != nil {
+	if rec.Type != "job" || rec.Phase != run.StepRunning || len(rec.Before) == 0 || json.Unmarshal(rec.Before, &job) != nil {
 		return job, false
 	}
 	return job, job.UID != ""
@@ -85,22 +85,22 @@ type tail struct {
 }
 
 // tail shows the log of a job at work: with -f until it ends, else what is there.
-func (t *teller) tail(ctx context.Context, r view.Run, rec plan.Record, job startedJob) {
+func (t *teller) tail(ctx context.Context, r view.Run, rec run.Record, job startedJob) {
 	t.endTail(rec) // of an earlier attempt
 	reading, stop := context.WithCancel(ctx)
 	looking, ignore := context.WithCancel(reading)
-	run := &tail{attempt: rec.Attempt, looking: ignore, reading: stop, done: make(chan struct{})}
-	t.tails[rec.Path] = run
+	one := &tail{attempt: rec.Attempt, looking: ignore, reading: stop, done: make(chan struct{})}
+	t.tails[rec.Path] = one
 	p := &podLogs{teller: t, namespace: r.Run.Namespace, job: job, head: logHead(rec)}
 	go func() {
-		defer close(run.done)
+		defer close(one.done)
 		p.read(looking, reading)
-		run.streamed = p.shown.Load()
+		one.streamed = p.shown.Load()
 	}()
 	if t.follow {
 		return
 	}
-	<-run.done
+	<-one.done
 	if !t.endTail(rec) {
 		t.out.say(p.head, rec.Message)
 	}
@@ -108,26 +108,26 @@ func (t *teller) tail(ctx context.Context, r view.Run, rec plan.Record, job star
 
 // endTail waits for the rest of a log whose job has ended, and says whether any
 // of it was shown for the attempt that ended.
-func (t *teller) endTail(rec plan.Record) bool {
-	run := t.tails[rec.Path]
-	if run == nil {
+func (t *teller) endTail(rec run.Record) bool {
+	r := t.tails[rec.Path]
+	if r == nil {
 		return false
 	}
 	delete(t.tails, rec.Path)
-	run.looking()
+	r.looking()
 	select {
-	case <-run.done:
+	case <-r.done:
 	case <-time.After(drainWithin):
 	}
-	run.reading()
-	<-run.done
-	return run.streamed && run.attempt == rec.Attempt
+	r.reading()
+	<-r.done
+	return r.streamed && r.attempt == rec.Attempt
 }
 
 // drain ends what is still being read.
 func (t *teller) drain() {
 	for path := range t.tails {
-		t.endTail(plan.Record{Path: path})
+		t.endTail(run.Record{Path: path})
 	}
 }
 

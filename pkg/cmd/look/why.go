@@ -17,6 +17,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type whyOptions struct {
@@ -89,7 +91,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 
 func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
 	for _, l := range p.Live {
-		if l.Journal.Phase == plan.RunRunning && l.Journal.HeldSince == nil {
+		if l.Journal.Phase == run.RunRunning && l.Journal.HeldSince == nil {
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
 		}
 	}
@@ -191,9 +193,9 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
 	for _, l := range p.Live {
 		switch open := view.Questions(l); {
-		case l.Journal.Phase == plan.RunPending && len(open) > 0:
+		case l.Journal.Phase == run.RunPending && len(open) > 0:
 			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.answers(open[0])})
-		case l.Journal.Phase == plan.RunPending && l.Journal.Waiting != "":
+		case l.Journal.Phase == run.RunPending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
 			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + l.Journal.Message, "it goes on by itself then, or is ended with abort"})
@@ -207,7 +209,7 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 	remedy := "it starts by itself then"
 	if l.Run.Request.Slot != nil && l.Journal.Approved == nil { // an approved run has met its deadline
-		deadline := plan.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
+		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
 	return obstacle{"run " + l.Run.Name + " waits: " + l.Journal.Message, remedy}
@@ -224,11 +226,11 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 		switch {
 		case rec.Waits != "":
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
-		case rec.Type == plan.TypeForEachNode && rec.Phase == plan.StepRunning && strings.Contains(rec.Message, "waits: "):
+		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, fmt.Sprintf("it goes on by itself when a node is free; '%s why NODE' says what keeps one", o.Name)})
-		case rec.Type == "suspend" && rec.Phase == plan.StepRunning && rec.ResumeAt == nil:
+		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.Run.Name)})
-		case view.Asks(rec) && l.Journal.Phase == plan.RunRunning:
+		case view.Asks(rec) && l.Journal.Phase == run.RunRunning:
 			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.answers(l.Run.Name + "/" + rec.Path)})
 		}
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func aView() print.Printer {
@@ -25,12 +27,12 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 	}
 	slot := cmdtest.Now()
 	approvedThen := cmdtest.PendingRun(func(r *view.Run) {
-		r.Run.Request.Slot, r.Journal.Approved = &slot, &plan.Actor{Name: "jane"}
-		r.Journal.Waiting, r.Journal.Message = plan.WaitWindow, "waits for its window"
+		r.Run.Request.Slot, r.Journal.Approved = &slot, &intent.Actor{Name: "jane"}
+		r.Journal.Waiting, r.Journal.Message = run.WaitWindow, "waits for its window"
 	})
-	retried := cmdtest.RunOf(cmdtest.Record("a", "webhook", plan.StepPending))
+	retried := cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending))
 	retried.Journal.RetryAt, retried.Journal.Message = cmdtest.After(time.Minute), "retry 1 of 3: step a failed: no"
-	waiting := cmdtest.Record("roll", plan.TypeForEachNode, plan.StepRunning)
+	waiting := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
 	waiting.Message = "1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3"
 	for _, c := range []struct {
 		name, want string
@@ -39,7 +41,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		{"a run that waits for approval", "run maint-run-p-x will wait for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'", cmdtest.PendingRun()},
 		{"an approved run has met its deadline", "run maint-run-p-x waits: waits for its window → it starts by itself then", approvedThen},
 		{"a step that asks", "step g/ask of run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x/g/ask' or 'kubectl maint reject maint-run-p-x/g/ask'", held(cmdtest.AskingOf(cmdtest.Asking("g/ask")), "waits for approval: kubectl maint approve maint-run-p-x")},
-		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(cmdtest.RunOf(cmdtest.Record("a", "webhook", plan.StepPending)), "waits for its window")},
+		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending)), "waits for its window")},
 		{"a run that is to be tried again", "run maint-run-p-x is to be tried again: retry 1 of 3: step a failed: no → it begins by itself at Sat 2026-11-21 01:01 CET (2026-11-21T00:01:00Z)", retried},
 		{"a rollout that waits for nodes", "step roll of run maint-run-p-x: 1 of 4 are done, 3 left; waits: enough of its nodes are away already: n3 → it goes on by itself when a node is free; 'kubectl maint why NODE' says what keeps one", cmdtest.RunOf(waiting)},
 	} {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -18,8 +19,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // nodeQuestion is all that decides who gets a node. Of rollouts it knows what their
@@ -109,7 +114,7 @@ func (q *nodeQuestion) claims() {
 	for _, r := range q.rollings {
 		switch {
 		case r.Phase != "":
-			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == plan.StepFailed, Yielded: r.Yielded})
+			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
 			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
 		}
@@ -182,9 +187,9 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	switch {
 	case r.Yielded:
 		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; it goes on first once nothing does", v.Name, n.Name))
-	case r.Phase == plan.StepRunning:
+	case r.Phase == run.StepRunning:
 		out.stands("%s: at work%s", who, at)
-	case r.Phase == plan.StepFailed:
+	case r.Phase == run.StepFailed:
 		out.add(fmt.Sprintf("%s failed here, and left the node as it is%s%s", who, view.Colon(r.Message), at), fmt.Sprintf("mend it; the next run of the plan goes on with it, or 'kubectl uncordon %s'", n.Name))
 	case waits && (q.unread == nil || !limited(wait.Reason)):
 		out.add(who+": "+wait.Message+at, q.remedy(v, n, r.Claimant(), wait))
@@ -232,7 +237,7 @@ func goesOnWith(n nodes.Node, claimant string) string {
 		return ""
 	case a.Preview.Refused:
 		return "; or ask with --on-timeout skip, which leaves those pods on the node"
-	case a.Request.Drain.Timeout.Or(plan.DefaultDrainTimeout) <= 0:
+	case a.Request.Drain.Timeout.Or(drain.DefaultDrainTimeout) <= 0:
 		return "; or ask with a --drain-timeout, and --on-timeout skip or force"
 	}
 	return "; or ask with --on-timeout skip or force"
@@ -277,7 +282,7 @@ const (
 )
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(b *plan.Book, everywhere []plan.Switch, in plan.Intent, now time.Time) nodes.Gate {
+func nodeGate(b *policy.Book, everywhere []schedule.Switch, in intent.Intent, now time.Time) nodes.Gate {
 	for _, p := range everywhere {
 		if p.Holds(now) {
 			return nodes.Gate{Reason: clusterPaused, Next: p.Until}
@@ -321,7 +326,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 }
 
 // bookOfNodes reads the policies that the stanzas of nodes name.
-func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *plan.Book {
+func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *policy.Book {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
@@ -333,7 +338,7 @@ func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 // nodeLimits reads the limits over all maintenance of nodes. Without a
 // configuration the defaults hold.
 func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) (nodes.Limits, error) {
-	usual, _ := nodes.LimitsOf(plan.NodeLimits{}) // they can be read
+	usual, _ := nodes.LimitsOf(nodes.NodeLimits{}) // they can be read
 	cm, err := k.ConfigMaps(agentNamespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return usual, nil
@@ -345,7 +350,7 @@ func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) 
 	if fault != nil {
 		return usual, errBrokenConfig(fault.String())
 	}
-	spec, faults := plan.ParseAgentConfig([]byte(text))
+	spec, faults := agentconfig.ParseAgentConfig([]byte(text))
 	if len(faults) > 0 {
 		return usual, errBrokenConfig(faults[0].String())
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // asking about node a among others, each of which may be changed.
-func question(limits plan.NodeLimits, list ...*corev1.Node) nodeQuestion {
+func question(limits nodes.NodeLimits, list ...*corev1.Node) nodeQuestion {
 	l, err := nodes.LimitsOf(limits)
 	if err != nil {
 		panic(err)
@@ -48,9 +49,9 @@ func closedBy(reason string, next *time.Time) func(*nodeQuestion) {
 	}
 }
 
-func rolls(items ...plan.Item) func(*nodeQuestion) {
+func rolls(items ...run.Item) func(*nodeQuestion) {
 	return func(q *nodeQuestion) {
-		rec := cmdtest.Record("roll", plan.TypeForEachNode, plan.StepRunning)
+		rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
 		rec.Items, rec.Listed, rec.Message = items, true, "1 of 3 are done, 1 left; soaks until noon"
 		r := cmdtest.RunOf(rec)
 		q.rollings = append(q.rollings, view.StepClaims([]view.Run{r})...)
@@ -58,10 +59,10 @@ func rolls(items ...plan.Item) func(*nodeQuestion) {
 }
 
 // drains is a drain step outside of any rollout.
-func drains(targets ...plan.DrainTarget) func(*nodeQuestion) {
+func drains(targets ...run.DrainTarget) func(*nodeQuestion) {
 	return func(q *nodeQuestion) {
-		rec := cmdtest.Record("drain", plan.TypeDrain, plan.StepRunning)
-		memory, err := json.Marshal(plan.DrainMemory{Attempt: 1, Nodes: targets})
+		rec := cmdtest.Record("drain", plan.TypeDrain, run.StepRunning)
+		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Nodes: targets})
 		if err != nil {
 			panic(err)
 		}
@@ -91,140 +92,140 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		q    nodeQuestion
 		want string
 	}{
-		{"nobody asks", question(plan.NodeLimits{}, cmdtest.Node("a")), ""},
-		{"its turn has come", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
+		{"nobody asks", question(nodes.NodeLimits{}, cmdtest.Node("a")), ""},
+		{"its turn has come", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))), "gpu: its turn has come: the agent takes it up as soon as it can"},
 		{
-			"no agent", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
+			"no agent", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(func(q *nodeQuestion) { q.agent.Missing = "no agent runs" }),
 			"gpu: its turn has come: the agent takes it up as soon as it can\n1. nobody acts: no agent runs → install or mend the agent",
 		},
 		{
-			"all places are taken", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),
+			"all places are taken", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a higher priority comes first", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("disk", `{"priority":5}`))),
+			"a higher priority comes first", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("disk", `{"priority":5}`))),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a higher priority that is blocked does not", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("disk", `{"priority":5}`), cmdtest.Stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", cmdtest.ForGood("shop/db-0 cannot leave")))),
+			"a higher priority that is blocked does not", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", cmdtest.Asked("disk", `{"priority":5}`), cmdtest.Stood("disk", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", cmdtest.ForGood("shop/db-0 cannot leave")))),
 			"gpu: its turn has come: the agent takes it up as soon as it can",
 		},
 		{
-			"an aborted run left it cordoned", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))),
+			"an aborted run left it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))),
 			"1. it is cordoned for plan shop/p since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago, and no run of that has it now: one that failed or was aborted left it so → the plan's next run goes on with it and uncordons it, if it has such a step; or 'kubectl uncordon a'",
 		},
 		{
-			"a run that goes on has it cordoned", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
+			"a run that goes on has it cordoned", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.CordonedFor(nodes.Cordon{By: []string{"plan:shop/p"}}))).with(func(q *nodeQuestion) { q.runs = map[string]string{"plan:shop/p": "maint-run-p-x"} }),
 			"plan shop/p: cordoned for it; its run maint-run-p-x goes on",
 		},
 		{
-			"a plan drains another", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(plan.DrainTarget{Name: "b", Cordoned: true})),
+			"a plan drains another", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true})),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a plan has drained another", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(plan.DrainTarget{Name: "b", Cordoned: true, Drained: true})),
+			"a plan has drained another", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "b", Cordoned: true, Drained: true})),
 			"gpu: its turn has come: the agent takes it up as soon as it can",
 		},
 		{
-			"a plan drains it", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(plan.DrainTarget{Name: "a", Cordoned: true})),
+			"a plan drains it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(drains(run.DrainTarget{Name: "a", Cordoned: true})),
 			"plan shop/p: at work (run maint-run-p-x, step drain)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
 		},
 		{
-			"a plan's drain waits for its turn", question(plan.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(drains(plan.DrainTarget{Name: "a"})),
+			"a plan's drain waits for its turn", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(drains(run.DrainTarget{Name: "a"})),
 			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"nothing at all begins", question(plan.NodeLimits{MaxParallelOperations: 0}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))),
+			"nothing at all begins", question(nodes.NodeLimits{MaxParallelOperations: 0}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))),
 			"1. gpu: maxParallelOperations is 0: no maintenance of nodes begins → set spec.nodes.maxParallelOperations " + config + " to at least 1",
 		},
 		{
-			"enough nodes are away", question(plan.NodeLimits{MaxUnavailable: "50%"}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", func(n *corev1.Node) { n.Spec.Unschedulable = true })),
+			"enough nodes are away", question(nodes.NodeLimits{MaxUnavailable: "50%"}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b", func(n *corev1.Node) { n.Spec.Unschedulable = true })),
 			"1. gpu: maxUnavailable 50% of 2 nodes is 1, and 1 are unavailable or about to be → it goes on when enough nodes take pods again; or raise spec.nodes.maxUnavailable " + config,
 		},
 		{
-			"the zone is full", question(plan.NodeLimits{MaxParallelOperations: 5, ZoneLimit: 1}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Zoned("west")), cmdtest.Node("b", append(Held("other", nodes.Ready, ""), cmdtest.Zoned("west"))...)),
+			"the zone is full", question(nodes.NodeLimits{MaxParallelOperations: 5, ZoneLimit: 1}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Zoned("west")), cmdtest.Node("b", append(Held("other", nodes.Ready, ""), cmdtest.Zoned("west"))...)),
 			"1. gpu: zone west already has 1 of 1: b → it goes on when one of them is released; or raise spec.nodes.zoneLimit " + config,
 		},
 		{
-			"the window is closed", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))),
+			"the window is closed", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy("policy night: outside of the windows", cmdtest.After(2*time.Hour))),
 			"1. gpu: policy night: outside of the windows → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
-			"the node is paused", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodePaused, nil)),
+			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodePaused, nil)),
 			"1. gpu: the node is paused → it stays so until somebody changes it; or 'kubectl maint resume node/a'",
 		},
 		{
-			"the cluster is paused", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(clusterPaused, nil)),
+			"the cluster is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(clusterPaused, nil)),
 			"1. gpu: the whole cluster is paused → it stays so until somebody changes it; or 'kubectl maint resume --all -A'",
 		},
 		{
-			"its drain could not end", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", cmdtest.ForGood("shop/db-0 cannot leave")))),
+			"its drain could not end", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn", cmdtest.ForGood("shop/db-0 cannot leave")))),
 			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip or force",
 		},
 		{
-			"a pod on it may not leave", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"onTimeout":"force"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/odd cannot leave", func(s *nodes.Status) {
+			"a pod on it may not leave", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"onTimeout":"force"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/odd cannot leave", func(s *nodes.Status) {
 				s.Blocked = &nodes.Block{Permanent: true, Refused: true, Text: "shop/odd cannot leave"}
 			}))),
 			"1. gpu: Blocked: shop/odd cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with --on-timeout skip, which leaves those pods on the node",
 		},
 		{
-			"its drain could not end, and has no limit", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"timeout":"0s"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave")))),
+			"its drain could not end, and has no limit", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", `{"drain":{"timeout":"0s"}}`), cmdtest.Stood("gpu", nodes.Pending, "Blocked: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave")))),
 			"1. gpu: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn → 'kubectl maint drain a --plan' tells all that stands in the way; or ask with a --drain-timeout, and --on-timeout skip or force",
 		},
 		{
-			"its drain does not end", question(plan.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave"))...)),
+			"its drain does not end", question(nodes.NodeLimits{}, cmdtest.Node("a", Held("gpu", nodes.Draining, "1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave", cmdtest.ForGood("shop/db-0 cannot leave"))...)),
 			"gpu: Draining for 10m0s: 1 of 2 pods are left; Blocked for good: shop/db-0 cannot leave\n1. gpu is blocked for good: shop/db-0 cannot leave → 'kubectl maint drain a --plan' tells all that stands in the way",
 		},
 		{
-			"it waits behind another one on the node", question(plan.NodeLimits{}, cmdtest.Node("a", append(Held("disk", nodes.Ready, "the node is its requestor's"), cmdtest.Asked("gpu", ""))...)),
+			"it waits behind another one on the node", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("disk", nodes.Ready, "the node is its requestor's"), cmdtest.Asked("gpu", ""))...)),
 			"disk: Ready for 10m0s: the node is its requestor's\n1. gpu: the node is disk's; waits until it is released → " + release("a", "disk") + " gives it back",
 		},
 		{
-			"its requestor failed", question(plan.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.RequestorFailed, "no disk"), cmdtest.Asked("gpu", `{"failed":true}`))...)),
+			"its requestor failed", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.RequestorFailed, "no disk"), cmdtest.Asked("gpu", `{"failed":true}`))...)),
 			"gpu: RequestorFailed for 10m0s: no disk\n1. gpu failed, and keeps the node out → it goes on when gpu has mended its request; " + release("a", "gpu") + " gives the node back",
 		},
 		{
-			"it was given up", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Pending, "the drain was aborted after 5m0s", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: identity("{}")} }))),
+			"it was given up", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "{}"), cmdtest.Stood("gpu", nodes.Pending, "the drain was aborted after 5m0s", func(s *nodes.Status) { s.Ended = &nodes.End{Why: nodes.EndAborted, Value: identity("{}")} }))),
 			"1. gpu: the drain was aborted after 5m0s → " + release("a", "gpu") + ", then ask again; or ask for something else",
 		},
 		{
-			"it cannot be read", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "["))),
+			"it cannot be read", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "["))),
 			"1. gpu: the request cannot be read: this is no JSON: unexpected EOF → mend the annotation request.maint.dev/gpu on node a",
 		},
 		{
-			"somebody uncordoned it", question(plan.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.Draining, "somebody uncordoned the node"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}, Undone: true}), func(n *corev1.Node) { n.Spec.Unschedulable = false })...)),
+			"somebody uncordoned it", question(nodes.NodeLimits{}, cmdtest.Node("a", append(Held("gpu", nodes.Draining, "somebody uncordoned the node"), cmdtest.CordonedFor(nodes.Cordon{By: []string{"gpu"}, Undone: true}), func(n *corev1.Node) { n.Spec.Unschedulable = false })...)),
 			"gpu: Draining for 10m0s: somebody uncordoned the node\n1. somebody uncordoned the node while gpu had it: nothing more is drained → 'kubectl cordon a' lets it go on; " + release("a", "gpu") + " gives it back",
 		},
 		{
-			"the node goes away", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: cmdtest.Now()} })),
+			"the node goes away", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: cmdtest.Now()} })),
 			"1. gpu: the node is being deleted → nothing: there will be no such node",
 		},
 		{
-			"a request that was taken back", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Stood("gpu", nodes.Ready, ""))),
+			"a request that was taken back", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Stood("gpu", nodes.Ready, ""))),
 			"gpu: being released, was Ready",
 		},
 		{
-			"the limits may not be read", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "zone west is full")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.unread = errors.New("not for you") }),
+			"the limits may not be read", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "zone west is full")), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(func(q *nodeQuestion) { q.unread = errors.New("not for you") }),
 			"1. gpu: Pending: zone west is full (the limits are not known here: not for you) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a rollout has it", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(rolls(plan.Item{Name: "a", Phase: plan.StepRunning})),
+			"a rollout has it", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(rolls(run.Item{Name: "a", Phase: run.StepRunning})),
 			"plan shop/p: at work (run maint-run-p-x, step roll)\n1. gpu: the node is plan:shop/p's; waits until it is released → it goes on by itself when that is through with the node",
 		},
 		{
-			"a rollout failed on it", question(plan.NodeLimits{}, cmdtest.Node("a")).with(rolls(plan.Item{Name: "a", Phase: plan.StepFailed, Message: "no disk"})),
+			"a rollout failed on it", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(rolls(run.Item{Name: "a", Phase: run.StepFailed, Message: "no disk"})),
 			"1. plan shop/p failed here, and left the node as it is: no disk (run maint-run-p-x, step roll) → mend it; the next run of the plan goes on with it, or 'kubectl uncordon a'",
 		},
 		{
-			"a rollout is still to take it", question(plan.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b")).with(rolls(plan.Item{Name: "b", Phase: plan.StepSucceeded}, plan.Item{Name: "a"})),
+			"a rollout is still to take it", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b")).with(rolls(run.Item{Name: "b", Phase: run.StepSucceeded}, run.Item{Name: "a"})),
 			"1. plan shop/p has not begun it: 1 of 3 are done, 1 left; soaks until noon (run maint-run-p-x, step roll) → it comes when its rollout gets to it",
 		},
 		{
-			"a rollout waits for a place", question(plan.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(plan.Item{Name: "a"})),
+			"a rollout waits for a place", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("gpu", nodes.Ready, "")...)).with(rolls(run.Item{Name: "a"})),
 			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step roll) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 		{
-			"a rollout of other nodes takes the place", question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(rolls(plan.Item{Name: "b", Phase: plan.StepRunning})),
+			"a rollout of other nodes takes the place", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")).with(rolls(run.Item{Name: "b", Phase: run.StepRunning})),
 			"1. gpu: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
 		},
 	} {
@@ -244,7 +245,7 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 // The agent says in the reason alone that a drain is blocked. These are its words,
 // from the core that writes them.
 func TestHowTheAgentSaysThatADrainIsBlocked(t *testing.T) {
-	q := question(plan.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")))
+	q := question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", "")))
 	n := q.world.Nodes[0]
 	n.Asked[0].Preview = nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}
 	q.world.Nodes[0] = n

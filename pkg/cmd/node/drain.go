@@ -21,8 +21,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // request is what is asked of a node, as flags say it.
@@ -66,13 +67,13 @@ func flagOf(path string) string {
 }
 
 // options are the drain's, with only what differs from the defaults.
-func (r *request) options(f *exit.Faults) plan.DrainOptions {
-	o := plan.DrainOptions{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: plan.OnTimeout(r.onTimeout)}
-	if o.OnTimeout == plan.TimeoutRetry {
+func (r *request) options(f *exit.Faults) drain.DrainOptions {
+	o := drain.DrainOptions{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: drain.OnTimeout(r.onTimeout)}
+	if o.OnTimeout == drain.TimeoutRetry {
 		o.OnTimeout = ""
 	}
 	o.Timeout = span("--drain-timeout", r.drainTimeout, f)
-	if o.Timeout.Or(plan.DefaultDrainTimeout) == plan.DefaultDrainTimeout {
+	if o.Timeout.Or(drain.DefaultDrainTimeout) == drain.DefaultDrainTimeout {
 		o.Timeout = nil
 	}
 	o.PodTimeout = span("--pod-timeout", r.podTimeout, f)
@@ -87,11 +88,11 @@ func (r *request) options(f *exit.Faults) plan.DrainOptions {
 	return o
 }
 
-func span(flag, text string, f *exit.Faults) *plan.Duration {
+func span(flag, text string, f *exit.Faults) *document.Duration {
 	if text == "" {
 		return nil
 	}
-	d, err := plan.ParseDuration(text)
+	d, err := document.ParseDuration(text)
 	if err != nil {
 		f.Add("%s: %v", flag, err)
 		return nil
@@ -193,7 +194,7 @@ func (o *drainOptions) Validate() error {
 	case !o.plan && o.out.Format() != "":
 		o.faults.Add("-o is for --plan")
 	}
-	var found plan.Faults
+	var found document.Faults
 	if _, err := nodes.Parse("cli.me", o.text); errors.As(err, &found) {
 		for _, fault := range found {
 			o.faults.Add("%s: %s", flagOf(fault.Path), fault.Message)
@@ -285,7 +286,7 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 				words = "unchanged: " + o.requestor + " asks for it already" + o.givenUp(n)
 				return nil, nil
 			case stands:
-				words = fmt.Sprintf("requested for %s, instead of %s%s", o.requestor, plan.Cut(have, 200), o.Mark())
+				words = fmt.Sprintf("requested for %s, instead of %s%s", o.requestor, document.Cut(have, 200), o.Mark())
 			default:
 				words = "requested for " + o.requestor + o.Mark()
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
@@ -173,7 +173,7 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 		}
 		first[key] = p.Source.File
 		out = append(out, simulate.Plan{
-			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []plan.Switch{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []schedule.Switch{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
 		})
 		for _, f := range p.Used.Missing {
 			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
@@ -221,7 +221,7 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	}
 	w := printers.GetNewTabWriter(o.Out)
 	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED")
-	total := map[plan.Result]int{}
+	total := map[run.Result]int{}
 	for _, e := range entries {
 		item, local := simulatedOf(e), ""
 		if e.Slot != nil {
@@ -233,6 +233,6 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.ErrOut, "%d ran, %d skipped, %d missed\n", total[plan.Ran], total[plan.Skipped], total[plan.Missed])
+	fmt.Fprintf(o.ErrOut, "%d ran, %d skipped, %d missed\n", total[run.Ran], total[run.Skipped], total[run.Missed])
 	return nil
 }

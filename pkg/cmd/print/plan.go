@@ -9,7 +9,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // PlanLines are a plan's standing: for status what needs eyes, for describe all.
@@ -42,7 +44,7 @@ func (v Printer) Next(p view.Plan) string {
 		if n := p.Decision.Next.Note; n != "" {
 			note = ", " + instant.NoteWords(n)
 		}
-		return v.When(plan.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note
+		return v.When(trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)) + note
 	case len(p.Faults) > 0:
 		return "nothing runs while the plan is invalid"
 	case len(p.Spec.Triggers.Schedules) == 0:
@@ -60,7 +62,7 @@ func (v Printer) last(p view.Plan) string {
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
 	}
-	if l.SuccessAt != nil && l.Phase != plan.RunSucceeded {
+	if l.SuccessAt != nil && l.Phase != run.RunSucceeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)
 	}
 	return text
@@ -88,7 +90,7 @@ func (v Printer) by(p view.Plan, intent string) string {
 }
 
 // Skip is what of the coming slots is left out; empty: nothing.
-func (v Printer) Skip(s plan.Skip) string {
+func (v Printer) Skip(s intent.Skip) string {
 	switch {
 	case s.All:
 		return "all slots, until 'unskip'"
@@ -132,7 +134,7 @@ func (v Printer) ShortNext(p view.Plan) string {
 	if p.Decision.Next == nil {
 		return ""
 	}
-	at := plan.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)
+	at := trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)
 	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Roughly(at.Sub(v.Now)))
 }
 

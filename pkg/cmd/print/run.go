@@ -7,14 +7,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // RunHead says on one line where a run stands.
 func (v Printer) RunHead(r view.Run) string {
 	j := r.Journal
-	p := plan.ProgressOf(j)
+	p := run.ProgressOf(j)
 	switch {
-	case j.Phase == plan.RunPending && j.Waiting != "":
+	case j.Phase == run.RunPending && j.Waiting != "":
 		return v.Phase(string(j.Phase)) + ", " + waitingWords(j)
 	case j.Phase.Ended():
 		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(j.Message) + v.leftBehind(r)
@@ -39,7 +40,7 @@ func (v Printer) ending(r view.Run) string {
 	switch {
 	case j.Notice() != j.Message:
 		return j.Notice()
-	case j.End != nil && j.End.Phase != plan.RunSucceeded:
+	case j.End != nil && j.End.Phase != run.RunSucceeded:
 		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, view.Colon(j.End.Message))
 	case j.RetryAt != nil && j.RetryAt.After(v.Now):
 		try := fmt.Sprintf("retry %d of %d", j.Retries, r.Run.Spec.RetryLimit)
@@ -48,7 +49,7 @@ func (v Printer) ending(r view.Run) string {
 	return j.Message
 }
 
-func (v Printer) took(j plan.Journal) string {
+func (v Printer) took(j run.Journal) string {
 	if j.StartedAt == nil || j.FinishedAt == nil {
 		return ""
 	}
@@ -63,21 +64,21 @@ func (v Printer) lineMark(l stepLine) string {
 	return v.mark(l.phase)
 }
 
-func (v Printer) mark(p plan.StepPhase) string {
+func (v Printer) mark(p run.StepPhase) string {
 	switch p {
-	case plan.StepSucceeded:
+	case run.StepSucceeded:
 		return v.good("✓")
-	case plan.StepFailed:
+	case run.StepFailed:
 		return v.Bad("✗")
-	case plan.StepRunning:
+	case run.StepRunning:
 		return v.busy("▶")
-	case plan.StepSkipped:
+	case run.StepSkipped:
 		return v.Dim("-")
 	}
 	return v.Dim("·")
 }
 
-func (v Printer) stepTime(s plan.Record) string {
+func (v Printer) stepTime(s run.Record) string {
 	switch {
 	case s.StartedAt == nil:
 		return ""
@@ -88,24 +89,24 @@ func (v Printer) stepTime(s plan.Record) string {
 }
 
 // stepDetail is what a person may have to do, or wants to know, about a step.
-func (v Printer) stepDetail(r view.Run, s plan.Record) string {
+func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	var parts []string
 	if s.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("attempt %d", s.Attempt))
 	}
 	switch {
-	case s.Phase == plan.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
+	case s.Phase == run.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
 		parts = append(parts, "tries again in "+instant.Roughly(s.NotBefore.Sub(v.Now)))
-	case s.Phase == plan.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
+	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.Name, r.Run.Name))
-	case s.Phase == plan.StepRunning && s.Type == plan.TypeApproval:
+	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:
 		parts = append(parts, v.question(r, s))
-	case s.Phase == plan.StepRunning && s.ResumeAt != nil:
+	case s.Phase == run.StepRunning && s.ResumeAt != nil:
 		parts = append(parts, fmt.Sprintf("until %s or '%s resume %s'", v.soon(*s.ResumeAt), v.Name, r.Run.Name))
-	case s.Phase == plan.StepFailed && s.Reason != "":
+	case s.Phase == run.StepFailed && s.Reason != "":
 		parts = append(parts, s.Reason)
 	}
-	holds := s.Phase == plan.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval)
+	holds := s.Phase == run.StepRunning && (s.Type == "suspend" || s.Type == plan.TypeApproval)
 	switch count := loopCount(s); {
 	case !s.Phase.Ended() && count != "":
 		parts = append(parts, count)
@@ -120,7 +121,7 @@ func (v Printer) stepDetail(r view.Run, s plan.Record) string {
 	}
 	switch how := restoredWords()[s.Restored]; {
 	case how == "":
-	case s.Restored == plan.RestoreDone && s.RestoreMessage != "": // it says so itself
+	case s.Restored == run.RestoreDone && s.RestoreMessage != "": // it says so itself
 		parts = append(parts, s.RestoreMessage)
 	default:
 		parts = append(parts, how+view.Colon(s.RestoreMessage))
@@ -129,7 +130,7 @@ func (v Printer) stepDetail(r view.Run, s plan.Record) string {
 }
 
 // question is what an approval waits for, or the answer that was just given.
-func (v Printer) question(r view.Run, s plan.Record) string {
+func (v Printer) question(r view.Run, s run.Record) string {
 	switch {
 	case s.Approval != nil && s.Approval.Approved:
 		return s.Approval.Said("approved")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // shownItems is how many items of a loop are named: the rest is counted.
@@ -15,7 +16,7 @@ const shownItems = 10
 type stepLine struct {
 	depth                    int
 	name, kind, took, detail string
-	phase                    plan.StepPhase
+	phase                    run.StepPhase
 	bare                     bool // an item: it has no phase of its own to be spelled out
 	// rest is a line that counts what is not shown.
 	rest bool
@@ -26,13 +27,13 @@ type stepLine struct {
 type stepTree struct {
 	Printer
 	run   view.Run
-	under map[string][]plan.Record
+	under map[string][]run.Record
 	lines []stepLine
 }
 
 // StepLines are a run's steps, a line each, what a step holds below it.
 func (v Printer) StepLines(r view.Run) []string {
-	t := stepTree{Printer: v, run: r, under: map[string][]plan.Record{}}
+	t := stepTree{Printer: v, run: r, under: map[string][]run.Record{}}
 	for _, rec := range r.Journal.Steps {
 		holder := holderOf(r.Journal, rec.Path)
 		t.under[holder] = append(t.under[holder], rec)
@@ -43,7 +44,7 @@ func (v Printer) StepLines(r view.Run) []string {
 
 // holderOf is the path of the step that holds the one at a path; empty where none
 // does. Between them may stand an item.
-func holderOf(j plan.Journal, path string) string {
+func holderOf(j run.Journal, path string) string {
 	for {
 		i := strings.LastIndex(path, "/")
 		if i < 0 {
@@ -62,7 +63,7 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 		if !within {
 			continue
 		}
-		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec), left: rec.Restored == plan.RestoreFailed})
+		t.lines = append(t.lines, stepLine{depth: depth, name: name, kind: rec.Type, phase: rec.Phase, took: t.stepTime(rec), detail: t.stepDetail(t.run, rec), left: rec.Restored == run.RestoreFailed})
 		if plan.IsLoop(rec.Type) {
 			t.items(rec, depth+1)
 			continue
@@ -73,7 +74,7 @@ func (t *stepTree) steps(holder, prefix string, depth int) {
 
 // items adds those that eyes are needed for: at work with their steps, failed,
 // or left otherwise than they were found.
-func (t *stepTree) items(loop plan.Record, depth int) {
+func (t *stepTree) items(loop run.Record, depth int) {
 	named := t.notable(loop)
 	for _, item := range named[:min(len(named), shownItems)] {
 		t.lines = append(t.lines, stepLine{depth: depth, name: item.Segment(), phase: item.Phase, detail: item.Message, bare: true})
@@ -84,13 +85,13 @@ func (t *stepTree) items(loop plan.Record, depth int) {
 	}
 }
 
-func (t *stepTree) notable(loop plan.Record) []plan.Item {
-	var atWork, failed, left []plan.Item
+func (t *stepTree) notable(loop run.Record) []run.Item {
+	var atWork, failed, left []run.Item
 	for _, item := range loop.Items {
 		switch {
-		case item.Phase == plan.StepRunning:
+		case item.Phase == run.StepRunning:
 			atWork = append(atWork, item)
-		case item.Phase == plan.StepFailed:
+		case item.Phase == run.StepFailed:
 			failed = append(failed, item)
 		case t.unrestored(loop, item):
 			left = append(left, item)
@@ -100,9 +101,9 @@ func (t *stepTree) notable(loop plan.Record) []plan.Item {
 }
 
 // unrestored says whether what a step of an item found was not put back.
-func (t *stepTree) unrestored(loop plan.Record, item plan.Item) bool {
+func (t *stepTree) unrestored(loop run.Record, item run.Item) bool {
 	for _, rec := range t.under[loop.Path] {
-		if strings.HasPrefix(rec.Path, loop.Path+"/"+item.Segment()+"/") && rec.Restored != "" && rec.Restored != plan.RestoreDone {
+		if strings.HasPrefix(rec.Path, loop.Path+"/"+item.Segment()+"/") && rec.Restored != "" && rec.Restored != run.RestoreDone {
 			return true
 		}
 	}
@@ -137,18 +138,18 @@ func (v Printer) aligned(list []stepLine) []string {
 }
 
 // loopCount says how far a loop has come; empty before its items are known.
-func loopCount(rec plan.Record) string {
+func loopCount(rec run.Record) string {
 	if !plan.IsLoop(rec.Type) || !rec.Listed {
 		return ""
 	}
 	done, failed, atWork := 0, 0, 0
 	for _, item := range rec.Items {
 		switch item.Phase {
-		case plan.StepSucceeded:
+		case run.StepSucceeded:
 			done++
-		case plan.StepFailed:
+		case run.StepFailed:
 			failed++
-		case plan.StepRunning:
+		case run.StepRunning:
 			atWork++
 		}
 	}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func offlineView() Printer {
@@ -18,23 +20,23 @@ func offlineView() Printer {
 }
 
 func TestStepsAreShownBelowWhatHoldsThem(t *testing.T) {
-	items := []plan.Item{
-		{Name: "orders-1", Phase: plan.StepSucceeded},
-		{Name: "orders-2", Phase: plan.StepFailed, Message: "its pods crash"},
-		{Name: "orders-3", Namespace: "stock", Phase: plan.StepRunning},
+	items := []run.Item{
+		{Name: "orders-1", Phase: run.StepSucceeded},
+		{Name: "orders-2", Phase: run.StepFailed, Message: "its pods crash"},
+		{Name: "orders-3", Namespace: "stock", Phase: run.StepRunning},
 		{Name: "orders-4"},
 	}
 	r := cmdtest.RunOf(
-		cmdtest.Record("prepare", plan.TypeGroup, plan.StepSucceeded),
-		cmdtest.Record("prepare/backup", "job", plan.StepSucceeded, cmdtest.Message("Job/x succeeded")),
-		cmdtest.Record("prepare/notes", "template/notes", plan.StepSkipped),
-		cmdtest.Record("prepare/notes/call", "webhook", plan.StepSkipped),
-		cmdtest.Record("quiet", "silence", plan.StepSucceeded, func(rec *plan.Record) { rec.KeepAt = cmdtest.After(5 * time.Minute) }),
-		cmdtest.Record("roll", plan.TypeForEach, plan.StepRunning, cmdtest.Message("takes 4 of kind Deployment"), cmdtest.Looping(items...)),
-		cmdtest.Record("ask", plan.TypeApproval, plan.StepPending),
-		cmdtest.Record("finally/tell", "webhook", plan.StepPending),
-		cmdtest.Record("roll/stock:orders-3/restart", "restart", plan.StepRunning, cmdtest.Message("1 of 2 pods are new")),
-		cmdtest.Record("roll/orders-1/label", "label", plan.StepSucceeded, func(rec *plan.Record) { rec.Restored = plan.RestoreDone }),
+		cmdtest.Record("prepare", plan.TypeGroup, run.StepSucceeded),
+		cmdtest.Record("prepare/backup", "job", run.StepSucceeded, cmdtest.Message("Job/x succeeded")),
+		cmdtest.Record("prepare/notes", "template/notes", run.StepSkipped),
+		cmdtest.Record("prepare/notes/call", "webhook", run.StepSkipped),
+		cmdtest.Record("quiet", "silence", run.StepSucceeded, func(rec *run.Record) { rec.KeepAt = cmdtest.After(5 * time.Minute) }),
+		cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Message("takes 4 of kind Deployment"), cmdtest.Looping(items...)),
+		cmdtest.Record("ask", plan.TypeApproval, run.StepPending),
+		cmdtest.Record("finally/tell", "webhook", run.StepPending),
+		cmdtest.Record("roll/stock:orders-3/restart", "restart", run.StepRunning, cmdtest.Message("1 of 2 pods are new")),
+		cmdtest.Record("roll/orders-1/label", "label", run.StepSucceeded, func(rec *run.Record) { rec.Restored = run.RestoreDone }),
 	)
 	want := `✓ prepare       step-group      Succeeded      5s
   ✓ backup      job             Succeeded      5s  Job/x succeeded
@@ -53,41 +55,41 @@ func TestStepsAreShownBelowWhatHoldsThem(t *testing.T) {
 }
 
 func TestOfManyItemsTenAreNamed(t *testing.T) {
-	var items []plan.Item
+	var items []run.Item
 	for i := range 30 {
-		item := plan.Item{Name: fmt.Sprintf("n-%02d", i), Phase: plan.StepSucceeded}
+		item := run.Item{Name: fmt.Sprintf("n-%02d", i), Phase: run.StepSucceeded}
 		if i%2 == 1 {
-			item.Phase, item.Message = plan.StepFailed, "no"
+			item.Phase, item.Message = run.StepFailed, "no"
 		}
 		items = append(items, item)
 	}
-	lines := offlineView().StepLines(cmdtest.RunOf(cmdtest.Record("roll", plan.TypeForEach, plan.StepFailed, cmdtest.Message("15 of 30 failed"), cmdtest.Looping(items...))))
+	lines := offlineView().StepLines(cmdtest.RunOf(cmdtest.Record("roll", plan.TypeForEach, run.StepFailed, cmdtest.Message("15 of 30 failed"), cmdtest.Looping(items...))))
 	if len(lines) != 12 || lines[0] != "✗ roll  for-each  Failed         5s  15 of 30 failed" || lines[10] != "  ✗ n-19: no" || lines[11] != "  … and 5 more" {
 		t.Errorf("%d lines\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 }
 
 func TestABatchThatIsThroughSaysWhatItWaitsFor(t *testing.T) {
-	rec := cmdtest.Record("roll", plan.TypeForEach, plan.StepRunning, cmdtest.Message("Deployment/a: until is false"), cmdtest.Looping(plan.Item{Name: "a", Phase: plan.StepSucceeded}, plan.Item{Name: "b"}))
+	rec := cmdtest.Record("roll", plan.TypeForEach, run.StepRunning, cmdtest.Message("Deployment/a: until is false"), cmdtest.Looping(run.Item{Name: "a", Phase: run.StepSucceeded}, run.Item{Name: "b"}))
 	if got := loopCount(rec); got != "1 of 2 done: Deployment/a: until is false" {
 		t.Error(got)
 	}
 }
 
 func TestApprovalsSayWhoAndHow(t *testing.T) {
-	jane := plan.Actor{Name: "jane", Reason: "CHG-1"}
-	answered := func(approved bool) func(*plan.Record) {
-		return func(rec *plan.Record) { rec.Approval = &plan.Approval{Approved: approved, Actor: jane} }
+	jane := intent.Actor{Name: "jane", Reason: "CHG-1"}
+	answered := func(approved bool) func(*run.Record) {
+		return func(rec *run.Record) { rec.Approval = &run.Approval{Approved: approved, Actor: jane} }
 	}
 	for _, c := range []struct {
 		name, want string
-		rec        plan.Record
+		rec        run.Record
 	}{
-		{"just begun", "waits for 'kubectl maint approve maint-run-p-x/ask'", cmdtest.Record("ask", plan.TypeApproval, plan.StepRunning)},
-		{"asking", "waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)", cmdtest.Record("ask", plan.TypeApproval, plan.StepRunning, func(rec *plan.Record) { rec.ResumeAt = cmdtest.After(time.Hour) }, cmdtest.Message("waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)"))},
-		{"approved, and not noted yet", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, plan.StepRunning, cmdtest.Message("waits"), answered(true))},
-		{"rejected, and not noted yet", "rejected by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, plan.StepRunning, cmdtest.Message("waits"), answered(false))},
-		{"approved", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, plan.StepSucceeded, cmdtest.Message(jane.Said("approved")), answered(true))},
+		{"just begun", "waits for 'kubectl maint approve maint-run-p-x/ask'", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning)},
+		{"asking", "waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, func(rec *run.Record) { rec.ResumeAt = cmdtest.After(time.Hour) }, cmdtest.Message("waits for approval until 2026-11-21T01:00:00Z: switch? (kubectl maint approve maint-run-p-x/ask)"))},
+		{"approved, and not noted yet", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits"), answered(true))},
+		{"rejected, and not noted yet", "rejected by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepRunning, cmdtest.Message("waits"), answered(false))},
+		{"approved", "approved by jane (unverified): CHG-1", cmdtest.Record("ask", plan.TypeApproval, run.StepSucceeded, cmdtest.Message(jane.Said("approved")), answered(true))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := offlineView().stepDetail(cmdtest.RunOf(c.rec), c.rec); got != c.want {
@@ -100,7 +102,7 @@ func TestApprovalsSayWhoAndHow(t *testing.T) {
 func TestTheHeadOfARun(t *testing.T) {
 	pending := func(waiting, text string) func(*view.Run) {
 		return func(r *view.Run) {
-			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting, r.Journal.Message = plan.RunPending, nil, waiting, text
+			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting, r.Journal.Message = run.RunPending, nil, waiting, text
 		}
 	}
 	for _, c := range []struct {
@@ -108,14 +110,14 @@ func TestTheHeadOfARun(t *testing.T) {
 		edit       func(*view.Run)
 	}{
 		{"at work", "Running for 60m0s, 1 of 2 steps done", func(*view.Run) {}},
-		{"waits for approval", "Pending, waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)", pending(plan.WaitApproval, "waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)")},
-		{"waits for its jitter", "Pending, waits for jitter: starts at 2026-11-21T01:00:00Z", pending(plan.WaitJitter, "starts at 2026-11-21T01:00:00Z")},
+		{"waits for approval", "Pending, waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)", pending(run.WaitApproval, "waits for approval until 2026-11-22T00:00:00Z (kubectl maint approve maint-run-p-x)")},
+		{"waits for its jitter", "Pending, waits for jitter: starts at 2026-11-21T01:00:00Z", pending(run.WaitJitter, "starts at 2026-11-21T01:00:00Z")},
 		{"to be tried again", "Running for 60m0s, 1 of 2 steps done: retry 1 of 3 at 01:02 CET: step b failed: no", func(r *view.Run) {
 			r.Run.Spec.RetryLimit, r.Journal.Retries, r.Journal.RetryAt, r.Journal.Message = 3, 1, cmdtest.After(2*time.Minute), "retry 1 of 3: step b failed: no"
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := cmdtest.RunOf(cmdtest.Record("a", "webhook", plan.StepSucceeded), cmdtest.Record("b", "webhook", plan.StepPending))
+			r := cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepSucceeded), cmdtest.Record("b", "webhook", run.StepPending))
 			c.edit(&r)
 			if got := offlineView().RunHead(r); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Update is one thing said of something.
@@ -16,7 +17,7 @@ func RunUpdates(r view.Run) []Update {
 	j := r.Journal
 	out := []Update{{Of: r.Run.Name, Text: fmt.Sprintf("run %s: %s%s", r.Run.Name, j.Phase, view.Colon(waitingWords(j)))}}
 	for _, s := range j.Steps {
-		if s.Phase == plan.StepPending {
+		if s.Phase == run.StepPending {
 			continue
 		}
 		text := fmt.Sprintf("step %s: %s", s.Path, s.Phase)
@@ -24,14 +25,14 @@ func RunUpdates(r view.Run) []Update {
 			text += fmt.Sprintf(" (attempt %d)", s.Attempt)
 		}
 		switch {
-		case s.Phase == plan.StepFailed:
+		case s.Phase == run.StepFailed:
 			text += view.Colon(s.Message)
 		case s.Type == plan.TypeApproval && s.Message != "":
 			text += view.Colon(s.Message)
-		case s.Phase == plan.StepRunning:
+		case s.Phase == run.StepRunning:
 			text += view.Colon(loopCount(s))
 		}
-		if s.Restored == plan.RestoreFailed {
+		if s.Restored == run.RestoreFailed {
 			text += ", " + restoredWords()[s.Restored] + view.Colon(s.RestoreMessage)
 		}
 		out = append(out, Update{Of: r.Run.Name + "/" + s.Path, Text: text})
@@ -42,8 +43,8 @@ func RunUpdates(r view.Run) []Update {
 	return out
 }
 
-func waitingWords(j plan.Journal) string {
-	if j.Phase == plan.RunPending && j.Waiting != "" {
+func waitingWords(j run.Journal) string {
+	if j.Phase == run.RunPending && j.Waiting != "" {
 		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
 			return j.Message
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 //go:embed manifests/agent.yaml
@@ -102,7 +102,7 @@ func (o *installOptions) Validate() error {
 	if o.format != "yaml" {
 		o.faults.Add("-o must be yaml, is %q", o.format)
 	}
-	if !plan.DNSLabel(o.manifests.Namespace) {
+	if !document.DNSLabel(o.manifests.Namespace) {
 		o.faults.Add("--namespace %q cannot name a namespace", o.manifests.Namespace)
 	}
 	if strings.ContainsAny(o.manifests.Image, " \t\n\"'{}") {

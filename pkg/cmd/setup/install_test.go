@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 func released() Manifests {
@@ -77,7 +77,7 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, faults := plan.ParseAgentConfig([]byte(config)); len(faults) > 0 {
+		if _, faults := agentconfig.ParseAgentConfig([]byte(config)); len(faults) > 0 {
 			t.Error(faults)
 		}
 		return

@@ -10,7 +10,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // ReadCluster reads the plans and policies of the namespace, or of all where
@@ -18,7 +20,7 @@ import (
 // would show them. What cannot be used is told on ErrOut: a plan with faults is
 // left out, a policy with faults stays and is not ready.
 func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (Set, error) {
-	w := Set{Pauses: map[string]plan.Switch{}}
+	w := Set{Pauses: map[string]schedule.Switch{}}
 	agent, err := c.Agent(ctx, k)
 	if err != nil || agent.Namespace == "" {
 		agent.Namespace = annotations.DefaultNamespace // whether it runs is not asked here
@@ -36,7 +38,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 		}
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
 	}
-	w.Resolver = plan.NewBook(agent.Namespace)
+	w.Resolver = policy.NewBook(agent.Namespace)
 	if k.Namespace != "" || !allPolicies(ctx, k, w.Resolver) {
 		w.Resolver, _ = Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
 	}
@@ -54,7 +56,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 }
 
 // tell warns of a document's faults, and says whether it has any.
-func tell(c *factory.Factory, namespace, name string, faults plan.Faults) bool {
+func tell(c *factory.Factory, namespace, name string, faults document.Faults) bool {
 	for _, f := range faults {
 		fmt.Fprintf(c.ErrOut, "warning: %s/%s: %s\n", namespace, name, f)
 	}

@@ -15,10 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -28,11 +31,11 @@ type Document struct {
 	Name   string
 	Kind   string // plan, agent-config, or what is not available
 	Text   string
-	line   int               // of the text's first line in the file, from 1
-	block  bool              // the text's lines are lines of the file
-	ics    bool              // the text is iCalendar
-	Object *corev1.ConfigMap // nil for a bare document
-	Lines  plan.Positions    // of the manifest's own fields, in the file
+	line   int                // of the text's first line in the file, from 1
+	block  bool               // the text's lines are lines of the file
+	ics    bool               // the text is iCalendar
+	Object *corev1.ConfigMap  // nil for a bare document
+	Lines  document.Positions // of the manifest's own fields, in the file
 }
 
 // Fault is a fault with where it stands.
@@ -92,7 +95,7 @@ func isDocument(file string) bool {
 // namedAfter is how a document without a manifest is called: as its file.
 func namedAfter(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	if !plan.DNSLabel(name) {
+	if !document.DNSLabel(name) {
 		return ""
 	}
 	return name
@@ -136,7 +139,7 @@ func splitYAML(text []byte) [][]byte {
 func readPart(file string, line int, text []byte) ([]Document, *Fault) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		f := plan.YAMLFault(err, text)
+		f := document.YAMLFault(err, text)
 		return nil, &Fault{File: file, Line: line + max(f.Line-1, 0), Message: f.Message}
 	}
 	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
@@ -247,8 +250,8 @@ func readNamespace(file string, line int, text []byte, n *yaml.Node) ([]Document
 }
 
 // manifestLines are the lines of the fields that faults of a manifest speak of.
-func manifestLines(line int, n *yaml.Node) plan.Positions {
-	lines := plan.Positions{"": line + n.Line - 1}
+func manifestLines(line int, n *yaml.Node) document.Positions {
+	lines := document.Positions{"": line + n.Line - 1}
 	metadata := valueOf(n, "metadata")
 	for path, in := range map[string]*yaml.Node{"": n, "metadata": metadata, "metadata.labels": valueOf(metadata, "labels"), "metadata.annotations": valueOf(metadata, "annotations")} {
 		if in == nil || in.Kind != yaml.MappingNode {
@@ -308,7 +311,7 @@ func (d Document) Check() []Fault {
 	case KindNamespace:
 		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
-		_, own := plan.ParseAgentConfig([]byte(d.Text))
+		_, own := agentconfig.ParseAgentConfig([]byte(d.Text))
 		faults = append(faults, own...)
 	}
 	out := make([]Fault, len(faults))
@@ -320,7 +323,7 @@ func (d Document) Check() []Fault {
 }
 
 // LineOf is where in the file a fault stands.
-func (d Document) LineOf(f plan.Fault) int {
+func (d Document) LineOf(f document.Fault) int {
 	switch {
 	case d.Object != nil && (strings.HasPrefix(f.Path, "metadata") || f.Path == "data"):
 		return d.Lines.Line(f.Path)
@@ -331,31 +334,31 @@ func (d Document) LineOf(f plan.Fault) int {
 }
 
 // manifestFaults are the faults of what stands around a document.
-func (d Document) manifestFaults() plan.Faults {
-	var faults plan.Faults
+func (d Document) manifestFaults() document.Faults {
+	var faults document.Faults
 	const label = "metadata.labels[" + annotations.LabelKind + "]"
 	switch d.Kind {
 	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, KindNamespace:
 	case "":
-		faults = append(faults, plan.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
+		faults = append(faults, document.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
 	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
-		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.Kind)})
+		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.Kind)})
 	case annotations.KindHibernatePlan, annotations.KindConnector:
 		path := label
 		if d.Object == nil {
 			path = "kind"
 		}
-		faults = append(faults, plan.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig", strings.ReplaceAll(d.Kind, "-", " "))})
+		faults = append(faults, document.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig", strings.ReplaceAll(d.Kind, "-", " "))})
 	default:
-		faults = append(faults, plan.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindAgentConfig)})
+		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindAgentConfig)})
 	}
 	if d.Object != nil && d.Name == "" {
-		faults = append(faults, plan.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
+		faults = append(faults, document.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
 	}
 	return faults
 }
 
-func (d Document) planFaults() plan.Faults {
+func (d Document) planFaults() document.Faults {
 	if d.Object == nil {
 		spec, faults := plan.Parse([]byte(d.Text), d.Name)
 		return WithDashHints(d.Text, spec, faults)
@@ -365,13 +368,13 @@ func (d Document) planFaults() plan.Faults {
 }
 
 // intentFaults are those of the annotations around a document.
-func (d Document) intentFaults() plan.Faults {
+func (d Document) intentFaults() document.Faults {
 	if d.Object == nil {
 		return nil
 	}
 	in := annotations.Intent(d.Object.Annotations)
 	if in.Skip.Next {
-		in.Faults = append(in.Faults, plan.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
+		in.Faults = append(in.Faults, document.Fault{Path: annotations.Skip, Message: "next is for people: a file would bring it back each time it is applied; name the slot, or until:<instant>"})
 	}
 	for i := range in.Faults {
 		in.Faults[i].Path = fieldPath("metadata.annotations", in.Faults[i].Path)
@@ -394,22 +397,22 @@ func (d Document) kindOfData() string {
 }
 
 // policy reads a policy, with what its annotations say.
-func (d Document) policy() plan.PolicyState {
+func (d Document) policy() policy.PolicyState {
 	if d.Object != nil {
 		return annotations.Policy(d.Object)
 	}
-	spec, faults := plan.ParsePolicy([]byte(d.Text))
-	return plan.PolicyState{Name: d.Name, Spec: spec, Faults: faults}
+	spec, faults := policy.ParsePolicy([]byte(d.Text))
+	return policy.PolicyState{Name: d.Name, Spec: spec, Faults: faults}
 }
 
-func (d Document) calendar() (*schedule.Calendar, plan.Faults) {
+func (d Document) calendar() (*schedule.Calendar, document.Faults) {
 	switch {
 	case d.Object != nil:
 		return annotations.Calendar(d.Object)
 	case d.ics:
-		return plan.ParseCalendarICS([]byte(d.Text))
+		return policy.ParseCalendarICS([]byte(d.Text))
 	}
-	return plan.ParseCalendarYAML([]byte(d.Text))
+	return policy.ParseCalendarYAML([]byte(d.Text))
 }
 
 // OnePlan is the only plan in files, without faults. Other documents beside it,

@@ -12,14 +12,16 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Policies reads the policies, calendars and namespace stanzas that may stand
 // behind objects of some namespaces: theirs and the agent's. What may not be read
 // is not known, and whoever reads warn is told; of Namespaces the errors come back.
-func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *plan.Book, unread map[string]error) {
-	b, unread = plan.NewBook(agentNamespace), map[string]error{}
+func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *policy.Book, unread map[string]error) {
+	b, unread = policy.NewBook(agentNamespace), map[string]error{}
 	namespaces = slices.Compact(slices.Sorted(slices.Values(append(namespaces, agentNamespace))))
 	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b) {
 		return b, unread
@@ -55,7 +57,7 @@ const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindP
 const manyNamespaces = 4
 
 // allPolicies reads all namespaces at once, where that is allowed.
-func allPolicies(ctx context.Context, k *factory.Cluster, b *plan.Book) bool {
+func allPolicies(ctx context.Context, k *factory.Cluster, b *policy.Book) bool {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 	if err != nil {
 		return false
@@ -73,7 +75,7 @@ func allPolicies(ctx context.Context, k *factory.Cluster, b *plan.Book) bool {
 	return true
 }
 
-func putDocument(b *plan.Book, cm *corev1.ConfigMap) {
+func putDocument(b *policy.Book, cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.PutPolicy(annotations.Policy(cm))
 		return
@@ -83,7 +85,7 @@ func putDocument(b *plan.Book, cm *corev1.ConfigMap) {
 }
 
 // PolicyNamespaces are those of the policies that a node's stanza names.
-func PolicyNamespaces(in plan.Intent) []string {
+func PolicyNamespaces(in intent.Intent) []string {
 	var out []string
 	for _, ref := range in.Stanza.Policies {
 		out = append(out, ref.Namespace)
@@ -93,22 +95,22 @@ func PolicyNamespaces(in plan.Intent) []string {
 
 // Pauses are the switches above the plans of a namespace: its own and the
 // cluster's. What may not be read is not known, and not shown.
-func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]plan.Switch {
-	read := func(name string) (plan.Switch, bool) {
+func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Switch {
+	read := func(name string) (schedule.Switch, bool) {
 		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return plan.Switch{}, false
+			return schedule.Switch{}, false
 		}
 		s := annotations.Intent(map[string]string{annotations.Pause: ns.Annotations[annotations.Pause]}).Pause
 		return s, s.On
 	}
 	everywhere, all := read(agentNamespace)
-	out := map[string][]plan.Switch{}
+	out := map[string][]schedule.Switch{}
 	for _, n := range namespaces {
 		if _, done := out[n]; done {
 			continue
 		}
-		out[n] = []plan.Switch{}
+		out[n] = []schedule.Switch{}
 		if s, on := read(n); on {
 			out[n] = append(out[n], s)
 		}

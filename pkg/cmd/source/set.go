@@ -7,23 +7,26 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Set is what files hold, as a cluster would show it: the same documents, and
 // the same answers of the same core.
 type Set struct {
 	Plans    []Plan
-	policies []plan.PolicyState
-	Resolver *plan.Book
-	Pauses   map[string]plan.Switch // of namespaces
+	policies []policy.PolicyState
+	Resolver *policy.Book
+	Pauses   map[string]schedule.Switch // of namespaces
 	// templates are step templates, by namespace/name.
 	templates map[string]*plan.Template
 }
 
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
-	w := Set{Resolver: plan.NewBook(c.OfflineAgent()), Pauses: map[string]plan.Switch{}, templates: map[string]*plan.Template{}}
+	w := Set{Resolver: policy.NewBook(c.OfflineAgent()), Pauses: map[string]schedule.Switch{}, templates: map[string]*plan.Template{}}
 	for _, d := range docs {
 		w.take(d, c.OfflineNamespace())
 	}
@@ -35,12 +38,12 @@ type Plan struct {
 	Source          Document
 	Namespace, Name string
 	Spec            plan.Spec // with defaults
-	Intent          plan.Intent
+	Intent          intent.Intent
 	Used            Used // where files were read
 }
 
 // Question is what is asked of the gates for the plan.
-func (p Plan) Question() plan.Question {
+func (p Plan) Question() policy.Question {
 	return p.Intent.Query(p.Namespace, p.Spec.Policies)
 }
 

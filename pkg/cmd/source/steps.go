@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // WithDashHints says, where an expression speaks of a step whose name has a
 // dash, how that is written: CEL reads steps.scale-down as a subtraction, and
 // finds either an unknown name or, worse, a known one.
-func WithDashHints(document string, spec plan.Spec, faults plan.Faults) plan.Faults {
+func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Faults {
 	var names []string
 	eachStep(spec, func(_ string, s plan.Step) {
 		if strings.Contains(s.Name, "-") {
@@ -24,18 +25,18 @@ func WithDashHints(document string, spec plan.Spec, faults plan.Faults) plan.Fau
 	}
 	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // the longest that fits is meant
 	dashed := regexp.MustCompile(`\bsteps\.(` + strings.Join(names, "|") + `)\b`)
-	lines, _ := plan.Decode([]byte(document), &plan.Document{}) // its faults are among the faults already
+	lines, _ := document.Decode([]byte(d), &plan.Document{}) // its faults are among the faults already
 	eachExpression(spec, func(path, text string) {
 		if m := dashed.FindStringSubmatch(text); m != nil {
-			faults = hint(faults, plan.Fault{Path: path, Line: lines.Line(path), Message: fmt.Sprintf("a step whose name has a dash is written steps['%s']", m[1])})
+			faults = hint(faults, document.Fault{Path: path, Line: lines.Line(path), Message: fmt.Sprintf("a step whose name has a dash is written steps['%s']", m[1])})
 		}
 	})
 	return faults
 }
 
 // hint adds to the fault of a path, or is one.
-func hint(faults plan.Faults, h plan.Fault) plan.Faults {
-	i := slices.IndexFunc(faults, func(f plan.Fault) bool { return f.Path == h.Path })
+func hint(faults document.Faults, h document.Fault) document.Faults {
+	i := slices.IndexFunc(faults, func(f document.Fault) bool { return f.Path == h.Path })
 	if i < 0 {
 		return append(faults, h)
 	}
@@ -69,7 +70,7 @@ func heldBy(s plan.Step) []plan.Step {
 	var held struct {
 		Steps []plan.Step `json:"steps"`
 	}
-	if faults := plan.DecodeValue(map[string]any{"steps": list}, "", nil, true, &held); len(faults) > 0 {
+	if faults := document.DecodeValue(map[string]any{"steps": list}, "", nil, true, &held); len(faults) > 0 {
 		return nil // told already
 	}
 	return held.Steps

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -28,7 +28,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 	cm := found.Document
 	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, plan.Question{})
+		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, policy.Question{})
 		return s, nil
 	}
 	doubt(c, b, cm.Namespace, unread[cm.Namespace])
@@ -37,15 +37,15 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 
 // doubt closes a namespace of which nobody may tell us whether it is frozen: what
 // cannot be read permits nothing.
-func doubt(c *factory.Factory, b *plan.Book, namespace string, err error) {
+func doubt(c *factory.Factory, b *policy.Book, namespace string, err error) {
 	if err == nil {
 		return
 	}
 	fmt.Fprintf(c.ErrOut, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", factory.Explain("read namespace "+namespace, err))
-	b.PutNamespace(namespace, plan.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
+	b.PutNamespace(namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
 }
 
-func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *plan.Book) view.Subject {
+func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *policy.Book) view.Subject {
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), b, in.Query(cm.Namespace, spec.Policies))
@@ -67,13 +67,13 @@ func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {
 		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Question()); name == "" || p.Name == factory.BareName(name) {
-			s.Pauses = []plan.Switch{p.Intent.Pause, w.Pauses[p.Namespace]}
+			s.Pauses = []schedule.Switch{p.Intent.Pause, w.Pauses[p.Namespace]}
 			plans = append(plans, s)
 		}
 	}
 	for _, p := range w.policies {
 		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
-			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, plan.Question{}))
+			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, policy.Question{}))
 		}
 	}
 	for _, found := range [][]view.Subject{plans, policies} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -23,7 +24,7 @@ func (d Document) template() plan.Template {
 	return plan.Template{Spec: spec, Faults: faults}
 }
 
-func (d Document) templateFaults() plan.Faults {
+func (d Document) templateFaults() document.Faults {
 	t := d.template()
 	return WithDashHints(d.Text, plan.Spec{Steps: t.Spec.Steps}, t.Faults)
 }
@@ -54,10 +55,10 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 		return nil
 	})
 	out := Used{Templates: templates}
-	lines, _ := plan.Decode([]byte(p.Source.Text), &plan.Document{})
+	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
 	for _, f := range faults {
 		outer, _, _ := strings.Cut(f.Path, "(") // what is in a template stands where it is used
-		found := Fault{File: p.Source.File, Line: p.Source.LineOf(plan.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
+		found := Fault{File: p.Source.File, Line: p.Source.LineOf(document.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
 		if absent[f.Message] {
 			found.Message += " among the files: it must be in the cluster"
 			out.Missing = append(out.Missing, found)
@@ -70,5 +71,5 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 
 // noTemplate is how plan.UseTemplates says that a template is not there.
 func noTemplate(name string) string {
-	return fmt.Sprintf("there is no step template %q", plan.Cut(name, 100))
+	return fmt.Sprintf("there is no step template %q", document.Cut(name, 100))
 }

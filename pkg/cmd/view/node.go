@@ -10,7 +10,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // StepClaim is a node that a step of a run has, had without success, or is still to
@@ -19,11 +20,11 @@ type StepClaim struct {
 	Run     Run
 	Path    string
 	Node    string
-	Phase   plan.StepPhase // Running, Failed, or empty: not begun
-	Message string         // of the node where it has one, else of the step
-	Order   int            // its place in its step
-	Next    bool           // not begun, and its step may begin it now
-	Yielded bool           // its drain is blocked, and others have its slot
+	Phase   run.StepPhase // Running, Failed, or empty: not begun
+	Message string        // of the node where it has one, else of the step
+	Order   int           // its place in its step
+	Next    bool          // not begun, and its step may begin it now
+	Yielded bool          // its drain is blocked, and others have its slot
 }
 
 // Claimant is the plan, as nodes name it.
@@ -37,9 +38,9 @@ func (r StepClaim) Words() string {
 	switch {
 	case r.Yielded:
 		return "its drain is blocked, and others have its turn: the node stays cordoned, and goes on first"
-	case r.Phase == plan.StepRunning:
+	case r.Phase == run.StepRunning:
 		return "at work"
-	case r.Phase == plan.StepFailed:
+	case r.Phase == run.StepFailed:
 		return "failed, and left as it is" + Colon(r.Message)
 	}
 	return "not begun" + Colon(r.Message)
@@ -49,19 +50,19 @@ func (r StepClaim) Words() string {
 func StepClaims(runs []Run) []StepClaim {
 	var out []StepClaim
 	for _, r := range runs {
-		holds, wants := nodes.NodeClaims(r.Run, r.Journal)
+		holds, wants := workflow.NodeClaims(r.Run, r.Journal)
 		has := map[string]bool{} // a drain within a rollout has what the rollout has
 		for _, h := range holds {
 			if has[h.Node] {
 				continue
 			}
 			has[h.Node] = true
-			one := StepClaim{Run: r, Path: h.Path, Node: h.Node, Phase: plan.StepRunning, Message: r.itemSays(h.Path, h.Node), Yielded: h.Yielded}
+			one := StepClaim{Run: r, Path: h.Path, Node: h.Node, Phase: run.StepRunning, Message: r.itemSays(h.Path, h.Node), Yielded: h.Yielded}
 			if h.Yielded {
 				one.Message = r.itemSays(h.Drain, h.Node)
 			}
 			if h.Failed {
-				one.Phase = plan.StepFailed
+				one.Phase = run.StepFailed
 			}
 			out = append(out, one)
 		}

@@ -9,18 +9,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // Plan is a plan with everything that can be said about it.
 type Plan struct {
 	Object   *corev1.ConfigMap
 	Spec     plan.Spec
-	Faults   plan.Faults
-	Intent   plan.Intent
-	Decision plan.Decision // what the core would decide now
+	Faults   document.Faults
+	Intent   intent.Intent
+	Decision trigger.Decision // what the core would decide now
 	Live     []Run
-	Ledger   *plan.Ledger
+	Ledger   *ledger.Ledger
 }
 
 // Seen says whether the agent speaks of the plan as it stands.
@@ -33,29 +40,29 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
 // NewPlan works out what there is to say about a plan: the same pure decision that
 // the agent takes, on the same facts.
-func NewPlan(cm *corev1.ConfigMap, ledger *plan.Ledger, live []Run, pauses []plan.Switch, book *plan.Book, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Live: live, Ledger: ledger}
+func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Switch, book *policy.Book, now time.Time) Plan {
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Live: live, Ledger: l}
 	p.Spec, p.Faults = annotations.Plan(cm)
-	f := plan.Facts{
+	f := trigger.Facts{
 		Now: now, LookingSince: cm.CreationTimestamp.Time, Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
-		Intent: p.Intent, Pauses: pauses, Ready: plan.Readiness{OK: true}, Ledger: ledger,
-		NameOf: func(r plan.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
+		Intent: p.Intent, Pauses: pauses, Ready: trigger.Readiness{OK: true}, Ledger: l,
+		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
 	}
 	if book != nil {
 		f.Gate = book.Between(p.Intent.Query(cm.Namespace, p.Spec.Policies))
 	}
 	for _, r := range live {
-		f.Live = append(f.Live, plan.LiveOf(r.Run, r.Journal))
+		f.Live = append(f.Live, trigger.LiveOf(r.Run, r.Journal))
 	}
-	p.Decision = plan.Decide(f)
+	p.Decision = trigger.Decide(f)
 	return p
 }
 
 // Phase is a plan's phase: the agent's word where it speaks of this version.
 func (p Plan) Phase() (phase, message string) {
 	if len(p.Faults) > 0 {
-		return string(plan.PhaseInvalid), fmt.Sprintf("%s%s", p.Faults[0], AndMore(len(p.Faults)-1))
+		return string(trigger.PhaseInvalid), fmt.Sprintf("%s%s", p.Faults[0], AndMore(len(p.Faults)-1))
 	}
 	if !p.Seen() {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
@@ -82,7 +89,7 @@ func Conditions(cm *corev1.ConfigMap) []metav1.Condition {
 }
 
 // TokenHandled says whether the token on a plan has been handled.
-func TokenHandled(cm *corev1.ConfigMap, ledger *plan.Ledger) bool {
+func TokenHandled(cm *corev1.ConfigMap, l *ledger.Ledger) bool {
 	token := cm.Annotations[annotations.Trigger]
-	return token == cm.Annotations[annotations.StatusTrigger] || ledger != nil && ledger.KnowsToken(token)
+	return token == cm.Annotations[annotations.StatusTrigger] || l != nil && l.KnowsToken(token)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // StepsNamed are the paths of the steps that a word means: one path, or all steps
@@ -35,15 +36,15 @@ func Paths(r Run) []string {
 }
 
 // Asks says whether a step waits for somebody's answer.
-func Asks(rec plan.Record) bool {
-	return rec.Type == plan.TypeApproval && rec.Phase == plan.StepRunning && rec.Approval == nil
+func Asks(rec run.Record) bool {
+	return rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Approval == nil
 }
 
 // Questions are what a run waits for somebody to approve, as RUN or RUN/STEP. A
 // run that the agent has not looked at yet will ask before anything else.
 func Questions(r Run) []string {
 	j := r.Journal
-	if j.Phase == plan.RunPending && j.Section != plan.SectionClosing {
+	if j.Phase == run.RunPending && j.Section != plan.SectionClosing {
 		if r.Run.Spec.RequiresApproval && j.Approved == nil && !r.Run.Request.DryRun {
 			return []string{r.Run.Name}
 		}
@@ -51,7 +52,7 @@ func Questions(r Run) []string {
 	}
 	var out []string
 	for _, rec := range j.Steps {
-		if j.Phase == plan.RunRunning && Asks(rec) {
+		if j.Phase == run.RunRunning && Asks(rec) {
 			out = append(out, r.Run.Name+"/"+rec.Path)
 		}
 	}
@@ -61,8 +62,8 @@ func Questions(r Run) []string {
 // Run is a run as it stands in the cluster.
 type Run struct {
 	object  *corev1.ConfigMap
-	Run     plan.Run
-	Journal plan.Journal
+	Run     run.Run
+	Journal run.Journal
 }
 
 // ReadRun reads a run from its object.
@@ -99,7 +100,7 @@ func (r Run) itemSays(path, node string) string {
 func NotPutBack(r Run) []string {
 	var out []string
 	for i := range r.Journal.Steps {
-		if rec := &r.Journal.Steps[i]; rec.Restored == plan.RestoreFailed {
+		if rec := &r.Journal.Steps[i]; rec.Restored == run.RestoreFailed {
 			out = append(out, "step "+rec.Path+" could not be put back"+Colon(rec.RestoreMessage))
 		}
 	}

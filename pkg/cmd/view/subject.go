@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // LongerPause is the one of two pauses that ends last.
-func LongerPause(a, b plan.Switch) plan.Switch {
+func LongerPause(a, b schedule.Switch) schedule.Switch {
 	switch {
 	case !b.On:
 		return a
@@ -25,7 +25,7 @@ type Subject struct {
 	Zone                  string // in which people think of its times
 	Gate                  *schedule.Gate
 	policy                *schedule.Policy
-	Pauses                []plan.Switch
+	Pauses                []schedule.Switch
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
 
@@ -40,7 +40,7 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		ask = s.policy.Verdict
 	}
 	v := ask(at)
-	var pause plan.Switch
+	var pause schedule.Switch
 	for _, p := range s.Pauses {
 		pause = LongerPause(pause, p)
 	}
@@ -77,7 +77,7 @@ func pausedUntil(end, at time.Time, ask func(time.Time) schedule.Verdict) schedu
 }
 
 // NewSubject is a plan, policy or node with its gate.
-func NewSubject(kind, namespace, name, zone string, b *plan.Book, q plan.Question) Subject {
+func NewSubject(kind, namespace, name, zone string, b *policy.Book, q policy.Question) Subject {
 	s := Subject{Kind: kind, Namespace: namespace, Name: name, Zone: zone}
 	if kind == annotations.KindPolicy {
 		s.policy = b.Policy(namespace, name)

@@ -2,10 +2,11 @@ package view
 
 import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 // PolicyZone is the zone in which people think of a policy's windows.
-func PolicyZone(spec plan.PolicySpec, user string) string {
+func PolicyZone(spec policy.PolicySpec, user string) string {
 	if spec.MaintenanceSchedule == nil {
 		return user
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // FollowRun shows a run live until it ends, and answers with the exit code that
@@ -99,7 +99,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		if e.Run != f.name {
 			continue
 		}
-		if e.Result == plan.Ran {
+		if e.Result == run.Ran {
 			return true, exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see '%s history %s'", f.name, f.Name, f.plan.Name)
 		}
 		return true, exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
@@ -115,7 +115,7 @@ func RunEnd(r view.Run) error {
 		return nil
 	case len(view.NotPutBack(r)) > 0:
 		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(strings.Join(view.NotPutBack(r), "; ")))
-	case j.Phase == plan.RunSucceeded:
+	case j.Phase == run.RunSucceeded:
 		return nil
 	case j.StartedAt == nil:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(j.Message))

@@ -8,27 +8,27 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestARunThatLeftSomethingBehindIsAFailureForScripts(t *testing.T) {
 	began := time.Date(2026, 8, 9, 2, 0, 0, 0, time.UTC)
-	left := plan.Record{Path: "down", Type: "scale", Phase: plan.StepSucceeded, Restored: plan.RestoreFailed, RestoreMessage: "put back spec.replicas: 7: forbidden"}
-	back := plan.Record{Path: "down", Type: "scale", Phase: plan.StepSucceeded, Restored: plan.RestoreDone}
+	left := run.Record{Path: "down", Type: "scale", Phase: run.StepSucceeded, Restored: run.RestoreFailed, RestoreMessage: "put back spec.replicas: 7: forbidden"}
+	back := run.Record{Path: "down", Type: "scale", Phase: run.StepSucceeded, Restored: run.RestoreDone}
 	for _, c := range []struct {
 		name    string
-		phase   plan.RunPhase
+		phase   run.RunPhase
 		started bool
-		record  plan.Record
+		record  run.Record
 		code    int
 		words   string
 	}{
-		{"succeeded", plan.RunSucceeded, true, back, 0, ""},
-		{"at work", plan.RunRunning, true, left, 0, ""},
-		{"aborted, all put back", plan.RunAborted, true, back, exit.CodeRunFailed, "ended Aborted"},
-		{"aborted, not put back", plan.RunAborted, true, left, exit.CodeRunFailed, "left something behind: step down could not be put back: put back spec.replicas: 7: forbidden"},
-		{"failed, not put back", plan.RunFailed, true, left, exit.CodeRunFailed, "left something behind"},
-		{"did not start", plan.RunAborted, false, plan.Record{}, exit.CodeNotNow, "did not start"},
+		{"succeeded", run.RunSucceeded, true, back, 0, ""},
+		{"at work", run.RunRunning, true, left, 0, ""},
+		{"aborted, all put back", run.RunAborted, true, back, exit.CodeRunFailed, "ended Aborted"},
+		{"aborted, not put back", run.RunAborted, true, left, exit.CodeRunFailed, "left something behind: step down could not be put back: put back spec.replicas: 7: forbidden"},
+		{"failed, not put back", run.RunFailed, true, left, exit.CodeRunFailed, "left something behind"},
+		{"did not start", run.RunAborted, false, run.Record{}, exit.CodeNotNow, "did not start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := cmdtest.RunOf(c.record)

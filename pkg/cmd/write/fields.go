@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -23,11 +24,11 @@ func UnknownFields(d source.Document) []source.Fault {
 		return nil
 	}
 	spec, _ := plan.Parse([]byte(d.Text), d.Name)
-	lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
+	lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
 	var out []source.Fault
 	report := func(path, text, root, apiVersion, kind string, roots ...string) {
 		for _, what := range misspelt(text, root, apiVersion, kind, roots...) {
-			out = append(out, source.Fault{File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path, Message: what})
+			out = append(out, source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path, Message: what})
 		}
 	}
 	for i, w := range spec.Triggers.Watch {

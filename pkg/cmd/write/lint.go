@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -132,7 +133,7 @@ func warnings(d source.Document) []source.Fault {
 		return nil
 	}
 	spec, _ := plan.Parse([]byte(d.Text), d.Name)
-	lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
+	lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
 	if len(spec.Finally) > 0 { // what it undoes is not ours to guess
 		return nil
 	}
@@ -143,7 +144,7 @@ func warnings(d source.Document) []source.Fault {
 		}
 		if what := leaves(s); what != "" {
 			out = append(out, source.Fault{
-				File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path,
+				File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path,
 				Message: fmt.Sprintf("step %s %s, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally", s.Name, what),
 			})
 		}
@@ -161,7 +162,7 @@ func leaves(s plan.Step) string {
 	case "patch-object":
 		return patchLeaves(s.Properties["patch"])
 	case "label", "annotate":
-		added, _ := plan.StringMap(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
+		added, _ := document.StringMap(s.Properties[map[string]string{"label": "labels", "annotate": "annotations"}[s.Type]])
 		for key, value := range added {
 			if name := key[strings.LastIndex(key, "/")+1:]; strings.Contains(name, "pause") && value != "false" {
 				return "pauses its object"

@@ -24,7 +24,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type scheduleOptions struct {
@@ -113,7 +116,7 @@ func (o *scheduleOptions) fromFlags() error {
 		if !qualified {
 			namespace, name = "", text
 		}
-		s.Policies = append(s.Policies, plan.PolicyRef{Name: name, Namespace: namespace})
+		s.Policies = append(s.Policies, policy.PolicyRef{Name: name, Namespace: namespace})
 	}
 	if o.cron+o.rrule+o.at != "" {
 		s.Triggers.Schedules = []plan.Schedule{{Cron: o.cron, RRule: o.rrule, At: o.instant(), Timezone: o.timezone}}
@@ -129,7 +132,7 @@ func (o *scheduleOptions) fromFlags() error {
 	}
 	s.Steps = o.parseSteps("--step", o.steps)
 	s.Finally = o.parseSteps("--finally", o.finally)
-	text, err := documentText(plan.Document{APIVersion: plan.APIVersion, Kind: "Plan", Spec: s})
+	text, err := documentText(plan.Document{APIVersion: document.APIVersion, Kind: "Plan", Spec: s})
 	o.text = text
 	return err
 }
@@ -355,7 +358,7 @@ func (o *scheduleOptions) tell(cm *corev1.ConfigMap, how string) error {
 		return err
 	}
 	if slot, ok := set.Next(o.Now()); ok {
-		at := plan.StartsAt(o.spec, cm.Namespace, cm.Name, slot.At, slot.Index)
+		at := trigger.StartsAt(o.spec, cm.Namespace, cm.Name, slot.At, slot.Index)
 		fmt.Fprintf(o.ErrOut, "next run %s\n", print.New(o.Factory, slot.Zone).When(at))
 	} else if len(set) > 0 {
 		fmt.Fprintln(o.ErrOut, "warning: its schedule has no slot to come")

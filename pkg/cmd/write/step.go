@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -78,7 +79,7 @@ func (o *scheduleOptions) setField(step *plan.Step, key, text string) error {
 		return nil
 	case "timeout":
 		if step.Type != "webhook" && step.Type != plan.TypeApproval { // theirs are of one delivery, and of the question
-			d, err := plan.ParseDuration(text)
+			d, err := document.ParseDuration(text)
 			step.Timeout = &d
 			return err
 		}

@@ -7,7 +7,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // together are what is to be said of documents that are valid one by one. Faults
@@ -21,8 +23,8 @@ func together(docs []source.Document, c *factory.Factory) (faults, warnings []so
 		faults, warnings = append(faults, used.Faults...), append(warnings, used.Missing...)
 		d := p.Source
 		at := func(path string) source.Fault {
-			lines, _ := plan.Decode([]byte(d.Text), &plan.Document{})
-			return source.Fault{File: d.File, Line: d.LineOf(plan.Fault{Line: lines.Line(path)}), Path: path}
+			lines, _ := document.Decode([]byte(d.Text), &plan.Document{})
+			return source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path}
 		}
 		if message := neverMeets(w, p, now); message != "" {
 			f := at("spec.triggers.schedules")
@@ -67,7 +69,7 @@ func neverMeets(w source.Set, p source.Plan, now time.Time) string {
 		}
 		from = slot.At
 		seen++
-		start := plan.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index)
+		start := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index)
 		v := gate.Verdict(start)
 		deadline := start.Add(p.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		if !v.Ready || v.Permitted || v.Until != nil && !v.Until.After(deadline) {

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Backups executes the step type backup, and is done when the backup can be
@@ -77,7 +78,7 @@ func notOurs(o api.Object) error {
 }
 
 // selectorOf is a selector as an object's spec has it.
-func selectorOf(s plan.LabelSelector) map[string]any {
+func selectorOf(s selector.LabelSelector) map[string]any {
 	out := map[string]any{}
 	if len(s.MatchLabels) > 0 {
 		wanted := map[string]any{}

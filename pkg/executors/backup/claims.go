@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // claimsOf are the names of the claims to back up, each once and in order.
@@ -36,16 +37,16 @@ func claimsOf(ctx context.Context, call executors.Call, p *plan.BackupProperties
 	return slices.Compact(names), nil
 }
 
-func claimsSelected(ctx context.Context, call executors.Call, s plan.LabelSelector) (names []string, what string, err error) {
-	selector, err := api.Selector(s)
+func claimsSelected(ctx context.Context, call executors.Call, s selector.LabelSelector) (names []string, what string, err error) {
+	sel, err := api.Selector(s)
 	if err != nil {
 		return nil, "", err
 	}
-	claims, err := listClaims(ctx, call, selector)
+	claims, err := listClaims(ctx, call, sel)
 	for _, c := range claims {
 		names = append(names, c.Name)
 	}
-	return names, "selector " + selector, err
+	return names, "selector " + sel, err
 }
 
 func listClaims(ctx context.Context, call executors.Call, selector string) ([]corev1.PersistentVolumeClaim, error) {

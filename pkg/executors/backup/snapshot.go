@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -180,7 +181,7 @@ func (r round) done(call executors.Call, gone []api.Object) executors.Outcome {
 		out.Changed = append(out.Changed, o.Change("deleted"))
 	}
 	if len(gone) > 0 {
-		out.Message = plan.Cut(fmt.Sprintf("%s; %d older snapshots were deleted", out.Message, len(gone)), plan.MaxMessage)
+		out.Message = document.Cut(fmt.Sprintf("%s; %d older snapshots were deleted", out.Message, len(gone)), document.MaxMessage)
 	}
 	out.Outputs = map[string]any{"snapshots": names}
 	return out

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // velero has Velero make a Backup of the plan's namespace, or of what a selector
@@ -74,7 +75,7 @@ func veleroBackup(call executors.Call, o api.Object, p *plan.BackupProperties) *
 func veleroStanding(o api.Object, live *unstructured.Unstructured) executors.Outcome {
 	phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 	outputs := map[string]any{"backup": o.Name, "namespace": o.Namespace}
-	changed := []plan.Change{o.Change("created")}
+	changed := []run.Change{o.Change("created")}
 	switch {
 	case phase == "Completed":
 		out := api.Done("%s in namespace %s is complete", o, o.Namespace)

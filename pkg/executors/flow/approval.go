@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Approver executes the step type approval: it holds the run until somebody
@@ -38,7 +40,7 @@ func (Approver) Pass(ctx context.Context, call executors.Call) executors.Outcome
 	return executors.Refuse("ApprovalExpired", "nobody approved or rejected until %s", call.ResumeAt.Format(time.RFC3339))
 }
 
-func said(a *plan.Approval) map[string]any {
+func said(a *run.Approval) map[string]any {
 	return map[string]any{"by": a.Name, "reason": a.Reason, "verified": a.Verified}
 }
 
@@ -47,5 +49,5 @@ func asks(call executors.Call, p *plan.ApprovalProperties, until time.Time) stri
 	if p.Message != "" {
 		text += ": " + p.Message
 	}
-	return plan.Cut(text+" (kubectl maint approve "+call.Run+"/"+call.Path+")", plan.MaxMessage)
+	return document.Cut(text+" (kubectl maint approve "+call.Run+"/"+call.Path+")", document.MaxMessage)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -13,9 +14,9 @@ import (
 func TestSuspend(t *testing.T) {
 	now := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 	later := now.Add(10 * time.Minute)
-	tenMinutes := &plan.Duration{Duration: 10 * time.Minute}
+	tenMinutes := &document.Duration{Duration: 10 * time.Minute}
 	for name, c := range map[string]struct {
-		duration *plan.Duration
+		duration *document.Duration
 		call     executors.Call
 		want     executors.Outcome
 	}{
@@ -24,7 +25,7 @@ func TestSuspend(t *testing.T) {
 			want: executors.Outcome{State: executors.Record, ResumeAt: &later, Message: "held until 2026-03-01T02:10:00Z"},
 		},
 		"it waits until the recorded end, whatever the duration says by then": {
-			duration: &plan.Duration{Duration: time.Hour}, call: executors.Call{Now: now, ResumeAt: &later},
+			duration: &document.Duration{Duration: time.Hour}, call: executors.Call{Now: now, ResumeAt: &later},
 			want: executors.Outcome{State: executors.NotYet, Reason: "Suspended", WakeAt: later, Message: "held until 2026-03-01T02:10:00Z"},
 		},
 		"it is over at its end": {

@@ -3,9 +3,9 @@ package function
 import (
 	"slices"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // maxResults is how many of a function's results are kept. A guess: more are a
@@ -38,7 +38,7 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 	var results []any
 	for _, result := range r.GetResults() {
 		severity := severityOf(result)
-		message := plan.Cut(c.mask.Text(result.GetMessage()), plan.MaxMessage)
+		message := document.Cut(c.mask.Text(result.GetMessage()), document.MaxMessage)
 		if severity == "fatal" && a.fatal == "" {
 			a.fatal = message
 			if message == "" {
@@ -51,7 +51,7 @@ func (c *conversation) read(r *fnv1.RunFunctionResponse) answer {
 		a.notes = append(a.notes, severity+": "+message)
 		kept := map[string]any{"severity": severity, "message": message}
 		if result.Reason != nil {
-			kept["reason"] = plan.Cut(c.mask.Text(result.GetReason()), plan.MaxMessage)
+			kept["reason"] = document.Cut(c.mask.Text(result.GetReason()), document.MaxMessage)
 		}
 		results = append(results, kept)
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
@@ -43,7 +44,7 @@ func (l *line) close() { _ = l.conn.Close() }
 // dials: gRPC gets no name to look up, no proxy and no service config.
 func (c *conversation) connect(ctx context.Context) (*line, error) {
 	if _, _, err := net.SplitHostPort(c.props.Endpoint); err != nil {
-		return nil, api.Refuse(executors.ReasonInvalid, "endpoint: %q is no host and port; write it like fn.example.org:9443", plan.Cut(c.props.Endpoint, 200))
+		return nil, api.Refuse(executors.ReasonInvalid, "endpoint: %q is no host and port; write it like fn.example.org:9443", document.Cut(c.props.Endpoint, 200))
 	}
 	if c.call.Clients.Dial == nil {
 		return nil, api.Refuse("Outbound", "%s cannot be called: this agent has nothing that dials by its outbound rules", c)

@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
@@ -48,7 +49,7 @@ func (Runner) Pass(ctx context.Context, call executors.Call) executors.Outcome {
 		return api.Outcome(ctx, call, err)
 	}
 	out := c.hold(ctx)
-	out.Message = plan.Cut(c.mask.Text(out.Message), plan.MaxMessage)
+	out.Message = document.Cut(c.mask.Text(out.Message), document.MaxMessage)
 	return out
 }
 
@@ -130,4 +131,4 @@ func (s selectors) equal(other selectors) bool {
 
 func (s selectors) sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
-func (s selectors) names() string { return plan.Cut(strings.Join(s.sorted(), ", "), 300) }
+func (s selectors) names() string { return document.Cut(strings.Join(s.sorted(), ", "), 300) }

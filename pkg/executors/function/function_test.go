@@ -26,6 +26,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
@@ -349,7 +350,7 @@ func TestCredentialsAreNeverShown(t *testing.T) {
 		Results: []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_NORMAL, Message: told, Reason: &told}},
 		Output:  fields(t, fmt.Sprintf(`{"echo": %q, %q: ["%s"]}`, told, secret, secret)),
 	}
-	fatal := &fnv1.RunFunctionResponse{Results: []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: strings.Repeat("x", plan.MaxMessage-30) + told}}}
+	fatal := &fnv1.RunFunctionResponse{Results: []*fnv1.Result{{Severity: fnv1.Severity_SEVERITY_FATAL, Message: strings.Repeat("x", document.MaxMessage-30) + told}}}
 	unnamed := &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: map[string]*fnv1.Resource{secret: {}}}}
 	for name, f := range map[string]functiontest.Function{
 		"in results and output": said(leaky), "in a fatal result": said(fatal), "in the name of what is desired": said(unnamed),
@@ -426,7 +427,7 @@ func TestAFunctionThatHangs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			call := callOf(c.endpoint)
-			props(call).TLS, props(call).Timeout = c.tls, &plan.Duration{Duration: 100 * time.Millisecond}
+			props(call).TLS, props(call).Timeout = c.tls, &document.Duration{Duration: 100 * time.Millisecond}
 			ends(t, pass(t, call), executors.Failed, false, "Timeout", c.endpoint, "no answer within 100ms")
 		})
 	}

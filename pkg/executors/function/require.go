@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function/fnv1"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // maxMatches is how many objects one requirement may mean. A guess: more hardly
@@ -61,7 +62,7 @@ func (c *conversation) find(ctx context.Context, name string, s *fnv1.ResourceSe
 	if err != nil {
 		return nil, err
 	}
-	return []map[string]any{plan.WithoutSecrets(live.Object)}, nil
+	return []map[string]any{run.WithoutSecrets(live.Object)}, nil
 }
 
 func (c *conversation) list(ctx context.Context, name string, o api.Object, match map[string]string) ([]map[string]any, error) {
@@ -82,7 +83,7 @@ func (c *conversation) list(ctx context.Context, name string, o api.Object, matc
 	})
 	out := make([]map[string]any, len(list.Items))
 	for i, item := range list.Items {
-		out[i] = plan.WithoutSecrets(item.Object)
+		out[i] = run.WithoutSecrets(item.Object)
 	}
 	return out, nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
@@ -170,12 +171,12 @@ func (v verdict) outcome(call executors.Call, p *plan.PrometheusProperties) exec
 
 // waits is the word of a pass that goes on. It has no number of the query: each
 // new message is a write.
-func (v verdict) waits(since time.Time, limit *plan.Duration) string {
+func (v verdict) waits(since time.Time, limit *document.Duration) string {
 	switch {
 	case v.met:
 		return fmt.Sprintf("the condition is met since %s and has to hold for %s", since.Format(time.RFC3339), limit)
 	case v.why != "":
-		return plan.Cut("the condition is not met: "+v.why, plan.MaxMessage)
+		return document.Cut("the condition is not met: "+v.why, document.MaxMessage)
 	}
 	return "the condition is not met"
 }
@@ -326,7 +327,7 @@ func samples(kind string, result json.RawMessage) ([]sample, error) {
 		text, _ := v.Value[1].(string)
 		value, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the value of %s is %q, which is no number", name, plan.Cut(text, 80))
+			return nil, fmt.Errorf("the value of %s is %q, which is no number", name, document.Cut(text, 80))
 		}
 		out = append(out, sample{name: name, labels: v.Metric, value: value})
 	}

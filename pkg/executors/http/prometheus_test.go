@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -22,7 +23,7 @@ func callWith(properties any) executors.Call {
 	return call
 }
 
-func span(d time.Duration) *plan.Duration { return &plan.Duration{Duration: d} }
+func span(d time.Duration) *document.Duration { return &document.Duration{Duration: d} }
 
 // vector is an answer with series, each {labels}=value.
 func vector(series ...string) string {
@@ -87,7 +88,7 @@ func TestWhatAQueryCarries(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, vector("=>1"))
 	})
-	headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}}
+	headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}
 	out := Prometheus{}.Pass(t.Context(), callWith(&plan.PrometheusProperties{URL: s.URL + "/tenants/a/?dedup=true", Query: `sum(up{a="é&b"})`, Condition: "== 1", Headers: headers}))
 	if out.State != executors.Done {
 		t.Errorf("%+v", out)
@@ -143,7 +144,7 @@ func TestQueriesThatGetNoAnswer(t *testing.T) {
 			if condition == "" {
 				condition = "< 3"
 			}
-			headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}}
+			headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}
 			call := callWith(&plan.PrometheusProperties{URL: c.url, Query: "up", Condition: condition, Headers: headers})
 			call.Clients.HTTP.Timeout = 200 * time.Millisecond
 			out := Prometheus{}.Pass(t.Context(), call)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
@@ -92,7 +93,7 @@ func (s *service) begins(body []byte) string {
 	if len(body) > len(head) {
 		text = text[:max(0, len(text)-s.mask.Longest())]
 	}
-	return plan.Cut(strings.Join(strings.Fields(text), " "), 300)
+	return document.Cut(strings.Join(strings.Fields(text), " "), 300)
 }
 
 // why is an error of ask in words, without what nobody may see.
@@ -120,7 +121,7 @@ func (a answer) says() string {
 func (a answer) after(call executors.Call, out executors.Outcome) executors.Outcome {
 	wait, asked := retryAfter(a.wait, call.Now)
 	if asked && mayMend(a.status) {
-		out.Message = fmt.Sprintf("%s; it asks to wait %s", plan.Cut(out.Message, plan.MaxMessage-64), wait)
+		out.Message = fmt.Sprintf("%s; it asks to wait %s", document.Cut(out.Message, document.MaxMessage-64), wait)
 		out.WakeAt = call.Now.Add(wait)
 	}
 	return out
@@ -144,7 +145,7 @@ func refusal(what string, err error) (executors.Outcome, bool) {
 func parseURL(field, raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, api.Refuse(executors.ReasonInvalid, "%s: %q is no http or https URL", field, plan.Cut(raw, 200))
+		return nil, api.Refuse(executors.ReasonInvalid, "%s: %q is no http or https URL", field, document.Cut(raw, 200))
 	}
 	if u.User != nil {
 		return nil, api.Refuse(executors.ReasonInvalid, "%s: must not hold a password; use headers with a secretKeyRef", field)
@@ -158,7 +159,7 @@ func fillHeaders(ctx context.Context, call executors.Call, headers map[string]pl
 	var secrets []string
 	for name, value := range headers {
 		if !isToken(name) {
-			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", plan.Cut(name, 80))
+			return nil, api.Refuse(executors.ReasonInvalid, "headers: %q is no name of a header", document.Cut(name, 80))
 		}
 		text := value.Value
 		if ref := value.SecretKeyRef; ref != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -304,6 +305,6 @@ func refused(call executors.Call, a answer) *executors.Outcome {
 
 // garbled is an answer that is not what Alertmanager says.
 func garbled(a answer) *executors.Outcome {
-	out := executors.Fail("BadAnswer", "%s, which is no answer of Alertmanager's API v2; is the URL right?", plan.Cut(a.says(), plan.MaxMessage-80))
+	out := executors.Fail("BadAnswer", "%s, which is no answer of Alertmanager's API v2; is the URL right?", document.Cut(a.says(), document.MaxMessage-80))
 	return &out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -114,7 +115,7 @@ func (a *alertmanager) step() executors.Call {
 	return callWith(&plan.SilenceProperties{
 		Alertmanager: a.URL, Comment: "database upgrade",
 		Matchers: []plan.SilenceMatcher{{Name: "namespace", Value: "shop"}, {Name: "pod", Value: `orders-\d+ "a"`, IsRegex: true}, {Name: "severity", Value: "critical", IsEqual: &no}},
-		Headers:  map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}},
+		Headers:  map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}},
 	})
 }
 

@@ -17,11 +17,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // What every delivery carries.
@@ -36,7 +38,7 @@ const userAgent = "kubectl-maint"
 // DefaultTimeout is for one delivery, from the first byte out to the last in.
 const DefaultTimeout = 30 * time.Second
 
-// MaxBody is how much of an answer is read; what is kept is plan.MaxStepOutput.
+// MaxBody is how much of an answer is read; what is kept is run.MaxStepOutput.
 const MaxBody = 1 << 20
 
 // maxRetryAfter bounds what a server may ask for.
@@ -126,7 +128,7 @@ func isToken(s string) bool {
 
 // readSecret reads one key as the plan's account. The line break that editors
 // and echo leave at the end is no part of a header.
-func readSecret(ctx context.Context, call executors.Call, header string, ref plan.SecretKeyRef) (string, error) {
+func readSecret(ctx context.Context, call executors.Call, header string, ref document.SecretKeyRef) (string, error) {
 	o, err := api.ReadSecret(ctx, call, ref.Name)
 	if err != nil {
 		return "", err
@@ -236,7 +238,7 @@ func (d *delivery) unexpected(call executors.Call, r *nethttp.Response, outputs 
 	if !asked {
 		return executors.Fail("Status", "%s", message)
 	}
-	out := executors.Fail("Status", "%s; it asks to wait %s", plan.Cut(message, plan.MaxMessage-64), wait)
+	out := executors.Fail("Status", "%s; it asks to wait %s", document.Cut(message, document.MaxMessage-64), wait)
 	out.WakeAt = call.Now.Add(wait)
 	return out
 }
@@ -262,16 +264,16 @@ func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer
 	} else if parsed, ok := parse(body); ok {
 		answer = normal(parsed)
 		kept := expr.Whole(d.mask.Value(parsed))
-		if b, err := json.Marshal(kept); err == nil && len(b) <= plan.MaxStepOutput {
+		if b, err := json.Marshal(kept); err == nil && len(b) <= run.MaxStepOutput {
 			outputs["json"] = kept
 			return outputs, answer
 		}
 	}
 	text := d.mask.Text(strings.ToValidUTF8(string(body), "\uFFFD"))
-	if len(text) > plan.MaxStepOutput {
+	if len(text) > run.MaxStepOutput {
 		outputs["truncated"] = true
 	}
-	outputs["body"] = plan.Cut(text, plan.MaxStepOutput)
+	outputs["body"] = document.Cut(text, run.MaxStepOutput)
 	return outputs, answer
 }
 
@@ -292,13 +294,13 @@ func parse(body []byte) (any, bool) {
 
 func excerpt(outputs map[string]any) string {
 	if text, ok := outputs["body"].(string); ok {
-		return plan.Cut(strings.Join(strings.Fields(text), " "), 300)
+		return document.Cut(strings.Join(strings.Fields(text), " "), 300)
 	}
 	b, err := json.Marshal(outputs["json"])
 	if err != nil {
 		return ""
 	}
-	return plan.Cut(string(b), 300)
+	return document.Cut(string(b), 300)
 }
 
 // contains says whether an answer has everything that is wanted: objects may

@@ -17,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 const token = `s3cr+t/"é&token`
@@ -43,7 +45,7 @@ func TestWhatADeliveryCarries(t *testing.T) {
 		"a text body":           {plan.WebhookProperties{Method: "PUT", Body: "hello"}, request{method: "PUT", kind: "text/plain; charset=utf-8", body: "hello"}},
 		"a kind of its own":     {plan.WebhookProperties{Body: "<a/>", Headers: map[string]plan.HeaderValue{"content-type": {Value: "text/xml"}}}, request{method: "POST", kind: "text/xml", body: "<a/>"}},
 		"a header from a Secret, without the line break at its end": {
-			plan.WebhookProperties{Headers: map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}}},
+			plan.WebhookProperties{Headers: map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}},
 			request{method: "POST", authorization: "Bearer " + token},
 		},
 		"no replacement for the headers of ours": {plan.WebhookProperties{Headers: map[string]plan.HeaderValue{"idempotency-key": {Value: "mine"}}}, request{method: "POST"}},
@@ -139,7 +141,7 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 		"in base64": func(s string) string {
 			return base64.StdEncoding.EncodeToString([]byte(strings.TrimPrefix(s, "Bearer ")))
 		},
-		"at the edge of a cut":  func(s string) string { return strings.Repeat("x", plan.MaxStepOutput-len(s)/2) + s },
+		"at the edge of a cut":  func(s string) string { return strings.Repeat("x", run.MaxStepOutput-len(s)/2) + s },
 		"at the edge of a read": func(s string) string { return strings.Repeat("x", MaxBody-len(s)/2) + s },
 	}
 	for name, answer := range echo {
@@ -149,15 +151,15 @@ func TestSecretsAreShownNowhere(t *testing.T) {
 					w.WriteHeader(status)
 					_, _ = io.WriteString(w, answer(r.Header.Get("Authorization")))
 				})
-				headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: "hook", Key: "token"}}}
+				headers := map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}}
 				out := Webhook{}.Pass(t.Context(), callTo(&plan.WebhookProperties{URL: s.URL, Headers: headers}))
 				all := fmt.Sprintf("%+v", out)
 				for _, part := range []string{token, token[:6], base64.StdEncoding.EncodeToString([]byte(token))[:12]} {
 					if strings.Contains(all, part) {
-						t.Errorf("%q is shown in %s", part, plan.Cut(all, 2000))
+						t.Errorf("%q is shown in %s", part, document.Cut(all, 2000))
 					}
 				}
-				if b, err := json.Marshal(out.Outputs); err != nil || len(b) > plan.MaxStepOutput+256 {
+				if b, err := json.Marshal(out.Outputs); err != nil || len(b) > run.MaxStepOutput+256 {
 					t.Errorf("outputs of %d bytes (%v)", len(b), err)
 				}
 			})
@@ -171,9 +173,9 @@ func TestDeliveriesThatGetNoAnswer(t *testing.T) {
 	closed.Close()
 	stopped, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("the agent stops"))
-	short := &plan.Duration{Duration: 50 * time.Millisecond}
+	short := &document.Duration{Duration: 50 * time.Millisecond}
 	secretHeader := func(name, key string) map[string]plan.HeaderValue {
-		return map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &plan.SecretKeyRef{Name: name, Key: key}}}
+		return map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: name, Key: key}}}
 	}
 	for name, c := range map[string]struct {
 		ctx        context.Context

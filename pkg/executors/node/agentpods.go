@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // agentPods are the agent's own pods on all nodes. They are watched once for all
@@ -49,7 +49,7 @@ func (s *session) agent(now time.Time) drain.Agent {
 	switch {
 	case r.synced:
 	case r.err != nil:
-		a.Unknown = plan.Cut(r.err.Error(), 200)
+		a.Unknown = document.Cut(r.err.Error(), 200)
 	default: // they are being listed
 		a.Elsewhere = drain.ComesElsewhere
 	}

@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // claimant is how the plan of a step stands in the record of a cordon.
@@ -42,7 +44,7 @@ func readNode(ctx context.Context, clients executors.Clients, name string) (cord
 func cordonOf(n *corev1.Node) (cordoned, error) {
 	text, noted := n.Annotations[annotations.StatusCordoned]
 	if _, read := nodes.ParseCordon(text); noted && !read { // nobody may guess how the node was
-		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, plan.Cut(text, 100))
+		return cordoned{}, api.Refuse(executors.ReasonInvalid, "Node/%s: %s is %q: remove the annotation once you know whether the node shall be schedulable", n.Name, annotations.StatusCordoned, document.Cut(text, 100))
 	}
 	facts := annotations.Node(n)
 	if facts.Taken.By != "" {
@@ -159,6 +161,6 @@ func nodesOf(ctx context.Context, call executors.Call, p plan.NodeProperties) ([
 	return out, nil
 }
 
-func changeOf(node, what string) plan.Change {
-	return plan.Change{APIVersion: "v1", Kind: "Node", Name: node, What: what}
+func changeOf(node, what string) run.Change {
+	return run.Change{APIVersion: "v1", Kind: "Node", Name: node, What: what}
 }

@@ -11,11 +11,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // relook is how often a step looks at its nodes when nobody rings: whether a
@@ -42,7 +44,7 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	var m plan.DrainMemory
+	var m run.DrainMemory
 	if json.Unmarshal(call.Memory, &m) != nil || m.Attempt != call.Attempt {
 		return e.begin(ctx, call, p, m)
 	}
@@ -65,20 +67,20 @@ func (e Drains) pass(ctx context.Context, call executors.Call) (executors.Outcom
 
 // begin writes down what the attempt is about. What an earlier attempt had
 // cordoned is remembered: an uncordon since was somebody else's.
-func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before plan.DrainMemory) (executors.Outcome, error) {
+func (e Drains) begin(ctx context.Context, call executors.Call, p *plan.DrainProperties, before run.DrainMemory) (executors.Outcome, error) {
 	list, err := nodesOf(ctx, call, p.NodeProperties)
 	if err != nil {
 		return executors.Outcome{}, err
 	}
-	m := plan.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
+	m := run.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
 	for _, n := range list {
-		ours := slices.ContainsFunc(before.Nodes, func(t plan.DrainTarget) bool { return t.UID == string(n.UID) && t.Cordoned })
-		m.Nodes = append(m.Nodes, plan.DrainTarget{Name: n.Name, UID: string(n.UID), Cordoned: ours})
+		ours := slices.ContainsFunc(before.Nodes, func(t run.DrainTarget) bool { return t.UID == string(n.UID) && t.Cordoned })
+		m.Nodes = append(m.Nodes, run.DrainTarget{Name: n.Name, UID: string(n.UID), Cordoned: ours})
 	}
 	return executors.Outcome{State: executors.Record, Memory: memory(m), Message: fmt.Sprintf("about to drain %d nodes", len(m.Nodes))}, nil
 }
 
-func memory(m plan.DrainMemory) json.RawMessage {
+func memory(m run.DrainMemory) json.RawMessage {
 	b, err := json.Marshal(m)
 	if err != nil {
 		panic(err) // strings, numbers and instants
@@ -87,7 +89,7 @@ func memory(m plan.DrainMemory) json.RawMessage {
 }
 
 // node cordons one node, if it has to be, and has it drained.
-func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *plan.DrainMemory, t *plan.DrainTarget) (executors.DrainStatus, *executors.Outcome, error) {
+func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProperties, m *run.DrainMemory, t *run.DrainTarget) (executors.DrainStatus, *executors.Outcome, error) {
 	by := claimant(call)
 	n, err := readNode(ctx, call.Clients, t.Name)
 	if apierrors.IsNotFound(err) || err == nil && string(n.UID) != t.UID {
@@ -135,21 +137,21 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 // yield gives a node's slot to others, where its drain is blocked for good and they
 // wait for it. The drain stops; the node stays cordoned. The slot is another's only
 // once that is written down.
-func yield(call executors.Call, p *plan.DrainProperties, t *plan.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
+func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
 	lasting := drain.Lasting(st.Blocks, p.DrainOptions)
 	if call.Yield == nil || !call.Yield(t.Name, len(lasting) > 0) {
 		return st
 	}
 	call.Drainer.Stop(t.Name, claimant(call))
 	block := blockOf(lasting)
-	t.Yielded, t.Why = true, plan.Cut(block.Text, 500)
+	t.Yielded, t.Why = true, document.Cut(block.Text, 500)
 	return yielded(block)
 }
 
 // resume says whether a drain that yielded its slot goes on, or how it stands.
-func resume(call executors.Call, p *plan.DrainProperties, t *plan.DrainTarget) (executors.DrainStatus, bool) {
+func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (executors.DrainStatus, bool) {
 	call.Drainer.Stop(t.Name, claimant(call))
-	if at, ends := drain.Deadline(p.DrainOptions, t.Since); t.Cordoned && ends && p.OnTimeout == plan.TimeoutAbort && !call.Now.Before(at) {
+	if at, ends := drain.Deadline(p.DrainOptions, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
 		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good, and its time is over"}, false
 	}
 	granted, why := call.Resume(t.Name)
@@ -193,10 +195,10 @@ func blockOf(lasting []drain.Block) nodes.Block {
 // notBegun is how a drain stands that has not begun: it waits for its turn, or pods
 // that never leave are in its way, and the node is not cordoned for them. The node of
 // a rollout has a slot already: others may have it then.
-func notBegun(call executors.Call, t *plan.DrainTarget, why string) executors.DrainStatus {
+func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.DrainStatus {
 	text := inTheWay(call, t.Name)
 	if t.Name == call.Node && call.Yield != nil {
-		t.Yielded, t.Why = call.Yield(t.Name, text != ""), plan.Cut(text, 500)
+		t.Yielded, t.Why = call.Yield(t.Name, text != ""), document.Cut(text, 500)
 	}
 	if text != "" {
 		return notCordoned(text)
@@ -252,7 +254,7 @@ func (s *summary) add(node string, st executors.DrainStatus) {
 }
 
 // conclude ends the step once every drain has ended.
-func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m plan.DrainMemory, all summary) (executors.Outcome, error) {
+func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.DrainProperties, m run.DrainMemory, all summary) (executors.Outcome, error) {
 	switch {
 	case all.denied != "":
 		return e.denied(ctx, call, m, all), nil
@@ -261,7 +263,7 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 	case all.done < len(all.statuses):
 		return executors.Outcome{
 			State: executors.NotYet, Reason: "Draining", Memory: memory(m), WakeAt: call.Now.Add(relook),
-			Message: plan.Cut(joined(all.said), plan.MaxMessage),
+			Message: document.Cut(joined(all.said), document.MaxMessage),
 		}, nil
 	}
 	e.stop(call, m)
@@ -269,9 +271,9 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 	out.Outputs = map[string]any{"nodes": bounded(all.outputs)}
 	for i, st := range all.statuses {
 		if !call.DryRun {
-			out.Changed = append(out.Changed, changeOf(m.Nodes[i].Name, plan.Cut("drained: "+st.Outcome.String(), 250)))
+			out.Changed = append(out.Changed, changeOf(m.Nodes[i].Name, document.Cut("drained: "+st.Outcome.String(), 250)))
 		}
-		if left := st.Outcome.Left; left > 0 && p.OnTimeout != plan.TimeoutSkip {
+		if left := st.Outcome.Left; left > 0 && p.OnTimeout != drain.TimeoutSkip {
 			failed := executors.Fail(executors.DrainTimedOut, "%s", joined(all.said))
 			failed.Outputs = out.Outputs
 			return failed, nil
@@ -283,7 +285,7 @@ func (e Drains) conclude(ctx context.Context, call executors.Call, p *plan.Drain
 // denied is a drain that the API server refuses. The drains go on to ask meanwhile: a
 // right that comes in time is no failure. Where a review does not say that the right
 // is missing, it is not known what the refusal means.
-func (e Drains) denied(ctx context.Context, call executors.Call, m plan.DrainMemory, all summary) executors.Outcome {
+func (e Drains) denied(ctx context.Context, call executors.Call, m run.DrainMemory, all summary) executors.Outcome {
 	out := executors.Refuse(executors.ReasonForbidden, "%s", all.denied)
 	if all.right != nil {
 		if may, err := executors.Allowed(ctx, call.Clients.Kube, *all.right); err != nil || may {
@@ -304,7 +306,7 @@ func bounded(outputs map[string]any) any {
 }
 
 // abort ends every drain of the step, and undoes our cordons.
-func (e Drains) abort(ctx context.Context, call executors.Call, m plan.DrainMemory, all summary) (executors.Outcome, error) {
+func (e Drains) abort(ctx context.Context, call executors.Call, m run.DrainMemory, all summary) (executors.Outcome, error) {
 	e.stop(call, m)
 	for _, t := range m.Nodes {
 		n, err := readNode(ctx, call.Clients, t.Name)
@@ -325,14 +327,14 @@ func (e Drains) abort(ctx context.Context, call executors.Call, m plan.DrainMemo
 
 // Stop ends the drains of a step. The nodes stay cordoned.
 func (e Drains) Stop(_ context.Context, call executors.Call) error {
-	var m plan.DrainMemory
+	var m run.DrainMemory
 	if json.Unmarshal(call.Memory, &m) == nil {
 		e.stop(call, m)
 	}
 	return nil
 }
 
-func (e Drains) stop(call executors.Call, m plan.DrainMemory) {
+func (e Drains) stop(call executors.Call, m run.DrainMemory) {
 	for _, t := range m.Nodes {
 		call.Drainer.Stop(t.Name, claimant(call))
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // request is one to be sent.
@@ -80,7 +79,7 @@ func (s *session) send(r request) {
 	s.d.mu.Lock()
 	kube, options, deadline := s.order.Clients.Kube, s.order.Options, s.status.Deadline
 	s.d.mu.Unlock()
-	goesOn := options.OnTimeout == "" || options.OnTimeout == plan.TimeoutRetry
+	goesOn := options.OnTimeout == "" || options.OnTimeout == drain.TimeoutRetry
 	if now := s.d.config.Now(); deadline.After(now) && !goesOn {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, deadline.Sub(now))

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // Guesses about requests.
@@ -33,7 +33,7 @@ const (
 )
 
 // options are the delete options of one pod: that pod and no other of its name.
-func deleteOptions(p drain.Pod, grace *plan.Duration) *metav1.DeleteOptions {
+func deleteOptions(p drain.Pod, grace *document.Duration) *metav1.DeleteOptions {
 	uid := types.UID(p.UID)
 	o := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 	if grace != nil {
@@ -45,7 +45,7 @@ func deleteOptions(p drain.Pod, grace *plan.Duration) *metav1.DeleteOptions {
 
 // evict asks once: the client's own tries, which follow Retry-After in the dark,
 // are switched off.
-func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *plan.Duration) error {
+func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *document.Duration) error {
 	body := &policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
@@ -56,7 +56,7 @@ func evict(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *p
 }
 
 // deletePod deletes past all budgets.
-func deletePod(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *plan.Duration) error {
+func deletePod(ctx context.Context, kube kubernetes.Interface, p drain.Pod, grace *document.Duration) error {
 	return kube.CoreV1().RESTClient().Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).
 		Body(deleteOptions(p, grace)).MaxRetries(0).Do(ctx).Error()
 }
@@ -78,9 +78,9 @@ func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	case err == nil:
 		return answer{Answer: drain.Accepted}
 	case !errors.As(err, &status):
-		return failed(err, tries, answer{unclear: true, why: "the API server does not answer: " + plan.Cut(err.Error(), 200)})
+		return failed(err, tries, answer{unclear: true, why: "the API server does not answer: " + document.Cut(err.Error(), 200)})
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause):
-		a := failed(err, tries, answer{why: plan.Cut(err.Error(), 200)})
+		a := failed(err, tries, answer{why: document.Cut(err.Error(), 200)})
 		a.Answer = drain.OverBudget
 		return a
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -88,13 +88,13 @@ func answerOf(err error, p drain.Pod, verb string, tries int) answer {
 	case apierrors.IsForbidden(err):
 		return failed(err, tries+4, answer{
 			forbidden: true,
-			why:       fmt.Sprintf("not allowed to %s in namespace %s: %s", verb, p.Namespace, plan.Cut(err.Error(), 200)),
+			why:       fmt.Sprintf("not allowed to %s in namespace %s: %s", verb, p.Namespace, document.Cut(err.Error(), 200)),
 		})
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return failed(err, tries, answer{why: "it is gone, or another pod has its name"})
 	}
 	code := status.Status().Code
-	return failed(err, tries, answer{unclear: code >= http.StatusInternalServerError, why: fmt.Sprintf("the API server said %d: %s", code, plan.Cut(err.Error(), 200))})
+	return failed(err, tries, answer{unclear: code >= http.StatusInternalServerError, why: fmt.Sprintf("the API server said %d: %s", code, document.Cut(err.Error(), 200))})
 }
 
 // rightOf is what a request needs, as a review is asked for it.

@@ -8,14 +8,14 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // unreadable says that nothing can be decided.
 func (s *session) unreadable(err error) {
-	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+plan.Cut(err.Error(), 300)
+	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+document.Cut(err.Error(), 300)
 	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.readErr) || apierrors.IsForbidden(s.d.readErr) {
 		s.status.Reason = executors.DrainForbidden
 	}
@@ -114,24 +114,24 @@ func (s *session) summary(dec drain.Decision) (reason, message string) {
 	counted := fmt.Sprintf("%d of %d pods have left", st.Total-st.Left, st.Total)
 	switch {
 	case dec.Aborted:
-		return executors.DrainTimedOut, plan.Cut("time is over, and the drain is given up: "+st.Outcome.String(), plan.MaxMessage)
+		return executors.DrainTimedOut, document.Cut("time is over, and the drain is given up: "+st.Outcome.String(), document.MaxMessage)
 	case dec.Done && st.Left > 0:
-		return executors.DrainTimedOut, plan.Cut(st.Outcome.String(), plan.MaxMessage)
+		return executors.DrainTimedOut, document.Cut(st.Outcome.String(), document.MaxMessage)
 	case dec.Done:
-		return executors.DrainDone, plan.Cut(st.Outcome.String(), plan.MaxMessage)
+		return executors.DrainDone, document.Cut(st.Outcome.String(), document.MaxMessage)
 	}
 	if dec.Late {
 		counted += "; its time is over, and it goes on"
 	}
 	switch {
 	case s.forbidden != "" && !dec.Moving:
-		return executors.DrainForbidden, plan.Cut(counted+"; "+s.forbidden, plan.MaxMessage)
+		return executors.DrainForbidden, document.Cut(counted+"; "+s.forbidden, document.MaxMessage)
 	case len(dec.Blocks) > 0 && !dec.Moving && s.stuck:
-		return executors.DrainBlocked, plan.Cut(counted+"; "+dec.Blocks[0].String(), plan.MaxMessage)
+		return executors.DrainBlocked, document.Cut(counted+"; "+dec.Blocks[0].String(), document.MaxMessage)
 	case len(dec.Blocks) > 0:
-		return executors.DrainWorking, plan.Cut(counted+"; "+dec.Blocks[0].String(), plan.MaxMessage)
+		return executors.DrainWorking, document.Cut(counted+"; "+dec.Blocks[0].String(), document.MaxMessage)
 	case len(dec.Pods) > 0 && dec.Pods[0].Why != "":
-		return executors.DrainWorking, plan.Cut(counted+"; "+dec.Pods[0].Pod+" waits: "+dec.Pods[0].Why, plan.MaxMessage)
+		return executors.DrainWorking, document.Cut(counted+"; "+dec.Pods[0].Pod+" waits: "+dec.Pods[0].Why, document.MaxMessage)
 	}
 	return executors.DrainWorking, counted
 }

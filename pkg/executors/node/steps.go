@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Cordoner executes the step type cordon. It needs get and patch on nodes, and
@@ -49,7 +50,7 @@ func eachNode(ctx context.Context, call executors.Call, p plan.NodeProperties, d
 		return api.Outcome(ctx, call, err)
 	}
 	var said []string
-	var changes []plan.Change
+	var changes []run.Change
 	for _, n := range nodes {
 		text, changed, err := do(n)
 		if err != nil {

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // Guesses about surges.
@@ -105,7 +105,7 @@ func (s *session) begin(p drain.Pod) (deployment string, record *annotations.Sur
 		if err == nil || errors.As(err, &no) {
 			return deployment, record, err
 		}
-		s.replacement(p, drain.Replacement{Why: plan.Cut(err.Error(), 200)})
+		s.replacement(p, drain.Replacement{Why: document.Cut(err.Error(), 200)})
 		select {
 		case <-s.ctx.Done():
 			return "", nil, s.ctx.Err()
@@ -149,7 +149,7 @@ func (s *session) tryBegin(p drain.Pod) (string, *annotations.Surge, error) {
 // denied turns a missing right into something that waiting does not mend.
 func denied(err error, right string) error {
 	if apierrors.IsForbidden(err) {
-		return &cannot{"not allowed: " + plan.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
+		return &cannot{"not allowed: " + document.Cut(err.Error(), 200), "grant " + right + ", or take the annotation maint.dev/drain=surge away"}
 	}
 	return err
 }
@@ -380,7 +380,7 @@ type sibling struct {
 func (s *session) awaitReplacement(p drain.Pod, name string, record annotations.Surge, going <-chan struct{}) string {
 	dep, err := s.kube().AppsV1().Deployments(p.Namespace).Get(s.ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return "Deployment/" + name + " cannot be read: " + plan.Cut(err.Error(), 200)
+		return "Deployment/" + name + " cannot be read: " + document.Cut(err.Error(), 200)
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -468,7 +468,7 @@ func siblingOf(p *corev1.Pod) sibling {
 		case c.Type == corev1.PodReady:
 			out.ready = c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
-			out.why = c.Reason + ": " + plan.Cut(c.Message, 200)
+			out.why = c.Reason + ": " + document.Cut(c.Message, 200)
 		}
 	}
 	if i := slices.IndexFunc(p.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Waiting != nil }); i >= 0 && out.why == "" {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // attachments are the volumes that are attached to nodes. They cannot be picked
@@ -97,7 +97,7 @@ func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
 	case v == nil || !v.synced && v.err == nil:
 		why = "the attached volumes are not known yet"
 	case !v.synced:
-		why = "the attached volumes cannot be read: " + plan.Cut(v.err.Error(), 200)
+		why = "the attached volumes cannot be read: " + document.Cut(v.err.Error(), 200)
 	default:
 		for _, a := range v.on {
 			if pod, ours := s.pending[a.volume]; ours && a.node == s.order.Node {
@@ -111,10 +111,10 @@ func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
 	switch {
 	case why == "":
 		return
-	case over && (onTimeout == plan.TimeoutSkip || onTimeout == plan.TimeoutForce):
+	case over && (onTimeout == drain.TimeoutSkip || onTimeout == drain.TimeoutForce):
 		dec.Left = append(dec.Left, drain.Stay{Pod: drain.Volumes, Why: why})
 		return
-	case over && onTimeout == plan.TimeoutAbort:
+	case over && onTimeout == drain.TimeoutAbort:
 		dec.Done, dec.Aborted = false, true
 		return
 	}

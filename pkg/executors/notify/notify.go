@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -58,11 +60,11 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return sinkless(ctx, call, err)
 	}
 	name := left[0]
-	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), plan.Cut(p.Message, MaxText)); {
+	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), document.Cut(p.Message, MaxText)); {
 	case err != nil && ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "sink %s: interrupted before its answer", name)
 	case err != nil:
-		m.Failed[name] = plan.Cut(err.Error(), 300)
+		m.Failed[name] = document.Cut(err.Error(), 300)
 	default:
 		m.Told = append(m.Told, name)
 	}
@@ -137,7 +139,7 @@ func sinks(ctx context.Context, call executors.Call, names []string) (map[string
 // sinkless is the outcome where a sink has no URL. What the configuration says is
 // not mended by asking again; an API server that is away is.
 func sinkless(ctx context.Context, call executors.Call, err error) executors.Outcome {
-	var fault *plan.SinkError
+	var fault *agentconfig.SinkError
 	switch {
 	case errors.Is(err, errNoSinks):
 		return executors.Refuse("NoSinks", "sinks: %s: name them under spec.notifications.sinks of the AgentConfig", err)
@@ -157,5 +159,5 @@ func titleOf(call executors.Call, p *plan.NotificationProperties) string {
 	if title == "" {
 		title = "plan " + call.Namespace + "/" + call.Plan
 	}
-	return plan.Cut(strings.Join(strings.Fields(title), " "), maxTitle)
+	return document.Cut(strings.Join(strings.Fields(title), " "), maxTitle)
 }

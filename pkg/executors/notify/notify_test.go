@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -63,7 +64,7 @@ func callFor(p *plan.NotificationProperties, urls map[string]string) executors.C
 			if u, ok := urls[name]; ok {
 				return u, nil
 			}
-			return "", &plan.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops"}
+			return "", &agentconfig.SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; it names ops"}
 		}},
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/mask"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 const (
@@ -129,7 +129,7 @@ func hidden(err error, rawURL string) error {
 		return nil
 	}
 	text := strings.Join(strings.Fields(mask.New(secretsOf(rawURL)).Text(err.Error())), " ")
-	return fmt.Errorf("%s", plan.Cut(text, 300))
+	return fmt.Errorf("%s", document.Cut(text, 300))
 }
 
 // secretsOf are the parts of a sink's URL: all of it but its scheme, which says

@@ -10,10 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Lister executes what of a for-each looks at the cluster: which objects it
@@ -72,11 +74,11 @@ func (s selection) take(call executors.Call, p *plan.ForEachProperties, list []u
 	order(list, p.Order)
 	out := executors.Outcome{
 		State: executors.Record, Listed: true, ItemVersion: s.Kind.GroupVersion().String(), ItemKind: s.Kind.Kind,
-		Items: make([]plan.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.Kind.Kind),
+		Items: make([]run.Item, len(list)), Message: fmt.Sprintf("takes %d of kind %s", len(list), s.Kind.Kind),
 	}
 	size := 0
 	for i, o := range list {
-		out.Items[i] = plan.Item{Name: o.GetName(), UID: string(o.GetUID())}
+		out.Items[i] = run.Item{Name: o.GetName(), UID: string(o.GetUID())}
 		if o.GetNamespace() != call.Namespace {
 			out.Items[i].Namespace = o.GetNamespace()
 		}
@@ -150,7 +152,7 @@ type look struct {
 // at looks at one object. An expression that fails there speaks of a field that is
 // not there yet, or never will be: it is waited for, and said.
 func (l *look) at(until, name string, object map[string]any) {
-	ok, err := expr.Bool(until, map[string]any{"object": plan.WithoutSecrets(object)})
+	ok, err := expr.Bool(until, map[string]any{"object": run.WithoutSecrets(object)})
 	if err != nil {
 		l.broken = append(l.broken, name)
 		if l.why == nil {
@@ -167,12 +169,12 @@ func (l *look) message(until string, of int) string {
 	if l.why != nil {
 		text += fmt.Sprintf("; it cannot be evaluated for %s (of %s: %s)", few(l.broken), l.broken[0], l.why)
 	}
-	return plan.Cut(text, plan.MaxMessage)
+	return document.Cut(text, document.MaxMessage)
 }
 
 // live is an item as it is now. One that its steps took out of the selection is
 // read by name.
-func (s selection) live(ctx context.Context, call executors.Call, item plan.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s selection) live(ctx context.Context, call executors.Call, item run.Item, picked map[types.UID]*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if o := picked[types.UID(item.UID)]; o != nil {
 		return o, nil
 	}

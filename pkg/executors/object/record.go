@@ -11,9 +11,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // record is what a step writes down before its effect: on which object, what
@@ -33,8 +35,8 @@ func toRecord(o api.Object, live *unstructured.Unstructured, changes []change, s
 	if err != nil {
 		return executors.Refuse(executors.ReasonInvalid, "record what %s held: %s", o, err)
 	}
-	if len(b) > plan.MaxStepOutput {
-		return executors.Refuse("TooLarge", "%s: what would have to be remembered has %d bytes, more than %d; change less of it in one step", o, len(b), plan.MaxStepOutput)
+	if len(b) > run.MaxStepOutput {
+		return executors.Refuse("TooLarge", "%s: what would have to be remembered has %d bytes, more than %d; change less of it in one step", o, len(b), run.MaxStepOutput)
 	}
 	return executors.Outcome{State: executors.Record, Before: b, Message: "remembering what " + o.String() + " holds"}
 }
@@ -67,7 +69,7 @@ func gone(o api.Object) executors.Outcome {
 
 func changed(o api.Object, what, format string, args ...any) executors.Outcome {
 	out := api.Done(format, args...)
-	out.Changed = []plan.Change{o.Change(what)}
+	out.Changed = []run.Change{o.Change(what)}
 	return out
 }
 
@@ -79,7 +81,7 @@ const shownDifference = 16 << 10
 func wouldChange(verb string, o api.Object, changes []change, hide bool) executors.Outcome {
 	text := difference(changes, hide)
 	out := api.Done("dry run: would %s %s: %s", verb, o, text)
-	out.Outputs = map[string]any{"difference": plan.Cut(text, shownDifference)}
+	out.Outputs = map[string]any{"difference": document.Cut(text, shownDifference)}
 	return out
 }
 
@@ -104,7 +106,7 @@ func shown(v json.RawMessage, hide bool) string {
 	case hide:
 		return "(hidden)"
 	}
-	return plan.Cut(string(v), 120)
+	return document.Cut(string(v), 120)
 }
 
 // paths are the fields that change, for a person.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -72,9 +73,9 @@ func writeBack(ctx context.Context, call executors.Call, o api.Object, live *uns
 	}
 	if len(left) > 0 {
 		out.Reason = executors.ReasonChangedMeanwhile
-		out.Message = plan.Cut(fmt.Sprintf("%s; somebody changed %s meanwhile, which stays", out.Message, paths(left)), plan.MaxMessage)
+		out.Message = document.Cut(fmt.Sprintf("%s; somebody changed %s meanwhile, which stays", out.Message, paths(left)), document.MaxMessage)
 		if len(put) == 0 && len(others) == 0 {
-			out.Message = plan.Cut(fmt.Sprintf("somebody changed %s of %s meanwhile, which stays", paths(left), o), plan.MaxMessage)
+			out.Message = document.Cut(fmt.Sprintf("somebody changed %s of %s meanwhile, which stays", paths(left), o), document.MaxMessage)
 		}
 	}
 	return out
@@ -90,7 +91,7 @@ func handed(message string, put bool, o api.Object, left map[string]string) stri
 	if put {
 		text = message + "; " + text
 	}
-	return plan.Cut(text, plan.MaxMessage)
+	return document.Cut(text, document.MaxMessage)
 }
 
 // memory is what the executors here can say of what their steps found.
@@ -113,7 +114,7 @@ func (memory) Found(before json.RawMessage) string {
 	if rec.Object.Namespace != "" {
 		object = fmt.Sprintf("%s %s/%s", rec.Object.Kind, rec.Object.Namespace, rec.Object.Name)
 	}
-	return plan.Cut(strings.Join(parts, ", ")+" of "+object, plan.MaxMessage/2)
+	return document.Cut(strings.Join(parts, ", ")+" of "+object, document.MaxMessage/2)
 }
 
 // AsItWas says whether all that was found is there again, or nothing is left to put

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // NodeLister executes what of a for-each-node looks at the cluster: which nodes it
@@ -42,7 +43,7 @@ func (NodeLister) Pass(ctx context.Context, call executors.Call) executors.Outco
 			return executors.Refuse("BadCondition", "when, for node %s: %s", list[i].GetName(), err)
 		}
 		if !need {
-			out.Items[i].Phase, out.Items[i].Message = plan.StepSucceeded, "nothing to do: when is false"
+			out.Items[i].Phase, out.Items[i].Message = run.StepSucceeded, "nothing to do: when is false"
 			idle++
 		}
 	}
@@ -73,9 +74,9 @@ func oldestFirst(list []unstructured.Unstructured, call executors.Call, by strin
 
 // turnOf is a node's last turn; none where the last one was that of another node
 // under its name.
-func turnOf(call executors.Call, node unstructured.Unstructured) plan.NodeTurn {
+func turnOf(call executors.Call, node unstructured.Unstructured) run.NodeTurn {
 	if turn := call.Turns[node.GetName()]; turn.Of(string(node.GetUID())) {
 		return turn
 	}
-	return plan.NodeTurn{}
+	return run.NodeTurn{}
 }

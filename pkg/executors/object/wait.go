@@ -6,10 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Waiter executes the step type wait: until a condition of an object is True,
@@ -50,7 +52,7 @@ func waitFor(ctx context.Context, call executors.Call, o api.Object, why string)
 		return api.Outcome(ctx, call, err)
 	}
 	return executors.Outcome{
-		State: executors.NotYet, Reason: "Waiting", Message: plan.Cut(why, plan.MaxMessage),
+		State: executors.NotYet, Reason: "Waiting", Message: document.Cut(why, document.MaxMessage),
 		Watch: &executors.Watch{Resource: o.Resource, Namespace: o.Namespace, Name: o.Name},
 	}
 }
@@ -61,7 +63,7 @@ func met(p *plan.WaitProperties, live *unstructured.Unstructured) (bool, string)
 	if p.Until == "" {
 		return api.Condition(live, p.Condition)
 	}
-	ok, err := expr.Bool(p.Until, map[string]any{"object": plan.WithoutSecrets(live.Object)})
+	ok, err := expr.Bool(p.Until, map[string]any{"object": run.WithoutSecrets(live.Object)})
 	switch {
 	case err != nil:
 		return false, err.Error()

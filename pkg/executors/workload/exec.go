@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -142,14 +143,14 @@ func podAction(verb, namespace, name string) api.Action {
 }
 
 func shownCommand(p *plan.ExecProperties) string {
-	return plan.Cut(fmt.Sprintf("%q", p.Command), 300)
+	return document.Cut(fmt.Sprintf("%q", p.Command), 300)
 }
 
 // said is the last line of what a command said, for a message.
 func said(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if last := lines[len(lines)-1]; last != "" {
-		return ": " + plan.Cut(last, 300)
+		return ": " + document.Cut(last, 300)
 	}
 	return ""
 }

@@ -12,9 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // health is how one object stands, by the rules of its kind. The Why of one
@@ -54,9 +55,9 @@ func othersHealth(ctx context.Context, call executors.Call, kind api.Object, u *
 	case err != nil:
 		return notYet("its status cannot be read: %v", err), nil
 	case standing.Status == kstatus.FailedStatus:
-		return failed("Stalled", "will not become healthy: %s", plan.Cut(standing.Message, 300)), nil
+		return failed("Stalled", "will not become healthy: %s", document.Cut(standing.Message, 300)), nil
 	case standing.Status == kstatus.InProgressStatus && !hasReady(u):
-		return notYet("%s", plan.Cut(standing.Message, 300)), nil
+		return notYet("%s", document.Cut(standing.Message, 300)), nil
 	case standing.Status == kstatus.CurrentStatus && kstatus.GetLegacyConditionsFn(u) != nil:
 		return well(""), nil
 	}
@@ -105,7 +106,7 @@ func job(j batchv1.Job) verdict {
 		case c.Type == batchv1.JobComplete:
 			return well("")
 		case c.Type == batchv1.JobFailed:
-			return failed("JobFailed", "failed: %s: %s", c.Reason, plan.Cut(c.Message, 300))
+			return failed("JobFailed", "failed: %s: %s", c.Reason, document.Cut(c.Message, 300))
 		case c.Type == batchv1.JobSuspended:
 			return notYet("is suspended")
 		}
@@ -118,7 +119,7 @@ func pod(p corev1.Pod) verdict {
 	case corev1.PodSucceeded:
 		return well("")
 	case corev1.PodFailed:
-		return failed("PodFailed", "failed: %s", strings.TrimSpace(p.Status.Reason+" "+plan.Cut(p.Status.Message, 300)))
+		return failed("PodFailed", "failed: %s", strings.TrimSpace(p.Status.Reason+" "+document.Cut(p.Status.Message, 300)))
 	}
 	if podReady(p) {
 		return well("")

@@ -15,9 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Jobs executes the step type job: a Job in the plan's namespace under a name
@@ -115,8 +118,8 @@ func toRecord(job *batchv1.Job) executors.Outcome {
 	return executors.Outcome{State: executors.Record, Before: b, Message: "Job/" + job.Name + " is created", Changed: changes(job)}
 }
 
-func changes(job *batchv1.Job) []plan.Change {
-	return []plan.Change{{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace, Name: job.Name, What: "created"}}
+func changes(job *batchv1.Job) []run.Change {
+	return []run.Change{{APIVersion: "batch/v1", Kind: "Job", Namespace: job.Namespace, Name: job.Name, What: "created"}}
 }
 
 // find reads the Job of this attempt and makes sure that it is.
@@ -185,7 +188,7 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 	default:
 		out.Message += fmt.Sprintf("; its log is not kept: %s", err)
 	}
-	out.Message = plan.Cut(out.Message, plan.MaxMessage)
+	out.Message = document.Cut(out.Message, document.MaxMessage)
 	return out
 }
 
@@ -199,7 +202,7 @@ func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, reque
 			ended = c.LastTransitionTime.Time
 		}
 	}
-	patience := plan.RefusalPatience
+	patience := workflow.RefusalPatience
 	if ttl := job.Spec.TTLSecondsAfterFinished; ttl != nil { // the Job must not go meanwhile
 		patience = min(patience, time.Duration(*ttl)*time.Second/2)
 	}

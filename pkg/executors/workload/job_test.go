@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -40,7 +41,7 @@ func TestAJobsNameIsDerived(t *testing.T) {
 		}
 	}
 	long := jobName(callOf(func(c *executors.Call) { c.Path = "finally/" + strings.Repeat("a", 44) + "-" + strings.Repeat("b", 18) }))
-	if len(long) > 63 || !plan.DNSLabel(long) || strings.Contains(long, "a--") {
+	if len(long) > 63 || !document.DNSLabel(long) || strings.Contains(long, "a--") {
 		t.Errorf("%q (%d) cannot be a pod's label", long, len(long))
 	}
 }

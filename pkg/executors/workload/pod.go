@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // defaultContainer is the annotation by which a pod says which of its
@@ -31,23 +32,23 @@ func podOf(ctx context.Context, call executors.Call, s plan.PodSelector) (*corev
 	if s.Name != "" {
 		return podNamed(ctx, call, s.Name)
 	}
-	selector, err := api.Selector(plan.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions})
+	sel, err := api.Selector(selector.LabelSelector{MatchLabels: s.MatchLabels, MatchExpressions: s.MatchExpressions})
 	if err != nil {
 		return nil, err
 	}
-	if selector == "" {
+	if sel == "" {
 		return nil, api.Refuse(executors.ReasonInvalid, "pod: needs a name or labels")
 	}
-	list, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := call.Clients.Kube.CoreV1().Pods(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: sel})
 	if err != nil {
 		return nil, api.Failed(podAction("list", call.Namespace, ""), err)
 	}
 	if len(list.Items) == 0 {
-		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Namespace, selector)
+		return nil, api.Refuse(executors.ReasonNotFound, "no pod in namespace %s has the labels %s", call.Namespace, sel)
 	}
 	ready := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil || !podReady(p) })
 	if len(ready) == 0 {
-		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Namespace, selector)
+		return nil, notReady("of the pods in namespace %s with the labels %s none is ready", call.Namespace, sel)
 	}
 	first := slices.MinFunc(ready, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return &first, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Restarter executes the step type restart: a rolling restart of a Deployment,
@@ -72,7 +73,7 @@ func restarting(call executors.Call, o api.Object, live *unstructured.Unstructur
 	default:
 		out = api.Done("restarted %s: %s%s", o, v.Why, untouched(live))
 	}
-	out.Changed = []plan.Change{o.Change("restarted")}
+	out.Changed = []run.Change{o.Change("restarted")}
 	return out
 }
 

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/builtin"
 	outbound "github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 func main() {
@@ -55,10 +55,10 @@ func serve(ctx context.Context, log *slog.Logger, kubeconfig, address string) er
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: annotations.DefaultNamespace, LeaderElect: true, Identity: "profiled-" + strconv.Itoa(os.Getpid()),
 		Version: "profiled", Log: log, LogLevel: &slog.LevelVar{}, Now: time.Now, Executor: builtin.Executors().For,
-		HTTPClient: func(o plan.Outbound) *http.Client {
+		HTTPClient: func(o agentconfig.Outbound) *http.Client {
 			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
-		Dialer: func(o plan.Outbound) func(context.Context, string, string) (net.Conn, error) {
+		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
 		},
 		Drainer: func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer {

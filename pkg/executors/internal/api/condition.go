@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // Condition says whether a condition of an object is True, and in words what
@@ -23,7 +23,7 @@ func Condition(live *unstructured.Unstructured, want string) (bool, string) {
 		}
 		why := fmt.Sprintf("condition %s is %v", want, c["status"])
 		if message, _ := c["message"].(string); message != "" {
-			why += ": " + plan.Cut(message, 300)
+			why += ": " + document.Cut(message, 300)
 		}
 		return c["status"] == "True", why
 	}

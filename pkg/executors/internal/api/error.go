@@ -15,8 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // RetryDelay is how long a step waits for an API server that does not answer.
@@ -213,9 +214,9 @@ func PropertiesAs[T any](call executors.Call) (*T, error) {
 }
 
 // Change is a line of the run's list of changed resources.
-func (o Object) Change(what string) plan.Change {
-	return plan.Change{
+func (o Object) Change(what string) run.Change {
+	return run.Change{
 		APIVersion: o.Kind.GroupVersion().String(), Kind: o.Kind.Kind,
-		Namespace: o.Namespace, Name: o.Name, What: plan.Cut(what, 256),
+		Namespace: o.Namespace, Name: o.Name, What: document.Cut(what, 256),
 	}
 }

@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
 // Apply is one server-side apply.
@@ -100,12 +101,12 @@ func (o Object) Watch(selector string) *executors.Watch {
 }
 
 // Selector is a plan's selector as the API takes it; an empty one picks all.
-func Selector(s plan.LabelSelector) (string, error) {
-	selector, err := executors.Selector(s)
+func Selector(s selector.LabelSelector) (string, error) {
+	sel, err := executors.Selector(s)
 	if err != nil {
 		return "", Refuse(executors.ReasonInvalid, "%s", err)
 	}
-	return selector, nil
+	return sel, nil
 }
 
 // Finish is what a pass that could not be finished means, or its outcome.
@@ -118,14 +119,14 @@ func Finish(ctx context.Context, call executors.Call, out executors.Outcome, err
 
 // Done is the end of a step.
 func Done(format string, args ...any) executors.Outcome {
-	return executors.Outcome{State: executors.Done, Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage)}
+	return executors.Outcome{State: executors.Done, Message: document.Cut(fmt.Sprintf(format, args...), document.MaxMessage)}
 }
 
 // Waiting is "not yet", to be called again when what is watched moves.
 func Waiting(w *executors.Watch, format string, args ...any) executors.Outcome {
 	return executors.Outcome{
 		State: executors.NotYet, Reason: "Waiting", Watch: w,
-		Message: plan.Cut(fmt.Sprintf(format, args...), plan.MaxMessage),
+		Message: document.Cut(fmt.Sprintf(format, args...), document.MaxMessage),
 	}
 }
 

@@ -1,0 +1,193 @@
+package agentconfig
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// AgentConfigDocument is the agent's configuration as it stands under config.yaml.
+type AgentConfigDocument struct {
+	APIVersion string      `json:"apiVersion"`
+	Kind       string      `json:"kind"`
+	Spec       AgentConfig `json:"spec"`
+}
+
+// AgentConfig are the limits and defaults that an admin sets for all plans.
+type AgentConfig struct {
+	LogLevel      string           `json:"logLevel,omitempty"` // debug, info (default), warn, error
+	Nodes         nodes.NodeLimits `json:"nodes,omitzero"`
+	Steps         []StepUse        `json:"steps,omitempty"`
+	Outbound      Outbound         `json:"outbound,omitzero"`
+	Notifications Notifications    `json:"notifications,omitzero"`
+	Retention     Retention        `json:"retention,omitzero"`
+}
+
+// StepUse narrows the step types that plans of some namespaces may use.
+type StepUse struct {
+	Namespaces []string `json:"namespaces"` // names, or a prefix and *
+	Deny       []string `json:"deny"`
+}
+
+// Outbound says where steps may send requests. Loopback, link-local and
+// metadata addresses are refused unless Allow names exactly that address or
+// CIDR; names in Allow narrow all requests to them.
+type Outbound struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// Notifications say where people are told, and of what by the agent itself.
+type Notifications struct {
+	Sinks []Sink      `json:"sinks,omitempty"` // steps of type notification name them
+	On    []NotifyFor `json:"on,omitempty"`    // told to every sink
+}
+
+// Sink is where people are told. Its URL, in shoutrrr's form, is a secret and
+// stands in a Secret of the agent's own namespace.
+type Sink struct {
+	Name         string                `json:"name"`
+	URLSecretRef document.SecretKeyRef `json:"urlSecretRef"`
+}
+
+// NotifyFor is what the agent tells by itself.
+type NotifyFor string
+
+// What this version tells of.
+const (
+	NotifyRunFailed     NotifyFor = "RunFailed"
+	NotifyRunSucceeded  NotifyFor = "RunSucceeded"
+	NotifySlotMissed    NotifyFor = "SlotMissed"
+	NotifyWindowOpening NotifyFor = "WindowOpening" // of a policy
+	NotifyDrainBlocked  NotifyFor = "DrainBlocked"  // for good: no waiting ends it
+)
+
+// SinkError says why a sink has no URL, which the agent's admin has to mend.
+type SinkError struct {
+	Name, Why string
+	Err       error // what the API server said, if it was that
+}
+
+// Unwrap gives the API server's own answer.
+func (e *SinkError) Unwrap() error { return e.Err }
+
+func (e *SinkError) Error() string { return fmt.Sprintf("%q: %s", document.Cut(e.Name, 100), e.Why) }
+
+// Sink is the one of that name, or a *SinkError that names those there are.
+func (n Notifications) Sink(name string) (Sink, error) {
+	names := make([]string, len(n.Sinks))
+	for i, s := range n.Sinks {
+		if s.Name == name {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	there := "it names none"
+	if len(names) > 0 {
+		there = "it names " + strings.Join(names, ", ")
+	}
+	return Sink{}, &SinkError{Name: name, Why: "is not among spec.notifications.sinks of the AgentConfig; " + there}
+}
+
+// Retention says how long ended runs are kept beside the plans' own limits.
+type Retention struct {
+	Runs *document.Duration `json:"runs,omitempty"` // default 30d
+}
+
+// ParseAgentConfig reads the agent's configuration and reports all its faults.
+func ParseAgentConfig(text []byte) (AgentConfig, document.Faults) {
+	var doc AgentConfigDocument
+	c, ok := document.Read(text, &doc)
+	if !ok {
+		return doc.Spec, c.Faults()
+	}
+	v := &configChecker{c}
+	v.Envelope(doc.APIVersion, doc.Kind, "AgentConfig")
+	document.OneOf(c, "spec.logLevel", doc.Spec.LogLevel, "debug", "info", "warn", "error")
+	v.Positive("spec.retention.runs", doc.Spec.Retention.Runs)
+	for i, use := range doc.Spec.Steps {
+		v.stepUse(fmt.Sprintf("spec.steps[%d]", i), use)
+	}
+	doc.Spec.Nodes.Check(c.Below("spec.nodes"))
+	v.notifications("spec.notifications", doc.Spec.Notifications)
+	v.destinations("spec.outbound.allow", doc.Spec.Outbound.Allow)
+	v.destinations("spec.outbound.deny", doc.Spec.Outbound.Deny)
+	return doc.Spec, c.Faults()
+}
+
+// configChecker checks the agent's configuration.
+type configChecker struct{ *document.Checker }
+
+func (v *configChecker) stepUse(path string, use StepUse) {
+	if len(use.Namespaces) == 0 {
+		v.Fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
+	}
+	for i, pattern := range use.Namespaces {
+		prefix, _ := strings.CutSuffix(pattern, "*")
+		if prefix != "" && !document.DNSLabel(strings.TrimSuffix(prefix, "-")) || pattern == "" {
+			v.Fault(fmt.Sprintf("%s.namespaces[%d]", path, i), "%q is no namespace: write its name, or a beginning and *, like team-*", document.Cut(pattern, 100))
+		}
+	}
+	for i, name := range use.Deny {
+		if _, known := plan.StepTypeNamed(name); !known && !slices.Contains(plan.PlannedStepTypes(), name) {
+			v.Fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", plan.UnknownType(name))
+		}
+	}
+}
+
+func (v *configChecker) notifications(path string, n Notifications) {
+	seen := map[string]bool{}
+	for i, s := range n.Sinks {
+		at := fmt.Sprintf("%s.sinks[%d]", path, i)
+		switch {
+		case !document.DNSLabel(s.Name):
+			v.Fault(at+".name", "%q is no name: write lower case letters, digits and dashes, at most %d", document.Cut(s.Name, 100), document.MaxNameLength)
+		case seen[s.Name]:
+			v.Fault(at+".name", "%q stands twice", s.Name)
+		}
+		seen[s.Name] = true
+		if !document.DNSSubdomain(s.URLSecretRef.Name) {
+			v.Fault(at+".urlSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", document.Cut(s.URLSecretRef.Name, 100))
+		}
+		if s.URLSecretRef.Key == "" {
+			v.Fault(at+".urlSecretRef.key", "is missing: name the key that holds the URL")
+		}
+	}
+	for i, on := range n.On {
+		at := fmt.Sprintf("%s.on[%d]", path, i)
+		switch on {
+		case NotifyRunFailed, NotifyRunSucceeded, NotifySlotMissed, NotifyWindowOpening, NotifyDrainBlocked:
+		default:
+			v.Fault(at, "must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is %q", document.Cut(string(on), 100))
+		}
+	}
+}
+
+func (v *configChecker) destinations(path string, list []string) {
+	for i, d := range list {
+		_, addrErr := netip.ParseAddr(d)
+		_, cidrErr := netip.ParsePrefix(d)
+		if addrErr != nil && cidrErr != nil && !document.DNSSubdomain(strings.TrimPrefix(d, "*.")) {
+			v.Fault(fmt.Sprintf("%s[%d]", path, i), "%q is no host name, *.domain, address or CIDR", document.Cut(d, 100))
+		}
+	}
+}
+
+// Denied says which step types a namespace may not use.
+func (c AgentConfig) Denied(namespace string) []string {
+	var out []string
+	for _, use := range c.Steps {
+		for _, pattern := range use.Namespaces {
+			prefix, wild := strings.CutSuffix(pattern, "*")
+			if pattern == namespace || wild && strings.HasPrefix(namespace, prefix) {
+				out = append(out, use.Deny...)
+			}
+		}
+	}
+	return out
+}

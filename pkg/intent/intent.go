@@ -1,0 +1,113 @@
+package intent
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Bypass lets a run, or everything until an instant, pass the gate.
+type Bypass struct {
+	Run    string
+	Until  *time.Time
+	Reason string
+}
+
+// Intent is what people ask of a plan by annotations, already read.
+type Intent struct {
+	Pause schedule.Switch
+	Skip  Skip
+	Token string
+	Asked TriggerOptions // counts only where its token is Token
+	// Unclear says that the options could not be read: a trigger waits, for they
+	// may say that it is to be a dry run.
+	Unclear bool
+	Resume  Ask
+	Abort   Ask
+	Retry   Ask
+	// Approve and Reject are read for runs that wait for approval.
+	Approve Ask
+	Reject  Ask
+	// Stanza and Bypass are for the gate.
+	Stanza policy.StanzaText
+	Bypass Bypass
+	// Actors says who stands behind each intent, by its name (trigger, abort, …).
+	Actors map[string]Actor
+	// Faults are values that were not understood; they hold what they would hold.
+	Faults document.Faults
+}
+
+// Query is the question for an object of a namespace whose annotations say this, and
+// whose spec names these policies.
+func (in Intent) Query(namespace string, policies []policy.PolicyRef) policy.Question {
+	return policy.Question{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+}
+
+// Skip says which slots do not run.
+type Skip struct {
+	All   bool
+	Until *time.Time
+	Next  bool
+	Slots []time.Time
+}
+
+// Covers says whether a slot is skipped.
+func (s Skip) Covers(slot time.Time) bool {
+	if s.All || s.Next || s.Until != nil && slot.Before(*s.Until) {
+		return true
+	}
+	for _, at := range s.Slots {
+		if at.Equal(slot) {
+			return true
+		}
+	}
+	return false
+}
+
+// HoldsLabels says whether label requests wait.
+func (s Skip) HoldsLabels(now time.Time) bool {
+	return s.All || s.Until != nil && now.Before(*s.Until)
+}
+
+// TriggerOptions is the JSON of maint.dev/trigger-options.
+type TriggerOptions struct {
+	Token         string            `json:"token"`
+	Reason        string            `json:"reason,omitempty"`
+	DryRun        bool              `json:"dryRun,omitempty"`
+	OutsideWindow bool              `json:"outsideWindow,omitempty"`
+	Parameters    map[string]string `json:"parameters,omitempty"`
+}
+
+// Ask names a run, or one of its steps as <run>/<step>, that an intent is for.
+type Ask struct {
+	Run  string
+	Step string
+}
+
+// For says whether the intent is for the run.
+func (a Ask) For(run string) bool { return a.Run != "" && a.Run == run }
+
+// Said is what somebody did, by whom as far as known, and why: aborted by jane
+// (unverified): deploy window moved.
+func (a Actor) Said(what string) string {
+	if a.Name != "" {
+		what += " by " + a.Name
+		if !a.Verified {
+			what += " (unverified)"
+		}
+	}
+	if a.Reason != "" {
+		what += ": " + a.Reason
+	}
+	return what
+}
+
+// Actor is who asked for something, and why.
+type Actor struct {
+	Name     string    `json:"name,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+	Verified bool      `json:"verified,omitempty"`
+}

@@ -1,0 +1,255 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Caps of a ledger.
+const (
+	MaxTokens        = 100
+	MaxRecent        = 40  // closed entries beside the head, before a batch goes to the archive
+	ArchiveBatch     = 20  // entries that go to the archive at once
+	MaxOpen          = 50  // claims that stand at once (a guess); what asks beyond them waits
+	MaxLedgerEntries = 200 // closed entries kept in all
+)
+
+// Entry is one slot, or one run without a slot, and its end. Adjacent entries
+// of equal result and reason fold into one with First, Last and Count.
+type Entry struct {
+	Slot      *time.Time      `json:"slot,omitempty"`
+	Local     string          `json:"local,omitempty"`
+	Kind      run.TriggerKind `json:"kind"`
+	Result    run.Result      `json:"result"`
+	Reason    string          `json:"reason,omitempty"`
+	Run       string          `json:"run,omitempty"`
+	Actor     string          `json:"actor,omitempty"`
+	DryRun    bool            `json:"dryRun,omitempty"`
+	StartedAt *time.Time      `json:"startedAt,omitempty"`
+	At        time.Time       `json:"at"`
+	First     *time.Time      `json:"first,omitempty"`
+	Last      *time.Time      `json:"last,omitempty"`
+	Count     int64           `json:"count,omitempty"`
+	Request   *run.Request    `json:"request,omitempty"` // while open: all that the run needs to be created
+	Spec      *plan.Spec      `json:"spec,omitempty"`    // while open and the plan was edited or deleted since: the snapshot
+	TargetUID string          `json:"targetUID,omitempty"`
+	Refused   string          `json:"refused,omitempty"` // while open: why the API server does not take its run
+}
+
+// LabelState is what the ledger knows of the requests by one label.
+type LabelState struct {
+	TargetUID string `json:"targetUID"`
+	Claimed   int64  `json:"claimed"`           // number of the last request that was claimed
+	Value     string `json:"value,omitempty"`   // its value
+	Owner     string `json:"owner,omitempty"`   // who applied it declaratively, if somebody did
+	Removed   bool   `json:"removed,omitempty"` // handled: the label was taken away, or given up
+	Version   uint64 `json:"version,omitempty"` // of the target on which this was seen
+}
+
+// Ledger is the durable memory of a plan: which slots have ended and how, what
+// is claimed, and what has been seen. The head is rewritten at every claim and
+// stays small; closed entries move to the archive in batches.
+type Ledger struct {
+	PlanUID   string                `json:"planUID"`
+	Watermark time.Time             `json:"watermark"` // every slot up to here has an entry
+	Schedules []plan.Schedule       `json:"schedules,omitempty"`
+	Tokens    []string              `json:"tokens,omitempty"`  // newest last
+	Created   bool                  `json:"created,omitempty"` // triggers.onCreate has had its run, or was not asked for
+	Labels    map[string]LabelState `json:"labels,omitempty"`
+	Open      []Entry               `json:"open,omitempty"`
+	Recent    []Entry               `json:"recent,omitempty"`
+	Totals    map[run.Result]int64  `json:"totals,omitempty"`
+	Last      *LastRun              `json:"last,omitempty"`
+	// Paused is the pause that stood when the plan was last looked at: while
+	// nobody looks it may end, and resuming starts nothing retroactively.
+	Paused *schedule.Switch `json:"paused,omitempty"`
+	// NextUsed says that a skip of the next slot has met its slot, and that its
+	// annotation may still be there.
+	NextUsed bool `json:"nextUsed,omitempty"`
+	// TargetReady is the uid of the target that was once seen Ready.
+	TargetReady string `json:"targetReady,omitempty"`
+	// Rules are the watch rules that have started; Seen and the shards hold what
+	// they saw.
+	Rules  map[string]RuleState `json:"rules,omitempty"`
+	Seen   []Seen               `json:"seen,omitempty"`
+	Shards int                  `json:"shards,omitempty"`
+	// Left is what ended runs did not put back, and nobody has acknowledged.
+	Left []Leftover `json:"left,omitempty"`
+}
+
+// LastRun is the newest run that ended after it had started.
+type LastRun struct {
+	Name      string       `json:"name"`
+	Phase     run.RunPhase `json:"phase"`
+	StartedAt *time.Time   `json:"startedAt,omitempty"`
+	EndedAt   time.Time    `json:"endedAt"`
+	SuccessAt *time.Time   `json:"successAt,omitempty"` // when a run last ended Succeeded
+	Request   run.Request  `json:"request"`
+}
+
+// Finish closes the claim of a run that started, and remembers it as the last.
+func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
+	if _, open := l.OpenEntry(r.Name); !open {
+		return l
+	}
+	l = l.Close(r.Name, run.Ran, "", j.StartedAt, now)
+	phase := j.Phase
+	if j.End != nil {
+		phase = j.End.Phase
+	}
+	last := LastRun{Name: r.Name, Phase: phase, StartedAt: j.StartedAt, EndedAt: now.UTC(), Request: r.Request}
+	if l.Last != nil {
+		last.SuccessAt = l.Last.SuccessAt
+	}
+	if last.Phase == run.RunSucceeded {
+		last.SuccessAt = new(now.UTC())
+	}
+	l.Last = &last
+	return l.withLeftovers(leftovers(r, j, now))
+}
+
+// LabelTaken notes that the label of a handled request is gone. A run that is
+// closed twice, after a crash between its last writes, says nothing about the
+// request that came after it.
+func (l Ledger) LabelTaken(r run.Request) Ledger {
+	key := r.Label
+	state, known := l.Labels[key]
+	if !known || state.Removed || state.TargetUID != r.TargetUID || state.Claimed != r.Ordinal {
+		return l
+	}
+	labels := make(map[string]LabelState, len(l.Labels))
+	for k, v := range l.Labels {
+		labels[k] = v
+	}
+	state.Removed = true
+	labels[key] = state
+	l.Labels = labels
+	return l
+}
+
+// OpenEntry is the claim that the named run rests on.
+func (l Ledger) OpenEntry(run string) (Entry, bool) {
+	i := slices.IndexFunc(l.Open, func(e Entry) bool { return e.Run == run })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return l.Open[i], true
+}
+
+// KnowsToken says whether a trigger token was already handled.
+func (l Ledger) KnowsToken(token string) bool { return slices.Contains(l.Tokens, token) }
+
+// WithToken remembers a token as handled.
+func (l Ledger) WithToken(token string) Ledger {
+	l.Tokens = append(slices.Clone(l.Tokens), token)
+	l.Tokens = l.Tokens[max(len(l.Tokens)-MaxTokens, 0):]
+	return l
+}
+
+// Claim opens an entry for a request; the run's name is its key.
+func (l Ledger) Claim(one string, r run.Request, targetUID string) Ledger {
+	if _, open := l.OpenEntry(one); open {
+		return l
+	}
+	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: run.Open, Reason: r.Why(), Run: one, Actor: r.Actor, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID}
+	l.Open = append(slices.Clone(l.Open), e)
+	return l
+}
+
+// Close ends the claim of a run. Closing what is not open changes nothing, so
+// that it can be done twice.
+func (l Ledger) Close(r string, result run.Result, reason string, startedAt *time.Time, now time.Time) Ledger {
+	e, open := l.OpenEntry(r)
+	if !open {
+		return l
+	}
+	l.Open = slices.DeleteFunc(slices.Clone(l.Open), func(e Entry) bool { return e.Run == r })
+	e.Result, e.StartedAt, e.At, e.Request, e.Spec, e.TargetUID, e.Refused = result, startedAt, now, nil, nil, "", ""
+	if result != run.Ran {
+		e.Reason, e.StartedAt = reason, nil
+	}
+	return l.add(e)
+}
+
+// End records a slot that never had a run.
+func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Time) Ledger {
+	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})
+}
+
+func (l Ledger) add(e Entry) Ledger {
+	totals := make(map[run.Result]int64, len(l.Totals)+1)
+	for k, v := range l.Totals {
+		totals[k] = v
+	}
+	totals[e.Result]++
+	l.Totals = totals
+	l.Recent = slices.Clone(l.Recent)
+	if n := len(l.Recent); n > 0 && folds(l.Recent[n-1], e) {
+		l.Recent[n-1] = fold(l.Recent[n-1], e)
+		return l
+	}
+	l.Recent = append(l.Recent, e)
+	return l
+}
+
+// folds says whether two neighbours say the same of two slots. What ran, or had
+// a run of its own, always stands alone.
+func folds(a, b Entry) bool {
+	return a.Result == b.Result && a.Reason == b.Reason && a.Result != run.Ran &&
+		a.Run == "" && b.Run == "" && a.Slot != nil && b.Slot != nil && a.Actor == b.Actor && a.DryRun == b.DryRun
+}
+
+func fold(a, b Entry) Entry {
+	if a.Count == 0 {
+		first := *a.Slot
+		a.First, a.Count = &first, 1
+	}
+	last := *b.Slot
+	a.Last, a.At = &last, b.At
+	a.Count++
+	return a
+}
+
+// Overflow cuts the batches of oldest closed entries that should go to the
+// archive, if the head has grown too large.
+func (l Ledger) Overflow() (Ledger, []Entry) {
+	if len(l.Recent) <= MaxRecent {
+		return l, nil
+	}
+	n := (len(l.Recent) - MaxRecent + ArchiveBatch - 1) / ArchiveBatch * ArchiveBatch
+	batch := slices.Clone(l.Recent[:n])
+	l.Recent = slices.Clone(l.Recent[n:])
+	return l, batch
+}
+
+// AppendArchive adds a batch to archived entries, without those that a crash
+// between two writes left there already, and drops the oldest beyond the cap.
+func AppendArchive(old, batch []Entry) []Entry {
+	out := slices.Clone(old)
+	for _, e := range batch {
+		if !slices.ContainsFunc(old, func(o Entry) bool { return o.At.Equal(e.At) && o.Run == e.Run && schedule.SameInstant(o.Slot, e.Slot) }) {
+			out = append(out, e)
+		}
+	}
+	return out[max(len(out)-(MaxLedgerEntries-MaxRecent), 0):]
+}
+
+// maxRefused bounds what a ledger keeps of the API server's words.
+const maxRefused = 256
+
+// Refuse notes on an open claim why the API server does not take its run now;
+// empty words take the note away.
+func (l Ledger) Refuse(run, why string) Ledger {
+	l.Open = slices.Clone(l.Open)
+	for i := range l.Open {
+		if l.Open[i].Run == run {
+			l.Open[i].Refused = document.Cut(why, maxRefused)
+		}
+	}
+	return l
+}

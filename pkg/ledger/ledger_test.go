@@ -1,0 +1,185 @@
+package ledger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func slotOf(i int) run.Request {
+	at := clock("00:00").Add(time.Duration(i) * time.Minute)
+	return run.Request{Kind: run.BySchedule, Slot: &at, Local: at.Format(time.RFC3339) + "[UTC]", At: at}
+}
+
+func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
+	now := clock("12:00")
+	l := ledger.Ledger{}
+	for i := range 5 {
+		l = l.End(slotOf(i), run.Missed, run.ReasonDeadline, now)
+	}
+	l = l.End(slotOf(5), run.Missed, run.ReasonSuperseded, now)
+	l = l.End(slotOf(6), run.Skipped, run.ReasonPaused, now)
+	dry := slotOf(7)
+	dry.DryRun = true
+	l = l.End(dry, run.Skipped, run.ReasonPaused, now)
+	l = l.End(slotOf(8), run.Missed, run.ReasonDeadline, now)
+	l = l.Claim("a", slotOf(9), "").Close("a", run.Missed, run.ReasonDeadline, nil, now)
+	l = l.Claim("b", slotOf(10), "").Close("b", run.Missed, run.ReasonDeadline, nil, now)
+	var got []string
+	for _, e := range l.Recent {
+		got = append(got, fmt.Sprintf("%s %s(%s) ×%d %s", e.Slot.Format("15:04"), e.Result, e.Reason, e.Count, e.Run))
+	}
+	want := []string{"00:00 Missed(deadline) ×5 ", "00:05 Missed(superseded) ×0 ", "00:06 Skipped(paused) ×0 ", "00:07 Skipped(paused) ×0 ", "00:08 Missed(deadline) ×0 ", "00:09 Missed(deadline) ×0 a", "00:10 Missed(deadline) ×0 b"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if e := l.Recent[0]; !e.First.Equal(clock("00:00")) || !e.Last.Equal(clock("00:04")) {
+		t.Errorf("%s to %s", e.First, e.Last)
+	}
+	if diff := cmp.Diff(map[run.Result]int64{run.Missed: 9, run.Skipped: 2}, l.Totals); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAClaimIsOneHoweverOftenItIsMadeOrClosed(t *testing.T) {
+	now := clock("12:00")
+	l := ledger.Ledger{}.Claim("a", slotOf(1), "t").Claim("a", slotOf(1), "t")
+	if len(l.Open) != 1 || l.Open[0].Request == nil || l.Open[0].Result != run.Open {
+		t.Fatalf("%+v", l.Open)
+	}
+	l = l.Close("a", run.Ran, "", &now, now).Close("a", run.Missed, "x", nil, now).Close("other", run.Ran, "", nil, now)
+	if len(l.Open) != 0 || len(l.Recent) != 1 || l.Totals[run.Ran] != 1 || l.Recent[0].Request != nil || l.Recent[0].StartedAt == nil {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestTheLastRunIsRemembered(t *testing.T) {
+	start, end := clock("01:00"), clock("02:00")
+	r := run.Run{Name: "a", Request: slotOf(60)}
+	j := run.Journal{Phase: run.RunRunning, StartedAt: &start, End: &run.End{Phase: run.RunSucceeded}}
+	l := ledger.Ledger{}.Claim("a", r.Request, "").Finish(r, j, end)
+	if l.Last.Phase != run.RunSucceeded || !l.Last.SuccessAt.Equal(end) {
+		t.Errorf("%+v", l.Last)
+	}
+	r.Name, j.End = "b", &run.End{Phase: run.RunFailed}
+	l = l.Claim("b", r.Request, "").Finish(r, j, end.Add(time.Hour)).Finish(r, j, end.Add(2*time.Hour))
+	if l.Last.Name != "b" || l.Last.Phase != run.RunFailed || !l.Last.SuccessAt.Equal(end) || l.Totals[run.Ran] != 2 {
+		t.Errorf("%+v", l.Last)
+	}
+	// A journal that says how the run ended only by its phase (edited by hand).
+	l = ledger.Ledger{}.Claim("a", r.Request, "").Finish(run.Run{Name: "a"}, run.Journal{Phase: run.RunFailed, StartedAt: &start}, end)
+	if l.Last.Phase != run.RunFailed {
+		t.Errorf("%+v", l.Last)
+	}
+}
+
+func TestTokensAreCapped(t *testing.T) {
+	l := ledger.Ledger{}
+	for i := range 250 {
+		l = l.WithToken(fmt.Sprint(i))
+	}
+	if len(l.Tokens) != ledger.MaxTokens || l.KnowsToken("149") || !l.KnowsToken("150") || !l.KnowsToken("249") {
+		t.Errorf("%d, %s", len(l.Tokens), l.Tokens[0])
+	}
+}
+
+// store is what the agent does with a ledger that grew: the archive first, then
+// the head. It may die between the two.
+type store struct {
+	head    ledger.Ledger
+	archive []ledger.Entry
+}
+
+func (s *store) put(l ledger.Ledger, dies bool) {
+	head, batch := l.Overflow()
+	if len(batch) > 0 {
+		s.archive = ledger.AppendArchive(s.archive, batch)
+	}
+	if !dies {
+		s.head = head
+	}
+}
+
+// What goes to the archive is neither lost nor doubled, wherever the agent dies.
+func TestArchiveLosesAndDoublesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s store
+		next := 0
+		for range rapid.IntRange(1, 60).Draw(t, "writes") {
+			l, before := s.head, next
+			for range rapid.IntRange(1, 8).Draw(t, "entries") {
+				reason := rapid.SampledFrom([]string{run.ReasonPaused, run.ReasonBusy, run.ReasonSkip}).Draw(t, "reason")
+				l = l.End(slotOf(next), run.Skipped, reason, slotOf(next).At)
+				next++
+			}
+			dies := rapid.Bool().Draw(t, "dies")
+			s.put(l, dies)
+			if dies { // the same is decided again
+				next = before
+				continue
+			}
+			if len(s.head.Recent) > ledger.MaxRecent {
+				t.Fatalf("the head holds %d entries", len(s.head.Recent))
+			}
+		}
+		var all []ledger.Entry
+		for _, e := range append(append([]ledger.Entry(nil), s.archive...), s.head.Recent...) {
+			all = ledger.AppendArchive(all, []ledger.Entry{e}) // entries that stand in both after a crash are one
+		}
+		if len(s.archive) > ledger.MaxLedgerEntries-ledger.MaxRecent {
+			t.Fatalf("the archive holds %d entries", len(s.archive))
+		}
+		if len(s.archive) == ledger.MaxLedgerEntries-ledger.MaxRecent {
+			return // the oldest have gone
+		}
+		counted, last := int64(0), time.Time{}
+		for _, e := range all {
+			if !e.Slot.After(last) {
+				t.Fatalf("slot %s stands twice, or out of order", e.Slot)
+			}
+			last = *e.Slot
+			if e.Last != nil {
+				last = *e.Last
+			}
+			counted += max(e.Count, 1)
+		}
+		if counted != s.head.Totals[run.Skipped] || counted != int64(next) {
+			t.Fatalf("%d slots stand there, %d were ended, the total is %d", counted, next, s.head.Totals[run.Skipped])
+		}
+	})
+}
+
+func TestABurstOfEntriesGoesToTheArchiveAtOnce(t *testing.T) {
+	l := ledger.Ledger{}
+	for i := range 500 {
+		l = l.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], clock("12:00"))
+	}
+	head, batch := l.Overflow()
+	if len(head.Recent) > ledger.MaxRecent || len(head.Recent)+len(batch) != 500 {
+		t.Errorf("%d stay, %d go", len(head.Recent), len(batch))
+	}
+	if got := ledger.AppendArchive(nil, batch); len(got) != ledger.MaxLedgerEntries-ledger.MaxRecent || !got[len(got)-1].Slot.Equal(*batch[len(batch)-1].Slot) {
+		t.Errorf("%d are kept", len(got))
+	}
+	if again, none := head.Overflow(); none != nil || cmp.Diff(head, again, cmpopts.EquateEmpty()) != "" {
+		t.Error("what fits overflows again")
+	}
+}
+
+func TestLabelTaken(t *testing.T) {
+	l := ledger.Ledger{Labels: map[string]ledger.LabelState{"k": {TargetUID: "t", Claimed: 3}, "j": {TargetUID: "t", Claimed: 2}, "i": {TargetUID: "t2", Claimed: 3}}}
+	r := func(key string) run.Request {
+		return run.Request{Kind: run.ByLabel, Label: key, TargetUID: "t", Ordinal: 3}
+	}
+	taken := l.LabelTaken(r("k")).LabelTaken(r("k")).LabelTaken(r("unknown")).LabelTaken(r("j")).LabelTaken(r("i"))
+	if !taken.Labels["k"].Removed || taken.Labels["j"].Removed || taken.Labels["i"].Removed || l.Labels["k"].Removed || len(taken.Labels) != 3 {
+		t.Errorf("%+v, before %+v", taken.Labels, l.Labels)
+	}
+}

@@ -1,0 +1,120 @@
+package ledger
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Leftover is something that an ended run did not put back. The ledger keeps it
+// until it is as it was, or somebody says that they know.
+type Leftover struct {
+	Run     string          `json:"run"`
+	Step    string          `json:"step,omitempty"`
+	Message string          `json:"message"`
+	Account string          `json:"account,omitempty"` // whom the step acted as
+	Type    string          `json:"type,omitempty"`    // of the step
+	Before  json.RawMessage `json:"before,omitempty"`  // what it found, to look whether it is so again
+	At      time.Time       `json:"at"`
+}
+
+// Bounds of what is left over, per plan (guesses: a ledger's head stays small, and
+// who has ten things to look after looks at the run).
+const (
+	maxLeftovers     = 10
+	maxLeftoverBytes = 1 << 10
+	maxLeftoverText  = 256
+)
+
+// leftovers are what a run that ends now did not put back.
+func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
+	var out []Leftover
+	torn := j.End != nil && j.End.Reason == run.TornAway
+	for _, rec := range j.Steps {
+		open := torn && rec.Before != nil && rec.Restored == "" && rec.Phase != run.StepPending && rec.Phase != run.StepSkipped && r.RestoresAt(rec.Path)
+		if rec.Restored != run.RestoreFailed && !open {
+			continue
+		}
+		l := Leftover{Run: r.Name, Step: rec.Path, Message: document.Cut(cmp.Or(rec.RestoreMessage, "was not put back: "+tornMessage), maxLeftoverText), Account: plan.Account(r.Spec), Type: rec.Type, At: now.UTC()}
+		if len(rec.Before) <= maxLeftoverBytes {
+			l.Before = rec.Before
+		}
+		out = append(out, l)
+	}
+	if torn && len(out) == 0 && j.StartedAt != nil && r.EndsWithWork(j) {
+		out = append(out, Leftover{Run: r.Name, Message: document.Cut("its cleanup did not run: "+tornMessage, maxLeftoverText), At: now.UTC()})
+	}
+	return out
+}
+
+const tornMessage = "the run's object was removed against its finalizer"
+
+// withLeftovers adds what a run left, the newest last. Beyond the bound the oldest
+// of them go: their runs said so in their own Events and messages.
+func (l Ledger) withLeftovers(more []Leftover) Ledger {
+	if len(more) == 0 {
+		return l
+	}
+	l.Left = append(slices.Clone(l.Left), more[:min(len(more), maxLeftovers)]...)
+	l.Left = l.Left[max(len(l.Left)-maxLeftovers, 0):]
+	if n := len(more) - maxLeftovers; n > 0 {
+		last := &l.Left[len(l.Left)-1]
+		last.Message = document.Cut(fmt.Sprintf("%s (and %d more of this run)", last.Message, n), maxLeftoverText)
+	}
+	return l
+}
+
+// Acknowledge forgets what a run left: somebody knows.
+func (l Ledger) Acknowledge(run string) Ledger {
+	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Run == run })
+	return l
+}
+
+// PutBack forgets one thing that turned out to be as it was.
+func (l Ledger) PutBack(run, step string) Ledger {
+	l.Left = slices.DeleteFunc(slices.Clone(l.Left), func(o Leftover) bool { return o.Run == run && o.Step == step })
+	return l
+}
+
+// LeftBy says whether a run had left something by an instant that nobody has
+// acknowledged.
+func (l Ledger) LeftBy(run string, at time.Time) bool {
+	return run != "" && slices.ContainsFunc(l.Left, func(o Leftover) bool { return o.Run == run && o.At.Before(at) })
+}
+
+// LeftMessage names what was left, in one sentence; empty when nothing was.
+func (l Ledger) LeftMessage() string {
+	if len(l.Left) == 0 {
+		return ""
+	}
+	first := l.Left[0]
+	what := "run " + first.Run
+	if first.Step != "" {
+		what += ", step " + first.Step
+	}
+	text := what + ": " + first.Message
+	if n := len(l.Left) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text + fmt.Sprintf("; put it right by hand, or say that you know: kubectl maint resume %s", first.Run)
+}
+
+// Taken is the end of a claim whose run was made and is not there any more, while
+// nobody looked: what it had done is not known, so that it is not done again.
+// started is when its first step began, as far as that is known.
+func (l Ledger) Taken(e Entry, started *time.Time, now time.Time) Ledger {
+	if started == nil {
+		return l.Close(e.Run, run.Skipped, run.ReasonAborted, nil, now)
+	}
+	r := run.Run{Name: e.Run}
+	if e.Request != nil {
+		r.Request = *e.Request
+	}
+	return l.Finish(r, run.Journal{Phase: run.RunRunning, StartedAt: started, End: &run.End{Phase: run.RunAborted, Reason: run.TornAway, Message: tornMessage}}, now)
+}

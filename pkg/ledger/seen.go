@@ -1,0 +1,190 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Kept says of which rules the shards of a ledger are to keep marks.
+func (l Ledger) Kept(rule string) bool { return l.Rules[rule].Started }
+
+// Mark is what the ledger keeps of one object that a rule watches: the state
+// that was last handled. A claim's ordinal never exceeds the version of the state
+// it is for, and a mark begins with its version for ordinal: so an object, or a
+// rule, that is forgotten and comes back never uses the name of a run again.
+type Mark struct {
+	Digest  string `json:"d"`
+	Ordinal int64  `json:"n,omitempty"` // of the last claim
+	Version uint64 `json:"v,omitempty"` // the object's resourceVersion, as a number
+	Foreign int64  `json:"t,omitempty"` // the second in which somebody else last wrote
+	Mine    int64  `json:"m,omitempty"` // the second in which a run of the plan last wrote
+	Name    string `json:"o,omitempty"` // namespace/name
+}
+
+// Seen is a mark with its place, or the word that nothing is to be kept there.
+type Seen struct {
+	Rule string `json:"rule"`
+	UID  string `json:"uid"`
+	Mark
+	Gone bool `json:"gone,omitempty"`
+}
+
+// RuleState is what the ledger knows of a rule.
+type RuleState struct {
+	Started bool `json:"started,omitempty"` // what was there at first is recorded
+}
+
+// Shard is a part of a plan's marks, by rule and uid.
+type Shard map[string]map[string]Mark
+
+// WithSeen notes marks beside the head, in one write with whatever else changes
+// there. Whoever reads takes them before those of the shards.
+func (l Ledger) WithSeen(seen ...Seen) Ledger {
+	l.Seen = slices.Clone(l.Seen)
+	for _, s := range seen {
+		i := slices.IndexFunc(l.Seen, s.SamePlace)
+		if i < 0 {
+			l.Seen = append(l.Seen, s)
+			continue
+		}
+		l.Seen[i] = s
+	}
+	return l
+}
+
+// SamePlace says whether both are about one object of one rule.
+func (s Seen) SamePlace(o Seen) bool { return s.Rule == o.Rule && s.UID == o.UID }
+
+// RulesNow takes out what belongs to rules that are not the plan's any more, and
+// says whether that was anything. The shards follow; until they do, nobody reads
+// from them what is of no rule here.
+func (l Ledger) RulesNow(ids []string) (Ledger, bool) {
+	foreign := func(id string) bool { return !slices.Contains(ids, id) }
+	before := len(l.Rules) + len(l.Seen)
+	l.Rules = maps.Clone(l.Rules)
+	maps.DeleteFunc(l.Rules, func(id string, _ RuleState) bool { return foreign(id) })
+	l.Seen = slices.DeleteFunc(slices.Clone(l.Seen), func(s Seen) bool { return foreign(s.Rule) })
+	return l, len(l.Rules)+len(l.Seen) != before
+}
+
+// WithStarted notes that what a rule found at first is recorded.
+func (l Ledger) WithStarted(rule string) Ledger {
+	l.Rules = maps.Clone(l.Rules)
+	if l.Rules == nil {
+		l.Rules = map[string]RuleState{}
+	}
+	l.Rules[rule] = RuleState{Started: true}
+	return l
+}
+
+// Flushed is the ledger without the marks that stand unchanged in the stored
+// one, which may go to the shards: what is not stored yet belongs to the claim
+// that it is written with.
+func (l Ledger) Flushed(stored Ledger) (Ledger, []Seen) {
+	var out []Seen
+	left := slices.DeleteFunc(slices.Clone(l.Seen), func(s Seen) bool {
+		durable := slices.Contains(stored.Seen, s)
+		if durable {
+			out = append(out, s)
+		}
+		return durable
+	})
+	l.Seen = left
+	return l, out
+}
+
+// Marks are all marks of a started rule, those of the head before those of the
+// shards.
+func (l Ledger) Marks(rule string, shards []Shard) map[string]Mark {
+	out := map[string]Mark{}
+	for _, shard := range shards {
+		maps.Copy(out, shard[rule])
+	}
+	for _, s := range l.Seen {
+		switch {
+		case s.Rule != rule:
+		case s.Gone:
+			delete(out, s.UID)
+		default:
+			out[s.UID] = s.Mark
+		}
+	}
+	return out
+}
+
+// MergeSeen takes marks into shards, in place of those of the same objects, and
+// says which shards changed. Of rules that are not among the kept nothing stays,
+// nor of those that begin anew but for what is given now. The shards that were
+// given are not changed.
+func MergeSeen(shards []Shard, seen []Seen, kept func(rule string) bool, anew []string) ([]Shard, []bool) {
+	m := merger{changed: make([]bool, len(shards)), sizes: make([]int, len(shards))}
+	for i, shard := range shards {
+		m.take(i, shard, func(rule string) bool { return kept(rule) && !slices.Contains(anew, rule) })
+	}
+	for _, s := range seen {
+		if kept(s.Rule) {
+			m.put(s)
+		}
+	}
+	return m.shards, m.changed
+}
+
+type merger struct {
+	shards  []Shard
+	changed []bool
+	sizes   []int
+}
+
+func (m *merger) take(i int, shard Shard, keep func(string) bool) {
+	own := Shard{}
+	for rule, marks := range shard {
+		if !keep(rule) {
+			m.changed[i] = true
+			continue
+		}
+		own[rule] = maps.Clone(marks)
+		for uid, mark := range marks {
+			m.sizes[i] += sizeOf(uid, mark)
+		}
+	}
+	m.shards = append(m.shards, own)
+}
+
+func (m *merger) put(s Seen) {
+	at := slices.IndexFunc(m.shards, func(shard Shard) bool { _, there := shard[s.Rule][s.UID]; return there })
+	switch {
+	case at < 0 && s.Gone:
+		return
+	case at < 0:
+		at = m.room(sizeOf(s.UID, s.Mark))
+	case !s.Gone && m.shards[at][s.Rule][s.UID] == s.Mark:
+		return
+	}
+	m.changed[at] = true
+	if s.Gone {
+		m.sizes[at] -= sizeOf(s.UID, m.shards[at][s.Rule][s.UID])
+		delete(m.shards[at][s.Rule], s.UID)
+		return
+	}
+	if m.shards[at][s.Rule] == nil {
+		m.shards[at][s.Rule] = map[string]Mark{}
+	}
+	m.shards[at][s.Rule][s.UID] = s.Mark
+	m.sizes[at] += sizeOf(s.UID, s.Mark)
+}
+
+// room is the first shard that has it, or a new one.
+func (m *merger) room(size int) int {
+	for i, used := range m.sizes {
+		if used+size <= plan.MaxShard {
+			return i
+		}
+	}
+	m.shards, m.changed, m.sizes = append(m.shards, Shard{}), append(m.changed, true), append(m.sizes, 0)
+	return len(m.shards) - 1
+}
+
+// sizeOf is the most bytes that a mark takes as JSON.
+func sizeOf(uid string, m Mark) int { return len(uid) + len(m.Digest) + len(m.Name) + 110 }

@@ -1,0 +1,72 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// The states of a Behavior.
+const (
+	ChangesPaused   = "ChangesPaused"
+	ChangesUnpaused = "ChangesUnpaused"
+)
+
+// MaxHistory is how many past stretches a Behavior keeps.
+const MaxHistory = 5
+
+// Behavior is what an object's status says of the permission to change it: now,
+// next, and what was.
+type Behavior struct {
+	Current Stretch   `json:"current"`
+	Next    *Stretch  `json:"next,omitempty"`
+	History []Stretch `json:"history,omitempty"` // newest first
+}
+
+// Stretch is a time without change in the answer. StartTime is absent where it
+// always was so, EndTime where it never changes.
+type Stretch struct {
+	State     string            `json:"state"`
+	Strategy  schedule.Strategy `json:"strategy,omitempty"`
+	StartTime *time.Time        `json:"startTime,omitempty"`
+	EndTime   *time.Time        `json:"endTime,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+}
+
+// After is the behavior that follows from a verdict: where the present stretch is
+// another than before, the old one goes into the history, ended now at the latest.
+func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now time.Time) Behavior {
+	next := Behavior{Current: Stretch{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, 256)}}
+	if v.Next != nil {
+		next.Next = &Stretch{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
+	}
+	if b == nil || b.Current.State == "" {
+		return next
+	}
+	next.History = b.History
+	was := b.Current
+	began := next.Current.StartTime == nil || schedule.SameInstant(was.StartTime, next.Current.StartTime)
+	if began && was.State == next.Current.State && was.Strategy == next.Current.Strategy && was.Reason == next.Current.Reason {
+		next.Current.StartTime = was.StartTime
+		return next
+	}
+	if next.Current.StartTime == nil { // somebody said so just now
+		next.Current.StartTime = new(now.Truncate(time.Second).UTC())
+	}
+	if was.EndTime == nil || was.EndTime.After(now) {
+		was.EndTime = new(now.Truncate(time.Second).UTC())
+	}
+	next.History = append([]Stretch{was}, b.History...)
+	if len(next.History) > MaxHistory {
+		next.History = next.History[:MaxHistory]
+	}
+	return next
+}
+
+func stateName(permitted bool) string {
+	if permitted {
+		return ChangesUnpaused
+	}
+	return ChangesPaused
+}

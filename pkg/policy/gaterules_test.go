@@ -1,0 +1,111 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
+)
+
+func TestARuleMeansObjectsByNameAndLabels(t *testing.T) {
+	s := func(key, operator string, values ...string) *selector.LabelSelector {
+		return &selector.LabelSelector{MatchExpressions: []selector.SelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	}
+	labels := map[string]string{"tier": "prod", "empty": ""}
+	for _, c := range []struct {
+		name string
+		rule policy.GateRule
+		want bool
+	}{
+		{"neither name nor selector", policy.GateRule{}, true},
+		{"its name", policy.GateRule{Name: "a"}, true},
+		{"another name", policy.GateRule{Name: "b"}, false},
+		{"an empty selector", policy.GateRule{Selector: &selector.LabelSelector{}}, true},
+		{"a label", policy.GateRule{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}}, true},
+		{"another value", policy.GateRule{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"tier": "dev"}}}, false},
+		{"an empty value that is not there", policy.GateRule{Selector: &selector.LabelSelector{MatchLabels: map[string]string{"absent": ""}}}, false},
+		{"In", policy.GateRule{Selector: s("tier", "In", "dev", "prod")}, true},
+		{"In, absent", policy.GateRule{Selector: s("absent", "In", "")}, false},
+		{"NotIn", policy.GateRule{Selector: s("tier", "NotIn", "prod")}, false},
+		{"NotIn, absent", policy.GateRule{Selector: s("absent", "NotIn", "x")}, true},
+		{"Exists", policy.GateRule{Selector: s("empty", "Exists")}, true},
+		{"DoesNotExist", policy.GateRule{Selector: s("empty", "DoesNotExist")}, false},
+		{"an operator that is none", policy.GateRule{Selector: s("tier", "Is", "prod")}, false},
+	} {
+		if got := c.rule.Matches("a", labels); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+func TestTheRecordKeepsWhatAPolicyNoLongerNames(t *testing.T) {
+	rule := func(name string) policy.GateEntry {
+		return policy.GateEntry{GateRule: policy.GateRule{APIVersion: "v1", Kind: "X", Name: name, Knob: "crossplane"}, Account: "maint-runner"}
+	}
+	leaving := func(e policy.GateEntry) policy.GateEntry { e.Leaving = true; return e }
+	has := func(r policy.GateRecord, want ...policy.GateEntry) {
+		t.Helper()
+		if !r.Same(policy.GateRecord{Entries: want}) {
+			t.Errorf("%+v, want %+v", r.Entries, want)
+		}
+	}
+	r := policy.GateRecord{Policy: "p"}.After([]policy.GateEntry{rule("a"), rule("b")})
+	has(r, rule("a"), rule("b"))
+	r = r.After([]policy.GateEntry{rule("b")})
+	has(r, rule("b"), leaving(rule("a")))
+	has(r.After([]policy.GateEntry{rule("a"), rule("b")}), rule("a"), rule("b")) // named again
+	has(policy.GateRecord{Entries: r.InForce()}, rule("b"))
+	other := rule("b")
+	other.Account = "gatekeeper"
+	has(r.After([]policy.GateEntry{other}), other, leaving(rule("b")), leaving(rule("a")))
+	has(r.After(nil), leaving(rule("b")), leaving(rule("a")))
+}
+
+func TestAGateAsksThePoliciesThatNameItWhereverTheyAre(t *testing.T) {
+	b := policy.NewBook("maint-system")
+	for _, namespace := range []string{"a", "b"} {
+		b.PutPolicy(policy.PolicyState{Namespace: namespace, Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Permissive}})
+	}
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	q := policy.Question{Namespace: "b", Gates: []policy.PolicyRef{{Name: "p", Namespace: "a"}, {Name: "p", Namespace: "b"}}}
+	if v := b.Gate(q).Verdict(start); !v.Permitted || b.Strategy(q, start) != schedule.ByPolicy || !b.Gated(q) {
+		t.Errorf("%+v", v)
+	}
+	b.PutPolicy(policy.PolicyState{Namespace: "a", Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Restrictive}})
+	if v := b.Gate(q).Verdict(start); v.Permitted || !v.Ready {
+		t.Errorf("%+v", v)
+	}
+	q.Own = policy.StanzaText{Strategy: schedule.Permissive}
+	if v := b.Gate(q).Verdict(start); !v.Permitted {
+		t.Errorf("its own stanza comes first: %+v", v)
+	}
+}
+
+// What Kubernetes picks by a selector, Matches picks: it is asked for every pod and
+// budget, and does without what reading costs.
+func TestASelectorPicksWhatKubernetesPicks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.SampledFrom([]string{"a", "b", "c", ""})
+		key := rapid.SampledFrom([]string{"k", "l", "example.com/m"})
+		s := selector.LabelSelector{MatchLabels: rapid.MapOfN(key, word, 0, 2).Draw(t, "matchLabels")}
+		for range rapid.IntRange(0, 3).Draw(t, "expressions") {
+			r := selector.SelectorRequirement{Key: key.Draw(t, "key"), Operator: rapid.SampledFrom([]string{"In", "NotIn", "Exists", "DoesNotExist"}).Draw(t, "operator")}
+			if r.Operator == "In" || r.Operator == "NotIn" {
+				r.Values = rapid.SliceOfN(word, 1, 3).Draw(t, "values")
+			}
+			s.MatchExpressions = append(s.MatchExpressions, r)
+		}
+		of := rapid.MapOfN(key, word, 0, 3).Draw(t, "labels")
+		read, err := s.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours, theirs := s.Matches(of), read.Matches(of); ours != theirs {
+			t.Fatalf("%s of %v: %t, Kubernetes says %t", read, of, ours, theirs)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package policy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+func policyText(spec string) []byte {
+	return []byte("apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n")
+}
+
+func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
+	for _, c := range []struct{ spec, want string }{
+		{"strategy: Permissive", ""},
+		{"strategy: Restrictive\nserviceAccountName: gatekeeper", ""},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {timezone: Europe/Berlin, windows: [{days: [Sat, Sun], start: '22:00', end: '06:00'}], exclude: [{fromDate: 2026-12-18, untilDate: 2027-01-04, reason: freeze}, {calendar: {name: holidays}}]}", ""},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {recurrence: {frequency: Yearly, yearly: {by: Date, date: {datesOfMonth: [1], month: 3}}}, duration: 8h}}", ""},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {}}", ""},
+		{"maintenanceSchedule: {permit: {}}", "spec.strategy: is missing; write Permissive, Restrictive or MaintenanceSchedule"},
+		{"strategy: ByPolicy", `spec.strategy: "ByPolicy" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule; ByPolicy is for annotations alone`},
+		{"strategy: Sometimes", `spec.strategy: "Sometimes" is no strategy`},
+		{"strategy: Permissive\nmaintenanceSchedul: {}", `spec.maintenanceSchedul: unknown field; did you mean "maintenanceSchedule"?`},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {timezone: Europe/Berln, permit: {}}", `spec.maintenanceSchedule.timezone: "Europe/Berln": `},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: []}", "spec.maintenanceSchedule.windows: is an empty list"},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: [{days: [Caturday], start: '22:00', end: '06:00'}]}", "spec.maintenanceSchedule.windows[0].days[0]: "},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {recurrence: {frequency: Daily, daily: {interval: 731}}}}", "spec.maintenanceSchedule.permit.recurrence.daily.interval: "},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {recurrence: {frequency: Yearly, yearly: {by: Date, date: {datesOfMonth: [30], month: Feb}}}}}", "spec.maintenanceSchedule.permit.recurrence: can never fire: no month it names has such a day"},
+		{"strategy: MaintenanceSchedule\nmaintenanceSchedule: {permit: {}, exclude: [{fromDate: 2026-12-18, untilDate: 2026-12-18}]}", "spec.maintenanceSchedule.exclude[0].untilDate: "},
+		{"strategy: Permissive\nserviceAccountName: Über", "spec.serviceAccountName: "},
+		{"strategy: Restrictive\ngates: [{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, selector: {matchLabels: {tier: prod}}, knob: flux}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, name: web, namespace: shop, knob: deployment}, {apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual, open: null}}]", ""},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchExpressions: [{key: a.b/c, operator: In, values: [x]}, {key: d, operator: Exists}]}}]", ""},
+		{"strategy: Restrictive\ngates: [{kind: X, knob: flux}]", "spec.gates[0].apiVersion: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, knob: flux}]", "spec.gates[0].kind: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X}]", "spec.gates[0].knob: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: flx}]", `spec.gates[0].knob: unknown knob "flx"; did you mean "flux"?`},
+		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, knob: flux}]", "spec.gates[0].knob: flux is for kinds of the groups *.toolkit.fluxcd.io, not for Deployment of apps/v1"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual}}]", "spec.gates[0].knob.open: is missing"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: a, selector: {}, knob: crossplane}]", "spec.gates[0].selector: stands beside name"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, namespace: '*', knob: crossplane}]", "spec.gates[0].namespace: must be one namespace"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchExpressions: [{key: d, operator: Is}]}}]", "spec.gates[0].selector.matchExpressions[0].operator: must be one of In"},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchLabels: {'-a': b}}}]", "spec.gates[0].selector.matchLabels: \"-a\" is no label's key"},
+	} {
+		t.Run(c.spec, func(t *testing.T) {
+			_, faults := policy.ParsePolicy(policyText(c.spec))
+			if c.want == "" && len(faults) > 0 {
+				t.Fatalf("refused: %s", faults.Error())
+			}
+			if c.want != "" && (len(faults) != 1 || !strings.Contains(faults[0].String(), c.want) || faults[0].Line == 0) {
+				t.Errorf("faults:\n%s\nwant one with a line and\n%s", faults.Error(), c.want)
+			}
+		})
+	}
+}
+
+func TestParseCalendarYAMLKeepsWhatCanBeRead(t *testing.T) {
+	for _, c := range []struct {
+		name, text, want string
+		good             bool
+	}{
+		{"a list", "- {from: 2026-12-24, until: 2026-12-27, reason: Christmas}\n- {from: 2027-01-01}\n", "", true},
+		{"a document", "apiVersion: maint.dev/v1alpha1\nkind: Calendar\nspec:\n- {from: 2026-12-24}\n", "", true},
+		{"a faulty entry", "- {from: 2026-12-24}\n- {from: never}\n", "line 2: [1].from", true},
+		{"an unknown field", "- {form: 2026-12-24}\n- {from: 2026-12-25}\n", "line 1: [0].form", true},
+		{"no dates", "apiVersion: maint.dev/v1alpha1\nkind: Calendar\n", "spec: is missing", false},
+		{"no YAML", "- {from: [\n", "this is no YAML", false},
+		{"something else", "true\n", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calendar, faults := policy.ParseCalendarYAML([]byte(c.text))
+			if (calendar != nil) != c.good {
+				t.Errorf("calendar %v, faults %v", calendar, faults)
+			}
+			if !strings.Contains(faults.Error(), c.want) || c.want == "" && c.good && len(faults) > 0 {
+				t.Errorf("faults %q, want %q", faults.Error(), c.want)
+			}
+		})
+	}
+}
+
+// day is an instant on the Friday before a weekend of windows.
+func day(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func put(t *testing.T, b *policy.Book, namespace, name, spec string, stanza policy.StanzaText) {
+	t.Helper()
+	s, faults := policy.ParsePolicy(policyText(spec))
+	b.PutPolicy(policy.PolicyState{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
+}
+
+const weekend = "strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}], exclude: [{calendar: {name: days, namespace: maint-system}}]}"
+
+func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T) {
+	b := policy.NewBook("maint-system")
+	calendar, faults := policy.ParseCalendarYAML([]byte("- {from: 2026-11-28, reason: sale}\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	put(t, b, "shop", "weekend", weekend, policy.StanzaText{})
+	put(t, b, "maint-system", "open", "strategy: Permissive", policy.StanzaText{})
+	put(t, b, "other", "open", "strategy: Permissive", policy.StanzaText{})
+	put(t, b, "shop", "broken", "strategy: Maybe", policy.StanzaText{})
+	put(t, b, "shop", "loop", "strategy: Permissive", policy.StanzaText{Strategy: schedule.ByPolicy, Policies: []policy.PolicyRef{{Name: "loop"}}})
+	put(t, b, "shop", "borrows", "strategy: Permissive", policy.StanzaText{Strategy: schedule.ByPolicy, Policies: []policy.PolicyRef{{Name: "open", Namespace: "other"}}})
+	inside := day(t, "2026-11-21T03:00:00Z")
+	for _, c := range []struct {
+		name      string
+		refs      []policy.PolicyRef
+		eta, left int64
+		reason    string
+	}{
+		{"its calendar is not there yet", []policy.PolicyRef{{Name: "weekend"}}, -2, -2, "there is no such Calendar"},
+		{"the agent's", []policy.PolicyRef{{Name: "open", Namespace: "maint-system"}}, 0, -1, "policy open: Permissive"},
+		{"another tenant's", []policy.PolicyRef{{Name: "open", Namespace: "other"}}, -2, -2, "policy open is in namespace other"},
+		{"missing", []policy.PolicyRef{{Name: "absent"}}, -2, -2, "there is no such policy in namespace shop"},
+		{"broken", []policy.PolicyRef{{Name: "broken"}}, -2, -2, "spec.strategy"},
+		{"a stanza that names its own policy asks its document", []policy.PolicyRef{{Name: "loop"}}, 0, -1, "policy loop: Permissive"},
+		{"a stanza that names another tenant's", []policy.PolicyRef{{Name: "borrows"}}, -2, -2, "policy open is in namespace other"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := b.Gate(policy.Question{Namespace: "shop", Policies: c.refs}).Verdict(inside)
+			if v.NextChangeETA != c.eta || v.PermissiveRemaining != c.left || !strings.Contains(v.Reason, c.reason) {
+				t.Errorf("verdict %+v, want %d, %d and %q", v, c.eta, c.left, c.reason)
+			}
+		})
+	}
+	before := b.Generation()
+	b.PutCalendar("maint-system", "days", calendar)
+	if b.Generation() == before {
+		t.Error("a calendar changed nothing")
+	}
+	q := policy.Question{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "weekend"}}}
+	if v := b.Gate(q).Verdict(inside); !v.Permitted || v.PermissiveRemaining != 3*3600 {
+		t.Errorf("in the window: %+v", v)
+	}
+	if v := b.Gate(q).Verdict(day(t, "2026-11-28T03:00:00Z")); v.Permitted || !strings.Contains(v.Reason, "sale") {
+		t.Errorf("on a day that is taken out: %+v", v)
+	}
+	b.PutCalendar("maint-system", "days", nil)
+	if v := b.Gate(q).Verdict(inside); v.Ready || !strings.Contains(v.Reason, "calendar days cannot be read") {
+		t.Errorf("with a broken calendar: %+v", v)
+	}
+}
+
+func TestANamespaceBindsWhatIsBelowItAndOnlyABypassPasses(t *testing.T) {
+	at := day(t, "2026-11-21T03:00:00Z")
+	until := at.Add(2 * time.Hour)
+	b := policy.NewBook("maint-system")
+	put(t, b, "shop", "open", "strategy: Permissive", policy.StanzaText{})
+	if !b.PutNamespace("shop", policy.StanzaText{Strategy: schedule.RestrictiveUntil, Until: &until}) || b.PutNamespace("shop", policy.StanzaText{Strategy: schedule.RestrictiveUntil, Until: &until}) {
+		t.Error("news is told where there is none, or not where there is")
+	}
+	own := policy.Question{Namespace: "shop", Own: policy.StanzaText{Strategy: schedule.Permissive}, Policies: []policy.PolicyRef{{Name: "open"}}}
+	v := b.Gate(own).Verdict(at)
+	if v.Permitted || v.NextChangeETA != 7200 || b.Strategy(own, at) != schedule.Restrictive {
+		t.Errorf("under a closed namespace: %+v, %s", v, b.Strategy(own, at))
+	}
+	if got := b.Strategy(own, until); got != schedule.Permissive {
+		t.Errorf("afterwards its strategy is %s", got)
+	}
+	if v := b.Gate(own.For(true)).Verdict(at); v.Permitted {
+		t.Errorf("outside the window it passes a closed namespace: %+v", v)
+	}
+	free := policy.Question{Namespace: "elsewhere", Policies: []policy.PolicyRef{{Name: "absent"}}}
+	if v := b.Gate(free.For(true)).Verdict(at); !v.Permitted {
+		t.Errorf("outside the window its own policy holds it: %+v", v)
+	}
+	earlier := at.Add(time.Hour)
+	own.Bypass = &earlier
+	if v := b.Gate(own).Verdict(at); !v.Permitted || v.PermissiveRemaining != 3600 {
+		t.Errorf("with a bypass: %+v", v)
+	}
+	if got := b.Uses(own); !cmp.Equal(got, []policy.PolicyRef{{Name: "open", Namespace: "shop"}}) {
+		t.Errorf("it uses %v", got)
+	}
+}
+
+func TestABehaviorKeepsFivePastStretches(t *testing.T) {
+	var b *policy.Behavior
+	now := day(t, "2026-11-21T00:00:00Z")
+	for i := range 9 {
+		since, until := now.Add(time.Duration(i)*time.Hour), now.Add(time.Duration(i+1)*time.Hour)
+		v := schedule.Verdict{Permitted: i%2 == 0, Ready: true, Reason: fmt.Sprint(i), Since: &since, Until: &until, Next: &schedule.Following{Permitted: i%2 == 1, Start: until}}
+		next := b.After(v, schedule.MaintenanceScheduled, since)
+		if again := next.After(v, schedule.MaintenanceScheduled, since.Add(time.Minute)); !cmp.Equal(again, next) {
+			t.Fatalf("the same verdict is news: %+v", again)
+		}
+		b = &next
+	}
+	if len(b.History) != policy.MaxHistory || b.History[0].Reason != "7" || b.History[0].State != policy.ChangesPaused || b.Current.State != policy.ChangesUnpaused || b.Next.State != policy.ChangesPaused {
+		t.Errorf("%+v", b)
+	}
+}

@@ -1,0 +1,357 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// StanzaText is a stanza as annotations spell it, already read. A strategy that
+// is not known is kept as it stands: it is not ready.
+type StanzaText struct {
+	Strategy schedule.Strategy
+	Policies []PolicyRef // as change-policy names them
+	Until    *time.Time  // of the strategy, where it is one of the Untils
+	Faults   document.Faults
+}
+
+// Set says whether the stanza says anything.
+func (s StanzaText) Set() bool { return s.Strategy != "" || len(s.Policies) > 0 }
+
+// Equal says whether two stanzas say the same.
+func (s StanzaText) Equal(o StanzaText) bool {
+	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until)
+}
+
+// PolicyState is a policy's ConfigMap as it was read.
+type PolicyState struct {
+	Namespace, Name string
+	Spec            PolicySpec
+	Faults          document.Faults
+	Pause           schedule.Switch
+	Stanza          StanzaText
+}
+
+// Question is all that decides whether change of one object is permitted, apart
+// from the policies themselves.
+type Question struct {
+	Namespace string      // empty for an object of the cluster
+	Own       StanzaText  // the object's own
+	Policies  []PolicyRef // spec.policies of a plan
+	Gates     []PolicyRef // policies, of any namespace, whose spec.gates mean the object
+	Bypass    *time.Time
+}
+
+// For is the question for a run: one that was asked for outside of the window heeds
+// no policy, but a namespace that is closed binds it all the same.
+func (q Question) For(outsideWindow bool) Question {
+	if outsideWindow {
+		q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
+	}
+	return q
+}
+
+// Key tells questions apart.
+func (q Question) Key() string {
+	return fmt.Sprintf("%s|%v|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
+}
+
+func stampOf(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Book holds every policy, calendar and namespace stanza that is known, and
+// answers what follows from them for an object. It is the one place that
+// resolves names, for the agent and the commands alike. It is not safe for
+// concurrent use.
+type Book struct {
+	agent      string // the agent's namespace; empty: not known, and any will do
+	policies   map[PolicyRef]PolicyState
+	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
+	namespaces map[string]StanzaText
+	parsed     map[PolicyRef]*schedule.Policy // by its document alone
+	resolved   map[PolicyRef]*schedule.Policy // with its stanza and its pause
+	generation int64
+}
+
+// NewBook is an empty book.
+func NewBook(agentNamespace string) *Book {
+	return &Book{
+		agent: agentNamespace, policies: map[PolicyRef]PolicyState{}, calendars: map[PolicyRef]*schedule.Calendar{},
+		namespaces: map[string]StanzaText{}, parsed: map[PolicyRef]*schedule.Policy{}, resolved: map[PolicyRef]*schedule.Policy{},
+	}
+}
+
+// Generation changes with every change of the book: a gate of another
+// generation is to be asked for again.
+func (b *Book) Generation() int64 { return b.generation }
+
+func (b *Book) changed() {
+	b.generation++
+	clear(b.resolved)
+}
+
+// PutPolicy takes in a policy.
+func (b *Book) PutPolicy(p PolicyState) {
+	ref := PolicyRef{Name: p.Name, Namespace: p.Namespace}
+	b.policies[ref] = p
+	delete(b.parsed, ref)
+	b.changed()
+}
+
+// DropPolicy forgets a policy.
+func (b *Book) DropPolicy(namespace, name string) {
+	ref := PolicyRef{Name: name, Namespace: namespace}
+	delete(b.policies, ref)
+	delete(b.parsed, ref)
+	b.changed()
+}
+
+// PutCalendar takes in a calendar; nil is one that cannot be read.
+func (b *Book) PutCalendar(namespace, name string, c *schedule.Calendar) {
+	b.calendars[PolicyRef{Name: name, Namespace: namespace}] = c
+	clear(b.parsed)
+	b.changed()
+}
+
+// DropCalendar forgets a calendar.
+func (b *Book) DropCalendar(namespace, name string) {
+	delete(b.calendars, PolicyRef{Name: name, Namespace: namespace})
+	clear(b.parsed)
+	b.changed()
+}
+
+// PutNamespace takes in what a namespace's annotations say, and says whether
+// that is news.
+func (b *Book) PutNamespace(name string, s StanzaText) bool {
+	if b.namespaces[name].Equal(s) {
+		return false
+	}
+	b.namespaces[name] = s
+	b.changed()
+	return true
+}
+
+// Policies are the policies of the book, by namespace and name.
+func (b *Book) Policies() []PolicyState {
+	out := make([]PolicyState, 0, len(b.policies))
+	for _, p := range b.policies {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(x, y PolicyState) int {
+		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
+	})
+	return out
+}
+
+// State is a policy as it was read.
+func (b *Book) State(namespace, name string) (PolicyState, bool) {
+	p, ok := b.policies[PolicyRef{Name: name, Namespace: namespace}]
+	return p, ok
+}
+
+// Policy is a policy with all that stands on it; one that is missing or broken
+// is not ready.
+func (b *Book) Policy(namespace, name string) *schedule.Policy {
+	return b.resolve(PolicyRef{Name: name, Namespace: namespace})
+}
+
+// resolve is a policy with the stanza on it. The policies that such a stanza names
+// are judged by their documents and pauses alone: so no stanza leads back to
+// itself, and none makes others expensive.
+func (b *Book) resolve(ref PolicyRef) *schedule.Policy {
+	if p := b.resolved[ref]; p != nil {
+		return p
+	}
+	p := b.document(ref)
+	if state, there := b.policies[ref]; there && state.Stanza.Set() {
+		p = p.Overridden(b.stanza(ref.Namespace, state.Stanza, b.document))
+		p = b.paused(state, p)
+	}
+	b.resolved[ref] = p
+	return p
+}
+
+// document is a policy by its document and its pause.
+func (b *Book) document(ref PolicyRef) *schedule.Policy {
+	state, there := b.policies[ref]
+	if !there {
+		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
+	}
+	return b.paused(state, b.read(ref, state))
+}
+
+// paused closes a policy that somebody paused; one that is broken stays so.
+func (b *Book) paused(state PolicyState, p *schedule.Policy) *schedule.Policy {
+	if !state.Pause.On || len(state.Faults) > 0 {
+		return p
+	}
+	return p.Paused(state.Pause.Until)
+}
+
+func (b *Book) read(ref PolicyRef, state PolicyState) *schedule.Policy {
+	if p := b.parsed[ref]; p != nil {
+		return p
+	}
+	p := b.parse(ref, state)
+	b.parsed[ref] = p
+	return p
+}
+
+func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
+	if len(state.Faults) > 0 {
+		return schedule.PolicyNotReady(ref.Name, state.Faults[0].String())
+	}
+	broken := ""
+	p, err := schedule.ParsePolicy(ref.Name, schedule.PolicySpec{Strategy: state.Spec.Strategy, MaintenanceSchedule: state.Spec.MaintenanceSchedule}, func(namespace, name string) (*schedule.Calendar, bool) {
+		at := PolicyRef{Name: name, Namespace: cmp.Or(namespace, ref.Namespace)}
+		c, there := b.calendars[at]
+		if !b.within(ref.Namespace, at.Namespace) {
+			broken = b.foreign("calendar", at)
+			return nil, false
+		}
+		if there && c == nil {
+			broken = "calendar " + name + " cannot be read"
+		}
+		return c, c != nil
+	})
+	switch {
+	case broken != "":
+		return schedule.PolicyNotReady(ref.Name, broken)
+	case err != nil:
+		return schedule.PolicyNotReady(ref.Name, strings.Join(strings.Fields(err.Error()), " "))
+	}
+	return p
+}
+
+// stanza finds the policies that a stanza names.
+func (b *Book) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
+	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, Policies: b.named(namespace, s.Policies, find)}
+}
+
+// named finds policies that an object of a namespace names, or one of the cluster.
+func (b *Book) named(namespace string, refs []PolicyRef, find func(PolicyRef) *schedule.Policy) []*schedule.Policy {
+	var out []*schedule.Policy
+	for _, ref := range refs {
+		ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(namespace, b.agent))
+		if !b.within(namespace, ref.Namespace) {
+			out = append(out, schedule.PolicyNotReady(ref.Name, b.foreign("policy", ref)))
+			continue
+		}
+		out = append(out, find(ref))
+	}
+	return out
+}
+
+// within says whether an object may use what stands in a namespace: its own, and
+// the agent's. Whoever annotates an object of the cluster may use any.
+func (b *Book) within(own, namespace string) bool {
+	return own == "" || b.agent == "" || namespace == own || namespace == b.agent
+}
+
+func (b *Book) foreign(what string, ref PolicyRef) string {
+	return fmt.Sprintf("%s %s is in namespace %s, and only those of its own namespace and of %s may be named", what, ref.Name, ref.Namespace, b.agent)
+}
+
+// Gate is the gate of an object over time.
+func (b *Book) Gate(q Question) *schedule.Gate {
+	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, b.resolve), Bypass: q.Bypass}
+	if q.Namespace != "" {
+		spec.Namespace = b.stanza(q.Namespace, b.namespaces[q.Namespace], b.resolve)
+	}
+	spec.Policies = b.named(q.Namespace, q.Policies, b.resolve)
+	for _, ref := range q.Gates { // what it may reach, its account's rights decide
+		spec.Policies = append(spec.Policies, b.resolve(ref))
+	}
+	return schedule.NewGate(spec)
+}
+
+// Between is the gate of an object, or nil where nothing stands between it and
+// its change.
+func (b *Book) Between(q Question) *schedule.Gate {
+	if !b.Gated(q) && q.Bypass == nil {
+		return nil
+	}
+	return b.Gate(q)
+}
+
+// Gated says whether anything stands between an object and its change.
+func (b *Book) Gated(q Question) bool {
+	return q.Own.Set() || len(q.Policies)+len(q.Gates) > 0 || q.Namespace != "" && b.namespaces[q.Namespace].Set()
+}
+
+// Uses are the policies that stand behind an object's gate.
+func (b *Book) Uses(q Question) []PolicyRef {
+	var out []PolicyRef
+	for _, list := range [][]PolicyRef{q.Own.Policies, q.Policies, q.Gates, b.namespaces[q.Namespace].Policies} {
+		for _, ref := range list {
+			ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(q.Namespace, b.agent))
+			if !slices.Contains(out, ref) {
+				out = append(out, ref)
+			}
+		}
+	}
+	return out
+}
+
+// Strategy is the strategy in force for an object at an instant, as status and
+// metrics name it: a live Until counts as Permissive or Restrictive.
+func (b *Book) Strategy(q Question, now time.Time) schedule.Strategy {
+	above := b.namespaces[q.Namespace]
+	if q.Namespace == "" {
+		above = StanzaText{}
+	}
+	if s := above.strategy(now); s == schedule.Restrictive {
+		return s
+	}
+	if s := q.Own.strategy(now); s != "" {
+		return s
+	}
+	if len(q.Policies)+len(q.Gates) > 0 {
+		return schedule.ByPolicy
+	}
+	if s := above.strategy(now); s != "" {
+		return s
+	}
+	if q.Own.Strategy == schedule.PermissiveUntil || above.Strategy == schedule.PermissiveUntil { // it is over, and nothing is below it
+		return schedule.Restrictive
+	}
+	return schedule.Permissive
+}
+
+// StrategyOf is the strategy in force of a policy itself.
+func (p PolicyState) StrategyOf(now time.Time) schedule.Strategy {
+	if p.Pause.Holds(now) {
+		return schedule.Restrictive
+	}
+	if s := p.Stanza.strategy(now); s != "" && s != schedule.ByPolicy {
+		return s
+	}
+	return p.Spec.Strategy
+}
+
+// strategy is what the stanza says at an instant; empty where it gives way to
+// what is below it.
+func (s StanzaText) strategy(now time.Time) schedule.Strategy {
+	live := s.Until != nil && now.Before(*s.Until)
+	switch {
+	case s.Strategy == schedule.PermissiveUntil && live:
+		return schedule.Permissive
+	case s.Strategy == schedule.RestrictiveUntil && (live || s.Until == nil):
+		return schedule.Restrictive
+	case s.Strategy == schedule.PermissiveUntil || s.Strategy == schedule.RestrictiveUntil || s.Strategy == "":
+		if len(s.Policies) > 0 {
+			return schedule.ByPolicy
+		}
+		return ""
+	}
+	return s.Strategy
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// DrainMemory is what the passes of a drain step share: when its attempt began, and
+// the nodes, so that one which joins later is not drained too.
+type DrainMemory struct {
+	Attempt int           `json:"attempt"`
+	Since   time.Time     `json:"since"`
+	Nodes   []DrainTarget `json:"nodes"`
+}
+
+// DrainTarget is one of its nodes.
+type DrainTarget struct {
+	Name     string    `json:"name"`
+	UID      string    `json:"uid"`
+	Cordoned bool      `json:"cordoned,omitempty"` // seen so, with our record, by this step
+	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
+	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
+	Yielded  bool      `json:"yielded,omitempty"`  // others have its slot meanwhile; it stays cordoned, and nothing is evicted
+	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded
+	Since    time.Time `json:"since,omitzero"`     // when its turn came
+}
+
+// NewlyBlocked are the nodes whose drain is blocked for good by what a drain step
+// remembers now, and was not by what it remembered before.
+func NewlyBlocked(before, now json.RawMessage) []string {
+	var was, is DrainMemory
+	if json.Unmarshal(now, &is) != nil {
+		return nil
+	}
+	known := map[string]bool{}
+	if json.Unmarshal(before, &was) == nil {
+		for _, t := range was.Nodes {
+			known[t.Name] = t.Blocked
+		}
+	}
+	var out []string
+	for _, t := range is.Nodes {
+		if t.Blocked && !known[t.Name] {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// Drains are the nodes of a drain step that is at work; of any other, none.
+func (r Record) Drains() []DrainTarget {
+	var m DrainMemory
+	if r.Type != plan.TypeDrain || r.Phase != StepRunning || json.Unmarshal(r.Memory, &m) != nil {
+		return nil
+	}
+	return m.Nodes
+}

@@ -1,0 +1,63 @@
+package run
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Hold is a gate that is closed for a run.
+type Hold struct {
+	Reason   string
+	NotReady bool
+	Opens    *time.Time // when it opens, as far as is known
+	Since    *time.Time // since when it is closed; nil: it always was
+	Until    time.Time  // when to ask again; zero: only when a document changes
+}
+
+// Message says why a run waits, and for how long.
+func (h Hold) Message() string {
+	switch {
+	case h.NotReady:
+		return h.Reason
+	case h.Opens != nil:
+		return "waits for its window, which opens at " + h.Opens.UTC().Format(time.RFC3339) + " (" + h.Reason + ")"
+	}
+	return "waits for its window, which does not open by itself (" + h.Reason + ")"
+}
+
+// PassedBy says who let a run start although its gate, asked without any bypass,
+// is closed; nil where it is open.
+func PassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *intent.Actor {
+	if g == nil || g.Verdict(now).Permitted {
+		return nil
+	}
+	if r.OutsideWindow {
+		return &intent.Actor{Name: r.Actor, Reason: r.Reason, At: now.UTC()}
+	}
+	if in.Bypass.Run == "" && in.Bypass.Until == nil {
+		return nil
+	}
+	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC()}
+}
+
+// HeldBy asks a gate for a run: nil where it may start. One that a bypass names
+// passes.
+func HeldBy(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time) *Hold {
+	if g == nil || bypass.Run != "" && bypass.Run == run {
+		return nil
+	}
+	v := g.Verdict(now)
+	if v.Permitted {
+		return nil
+	}
+	h := &Hold{Reason: v.Reason, NotReady: !v.Ready, Since: v.Since}
+	if v.Until != nil {
+		h.Until = *v.Until
+		if v.Next != nil && v.Next.Permitted {
+			h.Opens = v.Until
+		}
+	}
+	return h
+}

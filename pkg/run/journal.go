@@ -1,0 +1,150 @@
+package run
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// What a pending run waits for.
+const (
+	WaitWindow   = "window"
+	WaitApproval = "approval"
+	WaitQueue    = "queue"
+	WaitLock     = "lock"
+	WaitJitter   = "jitter"
+	WaitPause    = "pause"
+)
+
+// Start is the journal of a run that begins now.
+func (j Journal) Start(now time.Time) Journal {
+	j.Phase, j.Waiting, j.Message, j.Section = RunRunning, "", "", plan.SectionSteps
+	j.StartedAt = new(now.UTC())
+	return j
+}
+
+// EndBefore is the journal of a run whose wait ends without a start: neither
+// onFailure nor finally runs, for nothing was done.
+func (j Journal) EndBefore(end End, now time.Time) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	for i := range j.Steps {
+		j.Steps[i].Phase, j.Steps[i].Attempt = StepSkipped, 0
+	}
+	j.End, j.Section, j.Message, j.Waiting = &end, plan.SectionClosing, end.Message, ""
+	return j
+}
+
+// Finish is the journal of a run that is over.
+func (j Journal) Finish(now time.Time) Journal {
+	j.Phase, j.FinishedAt, j.Waits = RunFailed, new(now.UTC()), ""
+	if j.End != nil {
+		j.Phase, j.Message = j.End.Phase, j.End.Message
+	}
+	if j.Phase == RunSucceeded && j.Message == "" {
+		j.Message = document.Cut("all steps are done"+j.emptyRollouts(), document.MaxMessage)
+	}
+	return j
+}
+
+// TornAway is how a run ends whose object was taken away against its finalizer.
+const TornAway = "TornAway"
+
+// RestoresAt says whether a step puts back what it found when its run ends.
+func (r Run) RestoresAt(path string) bool {
+	step, _ := r.Tree().Find(path)
+	return plan.Restores(step)
+}
+
+// EndsWithWork says whether something would have been done at a run's end; of a run
+// whose text is not known, it may have been.
+func (r Run) EndsWithWork(j Journal) bool {
+	if len(r.Spec.Steps) == 0 {
+		return true
+	}
+	holdsNodes := slices.ContainsFunc(j.Steps, func(rec Record) bool { return rec.Type == plan.TypeCordon || rec.Type == plan.TypeDrain })
+	return holdsNodes || len(r.Spec.OnFailure)+len(r.Spec.Finally) > 0
+}
+
+// NotPutBack is how many of a run's restores failed.
+func (j Journal) NotPutBack() (n int) {
+	for i := range j.Steps {
+		if j.Steps[i].Restored == RestoreFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// Shrunk is a journal without outputs of so many bytes, the largest first: what
+// outgrows its place goes with a mark, and the run goes on.
+func (j Journal) Shrunk(bytes int) Journal {
+	j.Steps = append([]Record(nil), j.Steps...)
+	for bytes > 0 {
+		largest, size := -1, 0
+		for i, rec := range j.Steps {
+			if b, err := json.Marshal(rec.Outputs); err == nil && len(b) > max(size, 64) {
+				largest, size = i, len(b)
+			}
+		}
+		if largest < 0 {
+			break
+		}
+		j.Steps[largest].Outputs, j.Truncated = map[string]any{"truncated": true}, true
+		bytes -= size - 20
+	}
+	for i := range j.Steps { // the rest is words, and goes only where it must
+		if rec := &j.Steps[i]; bytes > 0 && rec.Phase.Ended() {
+			bytes -= len(rec.Message) + 100*len(rec.Changed)
+			rec.Message, rec.Changed, j.Truncated = "", nil, true
+		}
+	}
+	return j
+}
+
+// CapOutputs keeps the journal within its caps: a step's outputs that are too
+// large, or that no longer fit in the run's share, are replaced by a mark.
+func CapOutputs(j *Journal) {
+	total := 0
+	for i := range j.Steps {
+		if j.Steps[i].Outputs == nil {
+			continue
+		}
+		b, err := json.Marshal(j.Steps[i].Outputs)
+		if err != nil || len(b) > MaxStepOutput || total+len(b) > MaxRunOutput {
+			j.Steps[i].Outputs = map[string]any{"truncated": true}
+			j.Truncated = true
+			continue
+		}
+		total += len(b)
+	}
+}
+
+// Begins says whether a step, or another attempt of one, is to begin by this journal
+// that was not at work by an earlier one. What cleans up waits for nobody.
+func (j Journal) Begins(was Journal) bool {
+	if j.Section != plan.SectionSteps && j.Section != "" {
+		return false
+	}
+	before := make(map[string]int, len(was.Steps))
+	for _, rec := range was.Steps {
+		if rec.Phase == StepRunning {
+			before[rec.Path] = rec.Attempt
+		}
+	}
+	return slices.ContainsFunc(j.Steps, func(rec Record) bool {
+		attempt, ran := before[rec.Path]
+		return rec.Phase == StepRunning && (!ran || attempt != rec.Attempt)
+	})
+}
+
+// The ends of a restore.
+const (
+	RestoreDone    = "done"
+	RestoreChanged = "changed" // somebody changed it meanwhile; theirs stays
+	RestoreGone    = "gone"
+	RestoreHanded  = "handed" // another run set it since, and puts it back
+	RestoreFailed  = "failed"
+)

@@ -1,0 +1,104 @@
+package run_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func stays(string) bool { return false }
+
+func TestTurnsOfARun(t *testing.T) {
+	through, now := time.Unix(1000, 0), time.Unix(2000, 0)
+	j := run.Journal{Steps: []run.Record{
+		{Path: "roll", Type: plan.TypeForEachNode, Items: []run.Item{
+			{Name: "done", UID: "12345678-9abc", Phase: run.StepSucceeded, At: &through},
+			{Name: "failed", Phase: run.StepFailed, At: &through},
+			{Name: "cut-off", Phase: run.StepRunning},
+			{Name: "tried-again", Phase: run.StepRunning, At: &through},
+			{Name: "idle", Phase: run.StepSucceeded},
+			{Name: "not-begun"},
+		}},
+		{Path: "each", Type: plan.TypeForEach, Items: []run.Item{{Name: "no-node", Phase: run.StepSucceeded, At: &through}}},
+	}}
+	want := run.NodeTurns{
+		"done": {UID: "12345678", Last: 1000, Success: 1000}, "failed": {Last: 1000}, "cut-off": {Last: 2000}, "tried-again": {Last: 1000},
+	}
+	if diff := cmp.Diff(want, j.Turns(now)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTurnsAreRemembered(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, more run.NodeTurns
+		gone      string
+		want      run.NodeTurns
+	}{
+		"the first turn":               {nil, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 5, Success: 5}}},
+		"a failure keeps the success":  {run.NodeTurns{"a": {Last: 5, Success: 5}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"the same twice":               {run.NodeTurns{"a": {Last: 9, Success: 5}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"an older run ends later":      {run.NodeTurns{"a": {Last: 9}}, run.NodeTurns{"a": {Last: 5, Success: 5}}, "", run.NodeTurns{"a": {Last: 9, Success: 5}}},
+		"another node under the name":  {run.NodeTurns{"a": {UID: "1", Last: 9, Success: 9}}, run.NodeTurns{"a": {UID: "2", Last: 8}}, "", run.NodeTurns{"a": {UID: "2", Last: 8}}},
+		"a node that is gone is not":   {run.NodeTurns{"a": {Last: 9}, "b": {Last: 9}}, run.NodeTurns{"c": {Last: 9}}, "b", run.NodeTurns{"a": {Last: 9}, "c": {Last: 9}}},
+		"what others had stays theirs": {run.NodeTurns{"b": {Last: 3}}, run.NodeTurns{"a": {Last: 9}}, "", run.NodeTurns{"a": {Last: 9}, "b": {Last: 3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.was.With(c.more, func(name string) bool { return name == c.gone })
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTurnsAreBounded(t *testing.T) {
+	many := run.NodeTurns{}
+	for i := range run.MaxNodeTurns + 100 {
+		many[fmt.Sprint("n", i)] = run.NodeTurn{Last: int64(i)}
+	}
+	got := run.NodeTurns(nil).With(many, stays)
+	if _, oldest := got["n99"]; len(got) != run.MaxNodeTurns || oldest {
+		t.Errorf("%d are kept, the oldest too: %t", len(got), oldest)
+	}
+}
+
+// Whatever fails, and however many a run gets through before it stops: no node has
+// a turn more than another has.
+func TestEveryNodeHasItsTurn(t *testing.T) {
+	for _, failing := range []string{"", "n0", "n1", "n3"} {
+		turns, had, now := run.NodeTurns{}, map[string]int{}, time.Unix(0, 0)
+		for range 40 { // runs, each of which ends at its first failure, or after two nodes
+			order := []string{"n0", "n1", "n2", "n3"}
+			for i := range order {
+				for k := i + 1; k < len(order); k++ {
+					if turns[order[k]].Compare(turns[order[i]]) < 0 {
+						order[i], order[k] = order[k], order[i]
+					}
+				}
+			}
+			for _, name := range order[:2] {
+				now = now.Add(time.Minute)
+				had[name]++
+				turn := run.NodeTurn{Last: now.Unix(), Success: now.Unix()}
+				if name == failing {
+					turn.Success = 0
+				}
+				turns = turns.With(run.NodeTurns{name: turn}, stays)
+				if name == failing {
+					break
+				}
+			}
+		}
+		for name, n := range had {
+			if n < had["n2"]-1 || n > had["n2"]+1 || had["n2"] == 0 {
+				t.Errorf("with %q failing, turns: %v (%s)", failing, had, name)
+			}
+		}
+	}
+}

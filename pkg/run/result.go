@@ -1,0 +1,32 @@
+package run
+
+// Result is how a slot, or a run without one, ended.
+type Result string
+
+// The ends of a slot. Open is not an end: it is the claim on one.
+const (
+	Open    Result = "Open"
+	Ran     Result = "Ran"
+	Skipped Result = "Skipped"
+	Missed  Result = "Missed"
+)
+
+// The reasons that the ledger gives for a slot that did not run.
+const (
+	ReasonPaused     = "paused"
+	ReasonSkip       = "skip"
+	ReasonBusy       = "busy"
+	ReasonAborted    = "aborted"
+	ReasonRejected   = "rejected"
+	ReasonDeadline   = "deadline"
+	ReasonSuperseded = "superseded"
+	ReasonWindow     = "window"
+	ReasonNotReady   = "not-ready"
+	ReasonTarget     = "target"
+	ReasonLock       = "lock"
+	ReasonApproval   = "approval"
+	ReasonCatchUp    = "catch-up"
+	ReasonEdited     = "edited"
+	ReasonClock      = "clock"
+	ReasonRefused    = "refused"
+)

@@ -1,0 +1,303 @@
+package run
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// RunPhase is where a run stands.
+type RunPhase string
+
+// The phases of a run. The last four are its ends.
+const (
+	RunPending   RunPhase = "Pending"
+	RunRunning   RunPhase = "Running"
+	RunSucceeded RunPhase = "Succeeded"
+	RunFailed    RunPhase = "Failed"
+	RunAborted   RunPhase = "Aborted"
+	RunReplaced  RunPhase = "Replaced"
+)
+
+// Ended says whether the phase is one of a run's ends.
+func (p RunPhase) Ended() bool {
+	return p == RunSucceeded || p == RunFailed || p == RunAborted || p == RunReplaced
+}
+
+// TriggerKind is what asked for a run.
+type TriggerKind string
+
+// The kinds of triggers.
+const (
+	BySchedule TriggerKind = "schedule"
+	ByLabel    TriggerKind = "label"
+	ByToken    TriggerKind = "manual"
+	ByCreation TriggerKind = "create"
+	ByWatch    TriggerKind = "watch"
+)
+
+// Request is what asked for a run: its identity, and what was said with it.
+// The identity alone names the run, so that the same request is one run however
+// often it is seen.
+type Request struct {
+	Kind TriggerKind `json:"kind"`
+
+	Slot     *time.Time `json:"slot,omitempty"`     // schedule: the instant, UTC
+	Local    string     `json:"local,omitempty"`    // schedule: slot identity, wall-clock time with offset, and zone
+	Schedule int        `json:"schedule,omitempty"` // schedule: index in the plan
+
+	Label     string `json:"label,omitempty"`     // label: the key
+	Value     string `json:"value,omitempty"`     // label: its value when the request was seen
+	TargetUID string `json:"targetUID,omitempty"` // label: the object it stood on
+	Ordinal   int64  `json:"ordinal,omitempty"`   // label, watch: number of the request on that object and key, or rule
+	Owner     string `json:"owner,omitempty"`     // label: field manager that applied it declaratively, if one did
+
+	Rule       string          `json:"rule,omitempty"`       // watch: identity of the rule
+	APIVersion string          `json:"apiVersion,omitempty"` // watch: of the object, with the four below
+	ObjectKind string          `json:"objectKind,omitempty"`
+	Namespace  string          `json:"namespace,omitempty"`
+	Name       string          `json:"name,omitempty"`
+	UID        string          `json:"uid,omitempty"`
+	Event      string          `json:"event,omitempty"` // watch: create, update or delete
+	Body       json.RawMessage `json:"body,omitempty"`  // watch: of an object that is gone, until its run holds it
+
+	Token string `json:"token,omitempty"` // manual
+
+	At            time.Time         `json:"at"`                      // when the request was seen
+	Reason        string            `json:"reason,omitempty"`        // manual: what the person said
+	Actor         string            `json:"actor,omitempty"`         // manual: who, as far as known
+	Parameters    map[string]string `json:"parameters,omitempty"`    // manual
+	DryRun        bool              `json:"dryRun,omitempty"`        // manual, or the plan's
+	OutsideWindow bool              `json:"outsideWindow,omitempty"` // manual
+}
+
+// Identity is what makes a request the same request, for one plan.
+func (r Request) Identity(planUID string) string {
+	switch r.Kind {
+	case BySchedule:
+		return fmt.Sprintf("%s|schedule|%s", planUID, r.Local)
+	case ByLabel:
+		return fmt.Sprintf("%s|label|%s|%s|%d", planUID, r.TargetUID, r.Label, r.Ordinal)
+	case ByWatch:
+		return fmt.Sprintf("%s|watch|%s|%s|%d", planUID, r.Rule, r.UID, r.Ordinal)
+	case ByToken:
+		return fmt.Sprintf("%s|manual|%s", planUID, r.Token)
+	default:
+		return fmt.Sprintf("%s|%s", planUID, r.Kind)
+	}
+}
+
+// Why is the reason as the ledger and ${run.reason} spell it.
+func (r Request) Why() string {
+	switch {
+	case r.Kind == ByLabel:
+		return "label:" + r.Label
+	case r.Kind == ByWatch:
+		return "watch:" + r.ObjectKind + "/" + r.Name
+	case r.Kind == ByToken && r.Reason != "":
+		return r.Reason
+	}
+	return string(r.Kind)
+}
+
+// ScheduledAt is the slot, or the instant of the request for a run without one.
+func (r Request) ScheduledAt() time.Time {
+	if r.Slot != nil {
+		return *r.Slot
+	}
+	return r.At
+}
+
+// Run is the fixed part of one execution: what was asked, and the plan as it
+// was then. It stands in the run's run.yaml and never changes.
+type Run struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"` // Run
+	Name       string    `json:"name"`
+	Namespace  string    `json:"namespace"`
+	Plan       string    `json:"plan"`
+	PlanUID    string    `json:"planUID"`
+	Request    Request   `json:"request"`
+	TargetUID  string    `json:"targetUID,omitempty"` // the object that the run holds
+	Spec       plan.Spec `json:"spec"`                // snapshot, with defaults
+	Watched    Body      `json:"watched,omitempty"`   // the object whose change asked for the run, as it was when the run was made
+	// Templates are the step templates that the spec names, as they were then.
+	Templates map[string]plan.TemplateSpec `json:"templates,omitempty"`
+}
+
+// Tree is what the run does.
+func (r Run) Tree() plan.Tree { return plan.Tree{Spec: r.Spec, Templates: r.Templates} }
+
+// Journal is the part of a run that changes; it stands in journal.json.
+type Journal struct {
+	Phase       RunPhase      `json:"phase"`
+	Waiting     string        `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter
+	Message     string        `json:"message,omitempty"`
+	Section     plan.Section  `json:"section,omitempty"`
+	StartedAt   *time.Time    `json:"startedAt,omitempty"`   // of the first step
+	FinishedAt  *time.Time    `json:"finishedAt,omitempty"`  // of the run
+	SectionAt   *time.Time    `json:"sectionAt,omitempty"`   // when the present cleanup section began
+	End         *End          `json:"end,omitempty"`         // decided when the steps are through
+	Approved    *intent.Actor `json:"approved,omitempty"`    // who approved the run
+	Retries     int           `json:"retries,omitempty"`     // of the run, from its failed step
+	RetryAt     *time.Time    `json:"retryAt,omitempty"`     // the present one begins then
+	Passed      *intent.Actor `json:"passed,omitempty"`      // who let it start although its gate was closed
+	HeldSince   *time.Time    `json:"heldSince,omitempty"`   // the gate closed between two steps, and the run waits
+	HeldSeconds int64         `json:"heldSeconds,omitempty"` // of earlier holds: they do not count in maxDuration
+	WorkedAt    *time.Time    `json:"workedAt,omitempty"`    // it worked until then, where no step's record says so: no hold began earlier
+	Steps       []Record      `json:"steps,omitempty"`
+	Leader      string        `json:"leader,omitempty"`    // the agent that does what follows: another one writes itself down before it does anything
+	Waits       string        `json:"waits,omitempty"`     // closing: for what it needs to take its trigger label away
+	Truncated   bool          `json:"truncated,omitempty"` // outputs were cut to fit
+	Packed      int           `json:"packed,omitempty"`    // as it is stored: records that have ended and stand beside it, compressed
+}
+
+// Notice is what is to be said of the run now: of a step that cannot go on unless
+// somebody gives it something, or else the run's own message.
+func (j Journal) Notice() string {
+	switch {
+	case j.Phase.Ended():
+		return j.Message
+	case j.Waits != "":
+		return j.Waits
+	}
+	for _, rec := range j.Steps {
+		if rec.Waits != "" {
+			return document.Cut("step "+rec.Path+" waits: "+rec.Waits, document.MaxMessage)
+		}
+	}
+	return j.Message
+}
+
+// End is how a run ends, decided before its cleanup begins.
+type End struct {
+	Phase   RunPhase `json:"phase"`
+	Reason  string   `json:"reason,omitempty"` // StepFailed, Timeout, Aborted, Interrupted, …
+	Message string   `json:"message,omitempty"`
+	Actor   string   `json:"actor,omitempty"`
+	Step    string   `json:"step,omitempty"`
+	Result  Result   `json:"result,omitempty"` // of a run that never started: how its entry ends
+}
+
+// StepPhase is where a step stands.
+type StepPhase string
+
+// The phases of a step.
+const (
+	StepPending   StepPhase = "Pending"
+	StepRunning   StepPhase = "Running"
+	StepSucceeded StepPhase = "Succeeded"
+	StepFailed    StepPhase = "Failed"
+	StepSkipped   StepPhase = "Skipped"
+)
+
+// Ended says whether nothing more happens in the step.
+func (p StepPhase) Ended() bool {
+	return p == StepSucceeded || p == StepFailed || p == StepSkipped
+}
+
+// Record is what the journal knows of one step. Path is the step's name, with
+// its section before it outside steps: finally/scale-up.
+type Record struct {
+	Path           string          `json:"path"`
+	Type           string          `json:"type"`
+	Phase          StepPhase       `json:"phase"`
+	Attempt        int             `json:"attempt,omitempty"` // 1 for the first
+	StartedAt      *time.Time      `json:"startedAt,omitempty"`
+	AttemptAt      *time.Time      `json:"attemptAt,omitempty"`  // start of this attempt
+	NotBefore      *time.Time      `json:"notBefore,omitempty"`  // the next attempt waits until then
+	ResumeAt       *time.Time      `json:"resumeAt,omitempty"`   // suspend with a duration
+	FinishedAt     *time.Time      `json:"finishedAt,omitempty"` //
+	Reason         string          `json:"reason,omitempty"`
+	Message        string          `json:"message,omitempty"`
+	Waits          string          `json:"waits,omitempty"` // for a right, an account or an admission; of the step or of its cleanup
+	Outputs        map[string]any  `json:"outputs,omitempty"`
+	Before         json.RawMessage `json:"before,omitempty"` // what was there, to restore
+	Resumed        *intent.Actor   `json:"resumed,omitempty"`
+	Restored       string          `json:"restored,omitempty"`       // done, changed, gone or failed
+	RestoreMessage string          `json:"restoreMessage,omitempty"` // of the restore; Message stays the step's own
+	Base           int             `json:"base,omitempty"`           // attempts before the present round; retries count from there
+	Memory         json.RawMessage `json:"memory,omitempty"`         // what the executor remembers
+	Approval       *Approval       `json:"approval,omitempty"`       // what a person said to an approval
+	KeepAt         *time.Time      `json:"keepAt,omitempty"`         // a lease to renew then
+	Listed         bool            `json:"listed,omitempty"`         // for-each: its items are known
+	Items          []Item          `json:"items,omitempty"`          // for-each
+	ItemVersion    string          `json:"itemVersion,omitempty"`    // for-each: apiVersion of its items
+	ItemKind       string          `json:"itemKind,omitempty"`       // for-each
+	Batch          int             `json:"batch,omitempty"`          // for-each: batches that are through
+	ItemBase       int             `json:"itemBase,omitempty"`       // for-each: attempts of its items' steps before they were listed
+	HeldBefore     int64           `json:"heldBefore,omitempty"`     // of a step that holds others: heldSeconds when it began
+	NodeSeen       int             `json:"nodeSeen,omitempty"`       // in a rollout: the attempt whose first pass found the node closed
+	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
+	Changed        []Change        `json:"changed,omitempty"`
+}
+
+// Holds says whether the step holds other steps.
+func (r Record) Holds() bool { return plan.Step{Type: r.Type}.Holds() }
+
+// Attempts is the last attempt of the step, and of what a loop's items tried.
+func (r Record) Attempts() int {
+	last := max(r.Base, r.Attempt, r.ItemBase)
+	for _, item := range r.Items {
+		last = max(last, item.Attempts)
+	}
+	return last
+}
+
+// Item is one object of a for-each.
+type Item struct {
+	Name      string     `json:"n"`
+	Namespace string     `json:"ns,omitempty"` // where it is not the plan's
+	UID       string     `json:"u,omitempty"`  // until it is done
+	Phase     StepPhase  `json:"p,omitempty"`  // empty: not begun
+	Attempts  int        `json:"a,omitempty"`  // of its steps, in rounds before the present one
+	Message   string     `json:"m,omitempty"`  // why it failed
+	At        *time.Time `json:"t,omitempty"`  // when a node was through
+}
+
+// Segment is the item as a part of its steps' paths. A name may hold a colon, a
+// namespace may not: such a name stands behind one even without a namespace.
+func (i Item) Segment() string {
+	if i.Namespace != "" || strings.Contains(i.Name, ":") {
+		return i.Namespace + ":" + i.Name
+	}
+	return i.Name
+}
+
+// Approval is what a person said.
+type Approval struct {
+	Approved bool `json:"approved"`
+	intent.Actor
+}
+
+// UnmarshalJSON keeps the whole numbers in outputs whole, so that a step after a
+// crash reads the same as it would have before.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type plain Record
+	if err := document.Unmarshal(b, (*plain)(r)); err != nil {
+		return err
+	}
+	expr.Whole(r.Outputs)
+	return nil
+}
+
+// Change is one object that a step changed.
+type Change struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+	What       string `json:"what"`
+}
+
+// Caps of what a journal keeps, fixed by the contract.
+const (
+	MaxStepOutput = 64 << 10
+	MaxRunOutput  = 512 << 10
+)

@@ -1,0 +1,242 @@
+package trigger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Standing is what surrounds a pending run when it asks to start.
+type Standing struct {
+	Now        time.Time
+	EntryOpen  bool // its claim stands in the ledger
+	Paused     bool
+	Abort      *run.End
+	Superseded bool
+	Target     *Target // live; nil where the plan has none or it is gone
+	TargetGone bool
+	NotReady   string        // why its account or target would not let it run
+	Hold       *run.Hold     // its gate is closed
+	LockedBy   string        // a started run on the same target; with its namespace where that is another
+	PlanBusy   string        // a started run of the same plan, unless they may overlap
+	Approved   bool          // somebody approved it, and that is written down
+	Approve    *intent.Actor // somebody approves it now
+	Reject     *intent.Actor // somebody rejects it now
+	ClockDoubt string
+}
+
+// Admission says whether a pending run starts, waits or ends without a start.
+type Admission struct {
+	Start   bool
+	Void    bool          // its claim is not open: it is taken away without a trace in the ledger
+	Approve *intent.Actor // its approval is to be written down first
+	Waiting string
+	Message string
+	Until   time.Time  // the latest instant to ask again; zero: only on change
+	Result  run.Result // when it ends: Skipped or Missed
+	Reason  string
+}
+
+// Ends says whether the run ends without having started.
+func (a Admission) Ends() bool { return a.Result != "" }
+
+// Admit decides over a pending run.
+func Admit(r run.Run, s Standing) Admission {
+	if !s.EntryOpen {
+		return Admission{Void: true, Message: "its entry in the ledger is not open: another run has answered this request"}
+	}
+	if s.Abort != nil {
+		return Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: s.Abort.Message}
+	}
+	if s.ClockDoubt != "" { // nothing starts and nothing is recorded
+		return Admission{Waiting: run.WaitQueue, Message: s.ClockDoubt, Until: s.Now.Add(30 * time.Second)}
+	}
+	if s.Superseded {
+		return Admission{Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer slot takes its place"}
+	}
+	if a, over := admitLabel(r, s); over {
+		return a
+	}
+	if a, over := admitApproval(r, s); over {
+		return a
+	}
+	waiting, message, until := waits(r, s)
+	if waiting == run.WaitQueue && s.NotReady == "" && forbids(r) {
+		return Admission{Result: run.Skipped, Reason: run.ReasonBusy, Message: "run " + s.PlanBusy + " of this plan was at work when its time came"}
+	}
+	if a, over := tooLate(r, s, waiting); over {
+		return a
+	}
+	if waiting == "" {
+		return Admission{Start: true}
+	}
+	deadline := deadlineOf(r)
+	if s.Approved {
+		deadline = time.Time{}
+	}
+	return Admission{Waiting: waiting, Message: message, Until: schedule.Earliest(until, deadline)}
+}
+
+// admitApproval asks a person before anything else is waited for: who approves
+// need not stay awake until the window opens. A dry run asks nobody. An approved
+// run has met its deadline.
+func admitApproval(r run.Run, s Standing) (Admission, bool) {
+	if !r.Spec.RequiresApproval || r.Request.DryRun || s.Approved {
+		return Admission{}, false
+	}
+	limit := r.Request.At.Add(r.Spec.ApprovalTimeout.Or(plan.DefaultApprovalTimeout))
+	switch {
+	case s.Reject != nil:
+		return Admission{Result: run.Skipped, Reason: run.ReasonRejected, Message: s.Reject.Said("rejected")}, true
+	case s.Approve != nil:
+		return Admission{Approve: s.Approve}, true
+	case !s.Now.Before(limit):
+		return Admission{Result: run.Missed, Reason: run.ReasonApproval, Message: "nobody approved or rejected it until " + limit.UTC().Format(time.RFC3339)}, true
+	}
+	message := fmt.Sprintf("waits for approval until %s (kubectl maint approve %s)", limit.UTC().Format(time.RFC3339), r.Name)
+	return Admission{Waiting: run.WaitApproval, Message: message, Until: limit}, true
+}
+
+// admitLabel ends a label run whose label was taken away, or was already
+// handled under a number at least as high.
+func admitLabel(r run.Run, s Standing) (Admission, bool) {
+	if r.Request.Kind != run.ByLabel {
+		return Admission{}, false
+	}
+	gone := Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: "its label was taken away before its first step"}
+	if s.TargetGone || s.Target == nil && s.NotReady == "" {
+		gone.Message = "its target is gone"
+		return gone, true
+	}
+	if s.Target == nil {
+		return Admission{}, false
+	}
+	if s.Target.UID != r.Request.TargetUID {
+		gone.Message = "its target was replaced by another object of that name"
+		return gone, true
+	}
+	if s.Target.Handled[r.Request.Label] >= r.Request.Ordinal {
+		return Admission{Result: run.Skipped, Reason: run.ReasonAborted, Message: fmt.Sprintf("request %d of label %s was already handled", r.Request.Ordinal, r.Request.Label)}, true
+	}
+	have, present := s.Target.Labels[r.Request.Label]
+	if present && have.Value != r.Request.Value {
+		gone.Message = "its label has another value now, which is a new request"
+	}
+	if !present || have.Value != r.Request.Value {
+		return gone, true
+	}
+	return Admission{}, false
+}
+
+// forbids says whether the run may not wait for another of its plan: under
+// Forbid, one whose time came, by its jitter, while another was at work.
+func forbids(r run.Run) bool {
+	policy := cmp.Or(r.Spec.ConcurrencyPolicy, plan.Forbid)
+	return policy == plan.Forbid && r.Request.Slot != nil && startOf(r).After(*r.Request.Slot)
+}
+
+func waits(r run.Run, s Standing) (waiting, message string, until time.Time) {
+	if s.Paused {
+		return run.WaitPause, "paused", time.Time{}
+	}
+	if s.NotReady != "" {
+		return run.WaitQueue, s.NotReady, s.Now.Add(30 * time.Second)
+	}
+	if start := startOf(r); s.Now.Before(start) {
+		return run.WaitJitter, "starts at " + start.UTC().Format(time.RFC3339), start
+	}
+	if s.Hold != nil {
+		return run.WaitWindow, s.Hold.Message(), s.Hold.Until
+	}
+	if s.PlanBusy != "" {
+		return run.WaitQueue, "waits for run " + s.PlanBusy, time.Time{}
+	}
+	if s.LockedBy != "" {
+		return run.WaitLock, fmt.Sprintf("waits for run %s, which holds the same target", s.LockedBy), time.Time{}
+	}
+	return "", "", time.Time{}
+}
+
+func startOf(r run.Run) time.Time {
+	if r.Request.Slot == nil {
+		return r.Request.At
+	}
+	return StartsAt(r.Spec, r.Namespace, r.Plan, *r.Request.Slot, r.Request.Schedule)
+}
+
+// deadlineOf is the first instant at which a slot's run may no longer start;
+// zero for other runs, which wait without end.
+func deadlineOf(r run.Run) time.Time {
+	if r.Request.Slot == nil {
+		return time.Time{}
+	}
+	return startOf(r).Add(r.Spec.StartDeadline.Or(plan.DefaultStartDeadline) + time.Nanosecond)
+}
+
+// tooLate ends a slot's run whose deadline passed, with what it waited for as
+// the reason.
+func tooLate(r run.Run, s Standing, waiting string) (Admission, bool) {
+	deadline := deadlineOf(r)
+	if s.Approved || deadline.IsZero() || s.Now.Before(deadline) {
+		return Admission{}, false
+	}
+	a := Admission{Result: run.Missed, Reason: run.ReasonDeadline, Message: fmt.Sprintf("did not start within startDeadline %s", r.Spec.StartDeadline.Or(plan.DefaultStartDeadline))}
+	switch {
+	case waiting == run.WaitWindow && s.Hold.NotReady:
+		a.Reason = run.ReasonNotReady
+	case waiting == run.WaitPause:
+		a.Result, a.Reason = run.Skipped, run.ReasonPaused
+	case slices.Contains([]string{run.WaitWindow, run.WaitLock, run.WaitApproval}, waiting):
+		a.Reason = waiting
+	case s.NotReady != "":
+		a.Reason = run.ReasonNotReady
+	}
+	return a, true
+}
+
+// GivesWay says whether, under Replace, a later run of the plan waits for this one
+// and for nothing else: one that waits for its window or its jitter could not take
+// the place yet.
+func GivesWay(r run.Run, others []Live) bool {
+	return r.Spec.ConcurrencyPolicy == plan.Replace && slices.ContainsFunc(others, func(o Live) bool {
+		return o.Name != r.Name && o.Phase == run.RunPending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At)
+	})
+}
+
+// Overtaken says whether a newer slot of the plan was claimed while this slot's
+// run still waits for its window.
+func Overtaken(r run.Run, waiting string, others []Live) bool {
+	return r.Request.Slot != nil && waiting == run.WaitWindow && slices.ContainsFunc(others, func(o Live) bool {
+		return o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot)
+	})
+}
+
+// LabelEnd says what the end of a run does to its trigger label.
+type LabelEnd struct {
+	Write  bool // the target is to be patched
+	Remove bool // and the label goes with it
+	Number int64
+}
+
+// EndLabel decides it. shared says that another plan's run still needs the
+// label: the last one removes it. A label whose value changed since is a new
+// request and stays.
+func EndLabel(r run.Run, target *Target, shared bool) LabelEnd {
+	if r.Request.Kind != run.ByLabel || target == nil || target.UID != r.Request.TargetUID || shared {
+		return LabelEnd{}
+	}
+	if target.Handled[r.Request.Label] >= r.Request.Ordinal {
+		return LabelEnd{}
+	}
+	have, present := target.Labels[r.Request.Label]
+	if present && have.Value != r.Request.Value {
+		return LabelEnd{} // another plan may have claimed it under the same number
+	}
+	return LabelEnd{Write: true, Remove: present, Number: r.Request.Ordinal}
+}

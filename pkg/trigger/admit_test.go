@@ -1,0 +1,179 @@
+package trigger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+// pending is a run that waits for its start, and standing what surrounds it:
+// everything is in order, and a case shows what is not.
+func pending(r run.Request) run.Run {
+	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: r, Spec: plan.Spec{}.Defaulted()}
+}
+
+func standing(now string, edits ...func(*trigger.Standing)) trigger.Standing {
+	s := trigger.Standing{Now: clock(now), EntryOpen: true}
+	for _, e := range edits {
+		e(&s)
+	}
+	return s
+}
+
+func labelRequest() run.Request {
+	return run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 3, At: clock("02:00")}
+}
+
+func targetWith(uid string, handled int64, labels ...string) *trigger.Target {
+	t := &trigger.Target{UID: uid, Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{"k": handled}}
+	for i := 0; i < len(labels); i += 2 {
+		t.Labels[labels[i]] = trigger.TargetLabel{Value: labels[i+1]}
+	}
+	return t
+}
+
+// verdictOf is an admission in a word.
+func verdictOf(a trigger.Admission) string {
+	switch {
+	case a.Start:
+		return "start"
+	case a.Void:
+		return "void"
+	case a.Ends():
+		return fmt.Sprintf("%s(%s)", a.Result, a.Reason)
+	}
+	got := "wait " + a.Waiting
+	if !a.Until.IsZero() {
+		got += " until " + a.Until.Format("15:04:05")
+	}
+	return got
+}
+
+func TestAdmit(t *testing.T) {
+	slot := pending(slotAt("02:00"))
+	label := pending(labelRequest())
+	jittered := pending(slotAt("02:00"))
+	jittered.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: duration("30m")}}
+	start := trigger.StartsAt(jittered.Spec, "shop", "orders", clock("02:00"), 0)
+	type set = func(*trigger.Standing)
+	busy := func(s *trigger.Standing) { s.PlanBusy = "other" }
+	locked := func(s *trigger.Standing) { s.LockedBy = "other" }
+	paused := func(s *trigger.Standing) { s.Paused = true }
+	doubt := func(s *trigger.Standing) { s.ClockDoubt = "clocks differ" }
+	notReady := func(s *trigger.Standing) { s.NotReady = "no account" }
+	closed := func(s *trigger.Standing) { s.EntryOpen = false }
+	abort := func(s *trigger.Standing) { s.Abort = &run.End{Phase: run.RunAborted, Message: "aborted by jane"} }
+	superseded := func(s *trigger.Standing) { s.Superseded = true }
+	target := func(tt *trigger.Target) set { return func(s *trigger.Standing) { s.Target = tt } }
+	for _, c := range []struct {
+		name string
+		run  run.Run
+		s    trigger.Standing
+		want string
+	}{
+		{"nothing in its way", slot, standing("02:00"), "start"},
+		{"at its deadline", slot, standing("03:00"), "start"},
+		{"claimed in time, started too late (nobody was there)", slot, standing("03:00:01"), "Missed(deadline)"},
+		{"a token has no deadline", pending(run.Request{Kind: run.ByToken, At: clock("02:00")}), standing("+1 02:00"), "start"},
+		{"its entry is not open", slot, standing("02:00", closed, abort), "void"},
+		{"aborted", slot, standing("02:00", abort), "Skipped(aborted)"},
+		{"aborted in doubt of the clock", slot, standing("02:00", abort, doubt), "Skipped(aborted)"},
+		{"in doubt of the clock", slot, standing("02:00", doubt), "wait queue until 02:00:30"},
+		{"in doubt of the clock nothing is recorded, not even a deadline", slot, standing("09:00", doubt), "wait queue until 09:00:30"},
+		{"nor that another takes its place", slot, standing("02:00", doubt, superseded), "wait queue until 02:00:30"},
+		{"superseded", slot, standing("02:00", superseded), "Missed(superseded)"},
+		{"paused", slot, standing("02:00", paused), "wait pause until 03:00:00"},
+		{"paused beyond its deadline", slot, standing("03:00:01", paused), "Skipped(paused)"},
+		{"not ready", slot, standing("02:00", notReady), "wait queue until 02:00:30"},
+		{"not ready beyond its deadline", slot, standing("03:00:01", notReady), "Missed(not-ready)"},
+		{"another run of the plan is at work", slot, standing("02:00", busy), "wait queue until 03:00:00"},
+		{"for too long", slot, standing("03:00:01", busy), "Missed(deadline)"},
+		{"its target is held", slot, standing("02:00", locked), "wait lock until 03:00:00"},
+		{"for too long ", slot, standing("03:00:01", locked), "Missed(lock)"},
+		{"a token waits without end", pending(run.Request{Kind: run.ByToken, At: clock("02:00")}), standing("+1 02:00", locked), "wait lock"},
+		{"before its jitter is over", jittered, standing("02:00"), "wait jitter until " + start.Format("15:04:05")},
+		{"after its jitter", jittered, standing(start.Format("15:04:05")), "start"},
+		{"Forbid: another began before its jitter was over", jittered, standing(start.Format("15:04:05"), busy), "Skipped(busy)"},
+		{"the deadline counts from slot and jitter", jittered, standing(start.Add(time.Hour).Format("15:04:05")), "start"},
+
+		{"a label that is there", label, standing("02:00", target(targetWith("t", 2, "k", "v"))), "start"},
+		{"a label with another value now", label, standing("02:00", target(targetWith("t", 2, "k", "w"))), "Skipped(aborted)"},
+		{"a label that was taken away", label, standing("02:00", target(targetWith("t", 2))), "Skipped(aborted)"},
+		{"a label that was taken away while paused", label, standing("02:00", target(targetWith("t", 2)), paused), "Skipped(aborted)"},
+		{"its number is handled", label, standing("02:00", target(targetWith("t", 3, "k", "v"))), "Skipped(aborted)"},
+		{"a higher number is handled", label, standing("02:00", target(targetWith("t", 9, "k", "v"))), "Skipped(aborted)"},
+		{"another object of that name", label, standing("02:00", target(targetWith("t2", 0, "k", "v"))), "Skipped(aborted)"},
+		{"its target is gone", label, standing("02:00", func(s *trigger.Standing) { s.TargetGone = true }), "Skipped(aborted)"},
+		{"its target may not be read", label, standing("02:00", notReady), "wait queue until 02:00:30"},
+		{"a label run waits without end", label, standing("+1 02:00", target(targetWith("t", 2, "k", "v")), busy), "wait queue"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := trigger.Admit(c.run, c.s)
+			got := verdictOf(a)
+			if got != c.want {
+				t.Errorf("%s, not %s (%s)", got, c.want, a.Message)
+			}
+			if !a.Start && a.Message == "" {
+				t.Error("does not say why")
+			}
+			if !a.Until.IsZero() && !a.Until.After(c.s.Now) {
+				t.Errorf("looks again at once, for ever: %s", a.Until)
+			}
+		})
+	}
+}
+
+// A label run ends only after its label is gone, and takes away only what
+// started it.
+func TestEndLabel(t *testing.T) {
+	run := pending(labelRequest())
+	for name, c := range map[string]struct {
+		target *trigger.Target
+		shared bool
+		want   trigger.LabelEnd
+	}{
+		"as it was":                     {targetWith("t", 2, "k", "v"), false, trigger.LabelEnd{Write: true, Remove: true, Number: 3}},
+		"with another value: it stays":  {targetWith("t", 2, "k", "w"), false, trigger.LabelEnd{}},
+		"taken away: the number counts": {targetWith("t", 2), false, trigger.LabelEnd{Write: true, Number: 3}},
+		"numbered before a crash":       {targetWith("t", 3, "k", "v"), false, trigger.LabelEnd{}},
+		"a later request was handled":   {targetWith("t", 4, "k", "v"), false, trigger.LabelEnd{}},
+		"another plan still needs it":   {targetWith("t", 2, "k", "v"), true, trigger.LabelEnd{}},
+		"another object of that name":   {targetWith("t2", 2, "k", "v"), false, trigger.LabelEnd{}},
+		"no target":                     {nil, false, trigger.LabelEnd{}},
+	} {
+		if diff := cmp.Diff(c.want, trigger.EndLabel(run, c.target, c.shared)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if got := trigger.EndLabel(pending(slotAt("02:00")), targetWith("t", 0, "k", "v"), false); got != (trigger.LabelEnd{}) {
+		t.Errorf("a run without a label touches one: %+v", got)
+	}
+}
+
+func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
+	old := newRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
+	newer := func(waiting string) []trigger.Live {
+		return []trigger.Live{{Name: old.Name, Phase: run.RunRunning, Request: old.Request}, {Name: "new", Phase: run.RunPending, Waiting: waiting, Request: slotAt("03:00")}}
+	}
+	for waiting, want := range map[string]bool{run.WaitQueue: true, run.WaitWindow: false, run.WaitJitter: false, run.WaitPause: false, "": false} {
+		if got := trigger.GivesWay(old, newer(waiting)); got != want {
+			t.Errorf("to one that waits for %q: %t", waiting, got)
+		}
+	}
+	old.Spec.ConcurrencyPolicy = plan.Queue
+	if trigger.GivesWay(old, newer(run.WaitQueue)) {
+		t.Error("under Queue it gives way")
+	}
+	if trigger.GivesWay(old, []trigger.Live{{Name: "earlier", Phase: run.RunPending, Waiting: run.WaitQueue, Request: slotAt("01:00")}}) {
+		t.Error("to an earlier one it gives way")
+	}
+	if !trigger.Overtaken(old, run.WaitWindow, newer("")) || trigger.Overtaken(old, run.WaitQueue, newer("")) {
+		t.Error("only a slot that waits for its window is overtaken")
+	}
+}

@@ -1,0 +1,570 @@
+package trigger
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
+)
+
+// Facts are everything that Decide may look at: the documents, the objects
+// seen, the ledger and the instant. Whoever previews fills in the same struct.
+type Facts struct {
+	Now          time.Time
+	LookingSince time.Time // since when the one who decides has been looking
+
+	Namespace, Name, UID string
+	CreatedAt, EditedAt  time.Time
+	Spec                 plan.Spec
+	Faults               document.Faults
+	Intent               intent.Intent
+	// ResumeSeen is when the intent to resume a run was first seen.
+	ResumeSeen time.Time
+	// Pauses are the switches above the plan: its namespace's, the cluster's.
+	Pauses []schedule.Switch
+	Ready  Readiness
+	// Gate says when change is permitted; nil: always.
+	Gate       *schedule.Gate
+	ClockDoubt string // why the clock is not to be trusted; empty: it is
+	Target     *Target
+	Ledger     *ledger.Ledger // nil: the plan is seen for the first time
+	LedgerLost bool           // it was seen before, and its ledger is gone
+	Handled    string         // the last token that its status calls handled
+	Live       []Live
+	// Watched are the changes that ask for a run by a watch rule, in order.
+	Watched []watchrule.Observed
+	// Unwatched says why a watch rule sees nothing; the other triggers go on.
+	Unwatched string
+	// NameOf names the run that answers a request.
+	NameOf func(run.Request) string
+}
+
+// Readiness says whether a run could start, apart from its time.
+type Readiness struct {
+	OK      bool
+	Reason  string // the ledger's reason for a slot missed by it: not-ready or target
+	Message string
+	Again   time.Time // when to look again, where nothing will say so
+	// ByPolicy says that nothing but a policy is not ready: a trigger outside of
+	// the window passes it.
+	ByPolicy bool
+}
+
+// Target is what is seen of the plan's target.
+type Target struct {
+	UID     string
+	Version uint64 // its resourceVersion, as a number; 0: unknown
+	Labels  map[string]TargetLabel
+	Handled map[string]int64 // number of the last handled request, by label key
+}
+
+// TargetLabel is one trigger label as it stands on the target.
+type TargetLabel struct {
+	Value string
+	Owner string // the manager that applies it declaratively, if one does
+}
+
+// Live is a run that has not ended.
+type Live struct {
+	Name      string
+	Phase     run.RunPhase
+	Waiting   string
+	Message   string // why it waits
+	Held      bool   // it began, and waits between two steps for its window
+	Stays     string // it ends, and why its trigger label stays
+	Waits     bool   // it began, and a step waits for what somebody has to give
+	Request   run.Request
+	StartedAt *time.Time
+	TargetUID string
+	Label     string
+	Ordinal   int64
+}
+
+// LiveOf is a run as Decide looks at it.
+func LiveOf(r run.Run, j run.Journal) Live {
+	return Live{
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
+		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
+	}
+}
+
+// since is from when on the run occupies its plan: its claim, or, for a slot's
+// run, which may have waited for its jitter, its start.
+func (l Live) since() time.Time {
+	if l.StartedAt != nil && l.Request.Slot != nil {
+		return *l.StartedAt
+	}
+	return l.Request.At
+}
+
+// busy says whether the run occupies its plan. One that only waits for a
+// window, or for its jitter, does not.
+func (l Live) busy() bool {
+	return l.Phase != run.RunPending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter
+}
+
+// Phase is a plan's phase.
+type Phase string
+
+// The phases of a plan.
+const (
+	PhaseIdle    Phase = "Idle"
+	PhaseWaiting Phase = "Waiting"
+	PhaseRunning Phase = "Running"
+	PhasePaused  Phase = "Paused"
+	PhaseInvalid Phase = "Invalid"
+)
+
+// Decision is what follows from Facts. The ledger is written first, then the
+// runs are created, then everything else.
+type Decision struct {
+	Ledger    ledger.Ledger
+	Changed   bool          // the ledger has to be written
+	Claims    []run.Request // newly claimed, in order
+	Replace   []string      // live runs that must give way
+	Supersede []string      // pending runs whose slot is overtaken by a newer one
+	Skip      *intent.Skip  // what is left of the skip, when some of it was used up
+	Phase     Phase
+	Message   string
+	Next      *schedule.Slot
+	Returned  []string          // label keys that came back from the hands that applied them
+	Window    *schedule.Verdict // what the gate says; nil without one
+	Waiting   string            // what was asked for and cannot be claimed yet, and why
+	Refused   string            // what was claimed and has no run yet, since the API server does not take it, and why
+	Ready     Readiness         // with what the gate adds
+	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
+}
+
+// Decide says which requests become runs, which slots end without one, and when
+// to look again.
+func Decide(f Facts) Decision {
+	d := decider{f: f, out: Decision{Phase: PhaseIdle, Ready: f.Ready}}
+	if f.Ledger != nil {
+		d.out.Ledger = *f.Ledger
+	}
+	if len(f.Faults) > 0 {
+		d.out.Phase, d.out.Message = PhaseInvalid, f.Faults[0].String()
+		return d.out
+	}
+	if f.ClockDoubt != "" {
+		d.out.Phase, d.out.Message, d.out.Wake = PhaseWaiting, f.ClockDoubt, f.Now.Add(30*time.Second)
+		return d.out
+	}
+	set, err := plan.ParseSchedules(f.Spec.Triggers.Schedules)
+	if err != nil { // a valid spec parses; this is the validator's fault, and doubt stops
+		d.out.Phase, d.out.Message = PhaseInvalid, err.Error()
+		return d.out
+	}
+	d.set = set
+	d.gate()
+	d.begin()
+	d.edited()
+	d.usedNext()
+	d.giveUpRefused()
+	d.acknowledged()
+	switch {
+	case d.f.Ready.OK:
+		d.creation()
+		d.labels()
+		d.watched()
+		d.token()
+		d.retry()
+	case d.f.Ready.ByPolicy && d.f.Intent.Asked.OutsideWindow && d.f.Intent.Asked.Token == d.f.Intent.Token:
+		d.token()
+	}
+	d.slots()
+	d.finish()
+	return d.out
+}
+
+type decider struct {
+	f       Facts
+	set     schedule.Set
+	out     Decision
+	waiting string // why something that asked does not start
+	behind  bool   // a due slot still waits for its end
+}
+
+// gate asks whether the policies can be relied on. Whether they permit a start is
+// asked when a run wants to start: until then it waits as a pending one.
+func (d *decider) gate() {
+	if d.f.Gate == nil {
+		return
+	}
+	v := d.f.Gate.Verdict(d.f.Now)
+	d.out.Window = &v
+	for _, t := range []*time.Time{v.Until, d.f.Intent.Stanza.Until, d.f.Intent.Bypass.Until} { // its reason changes, too
+		if t != nil {
+			d.wakeAt(*t)
+		}
+	}
+	if !v.Ready && d.f.Ready.OK {
+		d.f.Ready = Readiness{Reason: run.ReasonNotReady, Message: v.Reason, ByPolicy: true}
+		d.out.Ready = d.f.Ready
+	}
+}
+
+func (d *decider) write(l ledger.Ledger) { d.out.Ledger, d.out.Changed = l, true }
+
+func (d *decider) wakeAt(t time.Time) {
+	if t.After(d.f.Now) {
+		d.out.Wake = schedule.Earliest(d.out.Wake, t)
+	}
+}
+
+// begin opens the ledger of a plan that is seen for the first time. A token
+// that is already there is recorded, not run: a rebuilt cluster would fire them
+// all. Where an earlier ledger is lost nothing before now is made up: doubt
+// stops maintenance. Of tokens, the status knows the last that was handled.
+func (d *decider) begin() {
+	if d.f.Ledger != nil {
+		return
+	}
+	l := ledger.Ledger{PlanUID: d.f.UID, Watermark: d.f.CreatedAt.UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
+	if d.f.LedgerLost {
+		l.Watermark, l.Created = d.f.Now.UTC(), true
+	}
+	switch token := d.f.Intent.Token; {
+	case d.f.LedgerLost && d.f.Handled != "": // another one came after the plan was seen: it is new
+		l = l.WithToken(d.f.Handled)
+	case !d.f.LedgerLost && token != "":
+		l = l.WithToken(token)
+	}
+	d.write(l)
+	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
+}
+
+// edited ends what an old schedule still owed at the time of the edit, and lets
+// the new one begin there: an edit starts nothing retroactively.
+func (d *decider) edited() {
+	l := d.out.Ledger
+	if sameSchedules(l.Schedules, d.f.Spec.Triggers.Schedules) {
+		return
+	}
+	old, err := plan.ParseSchedules(l.Schedules)
+	if err != nil {
+		old = nil // of a version that read more; what it owed cannot be told
+	}
+	d.owed(old)
+	l = d.out.Ledger
+	l.Schedules = d.f.Spec.Triggers.Schedules
+	d.write(l)
+}
+
+// owed ends the slots of a schedule up to the time of the last edit.
+func (d *decider) owed(old schedule.Set) {
+	l, edit := d.out.Ledger, d.f.EditedAt
+	if edit.After(d.f.Now) {
+		edit = d.f.Now
+	}
+	if !edit.After(l.Watermark) {
+		return
+	}
+	for _, slot := range slotsBetween(old, l.Watermark, edit) {
+		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, d.f.Now)
+	}
+	l.Watermark = edit.UTC()
+	d.write(l)
+}
+
+// usedNext takes a skip of the next slot for used when it was: a crash between
+// the ledger and the annotation must not make it skip two.
+func (d *decider) usedNext() {
+	l := d.out.Ledger
+	if !l.NextUsed {
+		return
+	}
+	if !d.f.Intent.Skip.Next {
+		l.NextUsed = false
+		d.write(l)
+		return
+	}
+	d.f.Intent.Skip.Next = false
+	d.out.Skip = &d.f.Intent.Skip
+}
+
+// acknowledged forgets what an ended run left, where somebody resumes that run since:
+// they know of it. Who resumed it before meant its suspend.
+func (d *decider) acknowledged() {
+	if run := d.f.Intent.Resume.Run; d.out.Ledger.LeftBy(run, d.f.ResumeSeen) {
+		d.write(d.out.Ledger.Acknowledge(run))
+	}
+}
+
+func sameSchedules(a, b []plan.Schedule) bool {
+	return slices.EqualFunc(a, b, func(x, y plan.Schedule) bool {
+		return x.Cron == y.Cron && x.RRule == y.RRule && x.At == y.At && x.Timezone == y.Timezone && x.DTStart == y.DTStart && slices.Equal(x.ExDate, y.ExDate)
+	})
+}
+
+// slotsBetween are the slots in (from, to].
+func slotsBetween(set schedule.Set, from, to time.Time) []schedule.Slot {
+	var out []schedule.Slot
+	for {
+		slot, ok := set.Next(from)
+		if !ok || slot.At.After(to) {
+			return out
+		}
+		out = append(out, slot)
+		from = slot.At
+	}
+}
+
+func (d *decider) request(s schedule.Slot) run.Request {
+	slot := s.At.UTC()
+	return run.Request{Kind: run.BySchedule, Slot: &slot, Local: s.Identity(), Schedule: s.Index, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+}
+
+// pausedAt says whether any switch holds at an instant.
+func (d *decider) pausedAt(t time.Time) bool {
+	return slices.ContainsFunc(d.switches(), func(s schedule.Switch) bool { return s.Holds(t) })
+}
+
+// pausedSlot says besides whether a pause that has been taken away since the
+// plan was last looked at may have held.
+func (d *decider) pausedSlot(t time.Time) bool {
+	if d.pausedAt(t) {
+		return true
+	}
+	was := d.out.Ledger.Paused
+	gone := !slices.ContainsFunc(d.switches(), func(s schedule.Switch) bool { return s.On })
+	return was != nil && gone && was.Holds(t) && !t.After(d.f.Now)
+}
+
+// rememberPause notes the pause that stands, once no slot from before waits.
+func (d *decider) rememberPause() {
+	var stands *schedule.Switch
+	for _, s := range d.switches() {
+		if s.Holds(d.f.Now) && (stands == nil || s.Until == nil || stands.Until != nil && s.Until.After(*stands.Until)) {
+			stands = &schedule.Switch{On: true, Until: s.Until}
+		}
+	}
+	l := d.out.Ledger
+	if d.behind || stands == nil && l.Paused == nil || stands != nil && l.Paused != nil && schedule.SameInstant(stands.Until, l.Paused.Until) {
+		return
+	}
+	l.Paused = stands
+	d.write(l)
+}
+
+func (d *decider) switches() []schedule.Switch {
+	return append([]schedule.Switch{d.f.Intent.Pause}, d.f.Pauses...)
+}
+
+// mayClaim says whether a request other than a slot may become a run now; when
+// not, it waits.
+func (d *decider) mayClaim(what string) bool {
+	if d.pausedAt(d.f.Now) {
+		d.waiting = what + " waits: paused"
+		return false
+	}
+	if len(d.out.Ledger.Open) >= ledger.MaxOpen {
+		d.waiting = fmt.Sprintf("%s waits: %d runs are claimed", what, ledger.MaxOpen)
+		return false
+	}
+	if d.f.Spec.ConcurrencyPolicy == plan.Allow || d.f.Spec.ConcurrencyPolicy == plan.Replace {
+		return true
+	}
+	if name, busy := d.busyWith(time.Time{}); busy {
+		d.waiting = what + " waits for run " + name
+		return false
+	}
+	return true
+}
+
+// busyWith names a live or claimed run that occupies the plan, and that began
+// to after an instant.
+func (d *decider) busyWith(after time.Time) (string, bool) {
+	for _, l := range d.f.Live {
+		if l.busy() && l.since().After(after) {
+			return l.Name, true
+		}
+	}
+	for _, e := range d.out.Ledger.Open {
+		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
+			return e.Run, true
+		}
+	}
+	return "", false
+}
+
+// claim writes a request's open entry. Under Replace, whoever is live gives way:
+// what runs, and the slots that wait. Other requests wait their turn.
+func (d *decider) claim(r run.Request) {
+	if d.f.Spec.ConcurrencyPolicy == plan.Replace {
+		for _, l := range d.f.Live {
+			switch {
+			case l.Phase == run.RunRunning:
+				d.out.Replace = including(d.out.Replace, l.Name)
+			case l.Request.Kind == run.BySchedule:
+				d.out.Supersede = including(d.out.Supersede, l.Name)
+			}
+		}
+	}
+	uid := ""
+	if d.f.Target != nil {
+		uid = d.f.Target.UID
+	}
+	d.write(d.out.Ledger.Claim(d.f.NameOf(r), r, uid))
+	d.out.Claims = append(d.out.Claims, r)
+}
+
+func including(names []string, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return append(names, name)
+}
+
+// creation claims the run of a plan that was just made, once. Where it is no
+// longer asked for before it came to it, it never comes.
+func (d *decider) creation() {
+	if l := d.out.Ledger; !l.Created && !d.f.Spec.Triggers.OnCreate {
+		l.Created = true
+		d.write(l)
+	}
+	if d.out.Ledger.Created || d.f.Intent.Skip.HoldsLabels(d.f.Now) || !d.mayClaim("the run at creation") {
+		return
+	}
+	l := d.out.Ledger
+	l.Created = true
+	d.write(l)
+	d.claim(run.Request{Kind: run.ByCreation, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun})
+}
+
+// labels claims each label on the target that is a request not yet claimed.
+func (d *decider) labels() {
+	if d.f.Target == nil {
+		return
+	}
+	for _, key := range d.f.Spec.Triggers.Labels {
+		d.label(key)
+	}
+}
+
+func (d *decider) label(key string) {
+	have, present := d.f.Target.Labels[key]
+	state, known := d.out.Ledger.Labels[key]
+	if known && state.TargetUID != d.f.Target.UID { // another object under the same name begins anew
+		state, known = ledger.LabelState{TargetUID: d.f.Target.UID}, false
+	}
+	if known && d.f.Target.Version != 0 && d.f.Target.Version < state.Version {
+		return // the watch lags behind what an earlier agent has seen: it will catch up
+	}
+	if !present {
+		d.labelGone(key, state, known)
+		return
+	}
+	number, asked := nextRequest(state, known, have.Value, d.f.Target.Handled[key])
+	if !asked || d.openLabel(key) {
+		return
+	}
+	if known && state.Owner != "" && state.Owner == have.Owner && state.Value == have.Value {
+		d.out.Returned = append(d.out.Returned, key)
+		return
+	}
+	if d.f.Intent.Skip.HoldsLabels(d.f.Now) {
+		d.waiting = "label " + key + " waits: skipped"
+		return
+	}
+	if !d.mayClaim("label " + key) {
+		return
+	}
+	r := run.Request{Kind: run.ByLabel, Label: key, Value: have.Value, Owner: have.Owner, TargetUID: d.f.Target.UID, Ordinal: number, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun}
+	d.setLabel(key, ledger.LabelState{TargetUID: r.TargetUID, Claimed: number, Value: have.Value, Owner: have.Owner, Version: d.f.Target.Version})
+	d.claim(r)
+}
+
+// MaxOrdinal is above every number of a request: one a nanosecond would reach it in
+// three months. A larger one was written by somebody else.
+const MaxOrdinal = 1 << 53
+
+// nextRequest is the number of the request that a present label makes. A claim
+// whose label has not been taken away yet (another plan's run still needs it)
+// makes none, unless its value has changed.
+func nextRequest(state ledger.LabelState, known bool, value string, handled int64) (int64, bool) {
+	if known && state.Claimed > handled && !state.Removed && state.Value == value {
+		return 0, false
+	}
+	return max(handled, state.Claimed) + 1, true
+}
+
+// labelGone notes that a claimed label is no longer there, so that its return
+// is a new request even where nobody numbered the removal.
+func (d *decider) labelGone(key string, state ledger.LabelState, known bool) {
+	if known && !state.Removed && !d.openLabel(key) {
+		state.Removed, state.Version = true, d.f.Target.Version
+		d.setLabel(key, state)
+	}
+}
+
+func (d *decider) openLabel(key string) bool {
+	return slices.ContainsFunc(d.out.Ledger.Open, func(e ledger.Entry) bool { return e.Request != nil && e.Request.Label == key })
+}
+
+func (d *decider) setLabel(key string, s ledger.LabelState) {
+	l := d.out.Ledger
+	labels := make(map[string]ledger.LabelState, len(l.Labels)+1)
+	for k, v := range l.Labels {
+		labels[k] = v
+	}
+	labels[key] = s
+	l.Labels = labels
+	d.write(l)
+}
+
+// token claims a manual trigger whose token is new. It overrides skip, not pause.
+func (d *decider) token() {
+	token := d.f.Intent.Token
+	if token == "" || d.out.Ledger.KnowsToken(token) || !d.mayClaim("the trigger") {
+		return
+	}
+	if d.f.Intent.Unclear {
+		d.waiting = "the trigger waits: maint.dev/trigger-options is not understood"
+		return
+	}
+	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name}
+	if o := d.f.Intent.Asked; o.Token == token {
+		r.Reason, r.Parameters, r.OutsideWindow = o.Reason, o.Parameters, o.OutsideWindow
+		r.DryRun = r.DryRun || o.DryRun
+	}
+	d.write(d.out.Ledger.WithToken(token))
+	d.claim(r)
+}
+
+// retry claims a new run of what the newest run failed at, when none lives. The
+// steps run anew from the first: what the failed run had done it has undone.
+func (d *decider) retry() {
+	name, last := d.f.Intent.Retry.Run, d.out.Ledger.Last
+	if name == "" || last == nil || last.Name != name || last.Phase != run.RunFailed && last.Phase != run.RunAborted {
+		return
+	}
+	token := "retry/" + name
+	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
+		return
+	}
+	if len(d.f.Live)+d.occupying() > 0 { // also where runs may overlap: a retry is of the newest
+		d.waiting = "the retry of " + name + " waits until no run lives"
+		return
+	}
+	r := run.Request{
+		Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
+		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name,
+	}
+	d.write(d.out.Ledger.WithToken(token))
+	d.claim(r)
+}
+
+// RetryHandled says whether a retry intent needs no more looking at: it was
+// claimed, or there is nothing that it could mean.
+func RetryHandled(l ledger.Ledger, ask intent.Ask) bool {
+	return ask.Run != "" && (l.KnowsToken("retry/"+ask.Run) || l.Last == nil || l.Last.Name != ask.Run ||
+		l.Last.Phase != run.RunFailed && l.Last.Phase != run.RunAborted)
+}

@@ -1,0 +1,298 @@
+package trigger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// slots gives every slot up to now its end, or its claim, in order. The
+// watermark follows and never goes back. A slot that has to wait stops the walk:
+// what comes after it is looked at when it has passed.
+func (d *decider) slots() {
+	due := slotsBetween(d.set, d.out.Ledger.Watermark, d.f.Now)
+	newest := d.newestRunnable(due)
+	for i, slot := range due {
+		end, reason, claim, wait := d.verdict(slot, i, newest)
+		if wait {
+			d.behind = true
+			d.wakeAt(d.tooLateAt(slot))
+			if d.waiting == "" {
+				d.waiting = "the slot " + slot.Wall + " waits"
+				if !d.f.Ready.OK {
+					d.waiting += ": " + d.f.Ready.Message
+				}
+			}
+			return
+		}
+		l := d.out.Ledger
+		l.Watermark = slot.At.UTC()
+		d.write(l)
+		if claim {
+			d.supersedePending()
+			d.supersedeRefused()
+			d.claim(d.request(slot))
+			continue
+		}
+		d.write(d.out.Ledger.End(d.request(slot), end, reason, d.f.Now))
+	}
+}
+
+// verdict is what becomes of one due slot: an end with its reason, a claim, or
+// a wait. The order of the questions is the contract's.
+func (d *decider) verdict(slot schedule.Slot, index, newest int) (end run.Result, reason string, claim, wait bool) {
+	late := !d.f.Now.Before(d.tooLateAt(slot))
+	switch {
+	case !d.f.Ready.OK && late:
+		return run.Missed, d.f.Ready.Reason, false, false
+	case !d.f.Ready.OK && index < newest && d.f.Spec.CatchUp == plan.CatchUpLatest:
+		return run.Missed, run.ReasonSuperseded, false, false
+	case !d.f.Ready.OK:
+		return "", "", false, true
+	case d.pausedSlot(slot.At):
+		return run.Skipped, run.ReasonPaused, false, false
+	case d.busyAt(slot.At):
+		return run.Skipped, run.ReasonBusy, false, false
+	case d.skips(slot.At):
+		d.useNext()
+		return run.Skipped, run.ReasonSkip, false, false
+	case d.f.Spec.CatchUp == plan.CatchUpNone && slot.At.Before(d.f.LookingSince):
+		return run.Missed, run.ReasonCatchUp, false, false
+	case d.f.Spec.CatchUp != plan.CatchUpAll && index < newest && !d.queued(slot):
+		return run.Missed, run.ReasonSuperseded, false, false
+	case late:
+		return run.Missed, run.ReasonDeadline, false, false
+	case d.mustQueue(slot):
+		return "", "", false, true
+	}
+	return "", "", true, false
+}
+
+// newestRunnable is the index of the last due slot that could still start; the
+// ones before it are superseded under catchUp: latest.
+func (d *decider) newestRunnable(due []schedule.Slot) int {
+	for i := len(due) - 1; i >= 0; i-- {
+		at := due[i].At
+		if d.pausedSlot(at) || d.busyAt(at) || d.skips(at) && !d.f.Intent.Skip.Next || !d.f.Now.Before(d.tooLateAt(due[i])) {
+			continue
+		}
+		return i
+	}
+	return -1
+}
+
+// skips says whether a slot is skipped. `next` is used up by the first it meets.
+func (d *decider) skips(slot time.Time) bool {
+	skip := d.f.Intent.Skip
+	if d.out.Skip != nil {
+		skip = *d.out.Skip
+	}
+	return skip.Covers(slot)
+}
+
+// useNext takes a skip of the next slot away: it has met its slot.
+func (d *decider) useNext() {
+	if d.f.Intent.Skip.Next && d.out.Skip == nil {
+		left := d.f.Intent.Skip
+		left.Next = false
+		d.out.Skip = &left
+		l := d.out.Ledger
+		l.NextUsed = true
+		d.write(l)
+	}
+}
+
+// busyAt says whether, under Forbid, a run lived when the slot fell due: one
+// that still does, or one that has ended since.
+func (d *decider) busyAt(slot time.Time) bool {
+	if d.f.Spec.ConcurrencyPolicy != plan.Forbid && d.f.Spec.ConcurrencyPolicy != "" {
+		return false
+	}
+	for _, l := range d.f.Live {
+		if l.busy() && !l.since().After(slot) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(d.out.Ledger.Recent, func(e ledger.Entry) bool {
+		return e.Result == run.Ran && e.StartedAt != nil && !e.StartedAt.After(slot) && slot.Before(e.At)
+	})
+}
+
+// queued says whether a slot fell due before our eyes under Queue: then it waits
+// its turn, and no newer one takes its place.
+func (d *decider) queued(slot schedule.Slot) bool {
+	return d.f.Spec.ConcurrencyPolicy == plan.Queue && !slot.At.Before(d.f.LookingSince)
+}
+
+// mustQueue says whether an overdue slot has to wait for the run before it. What
+// began before the slot fell due gives way under Replace; overdue slots come one
+// after the other all the same.
+func (d *decider) mustQueue(slot schedule.Slot) bool {
+	after := time.Time{}
+	switch d.f.Spec.ConcurrencyPolicy {
+	case plan.Allow:
+		return d.occupying() >= ledger.MaxOpen
+	case plan.Replace:
+		after = slot.At
+	}
+	name, busy := d.busyWith(after)
+	if busy {
+		d.waiting = "the next slot waits for run " + name
+	}
+	return busy
+}
+
+// supersedePending gives up runs that still wait for their window when a newer
+// slot falls due.
+func (d *decider) supersedePending() {
+	for _, l := range d.f.Live {
+		if l.Phase == run.RunPending && !l.busy() && l.Request.Kind == run.BySchedule {
+			d.out.Supersede = including(d.out.Supersede, l.Name)
+		}
+	}
+}
+
+// tooLateAt is the first instant at which a slot may no longer start.
+func (d *decider) tooLateAt(slot schedule.Slot) time.Time {
+	return StartsAt(d.f.Spec, d.f.Namespace, d.f.Name, slot.At, slot.Index).Add(d.f.Spec.StartDeadline.Or(plan.DefaultStartDeadline) + time.Nanosecond)
+}
+
+// StartsAt is when the run of a slot starts: the slot and its jitter, which is
+// the same in every preview and after every restart.
+func StartsAt(s plan.Spec, namespace, name string, slot time.Time, index int) time.Time {
+	if index < 0 || index >= len(s.Triggers.Schedules) || s.Triggers.Schedules[index].Jitter == nil {
+		return slot
+	}
+	return slot.Add(schedule.Jitter(namespace, name, s.Triggers.Schedules[index].Jitter.Duration))
+}
+
+// finish works out what is left of a skip, the next slot, the plan's phase and
+// when to look again.
+func (d *decider) finish() {
+	d.useUpSkip()
+	d.rememberPause()
+	d.nextSlot()
+	for _, s := range d.switches() {
+		if s.On && s.Until != nil {
+			d.wakeAt(*s.Until)
+		}
+	}
+	if until := d.f.Intent.Skip.Until; until != nil {
+		d.wakeAt(*until)
+	}
+	d.wakeAt(d.f.Ready.Again)
+	if d.f.Unwatched != "" {
+		d.wakeAt(d.f.Now.Add(30 * time.Second))
+	}
+	d.sayRefused()
+	d.out.Waiting = d.waiting
+	if d.f.Intent.Token != "" && !d.out.Ledger.KnowsToken(d.f.Intent.Token) && d.out.Waiting == "" {
+		d.out.Waiting = "the trigger waits: " + d.f.Ready.Message
+	}
+	d.out.Phase, d.out.Message = d.phase()
+}
+
+func (d *decider) phase() (Phase, string) {
+	for _, l := range d.f.Live {
+		switch {
+		case l.Phase == run.RunRunning && l.Held:
+			return PhaseWaiting, "run " + l.Name + " is held: " + l.Message
+		case l.Phase == run.RunRunning && l.Waits:
+			return PhaseRunning, "run " + l.Name + " is at work: " + l.Message
+		case l.Phase == run.RunRunning:
+			return PhaseRunning, "run " + l.Name + " is at work"
+		}
+	}
+	switch {
+	case len(d.out.Claims) > 0:
+		return PhaseRunning, "a run begins (" + d.out.Claims[0].Why() + ")"
+	case d.pausedAt(d.f.Now):
+		return PhasePaused, d.pauseMessage()
+	case len(d.f.Live) > 0:
+		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
+	case d.waiting != "":
+		return PhaseWaiting, d.waiting
+	case !d.f.Ready.OK:
+		return PhaseWaiting, d.f.Ready.Message
+	case d.f.Unwatched != "":
+		return PhaseWaiting, d.f.Unwatched
+	case d.out.Next != nil:
+		return PhaseIdle, "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
+	case len(d.f.Spec.Triggers.Labels) > 0:
+		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.Target.String()
+	case len(d.f.Spec.Triggers.Watch) > 0:
+		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
+	}
+	return PhaseIdle, "waits for kubectl maint trigger"
+}
+
+func (d *decider) pauseMessage() string {
+	if d.f.Intent.Pause.Holds(d.f.Now) {
+		if until := d.f.Intent.Pause.Until; until != nil {
+			return "paused until " + until.Format(time.RFC3339)
+		}
+		return "paused until the annotation maint.dev/pause is removed (kubectl maint resume)"
+	}
+	return "paused for its namespace or for the whole cluster"
+}
+
+// useUpSkip takes away what the watermark has passed.
+func (d *decider) useUpSkip() {
+	skip := d.f.Intent.Skip
+	if d.out.Skip != nil {
+		skip = *d.out.Skip
+	}
+	if skip.All || len(skip.Slots) == 0 && skip.Until == nil {
+		return
+	}
+	left := skip
+	left.Slots = slices.DeleteFunc(slices.Clone(skip.Slots), func(t time.Time) bool {
+		return !t.After(d.out.Ledger.Watermark) || !t.After(d.f.Now) && len(d.set) == 0
+	})
+	if skip.Until != nil && !d.f.Now.Before(*skip.Until) && !d.behind { // a slot that waits may still be one to skip
+		left.Until = nil
+	}
+	if len(left.Slots) != len(skip.Slots) || left.Until != skip.Until {
+		d.out.Skip = &left
+	}
+}
+
+// nextSlot is the next slot that is not to be skipped; the agent wakes for the
+// very next one all the same, since that one needs its record.
+func (d *decider) nextSlot() {
+	from := d.f.Now
+	if d.out.Ledger.Watermark.After(from) {
+		from = d.out.Ledger.Watermark
+	}
+	next := d.f.Intent.Skip.Next && d.out.Skip == nil
+	for i := range 1000 { // bounded: a skip of thousands of slots shows none
+		slot, ok := d.set.Next(from)
+		if !ok {
+			return
+		}
+		if i == 0 {
+			d.wakeAt(slot.At)
+		}
+		if !d.skipsLater(slot.At, &next) && !d.pausedAt(slot.At) {
+			d.out.Next = &slot
+			return
+		}
+		from = slot.At
+	}
+}
+
+func (d *decider) skipsLater(slot time.Time, next *bool) bool {
+	skip := d.f.Intent.Skip
+	skip.Next = false
+	if skip.Covers(slot) {
+		return true
+	}
+	used := *next
+	*next = false
+	return used
+}

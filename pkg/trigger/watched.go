@@ -1,0 +1,49 @@
+package trigger
+
+import (
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
+)
+
+// watched claims the changes of watched objects, the longest waiting first. What
+// cannot be claimed waits in place, and only the latest state of an object does.
+func (d *decider) watched() {
+	for _, o := range d.f.Watched {
+		what := "the change of " + o.Kind + "/" + o.Name
+		if d.f.Intent.Skip.HoldsLabels(d.f.Now) {
+			d.waiting = what + " waits: skipped"
+			return
+		}
+		if d.openWatch(o) {
+			continue
+		}
+		if !d.mayClaim(what) {
+			return
+		}
+		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Mark: o.Mark, Gone: o.Event == plan.EventDelete}))
+		d.claim(watchRequest(o, d.f))
+	}
+}
+
+// watchRequest is the request that an observed change makes.
+func watchRequest(o watchrule.Observed, f Facts) run.Request {
+	return run.Request{
+		Kind: run.ByWatch, Rule: o.Rule, APIVersion: o.APIVersion, ObjectKind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID,
+		Event: o.Event, Ordinal: o.Mark.Ordinal, Body: o.Body, At: f.Now.UTC(), DryRun: f.Spec.DryRun,
+	}
+}
+
+// openWatch says whether an earlier change of the object has a claim whose run
+// has not begun: until it has, the newer one waits, and is the only one that does.
+func (d *decider) openWatch(o watchrule.Observed) bool {
+	return slices.ContainsFunc(d.out.Ledger.Open, func(e ledger.Entry) bool {
+		if e.Request == nil || e.Request.Rule != o.Rule || e.Request.UID != o.UID {
+			return false
+		}
+		return !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run && l.Phase != run.RunPending })
+	})
+}

@@ -1,0 +1,96 @@
+package watchrule
+
+import (
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Booking is what a look at a plan writes of its watch rules, beside what was
+// decided. What is for the shards is written first, then the head, and then the
+// shards lose what no rule needs: whoever dies in between leaves marks in two
+// places, or in none that is read, and never a claim without its mark.
+type Booking struct {
+	Ledger  ledger.Ledger
+	Changed bool          // the head has to be written
+	Shards  []ledger.Seen // to be in the shards before
+	Anew    []string      // rules that begin: the shards lose what they held of them
+	Prune   bool          // the shards hold what is of no rule any more
+	lazy    []ledger.Seen
+	stored  ledger.Ledger
+}
+
+// Keeps says of which rules the shards are to keep marks before the head is
+// written: until then, those of the stored one count.
+func (b Booking) Keeps(rule string) bool { return b.Ledger.Kept(rule) || b.stored.Kept(rule) }
+
+// Update works out what is to be written with a decision that rests on a stored
+// ledger: the ledger that it made, whether it changed it, and whether claims are in
+// it. What nobody waits for goes along with something else, or where it is due.
+func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, claims, due bool) Booking {
+	if stored == nil {
+		stored = &ledger.Ledger{}
+	}
+	b := Booking{Ledger: next, Changed: changed, stored: *stored}
+	ids := make([]string, len(t.rules))
+	for i, r := range t.rules {
+		ids[i] = r.id
+	}
+	if l, pruned := b.Ledger.RulesNow(ids); pruned {
+		b.Ledger, b.Changed, b.Prune = l, true, stored.Shards > 0
+	}
+	if len(stored.Seen) > plan.MaxSeen {
+		b.Ledger, b.Shards = b.Ledger.Flushed(*stored)
+		b.Changed = true
+	}
+	if due || b.Changed {
+		b.lazy = t.Unwritten(claims)
+		b.place(*stored)
+	}
+	return b
+}
+
+// place puts what is to be written lazily where it belongs: beside the head while
+// there is room, or where its object stands there already.
+func (b *Booking) place(stored ledger.Ledger) {
+	few := len(b.Ledger.Seen)+len(b.lazy) <= plan.MaxSeen
+	for _, s := range b.lazy {
+		if slices.ContainsFunc(b.Ledger.Seen, func(h ledger.Seen) bool { return h.SamePlace(s) && h.Ordinal > s.Ordinal }) {
+			continue // it was claimed just now
+		}
+		if few || slices.ContainsFunc(slices.Concat(stored.Seen, b.Ledger.Seen), s.SamePlace) {
+			b.Ledger, b.Changed = b.Ledger.WithSeen(s), true
+			continue
+		}
+		b.Shards = append(b.Shards, s)
+	}
+}
+
+// BookStart adds the start of a rule: what it found is recorded before it counts as
+// started. A rule that cannot start yet is left alone.
+func (t *Tracker) BookStart(b *Booking, id string) {
+	found, ok := t.Start(id)
+	if !ok {
+		return
+	}
+	b.Shards, b.Anew = append(b.Shards, found...), append(b.Anew, id)
+	b.Ledger, b.Changed = b.Ledger.WithStarted(id), true
+}
+
+// Booked takes note that a booking, and the claims in it, were written; or, with
+// false, that they were not, or that nobody knows. It says whether what came
+// meanwhile asks for another look.
+func (t *Tracker) Booked(b Booking, claims []run.Request, written bool) Stir {
+	all := StirNot
+	for _, id := range b.Anew {
+		all = max(all, t.Started(id, written))
+	}
+	if !written {
+		claims, b.lazy = nil, nil
+	}
+	all = max(all, t.Decided(claims))
+	t.Written(b.lazy)
+	return all
+}

@@ -1,0 +1,75 @@
+package workflow
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// NodeClaims are the nodes that a run has, and those that it would still take, by
+// its journal alone: of its rollouts, and of its drains outside of any rollout. The
+// agent and whoever explains it look here, so that they cannot disagree.
+//
+// A want is one of all that a step is still to take; those that may be begun now
+// are Next. A drain has its node from its cordon until the pods have left; one that
+// yielded its slot keeps the node, and wants the slot back.
+func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.Want) {
+	if j.Phase != run.RunRunning {
+		return nil, nil
+	}
+	claimant := nodes.PlanClaimant(one.Namespace, one.Plan)
+	for _, r := range j.Rollouts() {
+		next := len(r.Running) == 0
+		for _, item := range j.Record(r.Path).Items {
+			switch item.Phase {
+			case run.StepRunning, run.StepFailed:
+				h := nodes.Hold{Node: item.Name, Claimant: claimant, Path: r.Path, Failed: item.Phase == run.StepFailed}
+				h.Drain, h.Yielded = drainAlone(j, r.Path+"/"+item.Segment(), item.Name)
+				holds = append(holds, h)
+			case "":
+				wants = append(wants, nodes.Want{Node: item.Name, Claimant: claimant, Path: r.Path, Next: next})
+				next = false
+			}
+		}
+	}
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		for _, t := range rec.Drains() {
+			_, rolls := one.RolloutNode(j, rec.Path)
+			switch {
+			case (t.Cordoned || t.Yielded) && !t.Drained:
+				holds = append(holds, nodes.Hold{Node: t.Name, Claimant: claimant, Path: rec.Path, Drain: rec.Path, Yielded: t.Yielded})
+			case !t.Cordoned && !rolls:
+				wants = append(wants, nodes.Want{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true})
+			}
+		}
+	}
+	return holds, wants
+}
+
+// drainAlone is the path of the drain of a node that is all that is at work on an
+// item of a rollout, and whether it yielded its slot.
+func drainAlone(j run.Journal, item, node string) (path string, yielded bool) {
+	var works []*run.Record
+	for i := range j.Steps {
+		if rec := &j.Steps[i]; rec.Phase == run.StepRunning && strings.HasPrefix(rec.Path, item+"/") {
+			works = append(works, rec)
+		}
+	}
+	works = slices.DeleteFunc(works, func(rec *run.Record) bool { // what only holds other steps
+		return slices.ContainsFunc(j.Steps, func(o run.Record) bool {
+			return o.Phase == run.StepRunning && strings.HasPrefix(o.Path, rec.Path+"/")
+		})
+	})
+	if len(works) != 1 {
+		return "", false
+	}
+	for _, t := range works[0].Drains() {
+		if t.Name == node && (t.Cordoned || t.Yielded || len(works[0].Drains()) == 1) && !t.Drained {
+			return works[0].Path, t.Yielded
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,91 @@
+package workflow_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
+	const who = "plan:shop/p"
+	drain := func(path string, targets ...run.DrainTarget) run.Record {
+		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Nodes: targets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Record{Path: path, Type: plan.TypeDrain, Phase: run.StepRunning, Memory: memory}
+	}
+	rollout := func(items ...run.Item) run.Record {
+		return run.Record{Path: "roll", Type: plan.TypeForEachNode, Phase: run.StepRunning, Listed: true, Items: items}
+	}
+	group := func(path string) run.Record { return run.Record{Path: path, Phase: run.StepRunning} }
+	item := func(name string, phase run.StepPhase) run.Item { return run.Item{Name: name, Phase: phase} }
+	ended := drain("drain", run.DrainTarget{Name: "a", Cordoned: true})
+	ended.Phase = run.StepFailed
+	for _, c := range []struct {
+		name  string
+		steps []run.Record
+		holds []nodes.Hold
+		wants []nodes.Want
+	}{
+		{"nothing", nil, nil, nil},
+		{
+			"a rollout at work",
+			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", run.StepRunning), item("c", run.StepFailed), item("d", ""))},
+			[]nodes.Hold{{Node: "b", Claimant: who, Path: "roll"}, {Node: "c", Claimant: who, Path: "roll", Failed: true}},
+			[]nodes.Want{{Node: "d", Claimant: who, Path: "roll"}},
+		},
+		{
+			"a rollout with nobody at work",
+			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", ""), item("c", ""))},
+			nil,
+			[]nodes.Want{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
+		},
+		{
+			"a drain alone",
+			[]run.Record{drain("drain", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain", Drain: "drain"}},
+			[]nodes.Want{{Node: "c", Claimant: who, Path: "drain", Next: true}},
+		},
+		{
+			"a rollout's drain that yielded",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain", Yielded: true}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain", Yielded: true}},
+			nil,
+		},
+		{
+			"and other work beside it",
+			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain", Yielded: true}},
+			nil,
+		},
+		{
+			"a drain of a rollout in a group of its own",
+			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", run.DrainTarget{Name: "a", Cordoned: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/drain"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain"}},
+			nil,
+		},
+		{"a drain that has ended", []run.Record{ended}, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, j := run.Run{Name: "r", Namespace: "shop", Plan: "p"}, run.Journal{Phase: run.RunRunning, Steps: c.steps}
+			holds, wants := workflow.NodeClaims(r, j)
+			if diff := cmp.Diff(c.holds, holds); diff != "" {
+				t.Errorf("holds: %s", diff)
+			}
+			if diff := cmp.Diff(c.wants, wants); diff != "" {
+				t.Errorf("wants: %s", diff)
+			}
+			j.Phase = run.RunPending
+			if holds, wants := workflow.NodeClaims(r, j); holds != nil || wants != nil {
+				t.Errorf("a run that has not begun: %v %v", holds, wants)
+			}
+		})
+	}
+}

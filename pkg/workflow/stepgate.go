@@ -1,0 +1,178 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// held says whether a step may not begin yet: its gate is closed, or the plan is
+// paused. The gate comes first, for the time behind it counts nowhere.
+func (a *advance) held(s scope, step plan.Step) bool {
+	return a.stopped(s, a.closed(s, step, false))
+}
+
+// heldItem asks the same before an item of a loop, which always looks at the gate.
+func (a *advance) heldItem(s scope, loop plan.Step) bool {
+	return a.stopped(s, a.closed(s, loop, true))
+}
+
+func (a *advance) stopped(s scope, closed bool) bool {
+	switch {
+	case s.cleanup():
+		return false
+	case a.j.End != nil:
+		return true
+	case closed:
+		a.waits("", a.sig.Hold.Until)
+		return true
+	case a.sig.Held != "":
+		a.paused = true
+		a.waits("", time.Time{}) // until it is told so
+		return true
+	}
+	return false
+}
+
+// closed asks the gate before a step that has not begun. Under wait the run is
+// held until it opens; under abort it ends here.
+func (a *advance) closed(s scope, step plan.Step, always bool) bool {
+	looks := always || a.run.Spec.OnWindowClose == plan.CloseWait || a.run.Spec.OnWindowClose == plan.CloseAbort
+	if s.cleanup() || a.sig.Hold == nil || !looks || s.open || !a.tree.Disruptive(step) {
+		return false
+	}
+	if a.run.Spec.OnWindowClose == plan.CloseAbort && !a.sig.Hold.NotReady { // doubt holds, and ends nothing
+		if a.j.End == nil {
+			a.windowClosed()
+		}
+		return true
+	}
+	a.shut = true
+	return true
+}
+
+// settle notes what holds the run between two steps. Time in which it is paused, or
+// waits for its gate or for an approval, and nothing of it works, counts nowhere.
+func (a *advance) settle() {
+	asks := a.asking()
+	switch {
+	case a.working() || !a.shut && !a.paused && asks.IsZero():
+		a.release()
+	case a.shut:
+		a.hold()
+		a.j.Message = a.sig.Hold.Message() + a.nodesLeft()
+	case a.paused && asks.IsZero():
+		a.hold()
+	default:
+		if rest := a.atRestSince(); rest.After(asks) {
+			asks = rest // until then something else was at work
+		}
+		if a.j.HeldSince == nil {
+			a.j.HeldSince = new(asks.UTC())
+		}
+		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
+	}
+	if a.sig.Held != "" && !a.working() && asks.IsZero() {
+		a.j.Message = a.sig.Held
+	}
+}
+
+// working says whether a step of the run is at work. One that asks a person is
+// not, until it has its answer.
+func (a *advance) working() bool {
+	for _, rec := range a.j.Steps {
+		if rec.Phase == run.StepRunning && !rec.Holds() && !asksStill(rec) && plan.SectionOf(rec.Path) == plan.SectionSteps {
+			return true
+		}
+	}
+	return a.looking()
+}
+
+// looking says whether a loop reads its items or looks at what a batch did.
+func (a *advance) looking() bool {
+	for _, m := range a.moves {
+		if m.Act == ActPass && plan.IsLoop(m.Step.Type) {
+			return true
+		}
+	}
+	return false
+}
+
+func asksStill(rec run.Record) bool { return rec.Type == plan.TypeApproval && rec.Approval == nil }
+
+// asking is since when a step asks a person; zero when none does.
+func (a *advance) asking() time.Time {
+	var since time.Time
+	for _, rec := range a.j.Steps {
+		if asksStill(rec) && rec.Phase == run.StepRunning && rec.StartedAt != nil && plan.SectionOf(rec.Path) == plan.SectionSteps {
+			since = schedule.Earliest(since, *rec.StartedAt)
+		}
+	}
+	return since
+}
+
+// hold notes since when the gate or a pause holds the run: also where nobody looked
+// when it closed. A pause does not say since when it stands. Whoever paused stopped
+// the run for as long as nothing of it was at work: the doubt is in its favour.
+func (a *advance) hold() {
+	if a.j.HeldSince != nil {
+		return
+	}
+	since, rest := a.now, a.atRestSince()
+	switch {
+	case a.sig.Held != "":
+		since = rest
+	case a.sig.Hold.Since != nil:
+		since = *a.sig.Hold.Since
+		if rest.After(since) {
+			since = rest
+		}
+	}
+	if since.After(a.now) {
+		since = a.now
+	}
+	a.j.HeldSince = new(since.UTC())
+}
+
+// release ends a hold and notes how long it was.
+func (a *advance) release() {
+	if a.j.HeldSince == nil {
+		return
+	}
+	a.j.HeldSeconds = a.heldSeconds()
+	a.j.HeldSince, a.j.Message = nil, ""
+	a.worked(&a.now)
+}
+
+// heldSeconds is how long the run was held, the present hold with it.
+func (a *advance) heldSeconds() int64 {
+	held := a.j.HeldSeconds
+	if since := a.j.HeldSince; since != nil && a.now.After(*since) {
+		held += int64((a.now.Sub(*since) + time.Second - 1) / time.Second)
+	}
+	return held
+}
+
+// worked notes until when the run worked, where that would be forgotten.
+func (a *advance) worked(until *time.Time) {
+	if until != nil && (a.j.WorkedAt == nil || until.After(*a.j.WorkedAt)) {
+		a.j.WorkedAt = new(until.UTC())
+	}
+}
+
+// foresee notes a hold that began while nobody looked, before the clock is asked:
+// would another walk come to a closed gate or a pause, and nothing be at work?
+func (a *advance) foresee() {
+	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != plan.CloseFinish || a.tree.Loops())
+	if !gated && a.sig.Held == "" || a.j.HeldSince != nil || a.j.RetryAt != nil && a.now.Before(*a.j.RetryAt) || a.working() {
+		return
+	}
+	j := *a.j
+	j.Steps = append([]run.Record(nil), j.Steps...)
+	ahead := &advance{run: a.run, tree: a.tree, j: &j, now: a.now, sig: a.sig, timeless: true}
+	if _, _, more := ahead.walk(plan.SectionSteps, a.run.Spec.Steps); more && (ahead.shut || ahead.paused) && !ahead.working() {
+		a.hold()
+	}
+}

@@ -1,0 +1,99 @@
+package walls
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A room of the core, and what it holds.
+type room struct{ name, holds string }
+
+// core are the rooms of the core, line by line, the lowest first. A room imports only
+// rooms of the lines above its own: never one of its own line, and none below.
+// docs/architecture.md is made from this table.
+func core() [][]room {
+	return [][]room{
+		{
+			{"schedule", "time alone: recurrences, windows, calendars, gates"},
+			{"expr", "CEL, ${…} in texts, JSON paths"},
+			{"knob", "the switches with which other controllers are told to wait"},
+		},
+		{{"document", "strict YAML, faults, what every document has in common"}},
+		{{"selector", "label selectors, in Kubernetes' own grammar"}},
+		{
+			{"policy", "Policy, Calendar, the rules of gates, and what follows for an object"},
+			{"drain", "which pods leave a node, and what stands in their way"},
+		},
+		{
+			{"intent", "what people ask by annotations"},
+			{"nodes", "requests to maintain a node, and whose turn it is"},
+		},
+		{{"plan", "Plan, StepTemplate, the types of steps, the tree of steps"}},
+		{
+			{"run", "one execution: what asked for it, its journal"},
+			{"agentconfig", "the agent's configuration"},
+		},
+		{
+			{"ledger", "how each slot and request ended, what is still open"},
+			{"workflow", "what a run does next, and what came of it"},
+		},
+		{{"watchrule", "which changes of watched objects ask for a run"}},
+		{
+			{"trigger", "when a plan runs, and which run may start"},
+			{"calendar", "slots and windows over weeks"},
+		},
+		{{"simulate", "a plan's future, by the functions that the agent calls"}},
+	}
+}
+
+func TestARoomOfTheCoreImportsOnlyWhatStandsAboveItInTheTable(t *testing.T) {
+	g := load(t)
+	above := map[string]bool{}
+	for _, line := range core() {
+		for _, r := range line {
+			for _, path := range g.matching(packages{"pkg/" + r.name + "/..."}) {
+				if g[path].Name == "main" {
+					continue // a generator
+				}
+				for _, imported := range g[path].Imports {
+					if other := coreRoom(imported); other != "" && other != r.name && !above[other] {
+						t.Errorf("%s imports %s, which does not stand above it in the table of test/walls/core_test.go", path, imported)
+					}
+				}
+			}
+		}
+		for _, r := range line {
+			above[r.name] = true
+		}
+	}
+}
+
+func TestEveryRoomOfTheCoreHasItsLine(t *testing.T) {
+	g := load(t)
+	var named []string
+	for _, line := range core() {
+		for _, r := range line {
+			named = append(named, r.name)
+			if len(g.matching(packages{"pkg/" + r.name})) == 0 {
+				t.Errorf("there is no pkg/%s: its line guards nothing", r.name)
+			}
+		}
+	}
+	for path := range g {
+		if r := coreRoom(path); r != "" && !slices.Contains(named, r) {
+			t.Errorf("%s is neither in the table of the core nor one of the edges", path)
+		}
+	}
+}
+
+// coreRoom is the room of the core that a package belongs to; empty for those of
+// others and of the edges.
+func coreRoom(path string) string {
+	below, ok := strings.CutPrefix(path, module+"/pkg/")
+	if !ok || edges().match(path) {
+		return ""
+	}
+	name, _, _ := strings.Cut(below, "/")
+	return name
+}
