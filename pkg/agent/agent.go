@@ -23,14 +23,22 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/leader"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/watchrules"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // Options are what an agent is told at its start.
@@ -68,17 +76,18 @@ const (
 
 // Agent decides over plans and moves their runs.
 type Agent struct {
-	options  Options
-	log      *slog.Logger
-	now      func() time.Time
-	clock    *client.Clock
-	fence    *client.Fence
-	kube     kubernetes.Interface
-	meta     metadata.Interface
-	accounts *client.Impersonator
-	events   record.EventRecorder
-	metrics  *metrics.Metrics
-	changes  *changeCollector
+	options     Options
+	log         *slog.Logger
+	now         func() time.Time
+	clock       *client.Clock
+	fence       *client.Fence
+	kube        kubernetes.Interface
+	meta        metadata.Interface
+	accounts    *client.Impersonator
+	events      record.EventRecorder
+	broadcaster record.EventBroadcaster
+	metrics     *metrics.Metrics
+	changes     *changeCollector
 
 	documents  cache.SharedIndexInformer
 	live       cache.SharedIndexInformer
@@ -87,22 +96,23 @@ type Agent struct {
 	nodes      cache.SharedIndexInformer
 	heads      *informer.ListWatch // of ledgers, without a store
 	caches     map[cache.SharedIndexInformer]*informer.Cache
-	fresh      *freshness
+	docs       *store.Documents
 
-	plans      *plans
-	gates      *gates
-	gatekeeper *gatekeeper
-	runs       *runs
-	history    *history
+	plans      *store.Plans
+	status     *status.Writer
+	gates      *store.Gates
+	gatekeeper *gates.Controller
+	runs       *store.Runs
+	history    *store.History
 	words      *informer.Interner
-	ledgers    *ledgers
-	locks      *locks
-	targets    *targetWatches
+	ledgers    *store.Ledgers
+	locks      *store.Locks
+	targets    *targets.Watches
 	blockers   *blockers
-	rules      *watchRules
+	rules      *watchrules.Controller
 	watches    *stepWatches
 	passes     *passes
-	refusals   *refusals[spot]
+	refusals   *store.Refusals[store.StepKey]
 
 	refusedRuns *refusedRuns
 	config      *config.Store
@@ -121,7 +131,7 @@ type Agent struct {
 // New prepares an agent. Nothing is read or written before Run.
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
-	a := &Agent{options: o, log: o.Log, now: o.Now, runs: newRuns(), history: newHistory(), words: informer.NewInterner(), locks: &locks{holder: map[string]string{}}, metrics: metrics.New(o.Version)}
+	a := &Agent{options: o, log: o.Log, now: o.Now, runs: store.NewRuns(), history: store.NewHistory(), words: informer.NewInterner(), locks: store.NewLocks(), metrics: metrics.New(o.Version)}
 	conn, err := client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
 	if err != nil {
 		return nil, err
@@ -132,32 +142,42 @@ func New(o Options) (*Agent, error) {
 		Fence: a.fence, Kube: a.kube, OnRead: a.metrics.ConfigRead,
 	})
 	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink})
-	a.plans = newPlans()
-	a.gates = newGates(o.Namespace)
-	a.gatekeeper = newGatekeeper(a)
-	a.ledgers = newLedgers(a.kube)
-	a.targets = &targetWatches{agent: a, open: map[watchKey]*targetWatch{}, plans: map[types.NamespacedName]targetUse{}}
-	a.blockers = newBlockers(o.Now, a.ringPlan)
-	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
-	a.passes = newPasses(a.ringRun)
-	a.refusals = newRefusals[spot]()
-	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
-	a.watches = &stepWatches{ring: a.passes.moved, silence: informer.LongSilence, open: map[spot]*stepWatch{}}
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
-	a.rules = newWatchRules(a)
-	a.keeper = newNodeKeeper(a)
-	a.accounts.OnWrite(a.rules.wrap)
-	a.metrics.CountWatches(func() int { return a.targets.count() + a.rules.count() }, a.watches.count, a.gatekeeper.count)
-	a.metrics.CountDocuments(a.plans.count, func(phase run.RunPhase) int {
-		return len(a.runs.where(func(l *liveRun) bool { return l.journal.Phase == phase }))
-	})
+	a.broadcaster, a.events = newEvents()
 	a.herald = notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
-	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
-	a.caches, a.fresh = map[cache.SharedIndexInformer]*informer.Cache{}, newFreshness(a)
+	a.plans, a.status = store.NewPlans(), status.NewWriter(a.kube)
+	a.gates = store.NewGates(o.Namespace)
+	a.caches = map[cache.SharedIndexInformer]*informer.Cache{}
 	a.informers()
+	a.docs = store.NewDocuments(a.caches[a.documents], a.caches[a.namespaces], store.FreshConfig{
+		Kube: a.kube, Meta: a.meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.plans.Size,
+	})
+	a.gatekeeper = gates.New(gates.Config{
+		Kube: a.kube, Accounts: a.accounts, ClockDoubt: a.clock.Doubt, Documents: a.docs, Gates: a.gates, Queue: a.newQueue("gates"),
+		Policies: a.planQueue, Events: a.events, Log: a.log, Now: o.Now, DryRun: o.DryRun,
+	})
+	a.ledgers = store.NewLedgers(a.kube)
+	a.targets = targets.New(targets.Config{
+		Accounts: a.accounts, Now: o.Now, Plans: a.planQueue,
+		Changed: func(k types.NamespacedName) { a.blockers.changed(k) }, Outdate: func(k types.NamespacedName) { a.blockers.outdate(k) },
+	})
+	a.blockers = newBlockers(o.Now, a.ringPlan)
+	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
+	a.passes = newPasses(a.ringRun)
+	a.refusals = store.NewRefusals[store.StepKey]()
+	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
+	a.watches = &stepWatches{ring: a.passes.moved, silence: informer.LongSilence, open: map[store.StepKey]*stepWatch{}}
+	a.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.ledgers, Runs: a.runs, Plans: a.planQueue, Events: a.events, Log: a.log, Now: o.Now})
+	a.keeper = newNodeKeeper(a.nodeConfig())
+	a.accounts.OnWrite(a.rules.Listen)
+	a.metrics.CountWatches(func() int { return a.targets.Count() + a.rules.Count() }, a.watches.count, a.gatekeeper.Count)
+	a.metrics.CountDocuments(a.plans.Count, func(phase run.RunPhase) int {
+		return len(a.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
+	})
+	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.Objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
 	return a, nil
 }
 
@@ -177,11 +197,6 @@ func orDefault(d, def time.Duration) time.Duration {
 	}
 	return d
 }
-
-// settle is how long a plan whose run just began waits for its status: those that
-// are still to begin come first, and a short run is told once instead of twice (a
-// guess: nobody reads faster).
-const settle = 250 * time.Millisecond
 
 func (a *Agent) ringPlan(k types.NamespacedName) { a.planQueue.Add(k) }
 func (a *Agent) ringRun(k types.NamespacedName)  { a.runQueue.Add(k) }
@@ -224,6 +239,26 @@ func (a *Agent) awaitConfig(ctx context.Context) {
 	case <-mended:
 		a.healthy.Store(true)
 	}
+}
+
+func (a *Agent) nodeConfig() nodeConfig {
+	o := a.options
+	c := nodeConfig{
+		Kube: a.kube, Accounts: a.accounts, Nodes: a.caches[a.nodes].Informer.GetStore(), Runs: a.runs, Draining: a.plans.Draining, Steps: a.passes,
+		Gates:   nodeGates{Book: a.gates, Pauses: func() []schedule.Switch { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
+		Enqueue: a.ringRun, Blocked: a.drainBlocked, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
+		Held: func(found []metav1.Condition) {
+			if a.config.SetLimits(found) {
+				a.ringPlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
+			}
+		},
+		Telemetry: Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Scope:     Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
+	}
+	if o.Drainer != nil {
+		c.Drainer = func(changed func(node, by string)) executors.Drainer { return o.Drainer(a.kube, changed) }
+	}
+	return c
 }
 
 // ownPod is the agent's pod as namespace/name, where it is known.
@@ -273,7 +308,7 @@ func (a *Agent) work(ctx context.Context) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { a.heartbeat().Run(ctx) })
-	group.Go(func() { a.gatekeeper.work(ctx) })
+	group.Go(func() { a.gatekeeper.Run(ctx) })
 	group.Go(func() { a.herald.Run(ctx) })
 	group.Go(func() { a.keeper.work(ctx) })
 	group.Go(func() { a.blockers.work(ctx) })
@@ -288,7 +323,7 @@ func (a *Agent) work(ctx context.Context) {
 // what is there since this agent leads.
 func (a *Agent) begin(ctx context.Context) {
 	a.barrier(ctx)
-	a.ledgers.forget()
+	a.ledgers.Forget()
 	a.mu.Lock()
 	a.leading = a.now()
 	a.mu.Unlock()
@@ -306,13 +341,4 @@ func (a *Agent) lookingSince() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.leading
-}
-
-// terminating says whether a namespace is being deleted, or gone.
-func (a *Agent) terminating(namespace string) bool {
-	o, found, err := a.namespaces.GetStore().GetByKey(namespace)
-	if err != nil || !found {
-		return false
-	}
-	return o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil
 }

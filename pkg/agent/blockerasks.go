@@ -24,7 +24,7 @@ func (a *Agent) askBlocker(ctx context.Context, by blocker, last string) (string
 func (a *Agent) blockerChanged(by blocker) {
 	if by.who != (client.Account{}) {
 		a.accounts.Forget(by.who)
-		a.targets.retry(by.who)
+		a.targets.Retry(by.who)
 		return
 	}
 	a.accounts.ResetKinds()

@@ -22,6 +22,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -42,16 +44,16 @@ const (
 // prepare builds the call of a step: what it may look at is read as the plan's
 // account, and every ${…} of its properties is evaluated. What is wrong with the
 // step itself is its failure.
-func (a *Agent) prepare(ctx context.Context, l *liveRun, m workflow.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
-	rec := l.journal.Record(m.Path)
+func (a *Agent) prepare(ctx context.Context, l *store.CachedRun, m workflow.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
+	rec := l.Journal.Record(m.Path)
 	call := executors.Call{
-		Run: l.run.Name, Plan: l.run.Plan, Namespace: l.run.Namespace, Account: plan.Account(l.run.Spec), Path: m.Path, Attempt: rec.Attempt,
-		Manager: annotations.PlanManager(l.run.Namespace, l.run.Plan), DryRun: l.run.Request.DryRun, Target: l.run.Spec.Target, TargetUID: l.run.TargetUID,
+		Run: l.Run.Name, Plan: l.Run.Plan, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
+		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: l.Run.TargetUID,
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
-		Listed: rec.Listed, Items: l.run.ItemsDone(l.journal, m.Path), Watched: l.run.Watched, Now: a.now(), Clients: clients,
+		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: a.now(), Clients: clients,
 		Holders: a.holders(l, m.Path),
 	}
-	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
+	s := sighting{agent: a, run: l, account: l.Account(), clients: clients}
 	failed := s.properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {
 		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, a.now().Add(again))
@@ -62,7 +64,7 @@ func (a *Agent) prepare(ctx context.Context, l *liveRun, m workflow.Move, client
 // sighting is what a step sees of the cluster.
 type sighting struct {
 	agent   *Agent
-	run     *liveRun
+	run     *store.CachedRun
 	account client.Account
 	clients executors.Clients
 }
@@ -74,7 +76,7 @@ func (s sighting) properties(ctx context.Context, m workflow.Move, call *executo
 		return failed
 	}
 	call.Required = seen.Required
-	expanded, err := expr.Expand(anyMap(m.Step.Own()), run.VarsAt(s.run.run, s.run.journal, m.Path, seen))
+	expanded, err := expr.Expand(anyMap(m.Step.Own()), run.VarsAt(s.run.Run, s.run.Journal, m.Path, seen))
 	if err != nil {
 		return refusal("BadTemplate", err)
 	}
@@ -87,11 +89,15 @@ func (s sighting) properties(ctx context.Context, m workflow.Move, call *executo
 	call.Drainer = s.agent.keeper.drainer
 	ahead := plan.DrainToPreview(props, call.DryRun)
 	call.Turn = s.turn(ctx, m.Path, call.Node, ahead)
-	call.Blocked = func(node string) string { return s.agent.keeper.blocked(spot{s.run.key(), m.Path}, node, ahead) }
-	call.Yield = func(node string, blocked bool) bool {
-		return s.agent.keeper.noteStalled(spot{s.run.key(), m.Path}, node, ahead, blocked)
+	call.Blocked = func(node string) string {
+		return s.agent.keeper.blocked(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead)
 	}
-	call.Resume = func(node string) (bool, string) { return s.agent.keeper.turn(spot{s.run.key(), m.Path}, node, ahead) }
+	call.Yield = func(node string, blocked bool) bool {
+		return s.agent.keeper.noteStalled(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead, blocked)
+	}
+	call.Resume = func(node string) (bool, string) {
+		return s.agent.keeper.turn(store.StepKey{Run: s.run.Key(), Path: m.Path}, node, ahead)
+	}
 	if p, about := props.(interface{ OnNode(name string) }); about {
 		p.OnNode(call.Node)
 	}
@@ -104,7 +110,7 @@ func (s sighting) properties(ctx context.Context, m workflow.Move, call *executo
 		p.Resource = plan.ResourceRef{APIVersion: "v1", Kind: "Node", Name: call.Node}
 	}
 	if p, asks := props.(*plan.ApprovalProperties); asks && p.Timeout == nil {
-		p.Timeout = s.run.run.Spec.ApprovalTimeout
+		p.Timeout = s.run.Run.Spec.ApprovalTimeout
 	}
 	call.Properties = props
 	return nil
@@ -112,14 +118,14 @@ func (s sighting) properties(ctx context.Context, m workflow.Move, call *executo
 
 // node is the node that a rollout has come to.
 func (s sighting) node(path string) string {
-	name, _ := s.run.run.RolloutNode(s.run.journal, path)
+	name, _ := s.run.Run.RolloutNode(s.run.Journal, path)
 	return name
 }
 
 // turn is how a step takes nodes. What a rollout has come to was granted to it;
 // before its cordon it is looked at all the same.
 func (s sighting) turn(ctx context.Context, path, node string, ahead *drain.DrainOptions) func(string) (bool, string) {
-	at := spot{s.run.key(), path}
+	at := store.StepKey{Run: s.run.Key(), Path: path}
 	return func(wanted string) (bool, string) {
 		if wanted == node {
 			return s.agent.keeper.preflight(ctx, at, wanted, ahead)
@@ -180,13 +186,13 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (run.Si
 	var seen run.Sight
 	var failed *executors.Outcome
 	text := expressions(step.Own())
-	if template, at, in := s.run.run.Tree().TemplateOf(path); in {
+	if template, at, in := s.run.Run.Tree().TemplateOf(path); in {
 		if seen.Params, failed = s.params(ctx, template, at); failed != nil {
 			return seen, failed
 		}
 	}
-	if s.run.run.Spec.Target != nil && bytes.Contains(text, []byte("target")) {
-		u, err := s.agent.readTarget(ctx, s.account, *s.run.run.Spec.Target)
+	if s.run.Run.Spec.Target != nil && bytes.Contains(text, []byte("target")) {
+		u, err := targets.Read(ctx, s.agent.accounts, s.account, *s.run.Run.Spec.Target)
 		if err != nil {
 			return seen, s.unreadTarget(ctx, err)
 		}
@@ -206,11 +212,11 @@ func (s sighting) look(ctx context.Context, path string, step plan.Step) (run.Si
 }
 
 func (s sighting) unreadTarget(ctx context.Context, err error) *executors.Outcome {
-	var gone errGone
+	var gone targets.GoneError
 	if errors.As(err, &gone) {
 		return refusal("TargetUnreadable", err)
 	}
-	target := *s.run.run.Spec.Target
+	target := *s.run.Run.Spec.Target
 	mapping, unknown := s.agent.accounts.Resolve(target.APIVersion, target.Kind)
 	if unknown != nil {
 		return s.away(unknown)
@@ -234,11 +240,11 @@ func (s sighting) params(ctx context.Context, step plan.Step, path string) (map[
 	if failed != nil {
 		return nil, failed
 	}
-	given, err := expr.Expand(anyMap(step.Properties), run.VarsAt(s.run.run, s.run.journal, path, seen))
+	given, err := expr.Expand(anyMap(step.Properties), run.VarsAt(s.run.Run, s.run.Journal, path, seen))
 	if err != nil {
 		return nil, refusal("BadTemplate", err)
 	}
-	values, err := s.run.run.Tree().Params(step, given.(map[string]any))
+	values, err := s.run.Run.Tree().Params(step, given.(map[string]any))
 	if err != nil {
 		return nil, refusal("BadParameters", err)
 	}
@@ -248,7 +254,7 @@ func (s sighting) params(ctx context.Context, step plan.Step, path string) (map[
 // each is the object that a loop has come to, live; nil when it is gone or was
 // replaced: then the journal's word has to do.
 func (s sighting) each(ctx context.Context, path string) (map[string]any, *executors.Outcome) {
-	item, loop, ok := s.run.run.ItemOf(s.run.journal, path)
+	item, loop, ok := s.run.Run.ItemOf(s.run.Journal, path)
 	if !ok {
 		return nil, nil
 	}

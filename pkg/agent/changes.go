@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -16,20 +18,13 @@ import (
 // changeCollector writes the change_management metrics. Their values follow
 // from the clock, so they are worked out when they are asked for.
 type changeCollector struct {
-	gates *gates
-	runs  *runs
-	held  func() []*heldObject // by gates
+	gates *store.Gates
+	runs  *store.Runs
+	held  func() []*gates.HeldObject // by gates
 	now   func() time.Time
 	// leading: those who wait for the lease see nodes, too, and would tell them twice.
 	leading func() bool
 }
-
-// Values of change_management_change_pending.
-const (
-	pendingNone      = 0
-	pendingInitiated = 1
-	pendingBlocked   = 2
-)
 
 // changeFamily is one of the change_management metrics: its name, what it says, and
 // its value of an object. Where it has words the object has a line for each.
@@ -121,26 +116,26 @@ func writeLabel(w *bufio.Writer, name, value string) {
 func (c *changeCollector) rows() []changeRow {
 	now := c.now()
 	pending := map[types.NamespacedName]int{}
-	objects := c.gates.objects()
+	objects := c.gates.Subjects()
 	for k, o := range objects {
-		if o.kind != "Plan" {
+		if o.Kind != "Plan" {
 			continue
 		}
-		p := pendingOf(c.runs.ofPlan(k))
-		if o.waits {
-			p = pendingBlocked
+		p := pendingOf(c.runs.OfPlan(k))
+		if o.Waits {
+			p = store.PendingBlocked
 		}
 		pending[k] = p
-		for _, ref := range o.uses { // a policy has pending what its plans have
+		for _, ref := range o.Uses { // a policy has pending what its plans have
 			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 			pending[policy] = max(pending[policy], p)
 		}
 	}
 	held := c.held()
 	for _, h := range held {
-		for _, ref := range h.uses { // and what its gated objects have
+		for _, ref := range h.Uses { // and what its gated objects have
 			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-			pending[policy] = max(pending[policy], h.value())
+			pending[policy] = max(pending[policy], h.Pending())
 		}
 	}
 	out := make([]changeRow, 0, len(objects)+len(held))
@@ -148,19 +143,19 @@ func (c *changeCollector) rows() []changeRow {
 		out = append(out, c.row(k, o, pending[k], now))
 	}
 	for _, h := range held {
-		k := types.NamespacedName{Namespace: h.namespace, Name: h.name}
-		if o := objects[k]; o == nil || o.kind != h.kind { // a gated object may be called Plan, too
-			out = append(out, c.row(k, &h.gated, h.value(), now))
+		k := types.NamespacedName{Namespace: h.Namespace, Name: h.Name}
+		if o := objects[k]; o == nil || o.Kind != h.Kind { // a gated object may be called Plan, too
+			out = append(out, c.row(k, &h.Subject, h.Pending(), now))
 		}
 	}
 	return out
 }
 
-func (c *changeCollector) row(k types.NamespacedName, o *gated, pending int, now time.Time) changeRow {
-	v := o.verdict(now)
+func (c *changeCollector) row(k types.NamespacedName, o *store.Subject, pending int, now time.Time) changeRow {
+	v := o.Verdict(now)
 	return changeRow{
-		kind: o.kind, namespace: k.Namespace, object: k.Name, system: o.system, pending: pending, verdict: v,
-		last: lastChange(v, o.lastStart, now), strategy: c.gates.strategyOf(o, now),
+		kind: o.Kind, namespace: k.Namespace, object: k.Name, system: o.System, pending: pending, verdict: v,
+		last: lastChange(v, o.LastStart, now), strategy: c.gates.StrategyOf(o, now),
 	}
 }
 
@@ -182,33 +177,16 @@ func lastChange(v schedule.Verdict, lastStart, now time.Time) float64 {
 
 // pendingOf is what a plan's live runs say of change: one that waits is blocked,
 // one at work or about to begin is initiated.
-func pendingOf(live []*liveRun) int {
-	out := pendingNone
+func pendingOf(live []*store.CachedRun) int {
+	out := store.PendingNone
 	for _, l := range live {
 		switch {
-		case l.broken != nil:
-		case l.journal.HeldSince != nil, l.journal.Phase == run.RunPending && l.journal.Waiting != "" && l.journal.Waiting != run.WaitJitter:
-			return pendingBlocked
+		case l.Broken != nil:
+		case l.Journal.HeldSince != nil, l.Journal.Phase == run.RunPending && l.Journal.Waiting != "" && l.Journal.Waiting != run.WaitJitter:
+			return store.PendingBlocked
 		default:
-			out = pendingInitiated
+			out = store.PendingInitiated
 		}
 	}
 	return out
-}
-
-// objects are the plans and policies to be told of.
-func (g *gates) objects() map[types.NamespacedName]*gated {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	out := make(map[types.NamespacedName]*gated, len(g.seen))
-	for k, o := range g.seen {
-		out[k] = o
-	}
-	return out
-}
-
-func (g *gates) strategyOf(o *gated, now time.Time) schedule.Strategy {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return o.strategy(now)
 }

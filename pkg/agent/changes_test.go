@@ -11,17 +11,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
-	g := newGates("maint-system")
-	o := g.gated(policy.Question{Namespace: "shop"}, nil)
-	o.kind, o.system = "Plan", `a"b`
-	g.note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
+	g := store.NewGates("maint-system")
+	o := g.Subject(policy.Question{Namespace: "shop"}, nil)
+	o.Kind, o.System = "Plan", `a"b`
+	g.Note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
 	m := metrics.New("v1")
-	changes := &changeCollector{gates: g, runs: newRuns(), held: func() []*heldObject { return nil }, now: time.Now, leading: func() bool { return true }}
+	changes := &changeCollector{gates: g, runs: store.NewRuns(), held: func() []*gates.HeldObject { return nil }, now: time.Now, leading: func() bool { return true }}
 	for name, encoding := range map[string]string{"plain": "", "compressed": "gzip"} {
 		t.Run(name, func(t *testing.T) {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -15,12 +16,12 @@ import (
 // syncConfig publishes on an AgentConfig whether it is in force, and what of it, or
 // what right that is missing, holds maintenance back. Who set it looks there first.
 func (a *Agent) syncConfig(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
+	if cm.DeletionTimestamp != nil || a.docs.Terminating(k.Namespace) {
 		return nil
 	}
 	valid, limits, known := a.config.Conditions(cm)
 	message := "in force"
-	wrote, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+	wrote, err := a.status.Write(ctx, cm, a.plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		if !known { // this leader has not looked at the nodes yet: what the one before said stands
 			limits = config.StandingLimits(have[annotations.StatusConditions])
 		}
@@ -33,7 +34,7 @@ func (a *Agent) syncConfig(ctx context.Context, k types.NamespacedName, cm *core
 		}
 		return map[string]string{
 			annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-			annotations.StatusConditions: conditions(have[annotations.StatusConditions], list, a.now()),
+			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], list, a.now()),
 		}
 	})
 	if wrote && valid.Status != metav1.ConditionTrue {

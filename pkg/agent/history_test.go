@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
@@ -18,32 +19,32 @@ func TestWhatIsKeptOfAnEndedRunDecidesHowLongItStays(t *testing.T) {
 			Labels: map[string]string{annotations.LabelPlan: "orders", annotations.LabelPhase: phase},
 		}}
 	}
-	h, a := newHistory(), &Agent{now: time.Now}
+	h, a := store.NewHistory(), &Agent{now: time.Now}
 	for _, m := range []*metav1.PartialObjectMetadata{meta("old", "Succeeded", 3*time.Hour), meta("new", "Succeeded", time.Hour), meta("bad", "Failed", time.Hour)} {
-		slim, err := slimEnded(m)
+		slim, err := store.SlimEndedRun(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if name, err := cache.MetaNamespaceKeyFunc(slim); err != nil || name != "shop/"+m.Name {
 			t.Errorf("a cache calls it %q, %v", name, err)
 		}
-		h.put(slim.(*retiredRun))
-		h.put(slim.(*retiredRun)) // seen again
+		h.Put(slim.(*store.EndedRun))
+		h.Put(slim.(*store.EndedRun)) // seen again
 	}
-	all := h.of(types.NamespacedName{Namespace: "shop", Name: "orders"})
+	all := h.Of(types.NamespacedName{Namespace: "shop", Name: "orders"})
 	if len(all) != 3 {
 		t.Fatalf("%d runs are kept, want 3", len(all))
 	}
-	if gone := a.beyond(all[:2], 1, 24*time.Hour); len(gone) != 1 || gone[0].name != "old" {
+	if gone := a.beyond(all[:2], 1, 24*time.Hour); len(gone) != 1 || gone[0].Name != "old" {
 		t.Errorf("beyond a limit of one: %+v", gone)
 	}
-	if gone := a.beyond(all[:2], 5, 2*time.Hour); len(gone) != 1 || gone[0].name != "old" {
+	if gone := a.beyond(all[:2], 5, 2*time.Hour); len(gone) != 1 || gone[0].Name != "old" {
 		t.Errorf("older than two hours: %+v", gone)
 	}
 	for _, r := range all {
-		h.drop(r)
+		h.Drop(r)
 	}
-	if len(h.runs) != 0 {
-		t.Errorf("kept after all are gone: %v", h.runs)
+	if len(h.Runs) != 0 {
+		t.Errorf("kept after all are gone: %v", h.Runs)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -30,16 +31,16 @@ func (a *Agent) informers() {
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.documents = a.inform(a.configMaps(documents), a.slimDocument)
-	a.live = a.inform(a.configMaps(live), strip)
-	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), slimEnded)
-	a.namespaces = a.inform(a.metadata("namespaces", "", ""), strip)
+	a.live = a.inform(a.configMaps(live), store.Strip)
+	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), store.SlimEndedRun)
+	a.namespaces = a.inform(a.metadata("namespaces", "", ""), store.Strip)
 	a.nodes = a.inform(a.everyNode(), slimNode)
 	a.heads = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
 	a.caches[a.documents].Handle(a.sawDocument, a.lostDocument)
 	a.caches[a.live].Handle(a.sawRun, a.lostRun)
 	a.caches[a.ended].Handle(a.sawEnded, a.lostEnded)
 	a.caches[a.namespaces].Handle(a.sawNamespace, func(any) {})
-	a.caches[a.nodes].Handle(a.sawNode, a.lostNode)
+	a.caches[a.nodes].Handle(func(o any) { a.keeper.observe(o) }, func(o any) { a.keeper.lost(o) })
 }
 
 // inform is an informer of the agent's own.
@@ -90,32 +91,12 @@ func (a *Agent) everyNode() *informer.ListWatch {
 	return l
 }
 
-// strip drops what is never looked at. Of managedFields only what dates an edit
-// is kept.
-func strip(o any) (any, error) {
-	var m *metav1.ObjectMeta
-	switch o := o.(type) {
-	case *corev1.ConfigMap:
-		m = &o.ObjectMeta
-	case *metav1.PartialObjectMetadata:
-		m = &o.ObjectMeta
-	default:
-		return o, nil
-	}
-	if m.Labels[annotations.LabelKind] == annotations.KindPlan {
-		annotations.KeepEdits(m)
-	} else {
-		m.ManagedFields = nil
-	}
-	return o, nil
-}
-
 // slimDocument drops of a plan what is never looked at, and keeps its texts once:
 // most that is written on a plan is our status, beside which the rest is as it was.
 func (a *Agent) slimDocument(o any) (any, error) {
 	cm, ok := o.(*corev1.ConfigMap)
 	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
-		return strip(o)
+		return store.Strip(o)
 	}
 	annotations.KeepEdits(&cm.ObjectMeta)
 	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
@@ -167,7 +148,7 @@ func (a *Agent) sawDocument(o any) {
 
 func (a *Agent) lostDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
-	a.fresh.forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.docs.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.Removed(cm)
@@ -185,9 +166,9 @@ func (a *Agent) lostDocument(o any) {
 
 func (a *Agent) sawRun(o any) {
 	cm := o.(*corev1.ConfigMap)
-	if a.runs.saw(cm) {
-		if l := a.runs.get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.journal.End == nil { // its cleanup goes on
-			a.passes.cutFor(l.key())
+	if a.runs.Observe(cm) {
+		if l := a.runs.Get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
+			a.passes.cutFor(l.Key())
 		}
 		a.ringRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
@@ -199,30 +180,30 @@ func (a *Agent) sawRun(o any) {
 func (a *Agent) lostRun(o any) {
 	cm := o.(*corev1.ConfigMap)
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-	a.runs.gone(k, versionOf(cm))
+	a.runs.Gone(k, informer.VersionOf(cm))
 	a.ringRun(k)
 	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
 }
 
 // sawEnded lets a plan prune its history.
 func (a *Agent) sawEnded(o any) {
-	r := o.(*retiredRun)
-	a.history.put(r)
-	a.ringPlan(types.NamespacedName{Namespace: r.namespace, Name: r.plan})
+	r := o.(*store.EndedRun)
+	a.history.Put(r)
+	a.ringPlan(types.NamespacedName{Namespace: r.Namespace, Name: r.Plan})
 }
 
-func (a *Agent) lostEnded(o any) { a.history.drop(o.(*retiredRun)) }
+func (a *Agent) lostEnded(o any) { a.history.Drop(o.(*store.EndedRun)) }
 
 // sawNamespace looks at a namespace's plans and runs again: it may be paused, or
 // on its way out.
 func (a *Agent) sawNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
 	var closed bool
-	a.gates.change(func(b *policy.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+	a.gates.Change(func(b *policy.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
 		a.ringGated()
 	}
-	if !a.plans.namespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
+	if !a.plans.NamespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
 		return
 	}
 	everywhere := m.Name == a.options.Namespace
@@ -232,8 +213,8 @@ func (a *Agent) sawNamespace(o any) {
 			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
-	for _, l := range a.runs.where(func(l *liveRun) bool { return everywhere || l.object.Namespace == m.Name }) {
-		a.ringRun(l.key())
+	for _, l := range a.runs.Where(func(l *store.CachedRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
+		a.ringRun(l.Key())
 	}
 }
 
@@ -268,13 +249,17 @@ func (a *Agent) sync(ctx context.Context) error {
 // counted and not written again (a guess: 4096, as it comes, are some 10 MiB).
 const eventsHeld = 512
 
+// newEvents prepares to record Events; none is sent before startEvents.
+func newEvents() (record.EventBroadcaster, record.EventRecorder) {
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1, LRUCacheSize: eventsHeld})
+	return broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
+}
+
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1, LRUCacheSize: eventsHeld})
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
-	a.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
-	return broadcaster.Shutdown
+	a.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
+	return a.broadcaster.Shutdown
 }
 
 // barrier returns when every cache holds what was there after this agent began to
@@ -300,4 +285,29 @@ func (a *Agent) barrier(ctx context.Context) {
 	}
 	group.Wait()
 	a.log.Info("the caches are as new as the lease", "took", a.now().Sub(began).String())
+}
+
+// ringGated has everything looked at again that a policy, a calendar or a
+// namespace may have to do with; many changes at once are one look.
+func (a *Agent) ringGated() { a.planQueue.Add(types.NamespacedName{}) }
+
+// lookAtGated rings what is behind a gate, and what waits for one.
+func (a *Agent) lookAtGated() {
+	a.gatekeeper.EnqueueAll()
+	a.keeper.ring()
+	for _, o := range a.documents.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		switch cm.Labels[annotations.LabelKind] {
+		case annotations.KindPolicy:
+			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		case annotations.KindPlan:
+			known := a.plans.Memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.gates.NamespaceSet(cm.Namespace) || a.gates.Kept(known) {
+				a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			}
+		}
+	}
+	for _, l := range a.runs.Where(looksAtGate) {
+		a.ringRun(l.Key())
+	}
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -24,22 +27,22 @@ import (
 // endLabel takes a run's trigger label away, as the plan's account, in one write
 // with the number of the request, on the state of the target that was read. It
 // says whether the request is done with; a run does not end before.
-func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
-	if l.run.Request.Kind != run.ByLabel || l.run.Spec.Target == nil {
+func (a *Agent) endLabel(ctx context.Context, l *store.CachedRun) (bool, error) {
+	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil {
 		return false, nil
 	}
 	for range 3 {
-		u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
-		var gone errGone
+		u, err := targets.Read(ctx, a.accounts, l.Account(), *l.Run.Spec.Target)
+		var gone targets.GoneError
 		if errors.As(err, &gone) || client.UnknownKind(err) {
 			return true, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("take the label %s away: %w", l.run.Request.Label, err)
+			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
 		}
-		object := slimTarget(u)
+		object := targets.Slim(u)
 		shared := a.sharesLabel(l)
-		end := trigger.EndLabel(l.run, object.facts([]string{l.run.Request.Label}), shared)
+		end := trigger.EndLabel(l.Run, object.Facts([]string{l.Run.Request.Label}), shared)
 		if !end.Write {
 			return !shared, nil
 		}
@@ -55,57 +58,57 @@ func (a *Agent) endLabel(ctx context.Context, l *liveRun) (bool, error) {
 // label be taken away: for want of a right, by an admission policy, or because the
 // object would be too large. It is tried
 // again without end, for a label that stays would ask for another run.
-func (a *Agent) labelStays(ctx context.Context, l *liveRun, refusal error) error {
-	kind := executors.RefusalOf(refusal, a.account(l).User())
-	if kind == executors.NotRefused && !neverTaken(refusal) || kind == executors.RefusedAgent {
+func (a *Agent) labelStays(ctx context.Context, l *store.CachedRun, refusal error) error {
+	kind := executors.RefusalOf(refusal, l.Account().User())
+	if kind == executors.NotRefused && !client.NeverTaken(refusal) || kind == executors.RefusedAgent {
 		return refusal
 	}
-	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.run.Request.Label, refusal), document.MaxMessage)
-	if l.journal.Waits == waits {
+	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.Run.Request.Label, refusal), document.MaxMessage)
+	if l.Journal.Waits == waits {
 		return refusal
 	}
-	j := l.journal
+	j := l.Journal
 	j.Waits = waits
 	if _, err := a.write(ctx, l, j); err != nil {
 		return err
 	}
-	a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.run.Name, waits)
-	a.planQueue.AddAfter(l.planKey(), settle)
+	a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.Run.Name, waits)
+	a.planQueue.AddAfter(l.PlanKey(), status.Delay)
 	return refusal
 }
 
 // sharesLabel says whether another plan's live run answers the same request.
-func (a *Agent) sharesLabel(l *liveRun) bool {
-	return len(a.runs.where(func(o *liveRun) bool {
-		return o.run.PlanUID != l.run.PlanUID && o.run.Request.Kind == run.ByLabel && o.run.Request.Label == l.run.Request.Label &&
-			o.run.Request.TargetUID == l.run.Request.TargetUID && o.run.Request.Ordinal == l.run.Request.Ordinal && o.journal.Section != plan.SectionClosing
+func (a *Agent) sharesLabel(l *store.CachedRun) bool {
+	return len(a.runs.Where(func(o *store.CachedRun) bool {
+		return o.Run.PlanUID != l.Run.PlanUID && o.Run.Request.Kind == run.ByLabel && o.Run.Request.Label == l.Run.Request.Label &&
+			o.Run.Request.TargetUID == l.Run.Request.TargetUID && o.Run.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
 	})) > 0
 }
 
-func (a *Agent) patchLabel(ctx context.Context, l *liveRun, object *targetObject, end trigger.LabelEnd) error {
+func (a *Agent) patchLabel(ctx context.Context, l *store.CachedRun, object *targets.Object, end trigger.LabelEnd) error {
 	metadata := map[string]any{
 		"uid": object.UID, "resourceVersion": object.ResourceVersion,
-		"annotations": map[string]any{annotations.Handled(l.run.Request.Label): strconv.FormatInt(end.Number, 10)},
+		"annotations": map[string]any{annotations.Handled(l.Run.Request.Label): strconv.FormatInt(end.Number, 10)},
 	}
 	if end.Remove {
-		metadata["labels"] = map[string]any{l.run.Request.Label: nil}
+		metadata["labels"] = map[string]any{l.Run.Request.Label: nil}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
-	to, err := a.accounts.Resource(a.account(l), l.run.Name, *l.run.Spec.Target)
+	to, err := a.accounts.Resource(l.Account(), l.Run.Name, *l.Run.Spec.Target)
 	if err != nil {
 		return err
 	}
 	options := client.PatchOptions()
-	options.FieldManager = annotations.PlanManager(l.run.Namespace, l.run.Plan)
+	options.FieldManager = annotations.PlanManager(l.Run.Namespace, l.Run.Plan)
 	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err == nil {
-		a.targets.wrote.patched(got.GetUID(), got.GetResourceVersion())
+		a.targets.Expectations().Expect(got.GetUID(), got.GetResourceVersion())
 	}
 	return err
 }

@@ -38,10 +38,10 @@ func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
 // takes its ledger along.
 func (a *Agent) lostLedger(m metav1.Object) {
 	k := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetLabels()[annotations.LabelPlan]}
-	cm := a.document(k)
+	cm := a.docs.Plan(k)
 	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
 		return
 	}
-	a.ledgers.doubt(string(cm.UID))
+	a.ledgers.Doubt(string(cm.UID))
 	a.ringPlan(k)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -23,8 +24,8 @@ const reasonUnlooked = "NodeNotRead"
 // earlier step of the item left it. The look is live and the plan account's own: a
 // cache may be older than the uncordon. A node that is gone, or was made anew under
 // its name, was opened by nobody.
-func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m workflow.Move, clients executors.Clients) *executors.Outcome {
-	item, relies := l.run.ClosedNode(l.journal, m.Path)
+func (a *Agent) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Move, clients executors.Clients) *executors.Outcome {
+	item, relies := l.Run.ClosedNode(l.Journal, m.Path)
 	if !relies {
 		return nil
 	}
@@ -43,8 +44,8 @@ func (a *Agent) stillClosed(ctx context.Context, l *liveRun, m workflow.Move, cl
 }
 
 // nodeNotRead is a look at a node that failed: the step has not begun.
-func (a *Agent) nodeNotRead(ctx context.Context, l *liveRun, clients executors.Clients, name string, err error) *executors.Outcome {
-	s := sighting{agent: a, run: l, account: a.account(l), clients: clients}
+func (a *Agent) nodeNotRead(ctx context.Context, l *store.CachedRun, clients executors.Clients, name string, err error) *executors.Outcome {
+	s := sighting{agent: a, run: l, account: l.Account(), clients: clients}
 	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
 	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.User(), err))
 	if failed.Reason == executors.ReasonUnavailable {

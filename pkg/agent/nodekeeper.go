@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -13,8 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -34,7 +42,7 @@ const gather = 20 * time.Millisecond
 // given twice; what it decided stands in the nodes' annotations and in the runs'
 // journals, and is found there by whoever comes after.
 type nodeKeeper struct {
-	agent   *Agent
+	nodeConfig
 	drainer executors.Drainer
 	wake    chan struct{}
 	pods    *nodePods
@@ -51,12 +59,12 @@ type nodeKeeper struct {
 	writing map[string]*nodeWriting
 	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
 	written map[string]*nodeObject // as our own last write left it, until the watch shows that
-	wants   map[spot]nodeWant
-	sights  map[spot]map[string]workflow.NodeSight // by rollout, of the nodes that it takes
+	wants   map[store.StepKey]nodeWant
+	sights  map[store.StepKey]map[string]workflow.NodeSight // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
-	stalled map[wish]stalledDrain      // drains of plans that are blocked for good after their cordon
-	later   map[string]time.Time       // nodes that could not be written, and until when they are left alone
-	why     map[spot]map[string]string // by step, why it was not given a node
+	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
+	later   map[string]time.Time                // nodes that could not be written, and until when they are left alone
+	why     map[store.StepKey]map[string]string // by step, why it was not given a node
 	ranking nodes.Ranking
 }
 
@@ -72,20 +80,67 @@ type nodeWant struct {
 // wish is a step that waits for a node.
 type wish struct {
 	node string
-	spot spot
+	spot store.StepKey
 }
 
-// String names a step as the ranking does: two steps of a plan are two holders.
-func (s spot) String() string { return s.run.String() + "/" + s.path }
+// nodeConfig is what nodes are maintained with.
+type nodeConfig struct {
+	Kube     kubernetes.Interface // the agent's own
+	Accounts *client.Impersonator
+	Drainer  func(changed func(node, by string)) executors.Drainer // nil: nothing is drained
+	Nodes    cache.Store
+	Runs     *store.Runs
+	Draining func() map[types.NamespacedName]client.Account // the plans that may drain nodes, and whom they act as
+	Gates    nodeGates
+	Steps    stepWaker
+	Enqueue  func(run types.NamespacedName)
+	Blocked  func(run *store.CachedRun, path string, list []string, why string) // hears of drains that no waiting ends
+	Limits   func() nodes.NodeLimits
+	Held     func(conditions []metav1.Condition) // hears what holds maintenance back
+	Telemetry
+	Scope
+	Now func() time.Time
+}
 
-func newNodeKeeper(a *Agent) *nodeKeeper {
-	k := &nodeKeeper{
-		agent: a, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[spot]nodeWant{}, sights: map[spot]map[string]workflow.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+// Telemetry is where the maintenance of nodes is told.
+type Telemetry struct {
+	Events  record.EventRecorder
+	Notify  *notify.Notifier
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
+
+// Scope is what an agent looks after, and where it runs itself.
+type Scope struct {
+	Namespace      string // the agent's own
+	WatchNamespace string // empty: all
+	Pod            string // the agent's, as namespace/name; empty: not known
+	DryRun         bool
+}
+
+// stepWaker wakes the steps of runs that wait for nodes.
+type stepWaker interface {
+	moved(store.StepKey)
+	stir(match func(store.StepKey) bool)
+}
+
+// recoverPanic is deferred where one broken object must not take the agent down.
+func (c *nodeConfig) recoverPanic(where string) {
+	if p := recover(); p != nil {
+		c.Metrics.Panicked()
+		c.Log.Error("internal error "+where, "panic", fmt.Sprint(p))
 	}
-	k.pods = newNodePods(a, k.ring, func(claimant string) { k.drained("", claimant) })
-	if a.options.Drainer != nil {
-		k.drainer = a.options.Drainer(a.kube, k.drained)
+}
+
+// newNodeKeeper has looked at nothing yet.
+func newNodeKeeper(c nodeConfig) *nodeKeeper {
+	k := &nodeKeeper{
+		nodeConfig: c, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
+		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+	}
+	k.pods = newNodePods(c, k.ring, func(claimant string) { k.drained("", claimant) })
+	if c.Drainer != nil {
+		k.drainer = c.Drainer(k.drained)
 	}
 	return k
 }
@@ -106,7 +161,7 @@ func (k *nodeKeeper) saw(n *nodeObject) {
 	if n.Spec.Unschedulable {
 		delete(k.opened, n.Name)
 	} else if was != nil && was.Spec.Unschedulable {
-		k.opened[n.Name] = k.agent.now()
+		k.opened[n.Name] = k.Now()
 	}
 	k.answered(n)
 	k.mu.Unlock()
@@ -128,9 +183,9 @@ func (k *nodeKeeper) drained(_, by string) {
 		k.ring()
 		return
 	}
-	k.agent.passes.stir(func(l spot) bool {
-		run := k.agent.runs.get(l.run)
-		return run != nil && run.run.Plan != "" && claimantOf(run) == by
+	k.Steps.stir(func(l store.StepKey) bool {
+		run := k.Runs.Get(l.Run)
+		return run != nil && run.Run.Plan != "" && claimantOf(run) == by
 	})
 }
 
@@ -151,35 +206,27 @@ func (k *nodeKeeper) work(ctx context.Context) {
 		case <-timer.C:
 		}
 		next := k.guardedLook(ctx)
-		timer.Reset(min(max(next.Sub(k.agent.now()), time.Second), queue.ResyncPeriod))
+		timer.Reset(min(max(next.Sub(k.Now()), time.Second), queue.ResyncPeriod))
 	}
 }
 
 // guardedLook keeps one broken node from taking the agent down.
 func (k *nodeKeeper) guardedLook(ctx context.Context) (next time.Time) {
-	next = k.agent.now().Add(queue.ResyncPeriod)
-	defer k.agent.caught("over nodes")
+	next = k.Now().Add(queue.ResyncPeriod)
+	defer k.recoverPanic("over nodes")
 	return k.look(ctx)
-}
-
-// caught is deferred where one broken object must not take the agent down.
-func (a *Agent) caught(where string) {
-	if p := recover(); p != nil {
-		a.metrics.Panicked()
-		a.log.Error("internal error "+where, "panic", fmt.Sprint(p))
-	}
 }
 
 // look observes, ranks, tells the rollouts what they were given, and does for each
 // node with requests the one next thing.
 func (k *nodeKeeper) look(ctx context.Context) time.Time {
-	now := k.agent.now()
-	limits, err := nodes.LimitsOf(k.agent.config.Spec().Nodes)
+	now := k.Now()
+	limits, err := nodes.LimitsOf(k.Limits())
 	if err != nil { // the configuration was validated
-		k.agent.log.Error("limits of nodes", "error", err.Error())
+		k.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.again, k.shut = now.Add(queue.ResyncPeriod), k.agent.clusterGate(now)
+	k.again, k.shut = now.Add(queue.ResyncPeriod), k.Gates.cluster(now)
 	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.forgetRefusal(objects)
@@ -193,7 +240,7 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 	ranking := k.rank(&world, claims)
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
 	k.reportLimits(ranking.Conditions, now)
-	k.agent.metrics.NodeRequests(world.Nodes)
+	k.Metrics.NodeRequests(world.Nodes)
 	k.carryOut(ctx, objects, world, ranking, writing)
 	return k.again
 }
@@ -202,8 +249,8 @@ func (k *nodeKeeper) look(ctx context.Context) time.Time {
 const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
 
 // drainsNow says whether a drain's journal speaks of a node that it was given.
-func drainsNow(l *liveRun, path, node string) bool {
-	rec := l.journal.Record(path)
+func drainsNow(l *store.CachedRun, path, node string) bool {
+	rec := l.Journal.Record(path)
 	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
 }
 
@@ -211,18 +258,18 @@ func drainsNow(l *liveRun, path, node string) bool {
 // gone, so that neither a new node counts as done nor one that is gone is waited for.
 // An agent that sees no nodes at all asks nobody.
 func (k *nodeKeeper) confirm(ctx context.Context, objects map[string]*nodeObject) {
-	if k.agent.options.WatchNamespace != "" {
+	if k.WatchNamespace != "" {
 		return
 	}
 	gone := map[string]bool{}
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
-		for i := range l.journal.Steps {
-			for _, item := range itemsOf(&l.journal.Steps[i]) {
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
+		for i := range l.Journal.Steps {
+			for _, item := range itemsOf(&l.Journal.Steps[i]) {
 				if objects[item.Name] != nil || item.Phase != "" {
 					continue
 				}
 				if gone[item.Name] = k.gone[item.Name]; !gone[item.Name] {
-					_, err := k.agent.kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+					_, err := k.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
 					gone[item.Name] = apierrors.IsNotFound(err)
 				}
 			}
@@ -242,7 +289,7 @@ func (k *nodeKeeper) by(at *time.Time) {
 // last write left.
 func (k *nodeKeeper) objects() map[string]*nodeObject {
 	out := map[string]*nodeObject{}
-	for _, o := range k.agent.nodes.GetStore().List() {
+	for _, o := range k.Nodes.List() {
 		n := o.(*nodeObject)
 		out[n.Name] = n
 	}
@@ -268,13 +315,13 @@ func (k *nodeKeeper) objects() map[string]*nodeObject {
 // facts are a node with what its annotations do not say.
 func (k *nodeKeeper) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := annotations.Node(&n.Node)
-	if k.agent.options.DryRun || k.withheld(now) { // what is never carried out takes nobody's turn
+	if k.DryRun || k.withheld(now) { // what is never carried out takes nobody's turn
 		f.Asked = nil
 	}
 	if len(f.Asked) == 0 && f.Cordon == nil {
 		return f
 	}
-	f.Gate = k.agent.nodeGate(n, k.shut, now)
+	f.Gate = k.Gates.node(n, k.shut, now)
 	f.Drain = k.pods.session(n.Name)
 	for i := range f.Asked {
 		asked := &f.Asked[i]
@@ -293,19 +340,19 @@ type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Want
 	drains  map[wish]planDrain
-	spots   map[string]spot // steps that want nodes, by their names in the ranking
-	unknown []wish          // nodes that the agent does not see
+	spots   map[string]store.StepKey // steps that want nodes, by their names in the ranking
+	unknown []wish                   // nodes that the agent does not see
 }
 
 func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{spots: map[string]spot{}, drains: map[wish]planDrain{}}
+	c := claims{spots: map[string]store.StepKey{}, drains: map[wish]planDrain{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == run.RunRunning }) {
-		holds, _ := workflow.NodeClaims(l.run, l.journal) // what it wants now, it said itself
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.RunRunning }) {
+		holds, _ := workflow.NodeClaims(l.Run, l.Journal) // what it wants now, it said itself
 		for _, h := range holds {
-			h.Step = spot{l.key(), h.Path}.String()
+			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
 			h.Stalled = k.stalls(ctx, l, h, now)
 			c.holds = append(c.holds, h)
 		}
@@ -314,15 +361,15 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 	defer k.mu.Unlock()
 	waits := map[wish]bool{}
 	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
-		want, l := wants[s], k.agent.runs.get(s.run)
-		if l == nil || want.bare && !atWork(l, s.path) {
+		want, l := wants[s], k.Runs.Get(s.Run)
+		if l == nil || want.bare && !atWork(l, s.Path) {
 			delete(k.wants, s)
 			continue
 		}
 		c.spots[s.String()] = s
 		for i, name := range want.nodes {
 			w := wish{name, s}
-			if want.given[name] && want.bare && drainsNow(l, s.path, name) { // the journal has it
+			if want.given[name] && want.bare && drainsNow(l, s.Path, name) { // the journal has it
 				continue
 			}
 			if want.given[name] { // until the run has taken it, or does not want it any more
@@ -337,13 +384,13 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 			if k.since[w].IsZero() {
 				k.since[w] = now
 			}
-			gate := k.agent.nodeGate(objects[name], k.shut, now)
+			gate := k.Gates.node(objects[name], k.shut, now)
 			k.by(gate.Next)
 			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
 				c.drains[w] = k.planDrain(l, name, *want.drain)
 				var next time.Time
-				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.path, name), now)
+				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.Path, name), now)
 				k.by(soonestOf(next))
 				if len(annotations.RequestStatuses(objects[name].Annotations)) > 0 { // it may go from a requestor to the plan without an uncordon
 					_, _, next = k.pods.previewPlan(ctx, c.drains[w], now)
@@ -357,11 +404,11 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 	return c
 }
 
-func compareSpots(a, b spot) int {
-	if a.run == b.run {
-		return strings.Compare(a.path, b.path)
+func compareSpots(a, b store.StepKey) int {
+	if a.Run == b.Run {
+		return strings.Compare(a.Path, b.Path)
 	}
-	return strings.Compare(a.run.String(), b.run.String())
+	return strings.Compare(a.Run.String(), b.Run.String())
 }
 
 // rank ranks until nobody is given more than it takes at once: what one rollout
@@ -382,7 +429,7 @@ func (k *nodeKeeper) rank(world *nodes.World, c claims) nodes.Ranking {
 func (k *nodeKeeper) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	given, out := map[spot]int{}, map[wish]bool{}
+	given, out := map[store.StepKey]int{}, map[wish]bool{}
 	for _, g := range ranking.Grants {
 		s, wanted := c.spots[g.Step]
 		if !wanted {
@@ -406,7 +453,7 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 		}
 		k.by(w.Next)
 	}
-	var news []spot
+	var news []store.StepKey
 	var stuck []wish
 	for _, w := range c.unknown {
 		why[w] = unseen
@@ -426,7 +473,7 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 		}
 	}
 	before := k.why
-	k.why = map[spot]map[string]string{}
+	k.why = map[store.StepKey]map[string]string{}
 	for _, s := range c.spots {
 		want := k.wants[s]
 		k.why[s] = map[string]string{}
@@ -440,47 +487,37 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 			}
 		}
 	}
-	sights, held := map[spot]map[string]workflow.NodeSight{}, map[string]bool{}
+	sights, held := map[store.StepKey]map[string]workflow.NodeSight{}, map[string]bool{}
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && rollsOut(l.journal) }) {
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
 		maps.Copy(sights, k.sightsOf(l, objects, held, why))
 	}
 	was := k.sights
 	k.sights = sights
 	k.mu.Unlock()
 	for _, s := range append(news, k.noteYields(ranking.Yields)...) {
-		k.agent.passes.moved(s)
+		k.Steps.moved(s)
 	}
 	for _, w := range stuck {
-		if l := k.agent.runs.get(w.spot.run); l != nil {
-			k.agent.drainBlocked(l, w.spot.path, []string{w.node}, w.node+": "+why[w])
+		if l := k.Runs.Get(w.spot.Run); l != nil {
+			k.Blocked(l, w.spot.Path, []string{w.node}, w.node+": "+why[w])
 		}
 	}
 	for s, now := range sights {
 		if !reflect.DeepEqual(was[s], now) {
-			k.agent.ringRun(s.run)
+			k.Enqueue(s.Run)
 		}
 	}
 }
 
-// drains says whether a run has to do with nodes.
-func drains(j run.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
-}
-
-// rollsOut says whether a run is at a for-each-node.
-func rollsOut(j run.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning && r.Type == plan.TypeForEachNode })
-}
-
 // sightsOf is what a run needs to know of its nodes, by rollout.
-func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[spot]map[string]workflow.NodeSight {
-	out := map[spot]map[string]workflow.NodeSight{}
-	for i := range l.journal.Steps {
-		s := spot{l.key(), l.journal.Steps[i].Path}
-		for _, item := range itemsOf(&l.journal.Steps[i]) {
+func (k *nodeKeeper) sightsOf(l *store.CachedRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeSight {
+	out := map[store.StepKey]map[string]workflow.NodeSight{}
+	for i := range l.Journal.Steps {
+		s := store.StepKey{Run: l.Key(), Path: l.Journal.Steps[i].Path}
+		for _, item := range itemsOf(&l.Journal.Steps[i]) {
 			if out[s] == nil {
 				out[s] = map[string]workflow.NodeSight{}
 			}
@@ -493,7 +530,7 @@ func (k *nodeKeeper) sightsOf(l *liveRun, objects map[string]*nodeObject, held m
 	return out
 }
 
-func (k *nodeKeeper) sightOf(s spot, name string, n *nodeObject, why map[wish]string) workflow.NodeSight {
+func (k *nodeKeeper) sightOf(s store.StepKey, name string, n *nodeObject, why map[wish]string) workflow.NodeSight {
 	sight := workflow.NodeSight{Gone: k.gone[name], Why: unseen}
 	if n != nil {
 		sight = workflow.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
@@ -517,13 +554,13 @@ func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]workflo
 	defer k.mu.Unlock()
 	out := map[string]map[string]workflow.NodeSight{}
 	for s, sights := range k.sights {
-		if s.run != run {
+		if s.Run != run {
 			continue
 		}
-		out[s.path] = map[string]workflow.NodeSight{}
+		out[s.Path] = map[string]workflow.NodeSight{}
 		for name, sight := range sights {
 			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
-			out[s.path][name] = sight
+			out[s.Path][name] = sight
 		}
 	}
 	return out
@@ -536,7 +573,7 @@ func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeWant) {
 	news := false
 	fresh := map[string]bool{}
 	for _, w := range wants {
-		s := spot{run, w.Path}
+		s := store.StepKey{Run: run, Path: w.Path}
 		fresh[w.Path] = true
 		was := k.wants[s]
 		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
@@ -552,7 +589,7 @@ func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeWant) {
 		news = true
 	}
 	for s := range k.wants {
-		if s.run == run && !fresh[s.path] && !k.wants[s].bare {
+		if s.Run == run && !fresh[s.Path] && !k.wants[s].bare {
 			delete(k.wants, s)
 			news = true
 		}
@@ -565,7 +602,7 @@ func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeWant) {
 
 // turn says whether a drain outside of a for-each-node may take a node now, or why
 // not; asking is wanting. What it has, it keeps until its step ends.
-func (k *nodeKeeper) turn(s spot, node string, ahead *drain.DrainOptions) (granted bool, why string) {
+func (k *nodeKeeper) turn(s store.StepKey, node string, ahead *drain.DrainOptions) (granted bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	want := k.wants[s]
@@ -579,8 +616,8 @@ func (k *nodeKeeper) turn(s spot, node string, ahead *drain.DrainOptions) (grant
 	return false, k.why[s][node]
 }
 
-func atWork(l *liveRun, path string) bool {
-	rec := l.journal.Record(path)
+func atWork(l *store.CachedRun, path string) bool {
+	rec := l.Journal.Record(path)
 	return rec != nil && rec.Phase == run.StepRunning
 }
 
@@ -596,3 +633,18 @@ func (k *nodeKeeper) stop() {
 
 // requests is the claimant under which the agent drains for all requestors of a node.
 const requests = "requests"
+
+// observe takes in a node as the watch shows it.
+func (k *nodeKeeper) observe(o any) {
+	n := o.(*nodeObject)
+	k.saw(n)
+	k.Gates.note(n)
+}
+
+// lost hears that a node is gone.
+func (k *nodeKeeper) lost(o any) {
+	if n, ok := o.(*nodeObject); ok {
+		k.Gates.Book.Forget(types.NamespacedName{Name: n.Name})
+		k.ring()
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -28,9 +27,7 @@ func (k *nodeKeeper) reportLimits(found []nodes.Condition, now time.Time) {
 			Message: "the agent may not patch nodes, so requests for nodes are not carried out: bind the ClusterRole maint-agent-nodes to its ServiceAccount, or remove the requests",
 		})
 	}
-	if k.agent.config.SetLimits(list) {
-		k.agent.ringPlan(types.NamespacedName{Namespace: k.agent.options.Namespace, Name: annotations.AgentConfigName})
-	}
+	k.Held(list)
 }
 
 // forbidden says whether every write of a node has been refused for want of a right

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -137,7 +138,7 @@ func (k *nodeKeeper) carryOut(ctx context.Context, objects map[string]*nodeObjec
 		switch {
 		case !there || writing[n.Name] != nil:
 		case step.Writes():
-			if !k.agent.options.DryRun && later[n.Name].IsZero() {
+			if !k.DryRun && later[n.Name].IsZero() {
 				k.startWrite(ctx, &group, objects[n.Name], step)
 			}
 		case step.Drain != nil && k.drainer != nil:
@@ -172,9 +173,9 @@ func (k *nodeKeeper) endDrains(asked map[string]bool) {
 		return
 	}
 	plans := map[string]bool{}
-	for _, l := range k.agent.runs.where(func(l *liveRun) bool { return l.broken == nil && l.journal.Phase == run.RunRunning }) {
-		for i := range l.journal.Steps {
-			for _, t := range l.journal.Steps[i].Drains() {
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.RunRunning }) {
+		for i := range l.Journal.Steps {
+			for _, t := range l.Journal.Steps[i].Drains() {
 				plans[claimantOf(l)+" "+t.Name] = true
 			}
 		}
@@ -198,14 +199,14 @@ func (k *nodeKeeper) previewTurns(ctx context.Context, n nodes.Node, turns nodes
 func (k *nodeKeeper) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 	return executors.DrainOrder{
 		Node: n.Name, NodeUID: n.UID, By: requests, Options: d.Options, Since: d.Since,
-		Clients: executors.Clients{Kube: k.agent.kube}, Manager: annotations.ManagerAgent, DryRun: k.agent.options.DryRun,
+		Clients: executors.Clients{Kube: k.Kube}, Manager: annotations.ManagerAgent, DryRun: k.DryRun,
 	}
 }
 
 // write makes a step's one patch of the version that was looked at, and says its
 // Events after it. What somebody else wrote meanwhile is looked at again.
 func (k *nodeKeeper) write(ctx, inner context.Context, n *nodeObject, step nodes.Step) {
-	defer k.agent.caught("over a node's write")
+	defer k.recoverPanic("over a node's write")
 	inner, cancel := context.WithTimeout(inner, nodeWrite)
 	defer cancel()
 	got, err := k.patch(inner, n, step)
@@ -237,7 +238,7 @@ func unanswered(err error) bool {
 func (k *nodeKeeper) outcomeOf(ctx context.Context, n *nodeObject, step nodes.Step, lost error) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeBackoff)
 	defer cancel()
-	node, err := k.agent.kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	node, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, err
@@ -292,10 +293,10 @@ func (k *nodeKeeper) may() {
 // postpone leaves a node that could not be written alone for a while, and all
 // requests where the agent lacks the right to.
 func (k *nodeKeeper) postpone(node string, err error) {
-	k.agent.log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
+	k.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.agent.now()
+	now := k.Now()
 	k.later[node] = now.Add(writeBackoff)
 	switch {
 	case apierrors.IsInvalid(err):
@@ -317,7 +318,7 @@ func (k *nodeKeeper) keep(node *corev1.Node) {
 
 // reread takes in what somebody else wrote.
 func (k *nodeKeeper) reread(ctx context.Context, name string) {
-	node, err := k.agent.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		k.keep(node)
 	}
@@ -356,7 +357,7 @@ func (k *nodeKeeper) patch(ctx context.Context, n *nodeObject, step nodes.Step) 
 	if err != nil {
 		return nil, fmt.Errorf("write node %s: %w", n.Name, err)
 	}
-	return k.agent.kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
+	return k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
 }
 
 // say sends a step's Events.
@@ -371,12 +372,12 @@ func (k *nodeKeeper) say(node *corev1.Node, step nodes.Step) {
 		if e.Requestor != "" {
 			message = e.Requestor + ": " + message
 		}
-		k.agent.events.Event(about, kind, e.Reason, message)
+		k.Events.Event(about, kind, e.Reason, message)
 		if e.Reason == nodes.EventBlocked {
-			k.agent.herald.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
+			k.Notify.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
 		}
 	}
 	for requestor, status := range step.Statuses {
-		k.agent.log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)
+		k.Log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)
 	}
 }

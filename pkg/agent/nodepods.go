@@ -33,7 +33,7 @@ const previewTTL = time.Minute
 // nodePods knows what is asked about pods of nodes: of those alone that are to be
 // drained or waited for, and of no others.
 type nodePods struct {
-	agent *Agent
+	nodeConfig
 	ring  func()
 	wake  func(claimant string) // the steps of a plan
 	looks chan struct{}         // bounds looks under way
@@ -65,8 +65,8 @@ type podWatch struct {
 	stop     context.CancelFunc
 }
 
-func newNodePods(a *Agent, ring func(), wake func(claimant string)) *nodePods {
-	return &nodePods{agent: a, ring: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
+func newNodePods(c nodeConfig, ring func(), wake func(claimant string)) *nodePods {
+	return &nodePods{nodeConfig: c, ring: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -98,11 +98,11 @@ func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors
 	if _, stalled := p.stalled[node]; !now.Block.Permanent {
 		delete(p.stalled, node)
 	} else if !stalled {
-		p.stalled[node] = p.agent.now()
+		p.stalled[node] = p.Now()
 	}
 	p.mu.Unlock()
 	if ends {
-		p.agent.metrics.DrainEnded(order.Since, p.agent.now(), status.Outcome)
+		p.Metrics.DrainEnded(order.Since, p.Now(), status.Outcome)
 	}
 	if news {
 		p.ring()
@@ -174,7 +174,7 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
-	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.agent.kube.CoreV1().Pods(metav1.NamespaceAll)
+	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.Kube.CoreV1().Pods(metav1.NamespaceAll)
 	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
 	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.FieldSelector = there
@@ -301,17 +301,17 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 }
 
 func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.DrainOptions, kube func() (kubernetes.Interface, error)) {
-	defer p.agent.caught("over the pods of a node")
+	defer p.recoverPanic("over the pods of a node")
 	p.looks <- struct{}{}
 	defer func() { <-p.looks }()
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
-	began := p.agent.now()
+	began := p.Now()
 	found, err := p.look(ctx, k.node, o, kube)
 	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
-		p.agent.log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
+		p.Log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
 	}
-	found.at = p.agent.now()
+	found.at = p.Now()
 	p.mu.Lock()
 	p.settle(k, &found, began)
 	p.mu.Unlock()
@@ -336,7 +336,7 @@ func (p *nodePods) look(ctx context.Context, node string, o drain.DrainOptions, 
 	}
 	var budgets []drain.Budget
 	for namespace := range namespaces {
-		found, err := p.agent.kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		found, err := p.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
 		}
@@ -344,7 +344,7 @@ func (p *nodePods) look(ctx context.Context, node string, o drain.DrainOptions, 
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.agent.now())
+	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.Now())
 	var out preview
 	var texts []string
 	for _, b := range drain.Lasting(forecast.Blocks, o) {
@@ -359,14 +359,14 @@ func (p *nodePods) look(ctx context.Context, node string, o drain.DrainOptions, 
 
 // ownReplicas is what is known of the agent's replicas, where the node has one.
 func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Pod) drain.Agent {
-	namespace, own := p.agent.options.Namespace, p.agent.ownPod()
+	namespace, own := p.Namespace, p.Pod
 	is := func(pod drain.Pod) bool { return annotations.AgentPod(pod, namespace, own) }
 	if !slices.ContainsFunc(pods, is) {
 		return drain.Agent{}
 	}
-	list, err := p.agent.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	list, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.agent.now())
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.Now())
 		known.Unknown = err.Error()
 		return known
 	}
@@ -376,7 +376,7 @@ func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Po
 			replicas = append(replicas, pod)
 		}
 	}
-	return drain.AgentOn(node, own, replicas, p.agent.now())
+	return drain.AgentOn(node, own, replicas, p.Now())
 }
 
 // daemonSets asks for each DaemonSet once.
@@ -407,7 +407,7 @@ func (p *nodePods) keepOnly(ctx context.Context, asked func(node string) bool) {
 		}
 	}
 	for k, seen := range p.previews {
-		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.agent.now().Sub(seen.at) > 3*previewTTL) {
+		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.Now().Sub(seen.at) > 3*previewTTL) {
 			delete(p.previews, k)
 		}
 	}

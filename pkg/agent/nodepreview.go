@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -31,11 +32,11 @@ type planDrain struct {
 	kube    func() (kubernetes.Interface, error)
 }
 
-func (k *nodeKeeper) planDrain(l *liveRun, node string, o drain.DrainOptions) planDrain {
+func (k *nodeKeeper) planDrain(l *store.CachedRun, node string, o drain.DrainOptions) planDrain {
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kubernetes.Interface, error) {
-			c, err := k.agent.accounts.Clients(k.agent.account(l), l.run.Name)
+			c, err := k.Accounts.Clients(l.Account(), l.Run.Name)
 			return c.Kube, err
 		},
 	}
@@ -115,13 +116,13 @@ func (k *nodeKeeper) previewedGrants(ctx context.Context, c claims, ranking node
 
 // preflight says whether a step of a rollout may cordon the node that it has come
 // to: not while pods are in the way that would never leave.
-func (k *nodeKeeper) preflight(ctx context.Context, s spot, node string, ahead *drain.DrainOptions) (bool, string) {
-	l := k.agent.runs.get(s.run)
+func (k *nodeKeeper) preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.DrainOptions) (bool, string) {
+	l := k.Runs.Get(s.Run)
 	if ahead == nil || l == nil {
 		return true, ""
 	}
 	// The look outlives the pass that asks for it.
-	block, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.agent.now())
+	block, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
 	switch {
 	case block.Permanent:
 		return false, nodes.BlockedText(block)
@@ -132,8 +133,8 @@ func (k *nodeKeeper) preflight(ctx context.Context, s spot, node string, ahead *
 }
 
 // blocked is what keeps a step's drain of a node from its cordon for good.
-func (k *nodeKeeper) blocked(s spot, node string, ahead *drain.DrainOptions) string {
-	l := k.agent.runs.get(s.run)
+func (k *nodeKeeper) blocked(s store.StepKey, node string, ahead *drain.DrainOptions) string {
+	l := k.Runs.Get(s.Run)
 	if ahead == nil || l == nil {
 		return ""
 	}
@@ -196,7 +197,7 @@ func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked,
 }
 
 // own is the agent's own client: requests are carried out with its rights.
-func (p *nodePods) own() (kubernetes.Interface, error) { return p.agent.kube, nil }
+func (p *nodePods) own() (kubernetes.Interface, error) { return p.Kube, nil }
 
 // watchBudgets keeps a watch on the budgets while one of them is in the way of a
 // drain that has not begun: who mends it does not wait for the next look. Its
@@ -210,7 +211,7 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 	case blocked && p.budgets == nil:
 		ctx, stop := context.WithCancel(ctx)
 		p.budgets = stop
-		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.agent.kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
+		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.Kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
 		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
 		from.WatchFunc = budgets.Watch
 		moved := func(o any) {
@@ -249,7 +250,7 @@ func (p *nodePods) watchBudgets(ctx context.Context) {
 func (p *nodePods) budgetsWatched() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watched = p.agent.now()
+	p.watched = p.Now()
 	for k, seen := range p.previews {
 		if !seen.looking && seen.block.Permanent { // a look under way finds the watch when it ends
 			p.outdate(k, seen)
@@ -290,7 +291,7 @@ func (p *nodePods) outdate(k previewKey, seen *preview) {
 		return
 	}
 	seen.stale = true
-	time.AfterFunc(seen.due().Sub(p.agent.now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
+	time.AfterFunc(seen.due().Sub(p.Now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
 }
 
 // settle takes in what a look found that began at an instant; its caller holds the

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
@@ -19,7 +20,7 @@ type stalledDrain struct {
 
 // noteStalled notes whether a step's drain of a node is blocked for good, and says
 // whether its slot is to go to others.
-func (k *nodeKeeper) noteStalled(s spot, node string, options *drain.DrainOptions, blocked bool) bool {
+func (k *nodeKeeper) noteStalled(s store.StepKey, node string, options *drain.DrainOptions, blocked bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w := wish{node, s}
@@ -28,7 +29,7 @@ func (k *nodeKeeper) noteStalled(s spot, node string, options *drain.DrainOption
 	case !blocked || options == nil:
 		delete(k.stalled, w)
 	case !known:
-		k.stalled[w] = stalledDrain{since: k.agent.now(), drain: *options}
+		k.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
 		k.ring()
 	case was.yields:
 		delete(k.stalled, w)
@@ -52,9 +53,9 @@ func (w nodeWant) asks(node string, options *drain.DrainOptions) nodeWant {
 
 // stalls says whether what a run has of a node is a drain that is blocked for good,
 // and would be however long it waited.
-func (k *nodeKeeper) stalls(ctx context.Context, l *liveRun, h nodes.Hold, now time.Time) bool {
+func (k *nodeKeeper) stalls(ctx context.Context, l *store.CachedRun, h nodes.Hold, now time.Time) bool {
 	k.mu.Lock()
-	d, stalled := k.stalled[wish{h.Node, spot{l.key(), h.Drain}}]
+	d, stalled := k.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
 	k.mu.Unlock()
 	if !stalled || h.Failed || h.Yielded {
 		return false
@@ -67,11 +68,11 @@ func (k *nodeKeeper) stalls(ctx context.Context, l *liveRun, h nodes.Hold, now t
 // noteYields notes which stalled drains of plans are to give up their slots, and
 // returns those steps for which that is news. Drains of steps that are at work no
 // more are forgotten.
-func (k *nodeKeeper) noteYields(yields []string) (news []spot) {
+func (k *nodeKeeper) noteYields(yields []string) (news []store.StepKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for w, d := range k.stalled {
-		if l := k.agent.runs.get(w.spot.run); l == nil || !atWork(l, w.spot.path) {
+		if l := k.Runs.Get(w.spot.Run); l == nil || !atWork(l, w.spot.Path) {
 			delete(k.stalled, w)
 			continue
 		}
@@ -85,8 +86,8 @@ func (k *nodeKeeper) noteYields(yields []string) (news []spot) {
 }
 
 // rememberedBlock is what was in the way of a drain when it yielded its slot.
-func rememberedBlock(l *liveRun, path, node string) nodes.Block {
-	if rec := l.journal.Record(path); rec != nil {
+func rememberedBlock(l *store.CachedRun, path, node string) nodes.Block {
+	if rec := l.Journal.Record(path); rec != nil {
 		for _, t := range rec.Drains() {
 			if t.Name == node && t.Yielded {
 				return nodes.Block{Permanent: true, Text: t.Why}

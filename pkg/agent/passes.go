@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -27,16 +28,10 @@ const passLimit = 64
 // again is when a pass that could not even be made is tried again.
 const again = 2 * time.Second
 
-// spot is one step of one run.
-type spot struct {
-	run  types.NamespacedName
-	path string
-}
-
 // outcome is what an act on a step came to: how the journal notes it, and, where
 // the step has to wait, until when.
 type outcome struct {
-	spot    spot
+	spot    store.StepKey
 	attempt int
 	note    func(run.Journal) run.Journal // nil: nothing to write down
 	lull    *lull
@@ -64,8 +59,8 @@ type passes struct {
 	byNamespace map[string]chan struct{} // slots of each namespace, a quarter of all
 	flying      map[types.NamespacedName]map[string]*flight
 	finished    map[types.NamespacedName][]outcome
-	resting     map[spot]*lull
-	stirred     map[spot]bool // what it watches moved since its last pass began
+	resting     map[store.StepKey]*lull
+	stirred     map[store.StepKey]bool // what it watches moved since its last pass began
 }
 
 type flight struct {
@@ -75,7 +70,7 @@ type flight struct {
 }
 
 func newPasses(ring func(types.NamespacedName)) *passes {
-	return &passes{ring: ring, slots: make(chan struct{}, passLimit), byNamespace: map[string]chan struct{}{}, flying: map[types.NamespacedName]map[string]*flight{}, finished: map[types.NamespacedName][]outcome{}, resting: map[spot]*lull{}, stirred: map[spot]bool{}}
+	return &passes{ring: ring, slots: make(chan struct{}, passLimit), byNamespace: map[string]chan struct{}{}, flying: map[types.NamespacedName]map[string]*flight{}, finished: map[types.NamespacedName][]outcome{}, resting: map[store.StepKey]*lull{}, stirred: map[store.StepKey]bool{}}
 }
 
 // room waits until a pass may be made: one namespace leaves room for the others,
@@ -105,35 +100,35 @@ func (p *passes) room(ctx context.Context, namespace string, act workflow.Act) (
 }
 
 // begin notes that a pass is under way, so that it can be cut short.
-func (p *passes) begin(ctx context.Context, s spot, act workflow.Act, attempt int) (context.Context, func()) {
+func (p *passes) begin(ctx context.Context, s store.StepKey, act workflow.Act, attempt int) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.flying[s.run] == nil {
-		p.flying[s.run] = map[string]*flight{}
+	if p.flying[s.Run] == nil {
+		p.flying[s.Run] = map[string]*flight{}
 	}
 	f := &flight{act: act, attempt: attempt, cancel: cancel}
-	p.flying[s.run][s.path] = f
+	p.flying[s.Run][s.Path] = f
 	delete(p.stirred, s) // this pass will see it
 	return ctx, func() {
 		cancel(nil)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.flying[s.run][s.path] == f {
-			delete(p.flying[s.run], s.path)
+		if p.flying[s.Run][s.Path] == f {
+			delete(p.flying[s.Run], s.Path)
 		}
-		if len(p.flying[s.run]) == 0 {
-			delete(p.flying, s.run)
+		if len(p.flying[s.Run]) == 0 {
+			delete(p.flying, s.Run)
 		}
 	}
 }
 
 // under says whether a pass over a step is under way, or came to something that
 // the journal does not hold yet: the run is rung then.
-func (p *passes) under(s spot) bool {
+func (p *passes) under(s store.StepKey) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.flying[s.run][s.path] != nil || slices.ContainsFunc(p.finished[s.run], func(o outcome) bool { return o.spot == s })
+	return p.flying[s.Run][s.Path] != nil || slices.ContainsFunc(p.finished[s.Run], func(o outcome) bool { return o.spot == s })
 }
 
 // count is how many passes of a run are under way.
@@ -178,7 +173,7 @@ func (p *passes) came(o outcome) {
 	}
 	delete(p.stirred, o.spot)
 	if o.note != nil {
-		p.finished[o.spot.run] = append(p.finished[o.spot.run], o)
+		p.finished[o.spot.Run] = append(p.finished[o.spot.Run], o)
 	}
 }
 
@@ -199,7 +194,7 @@ func (p *passes) noted(k types.NamespacedName, n int) {
 }
 
 // rests says whether a step waits, and until when.
-func (p *passes) rests(s spot, rec *run.Record, now time.Time) (time.Time, bool) {
+func (p *passes) rests(s store.StepKey, rec *run.Record, now time.Time) (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r := p.resting[s]
@@ -223,7 +218,7 @@ func sameState(a, b run.Record) bool {
 }
 
 // moved wakes a step whose object changed.
-func (p *passes) moved(s spot) {
+func (p *passes) moved(s store.StepKey) {
 	p.mu.Lock()
 	if r := p.resting[s]; r != nil {
 		r.rung = true
@@ -231,19 +226,19 @@ func (p *passes) moved(s spot) {
 		p.stirred[s] = true
 	}
 	p.mu.Unlock()
-	p.ring(s.run)
+	p.ring(s.Run)
 }
 
 // stir wakes the steps at work for which match is true.
-func (p *passes) stir(match func(spot) bool) {
+func (p *passes) stir(match func(store.StepKey) bool) {
 	p.mu.Lock()
-	var all []spot
+	var all []store.StepKey
 	for s := range p.resting {
 		all = append(all, s)
 	}
 	for run, flights := range p.flying {
 		for path := range flights {
-			all = append(all, spot{run, path})
+			all = append(all, store.StepKey{Run: run, Path: path})
 		}
 	}
 	p.mu.Unlock()
@@ -263,12 +258,12 @@ func (p *passes) forget(k types.NamespacedName) {
 	}
 	delete(p.finished, k)
 	for s := range p.resting {
-		if s.run == k {
+		if s.Run == k {
 			delete(p.resting, s)
 		}
 	}
 	for s := range p.stirred {
-		if s.run == k {
+		if s.Run == k {
 			delete(p.stirred, s)
 		}
 	}
@@ -276,14 +271,14 @@ func (p *passes) forget(k types.NamespacedName) {
 
 // launch does an act beside the workers, and rings the run when something came of
 // it.
-func (a *Agent) launch(ctx context.Context, l *liveRun, m workflow.Move) {
-	s := spot{l.key(), m.Path}
-	attempt := attemptOf(l.journal, m.Path)
+func (a *Agent) launch(ctx context.Context, l *store.CachedRun, m workflow.Move) {
+	s := store.StepKey{Run: l.Key(), Path: m.Path}
+	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
 	a.passes.group.Go(func() {
-		defer a.ringRun(s.run)
+		defer a.ringRun(s.Run)
 		defer end()
-		if leave, ok := a.passes.room(inner, s.run.Namespace, m.Act); ok {
+		if leave, ok := a.passes.room(inner, s.Run.Namespace, m.Act); ok {
 			defer leave()
 		} else {
 			return
@@ -295,29 +290,29 @@ func (a *Agent) launch(ctx context.Context, l *liveRun, m workflow.Move) {
 // came takes in what came of an act, and opens the watch that it asks for: in this
 // order, for the watch rings at once.
 // taken says that its run still lives: else there is nothing more to be done for it.
-func (a *Agent) came(ctx context.Context, l *liveRun, o outcome) (taken bool) {
-	if a.runs.get(l.key()) == nil {
+func (a *Agent) came(ctx context.Context, l *store.CachedRun, o outcome) (taken bool) {
+	if a.runs.Get(l.Key()) == nil {
 		return false
 	}
 	a.passes.came(o)
 	if o.watch != nil {
-		a.watches.keep(ctx, o.spot, a.account(l), o.client, *o.watch)
+		a.watches.keep(ctx, o.spot, l.Account(), o.client, *o.watch)
 	}
-	if a.runs.get(l.key()) == nil { // it was let go while this was taken in
-		a.watches.dropRun(l.key())
-		a.passes.forget(l.key())
+	if a.runs.Get(l.Key()) == nil { // it was let go while this was taken in
+		a.watches.dropRun(l.Key())
+		a.passes.forget(l.Key())
 		return false
 	}
 	return true
 }
 
 // guardedAct is an act whose errors, and whose panics, are tried again later.
-func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m workflow.Move, s spot, attempt int) (out outcome) {
+func (a *Agent) guardedAct(ctx context.Context, l *store.CachedRun, m workflow.Move, s store.StepKey, attempt int) (out outcome) {
 	later := func(err error) outcome {
 		if ctx.Err() == nil {
-			a.log.Warn("will try again", "run", s.run.String(), "step", s.path, "error", err.Error())
+			a.log.Warn("will try again", "run", s.Run.String(), "step", s.Path, "error", err.Error())
 		}
-		rec := l.journal.Record(s.path)
+		rec := l.Journal.Record(s.Path)
 		if rec == nil {
 			return outcome{spot: s}
 		}
@@ -328,7 +323,7 @@ func (a *Agent) guardedAct(ctx context.Context, l *liveRun, m workflow.Move, s s
 	defer func() {
 		if p := recover(); p != nil {
 			a.metrics.Panicked()
-			out = later(fmt.Errorf("internal error over step %s: %v", s.path, p))
+			out = later(fmt.Errorf("internal error over step %s: %v", s.Path, p))
 		}
 	}()
 	o, err := a.act(ctx, l, m)
@@ -349,23 +344,23 @@ func attemptOf(j run.Journal, path string) int {
 // dispatch does what a move asks for. One act alone is done at once, and its
 // outcome goes into the next write; acts side by side run beside the workers.
 // more says that an outcome is there to be written.
-func (a *Agent) dispatch(ctx context.Context, l *liveRun, next workflow.Move) (wake time.Time, more bool, err error) {
+func (a *Agent) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Move) (wake time.Time, more bool, err error) {
 	var acts []workflow.Move
 	moves := next.All()
 	for _, m := range moves {
-		s := spot{l.key(), m.Path}
+		s := store.StepKey{Run: l.Key(), Path: m.Path}
 		if m.Act == workflow.ActWait || a.passes.under(s) {
 			wake = queue.Soonest(wake, m.WakeAt)
 			continue
 		}
-		if until, rests := a.passes.rests(s, l.journal.Record(m.Path), a.now()); rests {
+		if until, rests := a.passes.rests(s, l.Journal.Record(m.Path), a.now()); rests {
 			wake = queue.Soonest(wake, m.WakeAt, until)
 			continue
 		}
 		acts = append(acts, m)
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.
-	if len(moves) == 1 && len(acts) == 1 && a.passes.count(l.key()) == 0 && !rollsOut(l.journal) {
+	if len(moves) == 1 && len(acts) == 1 && a.passes.count(l.Key()) == 0 && !l.RollsOut() {
 		return a.doNow(ctx, l, acts[0])
 	}
 	for _, m := range acts {
@@ -375,9 +370,9 @@ func (a *Agent) dispatch(ctx context.Context, l *liveRun, next workflow.Move) (w
 	return wake, false, nil
 }
 
-func (a *Agent) doNow(ctx context.Context, l *liveRun, m workflow.Move) (time.Time, bool, error) {
-	s := spot{l.key(), m.Path}
-	attempt := attemptOf(l.journal, m.Path)
+func (a *Agent) doNow(ctx context.Context, l *store.CachedRun, m workflow.Move) (time.Time, bool, error) {
+	s := store.StepKey{Run: l.Key(), Path: m.Path}
+	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
 	o, err := a.act(inner, l, m)
 	cut := errors.Is(context.Cause(inner), errAsked)
@@ -403,13 +398,13 @@ func (a *Agent) doNow(ctx context.Context, l *liveRun, m workflow.Move) (time.Ti
 
 // withOutcomes is a run with what came of its passes in its journal, not yet
 // written. What belongs to another attempt is of no use any more.
-func (a *Agent) withOutcomes(l *liveRun) (*liveRun, int) {
-	outcomes := a.passes.outcomes(l.key())
-	j := l.journal
+func (a *Agent) withOutcomes(l *store.CachedRun) (*store.CachedRun, int) {
+	outcomes := a.passes.outcomes(l.Key())
+	j := l.Journal
 	for _, o := range outcomes {
-		if attemptOf(j, o.spot.path) == o.attempt {
+		if attemptOf(j, o.spot.Path) == o.attempt {
 			j = o.note(j)
 		}
 	}
-	return &liveRun{object: l.object, run: l.run, journal: j}, len(outcomes)
+	return &store.CachedRun{Object: l.Object, Run: l.Run, Journal: j}, len(outcomes)
 }

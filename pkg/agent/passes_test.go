@@ -7,13 +7,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // What a step watches may move at any point of a look at it.
 func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
-	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "wait"}, &run.Record{Path: "wait", Phase: run.StepRunning, Attempt: 1}
+	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "wait"}, &run.Record{Path: "wait", Phase: run.StepRunning, Attempt: 1}
 	for name, c := range map[string]struct {
 		at   string
 		want bool // it rests
@@ -45,7 +46,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 			if told := c.at != ""; told != (rung == 1) {
 				t.Errorf("the run was rung %d times", rung)
 			}
-			p.forget(s.run)
+			p.forget(s.Run)
 			if len(p.resting)+len(p.stirred) > 0 {
 				t.Errorf("keeps %v %v of a run that is over", p.resting, p.stirred)
 			}
@@ -56,7 +57,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 // Looks that cost have a pause between them: what moves meanwhile is looked at
 // together, and not lost.
 func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
-	s, rec := spot{types.NamespacedName{Namespace: "shop", Name: "run"}, "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
+	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
 	p, now := newPasses(func(types.NamespacedName) {}), time.Now()
 	least := now.Add(time.Second)
 	p.came(outcome{spot: s, lull: &lull{record: *rec, wake: now.Add(time.Minute), least: least}})

@@ -15,58 +15,46 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// document is a plan's ConfigMap as the watch last showed it, or as it was read live
-// since.
-func (a *Agent) document(k types.NamespacedName) *corev1.ConfigMap {
-	var cm *corev1.ConfigMap
-	if o, found, err := a.documents.GetStore().GetByKey(k.String()); err == nil && found {
-		cm = o.(*corev1.ConfigMap)
-	}
-	if cm = a.fresh.document(k, cm); cm != nil && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
-		return cm
-	}
-	return nil
-}
-
 // syncPlan decides over one plan: facts in, verdict out, ledger first, runs
 // second, everything else last.
 func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	on := a.basis(k)
-	cm := a.document(k)
-	for _, l := range a.runs.ofPlan(k) {
+	on := a.docs.Basis(k)
+	cm := a.docs.Plan(k)
+	for _, l := range a.runs.OfPlan(k) {
 		if a.interests(cm, l) {
-			if l.journal.End == nil && a.signals(l).Abort != nil {
-				a.passes.cutFor(l.key())
+			if l.Journal.End == nil && a.signals(l).Abort != nil {
+				a.passes.cutFor(l.Key())
 			}
-			a.ringRun(l.key())
+			a.ringRun(l.Key())
 		}
 	}
 	if cm != nil {
-		a.plans.of(cm).noteResume(cm.Annotations[annotations.Resume], a.now())
+		a.plans.Of(cm).NoteResume(cm.Annotations[annotations.Resume], a.now())
 	}
 	if err := a.closeTorn(ctx, k); err != nil {
 		return time.Time{}, err
 	}
-	if cm == nil || cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
-		a.targets.drop(k)
+	if cm == nil || cm.DeletionTimestamp != nil || a.docs.Terminating(k.Namespace) {
+		a.targets.Drop(k)
 		a.blockers.drop(k)
-		a.rules.drop(k)
+		a.rules.Drop(k)
 		if cm == nil {
-			a.plans.drop(k)
+			a.plans.Drop(k)
 		}
 		return time.Time{}, nil
 	}
-	known := a.plans.of(cm)
+	known := a.plans.Of(cm)
 	facts, err := a.facts(ctx, k, cm, known)
 	if err != nil {
 		return a.cannotDecide(ctx, cm, known, err)
@@ -76,20 +64,20 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 		return time.Time{}, err
 	}
 	if len(decision.Claims) > 0 || facts.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
-		if sure, err := a.sure(ctx, k, on); err != nil || !sure {
+		if sure, err := a.docs.Sure(ctx, k, on); err != nil || !sure {
 			a.ringPlan(k)
 			return time.Time{}, err
 		}
 	}
-	a.gates.waiting(k, decision.Waiting != "")
-	noted, err := a.rules.note(ctx, k, facts, &decision)
+	a.gates.Waiting(k, decision.Waiting != "")
+	noted, err := a.rules.Note(ctx, k, facts, &decision)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if decision.Changed {
-		if err := a.ledgers.put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
+		if err := a.ledgers.Put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
-			if neverTaken(err) {
+			if client.NeverTaken(err) {
 				return a.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err
@@ -112,10 +100,10 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 		return time.Time{}, err
 	}
 	if len(decision.Claims) > 0 { // its start, or its wait, is what the status will say
-		a.planQueue.AddAfter(k, settle)
+		a.planQueue.AddAfter(k, status.Delay)
 		return decision.Wake, nil
 	}
-	a.mirror(a.rules.as(ctx, k), k, known, standingStatus(cm, &known.written), facts, decision)
+	a.mirror(a.rules.WritesFor(ctx, k), k, known, status.Standing(cm, &known.Written), facts, decision)
 	if err := a.publish(ctx, cm, known, facts, decision); err != nil {
 		return time.Time{}, err
 	}
@@ -123,17 +111,17 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 	if err != nil {
 		return time.Time{}, err
 	}
-	return queue.Soonest(decision.Wake, known.mirrored.again, leftAgain), a.prune(ctx, k, string(cm.UID), known.spec)
+	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain), a.prune(ctx, k, string(cm.UID), known.Spec)
 }
 
 // interests says whether a plan's change may concern one of its runs: it is
 // gone, or an intent names the run.
-func (a *Agent) interests(cm *corev1.ConfigMap, l *liveRun) bool {
-	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.run.PlanUID || l.journal.Phase == run.RunPending {
+func (a *Agent) interests(cm *corev1.ConfigMap, l *store.CachedRun) bool {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Run.PlanUID || l.Journal.Phase == run.RunPending {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
-	return in.Abort.For(l.run.Name) || in.Resume.For(l.run.Name) || in.Approve.For(l.run.Name) || in.Reject.For(l.run.Name) || betweenSteps(l.journal)
+	return in.Abort.For(l.Run.Name) || in.Resume.For(l.Run.Name) || in.Approve.For(l.Run.Name) || in.Reject.For(l.Run.Name) || betweenSteps(l.Journal)
 }
 
 // betweenSteps says whether a run has no step at work, or holds steps that may
@@ -152,21 +140,21 @@ func betweenSteps(j run.Journal) bool {
 var errLedger = errors.New("nothing of this plan starts or ends")
 
 // cannotDecide says on the plan why its ledger cannot be read or written.
-func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, reason error) (time.Time, error) {
+func (a *Agent) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, reason error) (time.Time, error) {
 	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, errLedger) {
 		return time.Time{}, reason
 	}
-	facts := trigger.Facts{Now: a.now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.spec}
+	facts := trigger.Facts{Now: a.now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.Spec}
 	return a.now().Add(time.Minute), a.publish(ctx, cm, known, facts, trigger.Decide(facts))
 }
 
 // facts gathers what the decision looks at.
-func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan) (trigger.Facts, error) {
+func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
 	uid := string(cm.UID)
 	f := trigger.Facts{
 		Now: a.now(), LookingSince: a.lookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
-		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.spec, Faults: known.faults,
-		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.resume.at, Pauses: a.pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: a.clock.Doubt(),
+		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.Resume.At, Pauses: a.docs.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: a.clock.Doubt(),
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), a.templateFaults(k.Namespace, known)...)
@@ -174,25 +162,25 @@ func (a *Agent) facts(ctx context.Context, k types.NamespacedName, cm *corev1.Co
 		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Spec.DryRun = f.Spec.DryRun || a.options.DryRun
-	for _, l := range a.runs.ofPlan(k) {
-		if l.broken == nil && l.run.PlanUID == uid {
-			f.Live = append(f.Live, l.live())
+	for _, l := range a.runs.OfPlan(k) {
+		if l.Broken == nil && l.Run.PlanUID == uid {
+			f.Live = append(f.Live, l.ActiveRun())
 		}
 	}
-	ledger, err := a.ledgers.get(ctx, k, uid)
+	ledger, err := a.ledgers.Get(ctx, k, uid)
 	if err != nil {
 		return f, err
 	}
 	f.Ledger = ledger
-	f.Gate = a.gates.of(&known.gate, f.Intent.Query(cm.Namespace, known.spec.Policies))
+	f.Gate = a.gates.Of(&known.Gate, f.Intent.Query(cm.Namespace, known.Spec.Policies))
 	a.noteGate(k, cm, known, ledger)
 	f.LedgerLost, f.Handled = ledger == nil && wasDecided(cm), cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
 		a.labelTarget(ctx, k, known, &f)
-		return f, a.rules.observe(ctx, cm, known, &f)
+		return f, a.rules.Observe(ctx, cm, known, &f)
 	}
-	a.rules.drop(k)
-	a.targets.drop(k)
+	a.rules.Drop(k)
+	a.targets.Drop(k)
 	a.blockers.leave(k)
 	return f, nil
 }
@@ -205,28 +193,28 @@ func wasDecided(cm *corev1.ConfigMap) bool {
 }
 
 // noteGate tells metrics of the plan.
-func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, l *ledger.Ledger) {
-	if len(known.faults) > 0 {
-		a.gates.forget(k)
+func (a *Agent) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, l *ledger.Ledger) {
+	if len(known.Faults) > 0 {
+		a.gates.Forget(k)
 		return
 	}
-	o := a.gates.gated(known.gate.question, known.gate.gate)
-	o.kind, o.system = "Plan", cm.Labels[annotations.LabelSystem]
+	o := a.gates.Subject(known.Gate.Question, known.Gate.Gate)
+	o.Kind, o.System = "Plan", cm.Labels[annotations.LabelSystem]
 	if l != nil && l.Last != nil && l.Last.StartedAt != nil {
-		o.lastStart = *l.Last.StartedAt
+		o.LastStart = *l.Last.StartedAt
 	}
-	a.gates.note(k, o)
+	a.gates.Note(k, o)
 }
 
 // deniedSteps says which step the agent's configuration does not allow in a
 // namespace, also among those that other steps and templates hold.
-func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
+func (a *Agent) deniedSteps(namespace string, known *store.CachedPlan) string {
 	denied := a.config.Spec().Denied(namespace)
 	if len(denied) == 0 {
 		return ""
 	}
 	found := ""
-	r := run.Run{Spec: known.spec, Templates: known.templates}
+	r := run.Run{Spec: known.Spec, Templates: known.Templates}
 	r.Tree().Walk(func(s plan.Step) {
 		if found == "" && slices.Contains(denied, s.Type) {
 			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
@@ -235,41 +223,27 @@ func (a *Agent) deniedSteps(namespace string, known *knownPlan) string {
 	return found
 }
 
-// pauses are the switches above a plan: its namespace's, and the cluster's,
-// which stands on the agent's own namespace.
-func (a *Agent) pauses(namespace string) []schedule.Switch {
-	var out []schedule.Switch
-	for _, name := range []string{namespace, a.options.Namespace} {
-		o, found, err := a.namespaces.GetStore().GetByKey(name)
-		if err != nil || !found {
-			continue
-		}
-		out = append(out, annotations.Intent(map[string]string{annotations.Pause: o.(*metav1.PartialObjectMetadata).Annotations[annotations.Pause]}).Pause)
-	}
-	return out
-}
-
 // createRuns makes sure that every open entry has its run: the ones claimed just
 // now, and those whose creation an earlier agent did not live to see. One that the
 // API server does not take holds up no other; retry is when it is tried again. A run
 // that was made and taken away since is not made again.
-func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) (retry time.Time, err error) {
+func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) (retry time.Time, err error) {
 	if len(f.Faults) > 0 || f.ClockDoubt != "" {
 		return time.Time{}, nil
 	}
 	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
-		if e.Request == nil || a.runs.isTorn(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == e.Run }) {
+		if e.Request == nil || a.runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == e.Run }) {
 			continue
 		}
-		if l := a.runs.get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.broken != nil {
+		if l := a.runs.Get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
 			continue // it is there, is left alone, and said so
 		}
-		if phase, made := wasMade(cm, e.Run); made {
+		if phase, made := store.WasMade(cm, e.Run); made {
 			err = errors.Join(err, a.taken(ctx, k, cm, e, phase))
 			continue
 		}
-		if next := a.refusedRuns.next(k, e.Run, known.observed); a.now().Before(next) {
+		if next := a.refusedRuns.next(k, e.Run, known.Observed); a.now().Before(next) {
 			retry = queue.Soonest(retry, next)
 			continue
 		}
@@ -279,14 +253,14 @@ func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *core
 	return retry, err
 }
 
-func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *knownPlan, e ledger.Entry) (retry time.Time, err error) {
-	watched, err := a.rules.watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
+func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *store.CachedPlan, e ledger.Entry) (retry time.Time, err error) {
+	watched, err := a.rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
 	if err != nil {
 		return time.Time{}, err
 	}
 	r := run.Run{
 		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.templates, Watched: watched,
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.Templates, Watched: watched,
 	}
 	r.Request.Body = nil
 	journal := workflow.NewJournal(r)
@@ -299,19 +273,19 @@ func (a *Agent) createRun(ctx context.Context, k types.NamespacedName, cm *corev
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return time.Time{}, a.adopt(ctx, k, e)
-	case err != nil && !a.terminating(k.Namespace) && notTaken(err):
+	case err != nil && !a.docs.Terminating(k.Namespace) && client.NotTaken(err):
 		return a.refuseRun(ctx, k, cm, known, e, err)
 	case err != nil:
 		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)
 	}
 	made.ManagedFields = nil
-	l := &liveRun{object: made, run: r, journal: journal}
-	a.runs.put(l)
-	a.ringRun(l.key())
+	l := &store.CachedRun{Object: made, Run: r, Journal: journal}
+	a.runs.Put(l)
+	a.ringRun(l.Key())
 	if e.Refused == "" {
 		return time.Time{}, nil
 	}
-	return time.Time{}, a.ledgers.edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
+	return time.Time{}, a.ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
 }
 
 // adopt goes on with a run that an earlier agent created. One that has ended
@@ -327,22 +301,10 @@ func (a *Agent) adopt(ctx context.Context, k types.NamespacedName, e ledger.Entr
 	}
 	if !journal.Phase.Ended() {
 		cm.ManagedFields = nil
-		l := &liveRun{object: cm, run: run, journal: journal}
-		a.runs.put(l)
-		a.ringRun(l.key())
+		l := &store.CachedRun{Object: cm, Run: run, Journal: journal}
+		a.runs.Put(l)
+		a.ringRun(l.Key())
 		return nil
 	}
-	return a.ledgers.edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return closeEntry(l, run, journal, a.now()) })
-}
-
-// closeEntry gives a run's claim its end.
-func closeEntry(l ledger.Ledger, r run.Run, j run.Journal, now time.Time) ledger.Ledger {
-	if j.StartedAt != nil {
-		return l.Finish(r, j, now)
-	}
-	result, reason := run.Skipped, run.ReasonAborted
-	if j.End != nil && j.End.Result != "" {
-		result, reason = j.End.Result, j.End.Reason
-	}
-	return l.Close(r.Name, result, reason, nil, now)
+	return a.ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return store.CloseEntry(l, run, journal, a.now()) })
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -25,8 +27,8 @@ func (a *Agent) syncDocument(ctx context.Context, k types.NamespacedName) (time.
 	}
 	o, found, err := a.documents.GetStore().GetByKey(k.String())
 	if err != nil || !found {
-		a.gates.forget(k)
-		a.plans.forgetWritten(k)
+		a.gates.Forget(k)
+		a.plans.ForgetWritten(k)
 		return a.syncGone(ctx, k)
 	}
 	cm := o.(*corev1.ConfigMap)
@@ -34,7 +36,7 @@ func (a *Agent) syncDocument(ctx context.Context, k types.NamespacedName) (time.
 	case annotations.KindPlan:
 		return a.syncPlan(ctx, k)
 	}
-	if a.plans.has(k) { // it was a plan: to its runs it is gone
+	if a.plans.Has(k) { // it was a plan: to its runs it is gone
 		if _, err := a.syncPlan(ctx, k); err != nil {
 			return time.Time{}, err
 		}
@@ -57,7 +59,7 @@ func (a *Agent) syncDocument(ctx context.Context, k types.NamespacedName) (time.
 
 // syncGone looks after what a document leaves behind that is gone.
 func (a *Agent) syncGone(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	again, err := a.gatekeeper.sync(ctx, k, nil)
+	again, err := a.gatekeeper.Reconcile(ctx, k, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -67,25 +69,25 @@ func (a *Agent) syncGone(ctx context.Context, k types.NamespacedName) (time.Time
 
 // syncPolicy publishes what a policy says now, and looks again when it changes.
 func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
-	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
-		a.gates.forget(k)
-		return a.gatekeeper.sync(ctx, k, nil)
+	if cm.DeletionTimestamp != nil || a.docs.Terminating(k.Namespace) {
+		a.gates.Forget(k)
+		return a.gatekeeper.Reconcile(ctx, k, nil)
 	}
-	state, policy := a.gates.policy(k)
+	state, policy := a.gates.Policy(k)
 	if policy == nil { // the watch is ahead of the book, or behind it: either will ring
 		return time.Time{}, nil
 	}
 	now := a.now()
 	v := policy.Verdict(now)
-	a.gates.note(k, &gated{kind: "Policy", system: cm.Labels[annotations.LabelSystem], verdict: policy.Verdict, strategy: state.StrategyOf, uses: state.Stanza.Policies})
-	wake, gateErr := a.gatekeeper.sync(ctx, k, &state)
+	a.gates.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
+	wake, gateErr := a.gatekeeper.Reconcile(ctx, k, &state)
 	opens := false
-	wrote, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+	wrote, err := a.status.Write(ctx, cm, a.plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		opens = v.Permitted && have[annotations.StatusPermitted] == "false"
-		return policyStatus(have, cm, state, v, a.gatekeeper.condition(k), now)
+		return policyStatus(have, cm, state, v, a.gatekeeper.Condition(k), now)
 	})
 	if wrote && opens {
-		a.herald.WindowOpens(k, verdictSentence(v))
+		a.herald.WindowOpens(k, status.VerdictSentence(v))
 	}
 	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
@@ -115,31 +117,20 @@ func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.Pol
 	if v.Permitted {
 		restricted.Status, restricted.Reason = metav1.ConditionFalse, "Permissive"
 	}
-	message := verdictSentence(v)
+	message := status.VerdictSentence(v)
 	if len(state.Stanza.Faults) > 0 {
 		message += "; " + state.Stanza.Faults[0].String()
 	}
 	return map[string]string{
 		annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
-		annotations.StatusConditions: conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: status.Behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
+		annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
 	}
-}
-
-func verdictSentence(v schedule.Verdict) string {
-	word := "change is not permitted"
-	if v.Permitted {
-		word = "change is permitted"
-	}
-	if v.Until != nil {
-		word += " until " + v.Until.UTC().Format(time.RFC3339)
-	}
-	return word + " (" + v.Reason + ")"
 }
 
 // syncCalendar publishes which lines of a calendar were not understood.
 func (a *Agent) syncCalendar(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
+	if cm.DeletionTimestamp != nil || a.docs.Terminating(k.Namespace) {
 		return nil
 	}
 	c, faults := annotations.Calendar(cm)
@@ -151,28 +142,65 @@ func (a *Agent) syncCalendar(ctx context.Context, k types.NamespacedName, cm *co
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "SomeFaults", "the rest works: "+faults.Error()
 	}
 	valid.Message = document.Cut(valid.Message, 4*document.MaxMessage)
-	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+	_, err := a.status.Write(ctx, cm, a.plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		return map[string]string{
 			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
+			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
 		}
 	})
 	return err
 }
 
-// policy is a policy as the book has it; nil while it has not.
-func (g *gates) policy(k types.NamespacedName) (policy.PolicyState, *schedule.Policy) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	state, there := g.book.State(k.Namespace, k.Name)
-	if !there {
-		return state, nil
+// sawPolicy takes in a policy or a calendar.
+func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
+	if !a.gates.News(cm) {
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have torn the status off
+		return
 	}
-	return state, g.book.Policy(k.Namespace, k.Name)
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		state := annotations.Policy(cm)
+		a.gates.Change(func(b *policy.Book) { b.PutPolicy(state) })
+	} else {
+		c, _ := annotations.Calendar(cm)
+		a.gates.Change(func(b *policy.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+	}
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.ringGated()
 }
 
-func (g *gates) strategy(q policy.Question, now time.Time) schedule.Strategy {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.book.Strategy(q, now)
+func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
+	a.gates.Change(func(b *policy.Book) {
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			b.DropPolicy(cm.Namespace, cm.Name)
+			return
+		}
+		b.DropCalendar(cm.Namespace, cm.Name)
+	})
+	a.gates.Unsaid(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.gates.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.ringGated()
+}
+
+// sawGates hears of a record: there may be something to open of a policy that
+// is gone.
+func (a *Agent) sawGates(cm *corev1.ConfigMap) {
+	if r, err := annotations.ReadGates(cm); err == nil {
+		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy})
+	}
+}
+
+// lostGates hears that a record is gone. One that we did not remove ourselves is
+// written again as long as its policy is there; without policy and record nobody
+// can say any more what is to be opened.
+func (a *Agent) lostGates(cm *corev1.ConfigMap) {
+	r, err := annotations.ReadGates(cm)
+	if err != nil {
+		return
+	}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy}
+	if a.docs.Any(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) == nil {
+		a.gatekeeper.RecordLost(k)
+	}
+	a.ringPlan(k)
 }

@@ -13,21 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
-
-// looked is what a look at a plan's readiness found, and of what it was a look.
-type looked struct {
-	done    bool
-	ready   trigger.Readiness
-	version uint64 // of the plan
-	newest  string // the run that the plan would have begun with
-	looks   int    // in a row that found it not ready
-}
 
 // readinessCheck is what a live look at a plan's readiness found.
 type readinessCheck struct {
@@ -38,13 +31,13 @@ type readinessCheck struct {
 
 // decide asks the pure core, first as if the plan were ready; only when
 // something would start, or nothing is known yet, is readiness looked up live.
-func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *knownPlan, f *trigger.Facts) (trigger.Decision, error) {
+func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) (trigger.Decision, error) {
 	d := trigger.Decide(*f)
 	if len(f.Faults) > 0 || !f.Ready.OK {
 		return d, nil
 	}
-	remembered := known.spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
-	if len(d.Claims) == 0 && known.looked.done && known.looked.ready.OK && remembered {
+	remembered := known.Spec.Target == nil || d.Ledger.TargetReady != "" // that it was once ready, for the time when it is not
+	if len(d.Claims) == 0 && known.LastLook.Done && known.LastLook.Ready.OK && remembered {
 		a.blockers.leave(k)
 		return d, nil
 	}
@@ -52,8 +45,8 @@ func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.C
 	if n := len(d.Claims); n > 0 {
 		newest = f.NameOf(d.Claims[n-1])
 	}
-	if a.stillNotReady(k, versionOf(cm), known, newest, f.Now) {
-		f.Ready = known.looked.ready
+	if a.stillNotReady(k, informer.VersionOf(cm), known, newest, f.Now) {
+		f.Ready = known.LastLook.Ready
 		return trigger.Decide(*f), nil
 	}
 	check, err := a.readiness(ctx, k, known, f)
@@ -61,7 +54,7 @@ func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.C
 		return d, err
 	}
 	a.noteReadiness(k, known, &check, f.Now)
-	known.looked.version, known.looked.newest = versionOf(cm), newest
+	known.LastLook.Version, known.LastLook.Newest = informer.VersionOf(cm), newest
 	f.Ready = check.ready
 	if f.Target == nil {
 		f.Target = check.target
@@ -76,12 +69,12 @@ func (a *Agent) decide(ctx context.Context, k types.NamespacedName, cm *corev1.C
 // stillNotReady says whether a plan that was not ready need not be looked at live:
 // nothing has been heard of what it waits for, nobody wrote on it but us, no other
 // run would begin, and the time to ask all the same has not come.
-func (a *Agent) stillNotReady(k types.NamespacedName, version uint64, known *knownPlan, newest string, now time.Time) bool {
-	last := known.looked
-	if !last.done || last.ready.OK || !now.Before(last.ready.Again) || newest != "" && newest != last.newest {
+func (a *Agent) stillNotReady(k types.NamespacedName, version uint64, known *store.CachedPlan, newest string, now time.Time) bool {
+	last := known.LastLook
+	if !last.Done || last.Ready.OK || !now.Before(last.Ready.Again) || newest != "" && newest != last.Newest {
 		return false
 	}
-	if version != last.version && version != known.written.version {
+	if version != last.Version && version != known.Written.Version {
 		return false
 	}
 	_, settled := a.blockers.waits(k)
@@ -90,25 +83,25 @@ func (a *Agent) stillNotReady(k types.NamespacedName, version uint64, known *kno
 
 // noteReadiness keeps what was found. A plan that is not ready waits for news, and
 // is looked at again after a while where there is none.
-func (a *Agent) noteReadiness(k types.NamespacedName, known *knownPlan, check *readinessCheck, began time.Time) {
+func (a *Agent) noteReadiness(k types.NamespacedName, known *store.CachedPlan, check *readinessCheck, began time.Time) {
 	looks := 0
 	if check.ready.OK {
 		a.blockers.leave(k)
-		if len(known.spec.Triggers.Labels) == 0 {
-			a.targets.drop(k)
+		if len(known.Spec.Triggers.Labels) == 0 {
+			a.targets.Drop(k)
 		}
 	} else {
 		a.blockers.wait(k, check.by, began)
-		looks = known.looked.looks + 1
-		check.ready.Again = a.now().Add(a.blockers.pause(check.by, a.targets.heard(k), looks-1))
+		looks = known.LastLook.Looks + 1
+		check.ready.Again = a.now().Add(a.blockers.pause(check.by, a.targets.Heard(k), looks-1))
 	}
-	known.looked = looked{done: true, ready: check.ready, looks: looks}
+	known.LastLook = store.ReadinessLook{Done: true, Ready: check.ready, Looks: looks}
 }
 
 // readiness asks whether a run of the plan could start: its account is there,
 // may do what the end of a run needs, and its target is there and was ready.
-func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *knownPlan, f *trigger.Facts) (readinessCheck, error) {
-	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
+func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, f *trigger.Facts) (readinessCheck, error) {
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}
 	missing, err := a.missingAccount(ctx, w)
 	if err != nil {
 		return readinessCheck{}, err
@@ -116,18 +109,18 @@ func (a *Agent) readiness(ctx context.Context, k types.NamespacedName, known *kn
 	if missing != "" {
 		return readinessCheck{ready: notReadyYet(run.ReasonNotReady, missing), by: blocker{who: w}}, nil
 	}
-	if known.spec.Target == nil {
+	if known.Spec.Target == nil {
 		return readinessCheck{ready: trigger.Readiness{OK: true}}, nil
 	}
 	if f.Target == nil {
 		return a.liveTarget(ctx, k, w, known, f)
 	}
-	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	mapping, err := a.accounts.Resolve(known.Spec.Target.APIVersion, known.Spec.Target.Kind)
 	if err != nil {
-		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(known.spec.Target)}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(known.Spec.Target)}, nil
 	}
 	for _, verb := range []string{"get", "patch"} {
-		refused, err := a.accounts.Refused(ctx, w, verb, mapping.Resource, known.spec.Target.Name)
+		refused, err := a.accounts.Refused(ctx, w, verb, mapping.Resource, known.Spec.Target.Name)
 		if err != nil {
 			return readinessCheck{}, err
 		}
@@ -157,10 +150,10 @@ func kindBlocker(ref *plan.ObjectRef) blocker {
 
 // liveTarget looks at the target of a plan without label triggers. One that is
 // not there or was never ready is watched until it is, where the account may.
-func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *knownPlan, f *trigger.Facts) (readinessCheck, error) {
-	ref := *known.spec.Target
-	u, err := a.readTarget(ctx, w, ref)
-	var gone errGone
+func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *store.CachedPlan, f *trigger.Facts) (readinessCheck, error) {
+	ref := *known.Spec.Target
+	u, err := targets.Read(ctx, a.accounts, w, ref)
+	var gone targets.GoneError
 	switch {
 	case errors.As(err, &gone):
 		a.awaitTarget(ctx, k, w, ref, 0, f.Now)
@@ -172,13 +165,13 @@ func (a *Agent) liveTarget(ctx context.Context, k types.NamespacedName, w client
 	case err != nil:
 		return readinessCheck{}, err
 	}
-	object := slimTarget(u)
-	if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
+	object := targets.Slim(u)
+	if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
 		a.awaitTarget(ctx, k, w, ref, informer.Version(u.GetResourceVersion()), f.Now)
-		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.ready))}, nil
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.NotReady))}, nil
 	}
 	heedSkip(k, known, object, f)
-	return readinessCheck{ready: trigger.Readiness{OK: true}, target: object.facts(nil)}, nil
+	return readinessCheck{ready: trigger.Readiness{OK: true}, target: object.Facts(nil)}, nil
 }
 
 // awaitTarget has the plan looked at again as soon as its target is no longer at a
@@ -191,33 +184,33 @@ func (a *Agent) awaitTarget(ctx context.Context, k types.NamespacedName, w clien
 		return // it is asked for again all the same
 	}
 	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
-	a.targets.await(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster, names: true}, ref, version)
+	a.targets.Await(ctx, k, targets.Key{Account: w, Resource: mapping.Resource, Cluster: cluster, Names: true}, ref, version)
 }
 
 // labelTarget looks at the target of a plan with label triggers, through a watch.
-func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *knownPlan, f *trigger.Facts) {
-	if len(known.spec.Triggers.Labels) == 0 || known.spec.Target == nil {
+func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, f *trigger.Facts) {
+	if len(known.Spec.Triggers.Labels) == 0 || known.Spec.Target == nil {
 		if waits, _ := a.blockers.waits(k); !waits {
-			a.targets.drop(k)
+			a.targets.Drop(k)
 		}
 		return
 	}
-	mapping, err := a.accounts.Resolve(known.spec.Target.APIVersion, known.spec.Target.Kind)
+	mapping, err := a.accounts.Resolve(known.Spec.Target.APIVersion, known.Spec.Target.Kind)
 	if err != nil {
-		f.Ready = a.waitFor(k, kindBlocker(known.spec.Target), notReadyYet(run.ReasonTarget, err.Error()), f.Now)
+		f.Ready = a.waitFor(k, kindBlocker(known.Spec.Target), notReadyYet(run.ReasonTarget, err.Error()), f.Now)
 		return
 	}
-	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.spec)}
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}
 	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
-	tw := a.targets.keep(ctx, k, watchKey{who: w, resource: mapping.Resource, cluster: cluster}, known.spec.Target.Name)
+	tw := a.targets.Keep(ctx, k, targets.Key{Account: w, Resource: mapping.Resource, Cluster: cluster}, known.Spec.Target.Name)
 	namespace := k.Namespace
 	if cluster {
 		namespace = ""
 	}
-	object, failure := tw.get(namespace, known.spec.Target.Name)
-	if object != nil && a.targets.wrote.stale(object.UID, object.ResourceVersion) {
-		if u, err := a.readTarget(ctx, w, *known.spec.Target); err == nil {
-			object = slimTarget(u)
+	object, failure := tw.Get(namespace, known.Spec.Target.Name)
+	if object != nil && a.targets.Expectations().Stale(object.UID, object.ResourceVersion) {
+		if u, err := targets.Read(ctx, a.accounts, w, *known.Spec.Target); err == nil {
+			object = targets.Slim(u)
 		}
 	}
 	switch {
@@ -225,13 +218,13 @@ func (a *Agent) labelTarget(ctx context.Context, k types.NamespacedName, known *
 		f.Ready = a.waitFor(k, blocker{who: w}, notReadyYet(run.ReasonTarget, failure), f.Now)
 	case object == nil:
 		a.blockers.leave(k)
-		f.Ready = notReadyYet(run.ReasonTarget, errGone{*known.spec.Target}.Error())
+		f.Ready = notReadyYet(run.ReasonTarget, targets.GoneError{Ref: *known.Spec.Target}.Error())
 	default:
-		f.Target = object.facts(known.spec.Triggers.Labels)
+		f.Target = object.Facts(known.Spec.Triggers.Labels)
 		heedSkip(k, known, object, f)
-		if object.ready != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
+		if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != f.Target.UID) {
 			a.blockers.leave(k)
-			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.spec.Target, object.ready))
+			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.Spec.Target, object.NotReady))
 		}
 	}
 }
@@ -245,8 +238,8 @@ func (a *Agent) waitFor(k types.NamespacedName, by blocker, ready trigger.Readin
 }
 
 // heedSkip lets the users of a target skip the plan's slots there.
-func heedSkip(k types.NamespacedName, known *knownPlan, object *targetObject, f *trigger.Facts) {
-	if annotations.SkippedOn(object.Annotations, known.spec.MirrorPrefix, k.Name) {
+func heedSkip(k types.NamespacedName, known *store.CachedPlan, object *targets.Object, f *trigger.Facts) {
+	if annotations.SkippedOn(object.Annotations, known.Spec.MirrorPrefix, k.Name) {
 		f.Intent.Skip.All = true
 	}
 }

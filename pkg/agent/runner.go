@@ -16,7 +16,11 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -34,29 +38,29 @@ const maxPasses = 64
 func (a *Agent) syncRun(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := a.moveRun(ctx, k)
 	stuck := ""
-	if err != nil && neverTaken(err) {
+	if err != nil && client.NeverTaken(err) {
 		stuck = err.Error()
 	}
-	if l := a.runs.get(k); l != nil && a.runs.stick(k, stuck) {
-		a.ringPlan(l.planKey())
+	if l := a.runs.Get(k); l != nil && a.runs.MarkStuck(k, stuck) {
+		a.ringPlan(l.PlanKey())
 	}
 	return wake, err
 }
 
 func (a *Agent) moveRun(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	l := a.runs.get(k)
+	l := a.runs.Get(k)
 	if l == nil {
 		a.letGo(k)
 		return time.Time{}, nil
 	}
-	if a.terminating(k.Namespace) {
+	if a.docs.Terminating(k.Namespace) {
 		return time.Time{}, a.release(ctx, l)
 	}
-	if l.broken != nil {
-		a.events.Eventf(l.object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.broken)
+	if l.Broken != nil {
+		a.events.Eventf(l.Object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.Broken)
 		return time.Time{}, nil
 	}
-	if l.journal.Phase == run.RunPending && l.journal.Section != plan.SectionClosing {
+	if l.Journal.Phase == run.RunPending && l.Journal.Section != plan.SectionClosing {
 		return a.admit(ctx, l)
 	}
 	return a.move(ctx, l)
@@ -64,65 +68,65 @@ func (a *Agent) moveRun(ctx context.Context, k types.NamespacedName) (time.Time,
 
 // letGo gives back what was held for a run that is no longer live.
 func (a *Agent) letGo(k types.NamespacedName) {
-	a.runs.holds.drop(k, a.now())
+	a.runs.Holds.Drop(k, a.now())
 	a.watches.dropRun(k)
 	a.passes.forget(k)
-	a.refusals.forget(func(s spot) bool { return s.run == k })
+	a.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	a.keeper.want(k, nil)
 	a.keeper.ring()
-	a.locks.free(k.String())
+	a.locks.Free(k.String())
 	a.ringWaiting(k.Namespace)
 }
 
 // ringWaiting looks again at the pending runs of a namespace, and at those that
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (a *Agent) ringWaiting(namespace string) {
-	for _, l := range a.runs.where(func(l *liveRun) bool {
-		return l.journal.Phase == run.RunPending && (l.object.Namespace == namespace || l.journal.Waiting == run.WaitLock)
+	for _, l := range a.runs.Where(func(l *store.CachedRun) bool {
+		return l.Journal.Phase == run.RunPending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
 	}) {
-		a.ringRun(l.key())
+		a.ringRun(l.Key())
 	}
 }
 
 // signals are what has been asked of a run: by intents on its plan, by the
 // deletion of either, or by a newer run that wants its place. They are read off
 // the cluster each time, so none can be lost with a process.
-func (a *Agent) signals(l *liveRun) workflow.Signals {
+func (a *Agent) signals(l *store.CachedRun) workflow.Signals {
 	sig := a.asked(l)
 	sig.Leader = a.options.Identity
 	return sig
 }
 
-func (a *Agent) asked(l *liveRun) workflow.Signals {
-	cm := a.document(l.planKey())
-	if cm == nil || string(cm.UID) != l.run.PlanUID || cm.DeletionTimestamp != nil {
+func (a *Agent) asked(l *store.CachedRun) workflow.Signals {
+	cm := a.docs.Plan(l.PlanKey())
+	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
 	}
-	if l.object.DeletionTimestamp != nil {
+	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	in := annotations.Intent(cm.Annotations)
 	sig := workflow.Signals{LookingSince: a.lookingSince()}
-	if in.Abort.For(l.run.Name) {
+	if in.Abort.For(l.Run.Name) {
 		actor := in.Actors["abort"]
 		sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
 	}
-	if in.Resume.For(l.run.Name) && suspended(l.journal) {
+	if in.Resume.For(l.Run.Name) && suspended(l.Journal) {
 		actor := in.Actors["resume"]
 		actor.At = a.now().UTC()
 		sig.Resume = &actor
 	}
-	if in.Approve.For(l.run.Name) {
+	if in.Approve.For(l.Run.Name) {
 		sig.Approve = a.answer(in, "approve", in.Approve)
 	}
-	if in.Reject.For(l.run.Name) {
+	if in.Reject.For(l.Run.Name) {
 		sig.Reject = a.answer(in, "reject", in.Reject)
 	}
-	sig.Replace = trigger.GivesWay(l.run, a.siblings(l))
-	if in.Pause.Holds(a.now()) || anyHolds(a.pauses(l.object.Namespace), a.now()) {
+	sig.Replace = trigger.GivesWay(l.Run, a.siblings(l))
+	if in.Pause.Holds(a.now()) || anyHolds(a.docs.Pauses(l.Object.Namespace), a.now()) {
 		sig.Held = "paused: no new step begins"
 	}
-	if l.journal.Phase == run.RunRunning && looksAtGate(l) {
+	if l.Journal.Phase == run.RunRunning && looksAtGate(l) {
 		now := a.now()
 		sig.Hold = a.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
@@ -130,7 +134,7 @@ func (a *Agent) asked(l *liveRun) workflow.Signals {
 			sig.ClosesAt = a.closesAt(l, cm, in, now)
 		}
 	}
-	sig.Nodes = a.keeper.see(l.key())
+	sig.Nodes = a.keeper.see(l.Key())
 	return sig
 }
 
@@ -163,40 +167,40 @@ func anyHolds(switches []schedule.Switch, now time.Time) bool {
 }
 
 // siblings are the live runs of a run's plan.
-func (a *Agent) siblings(l *liveRun) []trigger.Live {
+func (a *Agent) siblings(l *store.CachedRun) []trigger.Live {
 	var out []trigger.Live
-	for _, other := range a.runs.ofPlan(l.planKey()) {
-		if other.broken == nil {
-			out = append(out, other.live())
+	for _, other := range a.runs.OfPlan(l.PlanKey()) {
+		if other.Broken == nil {
+			out = append(out, other.ActiveRun())
 		}
 	}
 	return out
 }
 
 // admit asks whether a pending run may start, and does what the answer says.
-func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
-	on := a.basis(l.planKey())
+func (a *Agent) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
+	on := a.docs.Basis(l.PlanKey())
 	standing, err := a.standing(ctx, l)
 	if err != nil {
 		return time.Time{}, err
 	}
-	verdict := trigger.Admit(l.run, standing)
+	verdict := trigger.Admit(l.Run, standing)
 	if verdict.Start {
-		if sure, err := a.sure(ctx, l.planKey(), on); err != nil || !sure {
-			a.ringRun(l.key())
+		if sure, err := a.docs.Sure(ctx, l.PlanKey(), on); err != nil || !sure {
+			a.ringRun(l.Key())
 			return time.Time{}, err
 		}
 	}
 	if verdict.Start {
 		names := a.claims(l)
-		if held, by := a.locks.take(l.key().String(), names); by != "" {
-			by = nameFrom(l.object.Namespace, by)
+		if held, by := a.locks.Take(l.Key().String(), names); by != "" {
+			by = nameFrom(l.Object.Namespace, by)
 			if held == planLock(l) {
 				standing.PlanBusy = by
 			} else {
 				standing.LockedBy = by
 			}
-			verdict = trigger.Admit(l.run, standing)
+			verdict = trigger.Admit(l.Run, standing)
 		}
 	}
 	switch {
@@ -204,7 +208,7 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 		return time.Time{}, a.void(ctx, l, verdict.Message)
 	case verdict.Ends():
 		end := run.End{Phase: run.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
-		l = &liveRun{object: l.object, run: l.run, journal: l.journal.EndBefore(end, a.now())}
+		l = &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.EndBefore(end, a.now())}
 		return a.move(ctx, l)
 	case verdict.Approve != nil:
 		return time.Time{}, a.approve(ctx, l, *verdict.Approve)
@@ -216,99 +220,99 @@ func (a *Agent) admit(ctx context.Context, l *liveRun) (time.Time, error) {
 
 // approve writes down that a run was approved; then it is asked again whether it
 // may start.
-func (a *Agent) approve(ctx context.Context, l *liveRun, by intent.Actor) error {
-	asked, j := a.document(l.planKey()), l.journal
+func (a *Agent) approve(ctx context.Context, l *store.CachedRun, by intent.Actor) error {
+	asked, j := a.docs.Plan(l.PlanKey()), l.Journal
 	j.Approved, j.Waiting, j.Message = &by, "", by.Said("approved")
 	fresh, err := a.write(ctx, l, j)
 	if err != nil {
 		return err
 	}
-	a.ringRun(l.key())
+	a.ringRun(l.Key())
 	return a.tell(ctx, fresh, asked, workflow.Signals{})
 }
 
-func (a *Agent) start(ctx context.Context, l *liveRun, now time.Time) (time.Time, error) {
-	started := &liveRun{object: l.object, run: l.run, journal: l.journal.Start(now)}
-	started.journal.Passed = a.passedBy(l, now)
+func (a *Agent) start(ctx context.Context, l *store.CachedRun, now time.Time) (time.Time, error) {
+	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.Start(now)}
+	started.Journal.Passed = a.passedBy(l, now)
 	wake, err := a.move(ctx, started)
-	if held := a.runs.get(l.key()); held != nil && held.journal.Phase == run.RunPending {
-		a.locks.free(l.key().String()) // the start was not written: somebody else may be first
+	if held := a.runs.Get(l.Key()); held != nil && held.Journal.Phase == run.RunPending {
+		a.locks.Free(l.Key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
-		a.metrics.RunStarted(l.run, now)
-		a.tellPassed(l, started.journal.Passed)
-		a.log.Info("run started", "plan", l.planKey().String(), "run", l.run.Name, "reason", l.run.Request.Why(), "version", l.object.ResourceVersion)
-		a.planQueue.AddAfter(l.planKey(), settle)
+		a.metrics.RunStarted(l.Run, now)
+		a.tellPassed(l, started.Journal.Passed)
+		a.log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
+		a.planQueue.AddAfter(l.PlanKey(), status.Delay)
 	}
 	return wake, err
 }
 
 // tellPassed sends an Event where a run started through a closed gate.
-func (a *Agent) tellPassed(l *liveRun, by *intent.Actor) {
-	if cm := a.document(l.planKey()); cm != nil && by != nil {
-		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.run.Name, by.Said("let through"))
+func (a *Agent) tellPassed(l *store.CachedRun, by *intent.Actor) {
+	if cm := a.docs.Plan(l.PlanKey()); cm != nil && by != nil {
+		a.events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.Run.Name, by.Said("let through"))
 	}
 }
 
 // wait writes down what a pending run waits for, if that is new.
-func (a *Agent) wait(ctx context.Context, l *liveRun, v trigger.Admission) error {
-	if l.journal.Waiting == v.Waiting && l.journal.Message == v.Message {
+func (a *Agent) wait(ctx context.Context, l *store.CachedRun, v trigger.Admission) error {
+	if l.Journal.Waiting == v.Waiting && l.Journal.Message == v.Message {
 		return nil
 	}
-	j := l.journal
+	j := l.Journal
 	j.Waiting, j.Message = v.Waiting, v.Message
 	_, err := a.write(ctx, l, j)
 	if err == nil && v.Waiting == run.WaitApproval {
 		a.tellAsks(l, v.Message)
 	}
-	a.ringPlan(l.planKey())
-	if v.Waiting == run.WaitQueue && l.run.Spec.ConcurrencyPolicy == plan.Replace {
-		for _, other := range a.runs.ofPlan(l.planKey()) { // the one at work gives way now
-			a.ringRun(other.key())
+	a.ringPlan(l.PlanKey())
+	if v.Waiting == run.WaitQueue && l.Run.Spec.ConcurrencyPolicy == plan.Replace {
+		for _, other := range a.runs.OfPlan(l.PlanKey()) { // the one at work gives way now
+			a.ringRun(other.Key())
 		}
 	}
 	return err
 }
 
-func planLock(l *liveRun) string   { return "plan/" + l.run.PlanUID }
-func targetLock(l *liveRun) string { return "target/" + l.run.TargetUID }
+func planLock(l *store.CachedRun) string   { return "plan/" + l.Run.PlanUID }
+func targetLock(l *store.CachedRun) string { return "target/" + l.Run.TargetUID }
 
 // claims are the names that a run holds while it works: its plan, unless runs
 // may overlap, and its target.
-func (a *Agent) claims(l *liveRun) []string {
+func (a *Agent) claims(l *store.CachedRun) []string {
 	var names []string
-	if l.run.Spec.ConcurrencyPolicy != plan.Allow {
+	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {
 		names = append(names, planLock(l))
 	}
-	if l.run.TargetUID != "" {
+	if l.Run.TargetUID != "" {
 		names = append(names, targetLock(l))
 	}
 	return names
 }
 
 // standing gathers what surrounds a pending run.
-func (a *Agent) standing(ctx context.Context, l *liveRun) (trigger.Standing, error) {
+func (a *Agent) standing(ctx context.Context, l *store.CachedRun) (trigger.Standing, error) {
 	sig := a.signals(l)
-	s := trigger.Standing{Approved: l.journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: trigger.Overtaken(l.run, l.journal.Waiting, a.siblings(l))}
-	ledger, err := a.ledgers.get(ctx, l.planKey(), l.run.PlanUID)
+	s := trigger.Standing{Approved: l.Journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: trigger.Overtaken(l.Run, l.Journal.Waiting, a.siblings(l))}
+	ledger, err := a.ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return s, err
 	}
 	if ledger != nil {
-		_, s.EntryOpen = ledger.OpenEntry(l.run.Name)
+		_, s.EntryOpen = ledger.OpenEntry(l.Run.Name)
 	}
-	switch cm := a.document(l.planKey()); {
-	case cm == nil || string(cm.UID) != l.run.PlanUID:
+	switch cm := a.docs.Plan(l.PlanKey()); {
+	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
 	default:
 		s.Hold = a.holdOf(l, cm, annotations.Intent(cm.Annotations), s.Now)
 	}
 	a.heldBy(l, &s)
-	if l.run.Request.Kind != run.ByLabel || l.run.Spec.Target == nil || sig.Abort != nil {
+	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
 		return s, nil
 	}
-	u, err := a.readTarget(ctx, a.account(l), *l.run.Spec.Target)
-	var gone errGone
+	u, err := targets.Read(ctx, a.accounts, l.Account(), *l.Run.Spec.Target)
+	var gone targets.GoneError
 	switch {
 	case errors.As(err, &gone):
 		s.TargetGone = true
@@ -317,20 +321,20 @@ func (a *Agent) standing(ctx context.Context, l *liveRun) (trigger.Standing, err
 	case err != nil:
 		return s, err
 	default:
-		s.Target = slimTarget(u).facts([]string{l.run.Request.Label})
+		s.Target = targets.Slim(u).Facts([]string{l.Run.Request.Label})
 	}
 	return s, nil
 }
 
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
-func (a *Agent) heldBy(l *liveRun, s *trigger.Standing) {
-	for _, other := range a.runs.where(func(o *liveRun) bool { return o.journal.Phase == run.RunRunning && o.run.Name != l.run.Name }) {
-		if other.run.PlanUID == l.run.PlanUID && l.run.Spec.ConcurrencyPolicy != plan.Allow {
-			s.PlanBusy = other.run.Name
+func (a *Agent) heldBy(l *store.CachedRun, s *trigger.Standing) {
+	for _, other := range a.runs.Where(func(o *store.CachedRun) bool { return o.Journal.Phase == run.RunRunning && o.Run.Name != l.Run.Name }) {
+		if other.Run.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
+			s.PlanBusy = other.Run.Name
 		}
-		if l.run.TargetUID != "" && other.run.TargetUID == l.run.TargetUID {
-			s.LockedBy = nameFrom(l.object.Namespace, other.key().String())
+		if l.Run.TargetUID != "" && other.Run.TargetUID == l.Run.TargetUID {
+			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
 		}
 	}
 }
@@ -338,55 +342,51 @@ func (a *Agent) heldBy(l *liveRun, s *trigger.Standing) {
 // nameFrom is a run as it is named within a namespace: another's with its own.
 func nameFrom(namespace, run string) string { return strings.TrimPrefix(run, namespace+"/") }
 
-func (a *Agent) account(l *liveRun) client.Account {
-	return client.Account{Namespace: l.object.Namespace, Name: plan.Account(l.run.Spec)}
-}
-
 // move advances a run act by act. Before an act the journal is written if it
 // changed; the act's outcome goes into the same write as the next intent.
-func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
-	written := a.runs.get(l.key())
+func (a *Agent) move(ctx context.Context, l *store.CachedRun) (time.Time, error) {
+	written := a.runs.Get(l.Key())
 	if written == nil {
 		return time.Time{}, nil
 	}
 	for range maxPasses {
 		with, outcomes := a.withOutcomes(l)
-		on := a.basis(l.planKey())
-		asked := a.document(l.planKey())
+		on := a.docs.Basis(l.PlanKey())
+		asked := a.docs.Plan(l.PlanKey())
 		sig := a.signals(with)
-		journal, next := workflow.Advance(l.run, with.journal, a.now(), sig)
-		if journal.Begins(written.journal) {
-			if sure, err := a.sure(ctx, l.planKey(), on); err != nil {
+		journal, next := workflow.Advance(l.Run, with.Journal, a.now(), sig)
+		if journal.Begins(written.Journal) {
+			if sure, err := a.docs.Sure(ctx, l.PlanKey(), on); err != nil {
 				return time.Time{}, err
 			} else if !sure {
 				continue
 			}
 		}
-		if changed(written.journal, journal) {
+		if changed(written.Journal, journal) {
 			fresh, err := a.write(ctx, l, journal)
 			if err != nil {
 				return time.Time{}, err
 			}
-			if l.journal.Passed == nil && journal.Passed != nil {
+			if l.Journal.Passed == nil && journal.Passed != nil {
 				a.tellPassed(l, journal.Passed)
 			}
-			a.tellQuestions(l, l.journal, journal)
+			a.tellQuestions(l, l.Journal, journal)
 			l, written = fresh, fresh
-			if drains(journal) {
+			if l.Drains() {
 				a.keeper.ring()
 			}
 			if err := a.tell(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
 				return time.Time{}, err
 			}
 		}
-		a.passes.noted(l.key(), outcomes)
-		a.passes.cutStale(l.key(), l.journal)
-		a.keeper.want(l.key(), next.Wants)
+		a.passes.noted(l.Key(), outcomes)
+		a.passes.cutStale(l.Key(), l.Journal)
+		a.keeper.want(l.Key(), next.Wants)
 		if next.Act == workflow.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}
 		if slices.ContainsFunc(next.All(), func(m workflow.Move) bool { return m.Act != workflow.ActWait }) && !a.recorded(l) {
-			a.ringPlan(l.planKey()) // its status comes first, and then the run again
+			a.ringPlan(l.PlanKey()) // its status comes first, and then the run again
 			return time.Time{}, nil
 		}
 		wake, more, err := a.dispatch(ctx, l, next)
@@ -394,14 +394,14 @@ func (a *Agent) move(ctx context.Context, l *liveRun) (time.Time, error) {
 			return wake, err
 		}
 	}
-	a.ringRun(l.key())
+	a.ringRun(l.Key())
 	return time.Time{}, nil
 }
 
 // write stores a journal on top of the state that was read; whoever was first
 // wins, and the other looks again.
-func (a *Agent) write(ctx context.Context, l *liveRun, j run.Journal) (*liveRun, error) {
-	object, err := annotations.WithJournal(l.object, j)
+func (a *Agent) write(ctx context.Context, l *store.CachedRun, j run.Journal) (*store.CachedRun, error) {
+	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return nil, err
 	}
@@ -409,56 +409,56 @@ func (a *Agent) write(ctx context.Context, l *liveRun, j run.Journal) (*liveRun,
 	// that stand compressed makes less room than it takes: the more goes the next time.
 	for cut, over := 1, annotations.TooLarge(object); over > 0 && cut < 100; cut, over = 4*cut, annotations.TooLarge(object) {
 		j = j.Shrunk(cut * over)
-		if object, err = annotations.WithJournal(l.object, j); err != nil {
+		if object, err = annotations.WithJournal(l.Object, j); err != nil {
 			return nil, err
 		}
 	}
 	return a.store(ctx, l, object, j)
 }
 
-func (a *Agent) store(ctx context.Context, l *liveRun, object *corev1.ConfigMap, j run.Journal) (*liveRun, error) {
+func (a *Agent) store(ctx context.Context, l *store.CachedRun, object *corev1.ConfigMap, j run.Journal) (*store.CachedRun, error) {
 	maps := a.kube.CoreV1().ConfigMaps(object.Namespace)
 	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {
 		return nil, a.reread(ctx, l)
 	}
 	if apierrors.IsNotFound(err) {
-		a.runs.vanished(l)
-		a.ringPlan(l.planKey())
+		a.runs.Vanished(l)
+		a.ringPlan(l.PlanKey())
 		return nil, queue.ErrConflict
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write run %s: %w", l.key(), err)
+		return nil, fmt.Errorf("write run %s: %w", l.Key(), err)
 	}
 	got.ManagedFields = nil
-	fresh := &liveRun{object: got, run: l.run, journal: j}
+	fresh := &store.CachedRun{Object: got, Run: l.Run, Journal: j}
 	if j.Phase.Ended() {
-		a.runs.drop(l.key(), versionOf(got))
+		a.runs.Drop(l.Key(), informer.VersionOf(got))
 		return fresh, nil
 	}
-	a.runs.put(fresh)
+	a.runs.Put(fresh)
 	return fresh, nil
 }
 
 // reread takes in what somebody else wrote on a run.
-func (a *Agent) reread(ctx context.Context, l *liveRun) error {
-	cm, err := a.kube.CoreV1().ConfigMaps(l.object.Namespace).Get(ctx, l.object.Name, metav1.GetOptions{})
+func (a *Agent) reread(ctx context.Context, l *store.CachedRun) error {
+	cm, err := a.kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		a.runs.vanished(l)
-		a.ringPlan(l.planKey())
+		a.runs.Vanished(l)
+		a.ringPlan(l.PlanKey())
 		return queue.ErrConflict
 	}
 	if err != nil {
-		return fmt.Errorf("read run %s: %w", l.key(), err)
+		return fmt.Errorf("read run %s: %w", l.Key(), err)
 	}
 	cm.ManagedFields = nil
-	a.runs.saw(cm)
+	a.runs.Observe(cm)
 	return queue.ErrConflict
 }
 
 // close ends a run: its label goes, its entry in the ledger is closed, and only
 // then does it lose its finalizer. Each of these can be done twice.
-func (a *Agent) close(ctx context.Context, l *liveRun) error {
+func (a *Agent) close(ctx context.Context, l *store.CachedRun) error {
 	removed, err := a.endLabel(ctx, l)
 	if err != nil {
 		return a.labelStays(ctx, l, err)
@@ -467,63 +467,63 @@ func (a *Agent) close(ctx context.Context, l *liveRun) error {
 	if err := a.keepTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it
 		return err
 	}
-	err = a.ledgers.edit(ctx, l.planKey(), l.run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
-		led = closeEntry(led, l.run, l.journal, now)
+	err = a.ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
+		led = store.CloseEntry(led, l.Run, l.Journal, now)
 		if removed {
-			led = led.LabelTaken(l.run.Request)
+			led = led.LabelTaken(l.Run.Request)
 		}
 		return led
 	})
 	if err != nil {
 		return err
 	}
-	j := l.journal.Finish(now)
-	object, err := annotations.WithJournal(l.object, j)
+	j := l.Journal.Finish(now)
+	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err
 	}
-	annotations.Retire(object, l.run)
+	annotations.Retire(object, l.Run)
 	if _, err := a.store(ctx, l, object, j); err != nil {
 		return err
 	}
-	a.metrics.RunEnded(l.run, j)
+	a.metrics.RunEnded(l.Run, j)
 	a.tellEnd(l, j)
-	a.letGo(l.key())
-	a.ringPlan(l.planKey())
+	a.letGo(l.Key())
+	a.ringPlan(l.PlanKey())
 	return nil
 }
 
 // void takes away a run whose request was answered by another.
-func (a *Agent) void(ctx context.Context, l *liveRun, why string) error {
-	j := l.journal.EndBefore(run.End{Phase: run.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
-	object, err := annotations.WithJournal(l.object, j)
+func (a *Agent) void(ctx context.Context, l *store.CachedRun, why string) error {
+	j := l.Journal.EndBefore(run.End{Phase: run.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
+	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err
 	}
-	annotations.Retire(object, l.run)
+	annotations.Retire(object, l.Run)
 	_, err = a.store(ctx, l, object, j)
 	return err
 }
 
 // release lets a run go whose namespace is being deleted: its accounts are gone,
 // so nothing more can run, and a finalizer would hold the namespace up.
-func (a *Agent) release(ctx context.Context, l *liveRun) error {
-	object := l.object.DeepCopy()
-	annotations.Retire(object, l.run)
+func (a *Agent) release(ctx context.Context, l *store.CachedRun) error {
+	object := l.Object.DeepCopy()
+	annotations.Retire(object, l.Run)
 	object.OwnerReferences = nil
 	_, err := a.kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
 	switch {
 	case apierrors.IsConflict(err):
 		return a.reread(ctx, l)
 	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("release run %s: %w", l.key(), err)
+		return fmt.Errorf("release run %s: %w", l.Key(), err)
 	}
-	a.runs.drop(l.key(), 0)
-	a.letGo(l.key())
-	pending := run.ProgressOf(l.journal)
+	a.runs.Drop(l.Key(), 0)
+	a.letGo(l.Key())
+	pending := run.ProgressOf(l.Journal)
 	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
 	a.events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
-		l.object.Name, l.object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
+		l.Object.Name, l.Object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
 	return nil
 }
 

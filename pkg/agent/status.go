@@ -2,21 +2,17 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -24,17 +20,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // publish writes a plan's status where it differs from what stands there.
-func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) error {
-	live := a.runs.ofPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-	news, err := a.writeStatus(ctx, cm, &known.written, func(have map[string]string) map[string]string {
+func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) error {
+	live := a.runs.OfPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	news, err := a.status.Write(ctx, cm, &known.Written, func(have map[string]string) map[string]string {
 		want := a.planStatus(have, known, f, d)
-		want[annotations.StatusRuns] = liveRuns(live)
+		want[annotations.StatusRuns] = store.FormatRuns(live)
 		return want
 	})
 	a.record(live, err)
@@ -44,74 +39,11 @@ func (a *Agent) publish(ctx context.Context, cm *corev1.ConfigMap, known *knownP
 	return err
 }
 
-// writeStatus writes the status keys that differ from what stands there, and says
-// whether any did.
-func (a *Agent) writeStatus(ctx context.Context, cm *corev1.ConfigMap, last *written, status func(have map[string]string) map[string]string) (bool, error) {
-	have := standingStatus(cm, last)
-	want := status(have)
-	diff := map[string]any{}
-	for k, v := range want {
-		old, present := have[k]
-		switch {
-		case v == "" && present:
-			diff[k] = nil
-		case v != "" && (!present || old != v):
-			diff[k] = v
-		}
-	}
-	if len(diff) == 0 {
-		return false, nil
-	}
-	patched, err := a.patchPlan(ctx, cm, diff)
-	if err != nil || patched == nil {
-		return false, err
-	}
-	last.status, last.version = statusOf(patched.Annotations), versionOf(patched)
-	return true, nil
-}
-
-// standingStatus is the status as it stands, by the watch or by our last write,
-// whichever is newer.
-func standingStatus(cm *corev1.ConfigMap, last *written) map[string]string {
-	if last.status != nil && last.version > versionOf(cm) {
-		return last.status
-	}
-	last.status = nil // the watch shows it
-	return statusOf(cm.Annotations)
-}
-
-func statusOf(all map[string]string) map[string]string {
-	out := map[string]string{}
-	for k, v := range all {
-		if len(k) > len(annotations.StatusPrefix) && k[:len(annotations.StatusPrefix)] == annotations.StatusPrefix {
-			out[k] = v
-		}
-	}
-	return out
-}
-
-// patchPlan merges annotations into a plan's ConfigMap, by its uid: a plan that
-// was deleted, or made anew, is not touched.
-func (a *Agent) patchPlan(ctx context.Context, cm *corev1.ConfigMap, diff map[string]any) (*corev1.ConfigMap, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "annotations": diff}})
-	if err != nil {
-		return nil, err
-	}
-	got, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
-		return nil, nil // it is gone or another: the watch will say so
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write the status of %s/%s: %w", cm.Namespace, cm.Name, err)
-	}
-	return got, nil
-}
-
-func (a *Agent) planStatus(have map[string]string, known *knownPlan, f trigger.Facts, d trigger.Decision) map[string]string {
+func (a *Agent) planStatus(have map[string]string, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) map[string]string {
 	want := map[string]string{
 		annotations.StatusPhase:    string(d.Phase),
 		annotations.StatusMessage:  document.Cut(a.message(f, d), document.MaxMessage),
-		annotations.StatusObserved: known.observed,
+		annotations.StatusObserved: known.Observed,
 		annotations.StatusNextRun:  nextRun(d),
 	}
 	if n := len(d.Ledger.Tokens); n > 0 {
@@ -120,14 +52,14 @@ func (a *Agent) planStatus(have map[string]string, known *knownPlan, f trigger.F
 	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
 	switch {
 	case d.Window != nil:
-		want[annotations.StatusBehavior] = behavior(have[annotations.StatusBehavior], *d.Window, a.gates.strategy(known.gate.question, f.Now), f.Now)
+		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Window, a.gates.Strategy(known.Gate.Question, f.Now), f.Now)
 	case f.Gate == nil:
 		want[annotations.StatusBehavior] = ""
 	}
 	a.lastRun(want, f, d)
-	want[annotations.StatusMirrored] = known.mirrored.digest
-	want[annotations.StatusWatching] = a.rules.watching(types.NamespacedName{Namespace: f.Namespace, Name: f.Name})
-	want[annotations.StatusConditions] = conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
+	want[annotations.StatusMirrored] = known.Mirror.Digest
+	want[annotations.StatusWatching] = a.rules.Watching(types.NamespacedName{Namespace: f.Namespace, Name: f.Name})
+	want[annotations.StatusConditions] = status.Conditions(have[annotations.StatusConditions], a.conditions(known, f, d), f.Now)
 	return want
 }
 
@@ -136,7 +68,7 @@ func (a *Agent) message(f trigger.Facts, d trigger.Decision) string {
 	if left := d.Ledger.LeftMessage(); left != "" {
 		d.Message = "not put back by " + left + "; " + d.Message
 	}
-	if stuck := a.runs.stuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
+	if stuck := a.runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
 		d.Message = stuck + "; " + d.Message
 	}
 	if len(f.Faults) > 1 {
@@ -158,93 +90,21 @@ func nextRun(d trigger.Decision) string {
 func (a *Agent) lastRun(want map[string]string, f trigger.Facts, d trigger.Decision) {
 	if last := d.Ledger.Last; last != nil {
 		want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = last.Name, string(last.Phase)
-		want[annotations.StatusLastRun] = instant(last.StartedAt)
-		want[annotations.StatusLastSuccess] = instant(last.SuccessAt)
+		want[annotations.StatusLastRun] = status.Instant(last.StartedAt)
+		want[annotations.StatusLastSuccess] = status.Instant(last.SuccessAt)
 	}
 	for _, l := range f.Live {
 		if l.Phase == run.RunRunning {
 			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
-			want[annotations.StatusLastRun] = instant(l.StartedAt)
+			want[annotations.StatusLastRun] = status.Instant(l.StartedAt)
 		}
 	}
-}
-
-func instant(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-func (a *Agent) conditions(known *knownPlan, f trigger.Facts, d trigger.Decision) []metav1.Condition {
-	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
-	if len(f.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Faults.Error(), 4*document.MaxMessage)
-	}
-	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
-	switch {
-	case len(f.Faults) > 0:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
-	case !d.Ready.OK:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
-	case f.Unwatched != "":
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", document.Cut(f.Unwatched, document.MaxMessage)
-	}
-	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
-	out = append(out, mirrorCondition(known)...)
-	if d.Refused != "" {
-		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Refused, document.MaxMessage)})
-	}
-	if stuck := a.runs.stuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
-		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
-	}
-	for _, l := range f.Live {
-		if l.Stays != "" {
-			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: document.Cut("run "+l.Name+" cannot end: "+l.Stays, document.MaxMessage)})
-			break
-		}
-	}
-	if left := d.Ledger.LeftMessage(); left != "" {
-		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
-	}
-	if f.ClockDoubt != "" {
-		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
-	}
-	if len(f.Intent.Faults) > 0 {
-		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})
-	}
-	if len(d.Returned) > 0 {
-		out = append(out, metav1.Condition{
-			Type: "TriggerLabelReturns", Status: metav1.ConditionTrue, Reason: "AppliedAgain",
-			Message: fmt.Sprintf("the label %s came back with the same value from the tool that applies it; that is no request: take it out of its source, or change its value", d.Returned[0]),
-		})
-	}
-	return out
-}
-
-// conditions writes a list, keeping the transition times of what did not change.
-func conditions(have string, want []metav1.Condition, now time.Time) string {
-	var old []metav1.Condition
-	_ = json.Unmarshal([]byte(have), &old) // what cannot be read is written anew
-	for i := range want {
-		want[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
-		for _, o := range old {
-			if o.Type == want[i].Type && o.Status == want[i].Status {
-				want[i].LastTransitionTime = o.LastTransitionTime
-			}
-		}
-	}
-	b, err := json.Marshal(want)
-	if err != nil {
-		return have // words and instants: JSON can say them all
-	}
-	return string(b)
 }
 
 // tellPlan sends an Event when a plan's phase became another.
-func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *knownPlan, f trigger.Facts, d trigger.Decision) {
-	was := known.phase
-	known.phase = d.Phase
+func (a *Agent) tellPlan(cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) {
+	was := known.Phase
+	known.Phase = d.Phase
 	if d.Phase == trigger.PhaseInvalid && was != d.Phase {
 		a.events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Faults.Error(), document.MaxMessage))
 	}
@@ -263,11 +123,11 @@ func (a *Agent) tellEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now ledger.Le
 		return
 	}
 	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
-		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, instant(e.Slot), e.Reason)
+		a.events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
 		a.herald.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
 	}
 	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
-		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, instant(e.Slot), e.Reason)
+		a.events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
 	}
 }
 
@@ -296,7 +156,7 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f trigger.Fac
 	if len(gone) == 0 {
 		return nil
 	}
-	return a.removeIntents(ctx, cm, gone, left)
+	return a.status.RemoveIntents(ctx, cm, gone, left)
 }
 
 // lives says whether a run is there or is going to be.
@@ -305,85 +165,37 @@ func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 	return open || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == run })
 }
 
-// removeHandled takes away what was said to a run. Where somebody wrote on the
-// plan meanwhile, it is still taken away as long as it says the same.
-func (a *Agent) removeHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
-	for range 3 {
-		err := a.removeIntents(ctx, cm, gone, "")
-		if !errors.Is(err, queue.ErrConflict) {
-			return err
-		}
-		fresh, err := a.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && fresh.UID != cm.UID {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read plan %s/%s: %w", cm.Namespace, cm.Name, err)
-		}
-		cm = fresh
-		maps.DeleteFunc(gone, func(intent, handled string) bool { return fresh.Annotations[intent] != handled })
-		if len(gone) == 0 {
-			return nil
-		}
-	}
-	return queue.ErrConflict
-}
-
-// removeIntents takes handled intents off a plan, with those who stood behind
-// them, as long as they still are what was handled.
-func (a *Agent) removeIntents(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string, skipLeft string) error {
-	diff := map[string]any{}
-	for intent := range gone {
-		diff[intent], diff[annotations.Actor(intent)], diff[annotations.Reason(intent)] = nil, nil, nil
-		if intent == annotations.Skip && skipLeft != "" {
-			diff = map[string]any{intent: skipLeft}
-		}
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": cm.ResourceVersion, "annotations": diff}})
-	if err != nil {
-		return err
-	}
-	_, err = a.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
-	if apierrors.IsConflict(err) {
-		return queue.ErrConflict // somebody wrote meanwhile: look again
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
 // tell takes away the intents that a run's journal just took up. A resume that
 // came while nothing waited for it counts for nothing, and that is said. asked is
 // the plan as it was when it was looked at: what came since is for the next look.
-func (a *Agent) tell(ctx context.Context, l *liveRun, asked *corev1.ConfigMap, sig workflow.Signals) error {
+func (a *Agent) tell(ctx context.Context, l *store.CachedRun, asked *corev1.ConfigMap, sig workflow.Signals) error {
 	cm := asked
 	if cm == nil {
 		return nil
 	}
 	in, gone := annotations.Intent(cm.Annotations), map[string]string{}
-	if in.Abort.For(l.run.Name) {
+	if in.Abort.For(l.Run.Name) {
 		gone[annotations.Abort] = cm.Annotations[annotations.Abort]
 	}
-	if in.Resume.For(l.run.Name) {
+	if in.Resume.For(l.Run.Name) {
 		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
 		if sig.Resume == nil {
-			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.run.Name)
+			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
 		}
 	}
 	for key, ask := range map[string]intent.Ask{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
-		if !ask.For(l.run.Name) {
+		if !ask.For(l.Run.Name) {
 			continue
 		}
 		gone[key] = cm.Annotations[key]
-		if !heeded(l.journal, ask) {
+		if !heeded(l.Journal, ask) {
 			a.events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s counts for nothing: nobody waits for it", key, cm.Annotations[key])
 		}
 	}
 	if len(gone) == 0 {
 		return nil
 	}
-	return a.removeHandled(ctx, cm, gone)
+	return a.status.RemoveHandled(ctx, cm, gone)
 }
 
 // heeded says whether an approval or a rejection was taken up.
@@ -397,7 +209,7 @@ func heeded(j run.Journal, ask intent.Ask) bool {
 }
 
 // tellQuestions sends an Event for each step that began to ask a person.
-func (a *Agent) tellQuestions(l *liveRun, was, is run.Journal) {
+func (a *Agent) tellQuestions(l *store.CachedRun, was, is run.Journal) {
 	for _, rec := range is.Steps {
 		before := was.Record(rec.Path)
 		if rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Message != "" && (before == nil || before.Message == "") {
@@ -407,34 +219,34 @@ func (a *Agent) tellQuestions(l *liveRun, was, is run.Journal) {
 }
 
 // tellAsks sends the Event of a run that asks a person.
-func (a *Agent) tellAsks(l *liveRun, message string) {
-	if cm := a.document(l.planKey()); cm != nil {
-		a.events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.run.Name, message)
+func (a *Agent) tellAsks(l *store.CachedRun, message string) {
+	if cm := a.docs.Plan(l.PlanKey()); cm != nil {
+		a.events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.Run.Name, message)
 	}
 }
 
 // aboutRun is what Events of a run are about: its plan, as long as that is there.
-func (a *Agent) aboutRun(l *liveRun) *corev1.ConfigMap {
-	if cm := a.document(l.planKey()); cm != nil {
+func (a *Agent) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
+	if cm := a.docs.Plan(l.PlanKey()); cm != nil {
 		return cm
 	}
-	return l.object
+	return l.Object
 }
 
 // tellEnd sends the Event of a run's end.
-func (a *Agent) tellEnd(l *liveRun, j run.Journal) {
+func (a *Agent) tellEnd(l *store.CachedRun, j run.Journal) {
 	kind := corev1.EventTypeNormal
 	if j.Phase == run.RunFailed || j.NotPutBack() > 0 {
 		kind = corev1.EventTypeWarning
 	}
 	a.tellLeft(l, j)
-	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.run.Name, l.run.Request.Why(), document.Cut(j.Message, 512))
-	a.log.Info("run ended", "plan", l.planKey().String(), "run", l.run.Name, "phase", string(j.Phase), "reason", l.run.Request.Why(), "message", j.Message)
-	a.herald.RunEnded(l.planKey(), l.run, j)
+	a.events.Eventf(a.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Why(), document.Cut(j.Message, 512))
+	a.log.Info("run ended", "plan", l.PlanKey().String(), "run", l.Run.Name, "phase", string(j.Phase), "reason", l.Run.Request.Why(), "message", j.Message)
+	a.herald.RunEnded(l.PlanKey(), l.Run, j)
 }
 
 // tellLeft sends an Event for what a run did not put back, for the first of many.
-func (a *Agent) tellLeft(l *liveRun, j run.Journal) {
+func (a *Agent) tellLeft(l *store.CachedRun, j run.Journal) {
 	const most = 5 // a guess: the run names all of them
 	told := 0
 	for _, rec := range j.Steps {
@@ -442,7 +254,7 @@ func (a *Agent) tellLeft(l *liveRun, j run.Journal) {
 			continue
 		}
 		told++
-		a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
+		a.events.Eventf(a.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.Run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
 	}
 }
 
@@ -471,18 +283,48 @@ func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
 	return []metav1.Condition{paused, pending}
 }
 
-// behavior writes what follows from a verdict on top of what stands there.
-func behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
-	var was *policy.Behavior
-	if have != "" {
-		was = &policy.Behavior{}
-		if json.Unmarshal([]byte(have), was) != nil {
-			was = nil // what cannot be read is written anew
+func (a *Agent) conditions(known *store.CachedPlan, f trigger.Facts, d trigger.Decision) []metav1.Condition {
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
+	if len(f.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Faults.Error(), 4*document.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
+	switch {
+	case len(f.Faults) > 0:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
+	case !d.Ready.OK:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
+	case f.Unwatched != "":
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", document.Cut(f.Unwatched, document.MaxMessage)
+	}
+	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
+	out = append(out, mirrorCondition(known)...)
+	if d.Refused != "" {
+		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Refused, document.MaxMessage)})
+	}
+	if stuck := a.runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
+		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
+	}
+	for _, l := range f.Live {
+		if l.Stays != "" {
+			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: document.Cut("run "+l.Name+" cannot end: "+l.Stays, document.MaxMessage)})
+			break
 		}
 	}
-	b, err := json.Marshal(was.After(v, strategy, now))
-	if err != nil {
-		return have // words and instants: JSON can say them all
+	if left := d.Ledger.LeftMessage(); left != "" {
+		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
 	}
-	return string(b)
+	if f.ClockDoubt != "" {
+		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
+	}
+	if len(f.Intent.Faults) > 0 {
+		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})
+	}
+	if len(d.Returned) > 0 {
+		out = append(out, metav1.Condition{
+			Type: "TriggerLabelReturns", Status: metav1.ConditionTrue, Reason: "AppliedAgain",
+			Message: fmt.Sprintf("the label %s came back with the same value from the tool that applies it; that is no request: take it out of its source, or change its value", d.Returned[0]),
+		})
+	}
+	return out
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -19,11 +21,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// longestPass bounds one pass, so that a hanging one cannot hold a worker for ever.
-const longestPass = 11 * time.Minute
-
 // act does one act on a step and says what came of it.
-func (a *Agent) act(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
+func (a *Agent) act(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
 	if err := a.fence.Check(); err != nil {
 		return outcome{}, err
 	}
@@ -39,34 +38,34 @@ func (a *Agent) act(ctx context.Context, l *liveRun, m workflow.Move) (outcome, 
 	case workflow.ActRelease:
 		return a.giveBack(ctx, l, m)
 	}
-	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.key(), m.Act)
+	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
 }
 
 // pass calls the executor of a step for one bounded piece.
-func (a *Agent) pass(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
+func (a *Agent) pass(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
 	began := a.now()
 	out, clients, err := a.call(ctx, l, m)
 	if err != nil {
 		return outcome{}, err
 	}
-	out = a.judge(spot{l.key(), m.Path}, out)
-	if l.journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
-		a.planQueue.AddAfter(l.planKey(), settle)
+	out = a.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out)
+	if l.Journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
+		a.planQueue.AddAfter(l.PlanKey(), status.Delay)
 	}
 	a.metrics.StepPass(m.Step.Type, out.State, a.now().Sub(began))
 	if out.State == executors.NotYet {
 		return a.notYet(l, m, clients, out), nil
 	}
-	s := spot{l.key(), m.Path}
+	s := store.StepKey{Run: l.Key(), Path: m.Path}
 	if out.State != executors.Record {
 		a.watches.drop(s)
 	}
 	rep := a.report(l, m, out)
-	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.run, j, m.Path, rep, a.now()) }}, nil
+	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, a.now()) }}, nil
 }
 
-func (a *Agent) report(l *liveRun, m workflow.Move, o executors.Outcome) workflow.Report {
-	_, checked := l.run.ClosedNode(l.journal, m.Path)
+func (a *Agent) report(l *store.CachedRun, m workflow.Move, o executors.Outcome) workflow.Report {
+	_, checked := l.Run.ClosedNode(l.Journal, m.Path)
 	rep := workflow.Report{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
@@ -89,10 +88,10 @@ func (a *Agent) report(l *liveRun, m workflow.Move, o executors.Outcome) workflo
 
 // notYet lets the step rest, and keeps the watch it asked for. A message or a
 // memory is worth a write only when it is new.
-func (a *Agent) notYet(l *liveRun, m workflow.Move, c executors.Clients, out executors.Outcome) outcome {
-	rec := l.journal.Record(m.Path)
+func (a *Agent) notYet(l *store.CachedRun, m workflow.Move, c executors.Clients, out executors.Outcome) outcome {
+	rec := l.Journal.Record(m.Path)
 	rep := a.report(l, m, out)
-	after := workflow.Note(l.run, l.journal, m.Path, rep, a.now())
+	after := workflow.Note(l.Run, l.Journal, m.Path, rep, a.now())
 	o := outcome{lull: &lull{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: c.Dynamic}
 	if out.Watch != nil && out.Watch.Every > 0 {
 		o.lull.least = a.now().Add(out.Watch.Every)
@@ -101,19 +100,19 @@ func (a *Agent) notYet(l *liveRun, m workflow.Move, c executors.Clients, out exe
 		a.drainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}
 	if rec.Waits != rep.Waits { // the plan says it, too
-		a.planQueue.AddAfter(l.planKey(), settle)
+		a.planQueue.AddAfter(l.PlanKey(), status.Delay)
 	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
-		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.run, j, m.Path, rep, a.now()) }
+		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, a.now()) }
 	}
 	return o
 }
 
 // call expands a step's properties and passes it to its executor. What is wrong
 // with the step itself is a failure of the step, not of the agent.
-func (a *Agent) call(ctx context.Context, l *liveRun, m workflow.Move) (executors.Outcome, executors.Clients, error) {
-	w := a.account(l)
-	clients, err := a.accounts.Clients(w, l.run.Name)
+func (a *Agent) call(ctx context.Context, l *store.CachedRun, m workflow.Move) (executors.Outcome, executors.Clients, error) {
+	w := l.Account()
+	clients, err := a.accounts.Clients(w, l.Run.Name)
 	if err != nil {
 		return executors.Outcome{}, clients, err
 	}
@@ -124,7 +123,7 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m workflow.Move) (executor
 	if missing != nil {
 		return *missing, clients, nil
 	}
-	if unwatched := a.watches.failure(ctx, spot{l.key(), m.Path}, clients, a.now()); unwatched != nil {
+	if unwatched := a.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, clients, a.now()); unwatched != nil {
 		return *unwatched, clients, nil
 	}
 	executor, known := a.options.Executor(m.Step.Type)
@@ -148,7 +147,7 @@ func (a *Agent) call(ctx context.Context, l *liveRun, m workflow.Move) (executor
 // bounded runs one pass within its time. A pass that was cut off by an abort has
 // no outcome: the next look at the run decides.
 func (a *Agent) bounded(ctx context.Context, m workflow.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
-	limit := a.now().Add(longestPass)
+	limit := a.now().Add(store.LongestPass)
 	if !m.WakeAt.IsZero() && m.WakeAt.Before(limit) {
 		limit = m.WakeAt
 	}
@@ -163,8 +162,8 @@ func (a *Agent) bounded(ctx context.Context, m workflow.Move, pass func(context.
 
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
-func (a *Agent) stop(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
-	a.watches.drop(spot{l.key(), m.Path})
+func (a *Agent) stop(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+	a.watches.drop(store.StepKey{Run: l.Key(), Path: m.Path})
 	stopped := func(err error) outcome {
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
 	}
@@ -177,7 +176,7 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m workflow.Move) (outcome,
 	if err != nil {
 		return outcome{}, err
 	}
-	rec := l.journal.Record(m.Path)
+	rec := l.Journal.Record(m.Path)
 	within := func(limit time.Duration) bool {
 		return rec.FinishedAt != nil && a.now().Before(queue.Latest(*rec.FinishedAt, a.lookingSince()).Add(limit))
 	}
@@ -195,7 +194,7 @@ func (a *Agent) stop(ctx context.Context, l *liveRun, m workflow.Move) (outcome,
 	switch {
 	case err == nil:
 		return stopped(nil), nil
-	case executors.RefusalOf(err, a.account(l).User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
+	case executors.RefusalOf(err, l.Account().User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
 		return a.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
 	case within(time.Minute):
 		return a.later(rec, a.now().Add(executors.RetryAfter(err))), nil
@@ -211,12 +210,12 @@ func (a *Agent) later(rec *run.Record, notBefore time.Time) outcome {
 
 // prepared is a call of a step with clients of its own, for what cleans up after
 // it: an account that is gone is waited for.
-func (a *Agent) prepared(ctx context.Context, l *liveRun, m workflow.Move) (executors.Call, *executors.Outcome, error) {
-	clients, err := a.accounts.Clients(a.account(l), l.run.Name)
+func (a *Agent) prepared(ctx context.Context, l *store.CachedRun, m workflow.Move) (executors.Call, *executors.Outcome, error) {
+	clients, err := a.accounts.Clients(l.Account(), l.Run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
 	}
-	if missing, err := a.noAccount(ctx, a.account(l)); err != nil || missing != nil {
+	if missing, err := a.noAccount(ctx, l.Account()); err != nil || missing != nil {
 		return executors.Call{}, missing, err
 	}
 	call, failed := a.prepare(ctx, l, m, clients)
@@ -224,7 +223,7 @@ func (a *Agent) prepared(ctx context.Context, l *liveRun, m workflow.Move) (exec
 }
 
 // keep renews the lease that a step left.
-func (a *Agent) keep(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
+func (a *Agent) keep(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
 	executor, _ := a.options.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
 	if !ok {
@@ -248,7 +247,7 @@ func (a *Agent) keep(ctx context.Context, l *liveRun, m workflow.Move) (outcome,
 }
 
 // giveBack ends the lease that a step left.
-func (a *Agent) giveBack(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
+func (a *Agent) giveBack(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
 	released := func(message string) outcome {
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
 	}
@@ -271,19 +270,19 @@ func (a *Agent) giveBack(ctx context.Context, l *liveRun, m workflow.Move) (outc
 	case isRefusal(out):
 		return a.waitsFor(l, m.Path, out), nil
 	case out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent:
-		return a.later(l.journal.Record(m.Path), out.WakeAt), nil
+		return a.later(l.Journal.Record(m.Path), out.WakeAt), nil
 	}
 	return released(out.Message), nil
 }
 
 // restore puts back what a step with restoreAfter found.
-func (a *Agent) restore(ctx context.Context, l *liveRun, m workflow.Move) (outcome, error) {
-	rec := l.journal.Record(m.Path)
+func (a *Agent) restore(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+	rec := l.Journal.Record(m.Path)
 	ended := func(how, message string, changed []run.Change) outcome {
-		a.runs.holds.over(l.key(), m.Path, a.now())
+		a.runs.Holds.Over(l.Key(), m.Path, a.now())
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
 	}
-	defer a.runs.holds.restoring(uidOf(rec.Before))()
+	defer a.runs.Holds.Restoring(store.UIDOf(rec.Before))()
 	executor, _ := a.options.Executor(m.Step.Type)
 	restorer, ok := executor.(executors.Restorer)
 	if !ok {
@@ -326,9 +325,9 @@ func (a *Agent) restore(ctx context.Context, l *liveRun, m workflow.Move) (outco
 // restoreLater is a restore that could not be done now. Why is written down: who
 // looks at the run wants to know, and others go ahead of it then. A text that changes
 // is written with pauses, for errors may hold what is new each time.
-func (a *Agent) restoreLater(l *liveRun, m workflow.Move, out executors.Outcome) outcome {
+func (a *Agent) restoreLater(l *store.CachedRun, m workflow.Move, out executors.Outcome) outcome {
 	const pause = 15 * time.Second // a guess
-	rec := l.journal.Record(m.Path)
+	rec := l.Journal.Record(m.Path)
 	o := a.later(rec, out.WakeAt)
 	waits := document.Cut(out.Message, document.MaxMessage)
 	if waits == "" || waits == rec.Waits || out.Reason == executors.ReasonConflict {
@@ -343,13 +342,13 @@ func (a *Agent) restoreLater(l *liveRun, m workflow.Move, out executors.Outcome)
 
 // drainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
 // them is blocked for good.
-func (a *Agent) drainBlocked(l *liveRun, path string, names []string, words string) {
-	if len(names) == 0 || l.run.Request.DryRun || a.options.DryRun {
+func (a *Agent) drainBlocked(l *store.CachedRun, path string, names []string, words string) {
+	if len(names) == 0 || l.Run.Request.DryRun || a.options.DryRun {
 		return
 	}
-	text := document.Cut(fmt.Sprintf("Run %s, step %s: %s", l.run.Name, path, words), document.MaxMessage)
+	text := document.Cut(fmt.Sprintf("Run %s, step %s: %s", l.Run.Name, path, words), document.MaxMessage)
 	a.events.Event(a.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
 	for _, node := range names {
-		a.herald.DrainBlocked(l.planKey(), l.run.Name, node, text)
+		a.herald.DrainBlocked(l.PlanKey(), l.Run.Name, node, text)
 	}
 }

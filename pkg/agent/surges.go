@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -21,13 +22,13 @@ const sweepAgain = 10 * time.Second
 // the middle: once when this agent begins to lead, and again for as long as there is
 // something left. A drain that goes on looks after its own.
 func (k *nodeKeeper) sweepSurges(ctx context.Context) {
-	for k.drainer != nil && !k.agent.options.DryRun {
+	for k.drainer != nil && !k.DryRun {
 		if !informer.Sleep(ctx, sweepAgain) { // those that are to go on have been taken up then
 			return
 		}
-		left := k.sweep(ctx, executors.Clients{Kube: k.agent.kube}, requests)
-		for at, account := range k.agent.plans.draining() { // as that account their drains surge
-			if clients, err := k.agent.accounts.Clients(account, ""); err == nil {
+		left := k.sweep(ctx, executors.Clients{Kube: k.Kube}, requests)
+		for at, account := range k.Draining() { // as that account their drains surge
+			if clients, err := k.Accounts.Clients(account, ""); err == nil {
 				left = k.sweep(ctx, clients, nodes.PlanClaimant(at.Namespace, at.Name)) || left
 			}
 		}
@@ -44,7 +45,7 @@ func (k *nodeKeeper) sweep(ctx context.Context, clients executors.Clients, by st
 	defer cancel()
 	left, err := k.drainer.Sweep(ctx, clients, annotations.ManagerAgent, by, func(node string) bool { return k.drainsFor(node, by) })
 	if err != nil && !apierrors.IsForbidden(err) {
-		k.agent.log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
+		k.Log.Warn("what surges left could not be looked at; it is tried again", "by", by, "error", err.Error())
 		return true
 	}
 	return left > 0
@@ -67,12 +68,12 @@ func (k *nodeKeeper) drainsFor(node, by string) bool {
 		}
 		return false
 	}
-	return len(k.agent.runs.where(func(l *liveRun) bool {
-		if l.broken != nil || l.journal.Phase != run.RunRunning || claimantOf(l) != by {
+	return len(k.Runs.Where(func(l *store.CachedRun) bool {
+		if l.Broken != nil || l.Journal.Phase != run.RunRunning || claimantOf(l) != by {
 			return false
 		}
-		for i := range l.journal.Steps {
-			for _, t := range l.journal.Steps[i].Drains() {
+		for i := range l.Journal.Steps {
+			for _, t := range l.Journal.Steps[i].Drains() {
 				if t.Name == node {
 					return true
 				}

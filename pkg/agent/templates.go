@@ -8,36 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// template finds a step template in a plan's namespace, or else among those that
-// an admin keeps for all beside the agent.
-func (a *Agent) template(namespace, name string) *plan.Template {
-	for _, in := range []string{namespace, a.options.Namespace} {
-		o, found, err := a.documents.GetStore().GetByKey(types.NamespacedName{Namespace: in, Name: name}.String())
-		if err != nil || !found {
-			continue
-		}
-		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate && cm.DeletionTimestamp == nil {
-			t := annotations.StepTemplate(cm)
-			return &t
-		}
-	}
-	return nil
-}
-
 // templateFaults finds what a plan's steps stand for, and what is wrong with it.
-func (a *Agent) templateFaults(namespace string, known *knownPlan) document.Faults {
-	if !strings.Contains(known.text, plan.TemplatePrefix) {
+func (a *Agent) templateFaults(namespace string, known *store.CachedPlan) document.Faults {
+	if !strings.Contains(known.Text, plan.TemplatePrefix) {
 		return nil
 	}
-	used, faults := plan.UseTemplates(known.spec, func(name string) *plan.Template { return a.template(namespace, name) })
-	known.templates = used
+	used, faults := plan.UseTemplates(known.Spec, func(name string) *plan.Template { return a.docs.Template(namespace, name) })
+	known.Templates = used
 	if len(faults) > 0 {
-		known.templates = nil // they may stand for themselves
+		known.Templates = nil // they may stand for themselves
 	}
 	return faults
 }
@@ -54,17 +40,17 @@ func (a *Agent) ringTemplated(namespace string) {
 
 // syncTemplate publishes whether a step template can be used.
 func (a *Agent) syncTemplate(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || a.terminating(k.Namespace) {
+	if cm.DeletionTimestamp != nil || a.docs.Terminating(k.Namespace) {
 		return nil
 	}
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the step template is valid"}
 	if t := annotations.StepTemplate(cm); len(t.Faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(t.Faults.Error(), 4*document.MaxMessage)
 	}
-	_, err := a.writeStatus(ctx, cm, a.plans.writtenOf(k), func(have map[string]string) map[string]string {
+	_, err := a.status.Write(ctx, cm, a.plans.WrittenOf(k), func(have map[string]string) map[string]string {
 		return map[string]string{
 			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-			annotations.StatusConditions: conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
+			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, a.now()),
 		}
 	})
 	return err

@@ -14,16 +14,17 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // stepWatches watch objects for steps that wait for them, as the plan's account.
 // An event only wakes the step: what it means is read live.
 type stepWatches struct {
-	ring    func(spot)
+	ring    func(store.StepKey)
 	silence time.Duration // longer than which a watch says something
 	mu      sync.Mutex
-	open    map[spot]*stepWatch
+	open    map[store.StepKey]*stepWatch
 }
 
 type stepWatch struct {
@@ -35,7 +36,7 @@ type stepWatch struct {
 }
 
 // keep watches one object for a run, in place of what it watched before.
-func (s *stepWatches) keep(ctx context.Context, rk spot, w client.Account, as dynamic.Interface, what executors.Watch) {
+func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as dynamic.Interface, what executors.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
@@ -51,7 +52,7 @@ func (s *stepWatches) keep(ctx context.Context, rk spot, w client.Account, as dy
 }
 
 // drop ends what is watched for a run.
-func (s *stepWatches) drop(rk spot) {
+func (s *stepWatches) drop(rk store.StepKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
@@ -62,7 +63,7 @@ func (s *stepWatches) drop(rk spot) {
 
 // failure is the outcome of a step whose object the API server does not let its
 // account watch; nil where it does. The watch is tried again all the while.
-func (s *stepWatches) failure(ctx context.Context, rk spot, c executors.Clients, now time.Time) *executors.Outcome {
+func (s *stepWatches) failure(ctx context.Context, rk store.StepKey, c executors.Clients, now time.Time) *executors.Outcome {
 	s.mu.Lock()
 	sw := s.open[rk]
 	s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *stepWatches) dropRun(k types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, have := range s.open {
-		if at.run == k {
+		if at.Run == k {
 			have.stop()
 			delete(s.open, at)
 		}
@@ -116,7 +117,7 @@ func (s *stepWatches) count() int {
 
 // follow keeps one watch open until ctx ends. The run is rung once the watch
 // stands, since whatever happened between its last look and now sent no event.
-func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, as dynamic.Interface) {
+func (s *stepWatches) follow(ctx context.Context, rk store.StepKey, sw *stepWatch, as dynamic.Interface) {
 	var from dynamic.ResourceInterface = as.Resource(sw.what.Resource)
 	if sw.what.Namespace != "" {
 		from = as.Resource(sw.what.Resource).Namespace(sw.what.Namespace)
@@ -137,7 +138,7 @@ func (s *stepWatches) follow(ctx context.Context, rk spot, sw *stepWatch, as dyn
 }
 
 // once opens a watch, and says whether it stood.
-func (s *stepWatches) once(ctx context.Context, rk spot, sw *stepWatch, from dynamic.ResourceInterface, options metav1.ListOptions) bool {
+func (s *stepWatches) once(ctx context.Context, rk store.StepKey, sw *stepWatch, from dynamic.ResourceInterface, options metav1.ListOptions) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	opening := time.AfterFunc(s.silence, func() { // it is not even answered
@@ -178,7 +179,7 @@ func (sw *stepWatch) answered(err error) (news bool) {
 
 // events rings for what a watch shows, until it ends or is silent for so long that
 // it is doubted.
-func (s *stepWatches) events(ctx context.Context, rk spot, w watch.Interface) {
+func (s *stepWatches) events(ctx context.Context, rk store.StepKey, w watch.Interface) {
 	defer w.Stop()
 	quiet := time.NewTimer(s.silence)
 	defer quiet.Stop()

@@ -11,12 +11,17 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
-		"notify":  nil,
-		"leader":  {"client"},
-		"config":  {"client"},
-		"metrics": nil,
-		"client":  nil,
-		"queue":   {"client"},
+		"watchrules": {"client", "store"},
+		"gates":      {"client", "queue", "status", "store"},
+		"targets":    {"client", "store"},
+		"store":      {"client", "queue", "status"},
+		"status":     {"client", "queue"},
+		"notify":     nil,
+		"leader":     {"client"},
+		"config":     {"client"},
+		"metrics":    nil,
+		"client":     nil,
+		"queue":      {"client"},
 	}
 }
 

@@ -1,0 +1,196 @@
+package gates
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// opinion is what policies say of one object.
+type opinion struct {
+	question policy.Question // with all policies that mean the object, by whatever watch
+	wants    []knob.Want     // of the policies of this watch
+	why      map[string]string
+	leaving  bool
+	wake     time.Time
+}
+
+// reconcileObject closes or opens one object, as its policies say now.
+func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	w := g.watch(k.Namespace)
+	if w == nil {
+		return time.Time{}, nil
+	}
+	w.addInFlight(1)
+	defer w.addInFlight(-1)
+	o := w.get(k.Name)
+	if o == nil {
+		w.forget(k.Name)
+		g.enqueuePolicies(w)
+		return time.Time{}, nil
+	}
+	now := g.Now()
+	switch {
+	case w.wrote.Stale(o.UID, o.ResourceVersion): // the watch will bring what we wrote
+		return time.Time{}, nil
+	case g.ClockDoubt() != "": // neither closed nor opened
+		return now.Add(queue.ResyncPeriod), nil
+	}
+	said := g.opinion(w, o, now)
+	memory, lost := knob.ReadMemory(o.Annotations[annotations.StatusGate])
+	verdict, err := w.knob.Decide(knob.Facts{Object: o.fields, Memory: memory, Foreign: o.foreign, Deleting: o.DeletionTimestamp != nil}, said.wants...)
+	if err != nil {
+		g.note(ctx, w, o, said, err.Error())
+		return now.Add(queue.ResyncPeriod), nil
+	}
+	if lost != nil {
+		g.Events.Event(w.reference(o), corev1.EventTypeWarning, "GateMemoryLost", document.Cut(lost.Error()+"; if it is closed, it is not opened by us", document.MaxMessage))
+	}
+	if patience := w.backoffUntil(o, verdict, now); patience.After(now) {
+		g.note(ctx, w, o, said, w.contested(o))
+		return patience, nil
+	}
+	problem, err := g.write(ctx, w, o, verdict, said, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if problem != "" {
+		said.wake = queue.Soonest(said.wake, now.Add(queue.ResyncPeriod))
+	}
+	return queue.Soonest(said.wake, g.note(ctx, w, o, said, problem)), nil
+}
+
+// opinion asks every policy of a watch of one object.
+func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
+	out := opinion{question: policy.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
+	w.mu.Lock()
+	policies := map[types.NamespacedName][]policy.GateEntry{}
+	for k, entries := range w.policies {
+		policies[k] = entries
+	}
+	w.mu.Unlock()
+	for k, entries := range policies {
+		name := k.String()
+		meant := false
+		for _, e := range entries {
+			out.leaving = out.leaving || e.Leaving
+			meant = meant || !e.Leaving && e.Matches(o.Name, o.Labels)
+		}
+		ref := policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}
+		switch {
+		case meant && !slices.Contains(out.question.Gates, ref): // it has just gone, and is about to be told
+		case meant:
+			q := out.question
+			q.Gates = []policy.PolicyRef{ref}
+			v := g.Gates.Ask(q).Verdict(now)
+			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
+			if v.Until != nil {
+				out.wake = queue.Soonest(out.wake, *v.Until)
+			}
+		case !slices.Contains(out.question.Gates, ref):
+			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name}), "policy "+name+" no longer names it"
+		}
+	}
+	slices.SortFunc(out.wants, func(a, b knob.Want) int { return strings.Compare(a.Policy, b.Policy) })
+	return out
+}
+
+// policiesOf are the policies, by name, that mean an object by the field of a
+// watch, whatever their account.
+func (g *Controller) policiesOf(w *gateWatch, o *gateObject) []policy.PolicyRef {
+	var out []policy.PolicyRef
+	g.mu.Lock()
+	for k, p := range g.policies {
+		if p.covers(w, o) {
+			out = append(out, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace})
+		}
+	}
+	g.mu.Unlock()
+	out = slices.DeleteFunc(out, func(ref policy.PolicyRef) bool {
+		_, pol := g.Gates.Policy(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		return pol == nil
+	})
+	slices.SortFunc(out, func(a, b policy.PolicyRef) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out
+}
+
+// write makes an object what it should be, in one patch that the API server takes
+// only for what was looked at. It says why it could not, where another attempt
+// would not help.
+func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v knob.Verdict, said opinion, now time.Time) (string, error) {
+	diff := map[string]any{}
+	want := g.status(o, said.question, now)
+	want[annotations.StatusGate] = v.Memory.String()
+	for name, value := range want {
+		if o.Annotations[name] != value {
+			diff[name] = status.OrNull(value)
+		}
+	}
+	if len(diff) == 0 && v.Patch == nil || g.DryRun {
+		return "", nil
+	}
+	metadata := map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion}
+	if len(diff) > 0 {
+		metadata["annotations"] = diff
+	}
+	body, err := json.Marshal(merged(map[string]any{"metadata": metadata}, v.Patch))
+	if err != nil {
+		return "", err
+	}
+	after, err := w.client.Patch(ctx, o.Name, types.MergePatchType, body, client.PatchOptions())
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil // the watch will say so
+	case apierrors.IsConflict(err):
+		return "", queue.ErrConflict
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err), nil
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
+		return fmt.Sprintf("%s/%s cannot be written: %s", w.mapping.GroupVersionKind.Kind, o.Name, err), nil
+	case err != nil:
+		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, cache.NewObjectName(o.Namespace, o.Name).String(), w.who.User(), err)
+	}
+	w.wrote.Expect(after.GetUID(), after.GetResourceVersion())
+	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
+		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.mapping.GroupVersionKind.Kind, o.Name), nil
+	}
+	g.announce(w, o, v, said, after)
+	return "", nil
+}
+
+// merged is one map with another in it, section by section.
+func merged(into, from map[string]any) map[string]any {
+	for field, value := range from {
+		below, isMap := value.(map[string]any)
+		if have, both := into[field].(map[string]any); both && isMap {
+			into[field] = merged(have, below)
+			continue
+		}
+		into[field] = value
+	}
+	return into
+}
+
+func (g *Controller) watch(id string) *gateWatch {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.watches[id]
+}

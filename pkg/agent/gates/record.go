@@ -1,0 +1,96 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// policy is what is known of a policy's gates: in memory, or as an agent before
+// us wrote it down. nil is nothing.
+func (g *Controller) policy(k types.NamespacedName) (*gatePolicy, error) {
+	g.mu.Lock()
+	p := g.policies[k]
+	g.mu.Unlock()
+	cm := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
+	if p != nil || cm == nil {
+		return p, nil
+	}
+	record, err := annotations.ReadGates(cm)
+	if err != nil {
+		return nil, fmt.Errorf("gates of policy %s: %w", k, err)
+	}
+	return &gatePolicy{record: record}, nil
+}
+
+// put writes down what follows a record; nobody else writes it, so that what it
+// replaces is what was read.
+func (g *Controller) put(ctx context.Context, k types.NamespacedName, was, now policy.GateRecord) error {
+	if was.Same(now) || g.DryRun {
+		return nil
+	}
+	maps := g.Kube.CoreV1().ConfigMaps(k.Namespace)
+	want, err := annotations.GateObject(k.Namespace, now)
+	if err != nil {
+		return err
+	}
+	have, err := maps.Get(ctx, want.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && len(now.Entries) == 0:
+		return nil
+	case apierrors.IsNotFound(err):
+		_, err = maps.Create(ctx, want, client.CreateOptions())
+	case err != nil:
+	default:
+		err = g.replace(ctx, have, want, len(now.Entries) == 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write down the gates of policy %s: %w", k, err)
+	}
+	return nil
+}
+
+func (g *Controller) replace(ctx context.Context, have, want *corev1.ConfigMap, remove bool) error {
+	if _, err := annotations.ReadGates(have); err != nil {
+		return err
+	}
+	maps := g.Kube.CoreV1().ConfigMaps(have.Namespace)
+	if remove {
+		err := maps.Delete(ctx, have.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	have.Data = want.Data
+	_, err := maps.Update(ctx, have, client.UpdateOptions())
+	return err
+}
+
+// RecordLost forgets what a policy names whose record somebody removed.
+func (g *Controller) RecordLost(k types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := g.policies[k]
+	if p == nil {
+		return
+	}
+	for i, w := range p.watches {
+		if w == nil {
+			continue
+		}
+		if n, _ := w.holding(k, func(*gateObject) bool { return false }); n > 0 {
+			g.Log.Error("the record of a policy's gates was removed while objects were held; they stay closed unless the policy is there", "policy", k.String(), "gate", p.record.Entries[i].String(), "objects", n)
+		}
+		g.leave(w, k)
+	}
+	delete(g.policies, k)
+}

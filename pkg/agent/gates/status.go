@@ -1,0 +1,167 @@
+package gates
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/knob"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+// note keeps how an object was left, for the metrics and its policies' condition,
+// and says when to look again at what it is fed from.
+func (g *Controller) note(ctx context.Context, w *gateWatch, o *gateObject, said opinion, problem string) time.Time {
+	name := cache.NewObjectName(o.Namespace, o.Name).String()
+	if said.leaving {
+		g.enqueuePolicies(w)
+	}
+	if len(said.question.Gates) == 0 && problem == "" {
+		w.forget(name)
+		return time.Time{}
+	}
+	h := &HeldObject{Subject: g.gated(w, o, said.question), Namespace: o.Namespace, Name: o.Name, uid: o.UID, closed: w.knob.ClosedOn(o.fields)}
+	source, again := g.source(ctx, w, o)
+	h.wanted = w.knob.Pending(o.fields, source)
+	if w.note(name, h, problem) {
+		g.enqueuePolicies(w)
+	}
+	return again
+}
+
+// problem is the first thing that keeps a policy's gates from doing what they
+// should; empty where there is none.
+func (p *gatePolicy) problem() string {
+	var all []string
+	for i, reason := range p.reasons {
+		if reason != "" && !slices.Contains(all, reason) {
+			all = append(all, reason)
+		}
+		if w := p.watches[i]; w != nil {
+			w.mu.Lock()
+			if w.failure != "" && !slices.Contains(all, w.failure) {
+				all = append(all, w.failure)
+			}
+			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
+				if !slices.Contains(all, w.problems[name]) {
+					all = append(all, w.problems[name])
+				}
+			}
+			w.mu.Unlock()
+		}
+	}
+	switch len(all) {
+	case 0:
+		return ""
+	case 1:
+		return all[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", document.Cut(all[0], document.MaxMessage-40), len(all)-1)
+}
+
+// Condition says on a policy how its gates do; none where it has none.
+func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
+	g.mu.Lock()
+	p := g.policies[k]
+	g.mu.Unlock()
+	if p == nil || len(p.record.InForce()) == 0 {
+		return nil
+	}
+	out := metav1.Condition{Type: "Gates", Status: metav1.ConditionTrue, Reason: "Held"}
+	if problem := p.problem(); problem != "" {
+		out.Status, out.Reason, out.Message = metav1.ConditionFalse, "Refused", document.Cut(problem, document.MaxMessage)
+		return []metav1.Condition{out}
+	}
+	names := map[string]bool{} // and whether it is closed
+	for _, w := range p.watches {
+		w.mu.Lock()
+		for name, h := range w.seen {
+			if slices.Contains(h.Uses, policy.PolicyRef{Name: k.Name, Namespace: k.Namespace}) {
+				names[h.Kind+" "+name] = h.closed
+			}
+		}
+		w.mu.Unlock()
+	}
+	closed := 0
+	for _, is := range names {
+		if is {
+			closed++
+		}
+	}
+	out.Message = fmt.Sprintf("%d objects: %d closed, %d open", len(names), closed, len(names)-closed)
+	return []metav1.Condition{out}
+}
+
+// tell says once, as an Event and in the log, why a policy's gates do not do
+// what they should.
+func (g *Controller) tell(k types.NamespacedName, p *gatePolicy) {
+	problem := p.problem()
+	if problem == "" || problem == p.told {
+		return
+	}
+	p.told = problem
+	about, reason := g.Documents.Any(k), "GateRefused"
+	if about == nil {
+		about, reason = g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)}), "GateNotOpened"
+	}
+	g.Log.Warn("a gate does not work", "policy", k.String(), "problem", problem)
+	if about != nil {
+		g.Events.Event(about, corev1.EventTypeWarning, reason, document.Cut(problem, document.MaxMessage))
+	}
+}
+
+// status are the status annotations of an object; empty ones are to go.
+func (g *Controller) status(o *gateObject, q policy.Question, now time.Time) map[string]string {
+	if len(q.Gates) == 0 {
+		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: ""}
+	}
+	v := g.Gates.Ask(q).Verdict(now)
+	return map[string]string{
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted),
+		annotations.StatusBehavior:  status.Behavior(o.Annotations[annotations.StatusBehavior], v, g.Gates.Strategy(q, now), now),
+	}
+}
+
+// announce sends the Event of what was done to an object.
+func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said opinion, after *unstructured.Unstructured) {
+	kind, reason, message := corev1.EventTypeNormal, "", ""
+	switch v.What {
+	case knob.Closing:
+		reason, message = "GateClosed", "Closed by its gate"
+	case knob.Opening:
+		reason, message = "GateOpened", "Opened, as it was found"
+	case knob.ClosesAgain:
+		kind, reason, message = corev1.EventTypeWarning, "GateClosedAgain", "Somebody opened it while change is not permitted; closed again, and what they wrote comes back when it is"
+	case knob.FoundClosed:
+		reason, message = "GateFoundClosed", "Somebody else closed it; it stays so when change is permitted"
+	case knob.LetsGo:
+		reason, message = "GateLetGo", "No longer held; it is left as somebody else has set it"
+	default:
+		return
+	}
+	var why []string
+	for _, want := range said.wants {
+		why = append(why, said.why[want.Policy])
+	}
+	message += " (" + strings.Join(why, "; ") + ")"
+	g.Events.Event(w.reference(o), kind, reason, document.Cut(message, document.MaxMessage))
+	g.Log.Info("gate", "did", string(v.What), "object", w.mapping.GroupVersionKind.Kind+"/"+cache.NewObjectName(o.Namespace, o.Name).String(), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
+}
+
+// reference is an object as Events name it.
+func (w *gateWatch) reference(o *gateObject) *corev1.ObjectReference {
+	gvk := w.mapping.GroupVersionKind
+	return &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
+}

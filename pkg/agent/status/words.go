@@ -1,0 +1,86 @@
+package status
+
+import (
+	"encoding/json"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Conditions writes a list, keeping the transition times of what did not change.
+func Conditions(have string, want []metav1.Condition, now time.Time) string {
+	var old []metav1.Condition
+	_ = json.Unmarshal([]byte(have), &old) // what cannot be read is written anew
+	for i := range want {
+		want[i].LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		for _, o := range old {
+			if o.Type == want[i].Type && o.Status == want[i].Status {
+				want[i].LastTransitionTime = o.LastTransitionTime
+			}
+		}
+	}
+	b, err := json.Marshal(want)
+	if err != nil {
+		return have // words and instants: JSON can say them all
+	}
+	return string(b)
+}
+
+// VerdictSentence says what a gate answers, and until when.
+func VerdictSentence(v schedule.Verdict) string {
+	word := "change is not permitted"
+	if v.Permitted {
+		word = "change is permitted"
+	}
+	if v.Until != nil {
+		word += " until " + v.Until.UTC().Format(time.RFC3339)
+	}
+	return word + " (" + v.Reason + ")"
+}
+
+// OrNull is a value in a merge patch, by which an empty one is taken away.
+func OrNull(value string) any {
+	if value == "" {
+		return nil
+	}
+	return value
+}
+
+// Instant is how status writes one; empty where there is none.
+func Instant(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Behavior writes what follows from a verdict on top of what stands there.
+func Behavior(have string, v schedule.Verdict, strategy schedule.Strategy, now time.Time) string {
+	var was *policy.Behavior
+	if have != "" {
+		was = &policy.Behavior{}
+		if json.Unmarshal([]byte(have), was) != nil {
+			was = nil // what cannot be read is written anew
+		}
+	}
+	b, err := json.Marshal(was.After(v, strategy, now))
+	if err != nil {
+		return have // words and instants: JSON can say them all
+	}
+	return string(b)
+}
+
+// all are the status annotations among all.
+func all(all map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range all {
+		if len(k) > len(annotations.StatusPrefix) && k[:len(annotations.StatusPrefix)] == annotations.StatusPrefix {
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+// Package status writes what the agent says on documents, and takes away what it was asked.
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// Delay is how long a plan whose run just began waits for its status: those that
+// are still to begin come first, and a short run is told once instead of twice (a
+// guess: nobody reads faster).
+const Delay = 250 * time.Millisecond
+
+// Writer writes status onto documents, and takes away what users asked for
+// once it is handled.
+type Writer struct{ kube kubernetes.Interface }
+
+// NewWriter writes as the agent.
+func NewWriter(kube kubernetes.Interface) *Writer { return &Writer{kube: kube} }
+
+// Written is a status as we last wrote it, until the watch shows it.
+type Written struct {
+	status  map[string]string
+	Version uint64 // of the object that the write gave
+}
+
+// Write writes the status keys that differ from what stands there, and says
+// whether any did.
+func (w *Writer) Write(ctx context.Context, cm *corev1.ConfigMap, last *Written, status func(have map[string]string) map[string]string) (bool, error) {
+	have := Standing(cm, last)
+	want := status(have)
+	diff := map[string]any{}
+	for k, v := range want {
+		old, present := have[k]
+		switch {
+		case v == "" && present:
+			diff[k] = nil
+		case v != "" && (!present || old != v):
+			diff[k] = v
+		}
+	}
+	if len(diff) == 0 {
+		return false, nil
+	}
+	patched, err := w.patch(ctx, cm, diff)
+	if err != nil || patched == nil {
+		return false, err
+	}
+	last.status, last.Version = all(patched.Annotations), informer.VersionOf(patched)
+	return true, nil
+}
+
+// Standing is the status as it stands, by the watch or by our last write,
+// whichever is newer.
+func Standing(cm *corev1.ConfigMap, last *Written) map[string]string {
+	if last.status != nil && last.Version > informer.VersionOf(cm) {
+		return last.status
+	}
+	last.status = nil // the watch shows it
+	return all(cm.Annotations)
+}
+
+// patch merges annotations into a plan's ConfigMap, by its uid: a plan that
+// was deleted, or made anew, is not touched.
+func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[string]any) (*corev1.ConfigMap, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "annotations": diff}})
+	if err != nil {
+		return nil, err
+	}
+	got, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil, nil // it is gone or another: the watch will say so
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the status of %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return got, nil
+}
+
+// RemoveHandled takes away what was said to a run. Where somebody wrote on the
+// plan meanwhile, it is still taken away as long as it says the same.
+func (w *Writer) RemoveHandled(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string) error {
+	for range 3 {
+		err := w.RemoveIntents(ctx, cm, gone, "")
+		if !errors.Is(err, queue.ErrConflict) {
+			return err
+		}
+		fresh, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && fresh.UID != cm.UID {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read plan %s/%s: %w", cm.Namespace, cm.Name, err)
+		}
+		cm = fresh
+		maps.DeleteFunc(gone, func(intent, handled string) bool { return fresh.Annotations[intent] != handled })
+		if len(gone) == 0 {
+			return nil
+		}
+	}
+	return queue.ErrConflict
+}
+
+// RemoveIntents takes handled intents off a plan, with those who stood behind
+// them, as long as they still are what was handled.
+func (w *Writer) RemoveIntents(ctx context.Context, cm *corev1.ConfigMap, gone map[string]string, skipLeft string) error {
+	diff := map[string]any{}
+	for intent := range gone {
+		diff[intent], diff[annotations.Actor(intent)], diff[annotations.Reason(intent)] = nil, nil, nil
+		if intent == annotations.Skip && skipLeft != "" {
+			diff = map[string]any{intent: skipLeft}
+		}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": cm.ResourceVersion, "annotations": diff}})
+	if err != nil {
+		return err
+	}
+	_, err = w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
+	if apierrors.IsConflict(err) {
+		return queue.ErrConflict // somebody wrote meanwhile: look again
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Documents are the documents and namespaces as the watches show them, or as they were
+// read live since.
+type Documents struct {
+	cache      *informer.Cache
+	namespaces *informer.Cache
+	own        string // the agent's namespace
+	fresh      *freshness
+}
+
+// NewDocuments looks into the caches of documents and of namespaces' metadata.
+func NewDocuments(cache, namespaces *informer.Cache, c FreshConfig) *Documents {
+	d := &Documents{cache: cache, namespaces: namespaces, own: c.Namespace}
+	d.fresh = newFreshness(d, c)
+	return d
+}
+
+// All are the documents of every kind, as the watch last showed them.
+func (d *Documents) All() []*corev1.ConfigMap {
+	list := d.cache.Informer.GetStore().List()
+	out := make([]*corev1.ConfigMap, len(list))
+	for i, o := range list {
+		out[i] = o.(*corev1.ConfigMap)
+	}
+	return out
+}
+
+// Forget drops what was read live of a plan that the watch shows as gone.
+func (d *Documents) Forget(k types.NamespacedName) { d.fresh.forget(k) }
+
+// Plan is a plan's ConfigMap as the watch last showed it, or as it was read live
+// since.
+func (d *Documents) Plan(k types.NamespacedName) *corev1.ConfigMap {
+	var cm *corev1.ConfigMap
+	if o, found, err := d.cache.Informer.GetStore().GetByKey(k.String()); err == nil && found {
+		cm = o.(*corev1.ConfigMap)
+	}
+	if cm = d.fresh.document(k, cm); cm != nil && cm.Labels[annotations.LabelKind] == annotations.KindPlan {
+		return cm
+	}
+	return nil
+}
+
+// Any is a ConfigMap of ours of any kind, as the watch last showed it.
+func (d *Documents) Any(k types.NamespacedName) *corev1.ConfigMap {
+	o, found, err := d.cache.Informer.GetStore().GetByKey(k.String())
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.ConfigMap)
+}
+
+// Template finds a step template in a plan's namespace, or else among those that
+// an admin keeps for all beside the agent.
+func (d *Documents) Template(namespace, name string) *plan.Template {
+	for _, in := range []string{namespace, d.own} {
+		o, found, err := d.cache.Informer.GetStore().GetByKey(types.NamespacedName{Namespace: in, Name: name}.String())
+		if err != nil || !found {
+			continue
+		}
+		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate && cm.DeletionTimestamp == nil {
+			t := annotations.StepTemplate(cm)
+			return &t
+		}
+	}
+	return nil
+}
+
+// Pauses are the switches above a plan: its namespace's, and the cluster's,
+// which stands on the agent's own namespace.
+func (d *Documents) Pauses(namespace string) []schedule.Switch {
+	var out []schedule.Switch
+	for _, name := range []string{namespace, d.own} {
+		o, found, err := d.namespaces.Informer.GetStore().GetByKey(name)
+		if err != nil || !found {
+			continue
+		}
+		out = append(out, annotations.Intent(map[string]string{annotations.Pause: o.(*metav1.PartialObjectMetadata).Annotations[annotations.Pause]}).Pause)
+	}
+	return out
+}
+
+// Terminating says whether a namespace is being deleted, or gone.
+func (d *Documents) Terminating(namespace string) bool {
+	o, found, err := d.namespaces.Informer.GetStore().GetByKey(namespace)
+	if err != nil || !found {
+		return false
+	}
+	return o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil
+}
+
+// Strip drops what is never looked at. Of managedFields only what dates an edit
+// is kept.
+func Strip(o any) (any, error) {
+	var m *metav1.ObjectMeta
+	switch o := o.(type) {
+	case *corev1.ConfigMap:
+		m = &o.ObjectMeta
+	case *metav1.PartialObjectMetadata:
+		m = &o.ObjectMeta
+	default:
+		return o, nil
+	}
+	if m.Labels[annotations.LabelKind] == annotations.KindPlan {
+		annotations.KeepEdits(m)
+	} else {
+		m.ManagedFields = nil
+	}
+	return o, nil
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Gates keep the book of policies and calendars, and what metrics say of the
+// objects behind it.
+type Gates struct {
+	mu      sync.Mutex
+	book    *policy.Book
+	seen    map[types.NamespacedName]*Subject
+	open    map[string]*Subject // what nothing stands before, by namespace
+	asked   map[string]*schedule.Gate
+	askedAt int64
+	said    map[types.NamespacedName]string // what each policy and calendar says, to know an echo of our own status from news
+}
+
+// Subject is one plan or policy as metrics show it.
+type Subject struct {
+	Kind, System string
+	Verdict      func(time.Time) schedule.Verdict
+	Strategy     func(time.Time) schedule.Strategy
+	Uses         []policy.PolicyRef
+	LastStart    time.Time // of a plan's newest run
+	Waits        bool      // something was asked of a plan that cannot be claimed yet
+}
+
+// NewGates has an empty book.
+func NewGates(agentNamespace string) *Gates {
+	return &Gates{book: policy.NewBook(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, said: map[types.NamespacedName]string{}}
+}
+
+// PlanGate is a plan's gate, kept until its annotations or the book change: the
+// gate remembers the stretch that it was asked about.
+type PlanGate struct {
+	Question   policy.Question
+	generation int64
+	Gate       *schedule.Gate // nil: nothing stands between the plan and its runs
+}
+
+// Of is the gate of a plan, kept for it until its question or the book changes.
+func (g *Gates) Of(known *PlanGate, q policy.Question) *schedule.Gate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.Question, q) {
+		*known = PlanGate{Question: q, generation: generation + 1} // the zero value is of no generation
+		known.Gate = g.book.Between(q)
+	}
+	return known.Gate
+}
+
+func sameQuestion(a, b policy.Question) bool {
+	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
+	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
+}
+
+// Ask is the gate of one question; nil where nothing stands between. Gates are
+// kept until the book changes: the same is asked again and again.
+func (g *Gates) Ask(q policy.Question) *schedule.Gate {
+	name := q.Key()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if generation := g.book.Generation(); g.asked == nil || g.askedAt != generation || len(g.asked) > mostAsked {
+		g.asked, g.askedAt = map[string]*schedule.Gate{}, generation
+	}
+	gate, known := g.asked[name]
+	if !known {
+		gate = g.book.Between(q)
+		g.asked[name] = gate
+	}
+	return gate
+}
+
+// mostAsked bounds the gates that are kept for runs and nodes.
+const mostAsked = 20_000
+
+// Change changes the book.
+func (g *Gates) Change(edit func(*policy.Book)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	edit(g.book)
+}
+
+// Subject is a plan as metrics show it, by its question and its gate. What nothing
+// stands before looks the same all over its namespace.
+func (g *Gates) Subject(q policy.Question, gate *schedule.Gate) *Subject {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	strategy := func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
+	if gate != nil || !sameQuestion(q, policy.Question{Namespace: q.Namespace}) {
+		if gate == nil {
+			gate = schedule.NewGate(schedule.GateSpec{})
+		}
+		return &Subject{Verdict: gate.Verdict, Strategy: strategy, Uses: g.book.Uses(q)}
+	}
+	if g.open[q.Namespace] == nil {
+		g.open[q.Namespace] = &Subject{Verdict: schedule.NewGate(schedule.GateSpec{}).Verdict, Strategy: strategy}
+	}
+	o := *g.open[q.Namespace]
+	return &o
+}
+
+// Note notes how metrics show a plan, a policy or a node.
+func (g *Gates) Note(k types.NamespacedName, o *Subject) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen[k] = o
+}
+
+// Waiting notes whether something was asked of a plan that cannot be claimed yet.
+func (g *Gates) Waiting(k types.NamespacedName, waits bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.seen[k]; o != nil && o.Waits != waits {
+		changed := *o
+		changed.Waits = waits
+		g.seen[k] = &changed
+	}
+}
+
+// Forget drops what metrics showed of an object that is gone.
+func (g *Gates) Forget(k types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.seen, k)
+}
+
+// Kept says whether a gate was found for a plan when it was last looked at.
+func (g *Gates) Kept(known *PlanMemory) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return known.Gate.Gate != nil
+}
+
+// News says whether a policy or a calendar says something else than before.
+func (g *Gates) News(cm *corev1.ConfigMap) bool {
+	parts := []string{cm.Labels[annotations.LabelKind], cm.Labels[annotations.LabelServiceAccount]}
+	for _, name := range []string{annotations.Pause, annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil} {
+		parts = append(parts, cm.Annotations[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
+		parts = append(parts, name, cm.Data[name])
+	}
+	says := annotations.Hash10(parts...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	was, known := g.said[k]
+	g.said[k] = says
+	return !known || was != says
+}
+
+// NamespaceSet says whether something stands before all plans of a namespace.
+func (g *Gates) NamespaceSet(namespace string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Gated(policy.Question{Namespace: namespace})
+}
+
+// Uses are the policies that a question leads to.
+func (g *Gates) Uses(q policy.Question) []policy.PolicyRef {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Uses(q)
+}
+
+// Unsaid forgets what a policy or a calendar said.
+func (g *Gates) Unsaid(k types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.said, k)
+}
+
+// Policy is a policy as the book has it; nil while it has not.
+func (g *Gates) Policy(k types.NamespacedName) (policy.PolicyState, *schedule.Policy) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	state, there := g.book.State(k.Namespace, k.Name)
+	if !there {
+		return state, nil
+	}
+	return state, g.book.Policy(k.Namespace, k.Name)
+}
+
+// Strategy is the strategy in force for a question.
+func (g *Gates) Strategy(q policy.Question, now time.Time) schedule.Strategy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.book.Strategy(q, now)
+}
+
+// Subjects are the plans and policies to be told of.
+func (g *Gates) Subjects() map[types.NamespacedName]*Subject {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make(map[types.NamespacedName]*Subject, len(g.seen))
+	for k, o := range g.seen {
+		out[k] = o
+	}
+	return out
+}
+
+// StrategyOf is the strategy in force for a subject.
+func (g *Gates) StrategyOf(o *Subject, now time.Time) schedule.Strategy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return o.Strategy(now)
+}
+
+// SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
+// the lock of the book.
+func (g *Gates) SubjectStrategy(q policy.Question) func(time.Time) schedule.Strategy {
+	return func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
+}

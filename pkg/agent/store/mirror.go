@@ -1,0 +1,12 @@
+package store
+
+import (
+	"time"
+)
+
+// Mirror is what stands in the way of telling the users of a plan's target.
+type Mirror struct {
+	Digest  string    // of what was written last
+	Problem string    // why it could not be written
+	Again   time.Time // when to try again
+}

@@ -1,0 +1,307 @@
+// Package store holds in memory what the agent knows of documents, plans, runs and their\nledgers, and reads and writes the ledgers.
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+// CachedRun is a run that has not ended, with the object it was read from.
+type CachedRun struct {
+	Object  *corev1.ConfigMap
+	Run     run.Run
+	Journal run.Journal
+	Broken  error // why it cannot be read; such a run is left alone and reported
+}
+
+// Key names the run's object.
+func (l *CachedRun) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.Object.Namespace, Name: l.Object.Name}
+}
+
+// PlanKey names its plan.
+func (l *CachedRun) PlanKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.Object.Namespace, Name: l.Object.Labels[annotations.LabelPlan]}
+}
+
+// ActiveRun is the run as decisions over its plan look at it.
+func (l *CachedRun) ActiveRun() trigger.Live { return trigger.LiveOf(l.Run, l.Journal) }
+
+// Runs are the live runs as last seen or last written by us, whichever is
+// newer: the watch's echo of an older state never hides what we wrote.
+type Runs struct {
+	mu      sync.Mutex
+	byKey   map[types.NamespacedName]*CachedRun
+	byPlan  map[types.NamespacedName]map[types.NamespacedName]bool
+	ended   map[types.NamespacedName]uint64     // runs that we ended, until the watch has seen it too
+	orphans map[types.NamespacedName]*CachedRun // runs that vanished without us, until their entries are closed
+	Holds   *Holds
+	// recorded are those that stand as Running in the status of their plan.
+	recorded map[types.NamespacedName]bool
+	stuck    map[types.NamespacedName]string // what the API server refuses for good of what they would write
+}
+
+// NewRuns knows of none.
+func NewRuns() *Runs {
+	return &Runs{byKey: map[types.NamespacedName]*CachedRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*CachedRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+}
+
+// Observe takes in what the watch delivered, and says whether it is news.
+func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	r.mu.Lock()
+	have, ended := r.byKey[k], r.ended[k]
+	r.mu.Unlock()
+	version := informer.VersionOf(cm)
+	if version <= ended || have != nil && version <= informer.VersionOf(have.Object) {
+		return false
+	}
+	l := &CachedRun{Object: cm}
+	l.Run, l.Journal, l.Broken = annotations.ReadRun(cm)
+	r.Put(l)
+	return true
+}
+
+// Put stores a run unless a newer state is there.
+func (r *Runs) Put(l *CachedRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := l.Key()
+	if have := r.byKey[k]; have != nil && informer.VersionOf(have.Object) > informer.VersionOf(l.Object) {
+		return
+	}
+	r.byKey[k] = l
+	r.Holds.saw(l)
+	pk := l.PlanKey()
+	if r.byPlan[pk] == nil {
+		r.byPlan[pk] = map[types.NamespacedName]bool{}
+	}
+	r.byPlan[pk][k] = true
+}
+
+// Drop forgets a run that ended, at a version below which echoes are ignored.
+func (r *Runs) Drop(k types.NamespacedName, version uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ended) > 10000 { // those whose echo came before our own reply stay behind
+		clear(r.ended)
+	}
+	if version > 0 {
+		r.ended[k] = version
+	}
+	delete(r.orphans, k)
+	r.forget(k)
+}
+
+// Gone is the watch's word that a run is no longer live. If we did not end it,
+// it was torn away: from this moment on nobody may create it again.
+func (r *Runs) Gone(k types.NamespacedName, version uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.ended, k)
+	if have := r.byKey[k]; have != nil && version >= informer.VersionOf(have.Object) {
+		r.orphan(have)
+	}
+}
+
+// Vanished is a run whose object turned out not to be there.
+func (r *Runs) Vanished(l *CachedRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orphan(l)
+}
+
+func (r *Runs) orphan(l *CachedRun) {
+	r.forget(l.Key())
+	r.orphans[l.Key()] = l
+}
+
+// OrphansOf are the runs of a plan that were torn away.
+func (r *Runs) OrphansOf(k types.NamespacedName) []*CachedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*CachedRun
+	for _, l := range r.orphans {
+		if l.PlanKey() == k {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// IsOrphan says whether a run vanished without us, and its entry is not closed yet.
+func (r *Runs) IsOrphan(k types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.orphans[k] != nil
+}
+
+// OrphanClosed forgets a torn run whose entry is closed.
+func (r *Runs) OrphanClosed(k types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.orphans, k)
+}
+
+func (r *Runs) forget(k types.NamespacedName) {
+	have := r.byKey[k]
+	if have == nil {
+		return
+	}
+	delete(r.byKey, k)
+	delete(r.recorded, k)
+	delete(r.stuck, k)
+	pk := have.PlanKey()
+	delete(r.byPlan[pk], k)
+	if len(r.byPlan[pk]) == 0 {
+		delete(r.byPlan, pk)
+	}
+}
+
+// MarkRecorded notes that runs stand in the status of their plan, and gives those that
+// did not before.
+func (r *Runs) MarkRecorded(running []*CachedRun) []*CachedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var news []*CachedRun
+	for _, l := range running {
+		if k := l.Key(); r.byKey[k] != nil && !r.recorded[k] {
+			r.recorded[k] = true
+			news = append(news, l)
+		}
+	}
+	return news
+}
+
+// MarkStuck notes why a run cannot go on, empty where it can, and says whether that is news.
+func (r *Runs) MarkStuck(k types.NamespacedName, why string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stuck[k] == why {
+		return false
+	}
+	if r.stuck[k] = why; why == "" {
+		delete(r.stuck, k)
+	}
+	return true
+}
+
+// StuckOf says which of a plan's runs cannot go on, and why; empty where all can.
+func (r *Runs) StuckOf(k types.NamespacedName) string {
+	for _, l := range r.OfPlan(k) {
+		if l.Broken != nil {
+			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
+		}
+		r.mu.Lock()
+		why := r.stuck[l.Key()]
+		r.mu.Unlock()
+		if why != "" {
+			return fmt.Sprintf("run %s cannot go on, since the API server refuses what it writes: %s", l.Object.Name, why)
+		}
+	}
+	return ""
+}
+
+// IsRecorded says whether a run stands as Running in the status of its plan.
+func (r *Runs) IsRecorded(k types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorded[k]
+}
+
+// Get is a live run; nil where there is none.
+func (r *Runs) Get(k types.NamespacedName) *CachedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[k]
+}
+
+// OfPlan are a plan's live runs, oldest request first.
+func (r *Runs) OfPlan(k types.NamespacedName) []*CachedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*CachedRun
+	for rk := range r.byPlan[k] {
+		out = append(out, r.byKey[rk])
+	}
+	sortRuns(out)
+	return out
+}
+
+// Where are the live runs that a condition holds for.
+func (r *Runs) Where(holds func(*CachedRun) bool) []*CachedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*CachedRun
+	for _, l := range r.byKey {
+		if holds(l) {
+			out = append(out, l)
+		}
+	}
+	sortRuns(out)
+	return out
+}
+
+// Account is whom the steps of a run act as.
+func (l *CachedRun) Account() client.Account {
+	return client.Account{Namespace: l.Object.Namespace, Name: plan.Account(l.Run.Spec)}
+}
+
+// Drains says whether a run has to do with nodes.
+func (l *CachedRun) Drains() bool {
+	return slices.ContainsFunc(l.Journal.Steps, func(r run.Record) bool { return r.Type == plan.TypeForEachNode || r.Type == plan.TypeDrain })
+}
+
+// RollsOut says whether a run is at a for-each-node.
+func (l *CachedRun) RollsOut() bool {
+	return slices.ContainsFunc(l.Journal.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning && r.Type == plan.TypeForEachNode })
+}
+
+// FormatRuns are the runs that were made, each with its phase, as the status of their
+// plan says it: an agent that begins tells by it a claim whose run was never made
+// from one whose run was taken away while nobody looked.
+func FormatRuns(runs []*CachedRun) string {
+	var out []string
+	for _, l := range runs {
+		phase := string(l.Journal.Phase)
+		if l.Broken != nil {
+			phase = l.Object.Labels[annotations.LabelPhase]
+		}
+		if len(out) < ledger.MaxOpen {
+			out = append(out, l.Object.Name+"="+phase)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// WasMade says whether a plan bears the trace of a run, and in which phase it was.
+func WasMade(cm *corev1.ConfigMap, r string) (phase run.RunPhase, made bool) {
+	for _, one := range strings.Split(cm.Annotations[annotations.StatusRuns], ",") {
+		if name, phase, ok := strings.Cut(one, "="); ok && name == r {
+			return run.RunPhase(phase), true
+		}
+	}
+	return "", false
+}
+
+func sortRuns(rs []*CachedRun) {
+	slices.SortFunc(rs, func(a, b *CachedRun) int {
+		if c := a.Run.Request.At.Compare(b.Run.Request.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Object.Name, b.Object.Name)
+	})
+}

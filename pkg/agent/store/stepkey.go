@@ -1,0 +1,14 @@
+package store
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// StepKey is one step of one run.
+type StepKey struct {
+	Run  types.NamespacedName
+	Path string
+}
+
+// String names a step as the ranking does: two steps of a plan are two holders.
+func (s StepKey) String() string { return s.Run.String() + "/" + s.Path }

@@ -1,0 +1,103 @@
+// Package targets looks at the objects that plans are about, as the plans' accounts.
+package targets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+// Object is what is kept of a target: enough to see requests and
+// readiness, and nothing of what it holds.
+type Object struct {
+	metav1.ObjectMeta
+	NotReady string // why it is not ready; empty: it is
+}
+
+// Facts are a target as the decisions look at it.
+func (t *Object) Facts(keys []string) *trigger.Target {
+	out := &trigger.Target{UID: string(t.UID), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
+	for _, k := range keys {
+		if value, present := t.Labels[k]; present {
+			out.Labels[k] = trigger.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}
+		}
+		// Whoever may annotate the target may write any number there.
+		if n, err := strconv.ParseInt(t.Annotations[annotations.Handled(k)], 10, 64); err == nil && n > 0 && n < trigger.MaxOrdinal {
+			out.Handled[k] = n
+		}
+	}
+	return out
+}
+
+// Slim keeps of an object what decisions over its plans look at.
+func Slim(u *unstructured.Unstructured) *Object {
+	t := &Object{NotReady: notReady(u)}
+	t.Name, t.Namespace, t.UID, t.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
+	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
+	t.Annotations = map[string]string{}
+	for k, v := range u.GetAnnotations() {
+		if strings.HasPrefix(k, annotations.StatusPrefix) || strings.HasSuffix(k, annotations.MirrorSkip) {
+			t.Annotations[k] = v
+		}
+	}
+	return t
+}
+
+// notReady says why an object is not ready yet: by its replicas where it has
+// such, by its Ready condition where it has one, else it is ready by being there.
+func notReady(u *unstructured.Unstructured) string {
+	if observed, found, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); found && observed < u.GetGeneration() {
+		return "its controller has not seen its newest generation"
+	}
+	if want, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas"); found {
+		have, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+		if have < want {
+			return fmt.Sprintf("%d of %d replicas are ready", have, want)
+		}
+		return ""
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok && m["type"] == "Ready" && m["status"] != "True" {
+			return "its condition Ready is " + fmt.Sprint(m["status"])
+		}
+	}
+	return ""
+}
+
+// GoneError says that a target is not there.
+type GoneError struct{ Ref plan.ObjectRef }
+
+func (e GoneError) Error() string { return e.Ref.String() + " does not exist" }
+
+// Read reads a target live, as the plan's account.
+func Read(ctx context.Context, accounts *client.Impersonator, w client.Account, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
+	from, err := accounts.Resource(w, "", ref)
+	if err != nil {
+		return nil, err
+	}
+	u, err := from.Get(ctx, ref.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		gone, asked := accounts.ObjectGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		if gone {
+			return nil, GoneError{ref}
+		}
+		err = errors.Join(err, asked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the target %s as %s: %w", ref, w.User(), err)
+	}
+	return u, nil
+}

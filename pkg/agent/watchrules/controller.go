@@ -1,0 +1,605 @@
+// Package watchrules watches what plans' watch triggers name, as the plans' accounts.
+package watchrules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
+)
+
+// flushDelay is how long a mark that nobody waits for may stay unwritten (a guess: a
+// crash in that time is told by managedFields, or looks at the change again).
+const flushDelay = 10 * time.Second
+
+// maxLookups is how many objects are looked up in one look at a plan (a guess: so
+// many requests hold nothing up).
+const maxLookups = 50
+
+// Controller watch what plans' watch triggers name, as the plans' accounts. What
+// is seen is judged by watchrule.Tracker; an event rings the plan only where it may
+// ask for a run.
+type Controller struct {
+	Config
+	mu    sync.Mutex
+	open  map[ruleKey]*ruleWatch
+	plans map[types.NamespacedName]*subscription
+
+	refusals *store.Refusals[hiddenObject]
+}
+
+// subscription is a plan with watch rules, as long as it is looked at.
+type subscription struct {
+	key     types.NamespacedName
+	uid     string
+	text    string                 // of the plan, as it was when its rules were last taken up
+	rules   map[string]*openedRule // by id; of the plan's worker alone
+	flushed time.Time              // the same
+	mu      sync.Mutex
+	tracker *watchrule.Tracker
+	doubt   time.Time // until then a lost answer is in doubt
+	early   time.Time // until then, what was written before the tracker was there
+}
+
+// openedRule is a rule and the watch that it listens to.
+type openedRule struct {
+	watch    *ruleWatch
+	late     bool // it joined a watch that had told others already
+	compared bool // with what the ledger knew
+	trouble  string
+}
+
+// Config is what rules are watched with.
+type Config struct {
+	Accounts *client.Impersonator
+	Ledgers  *store.Ledgers
+	Runs     *store.Runs
+	Plans    interface { // that are to be looked at
+		Add(types.NamespacedName)
+		AddAfter(types.NamespacedName, time.Duration)
+	}
+	Events record.EventRecorder
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// New watches nothing yet.
+func New(c Config) *Controller {
+	return &Controller{Config: c, open: map[ruleKey]*ruleWatch{}, plans: map[types.NamespacedName]*subscription{}, refusals: store.NewRefusals[hiddenObject]()}
+}
+
+// Count is how many watches are open.
+func (r *Controller) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open)
+}
+
+// of is a plan that has watch rules, or nil.
+func (r *Controller) of(k types.NamespacedName) *subscription {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plans[k]
+}
+
+// Drop ends a plan's watches.
+func (r *Controller) Drop(k types.NamespacedName) {
+	wp := r.of(k)
+	if wp == nil {
+		return
+	}
+	for id := range wp.rules {
+		r.close(wp, id)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.plans, k)
+}
+
+// Observe looks through a plan's watches: it fills in the changes that ask for a
+// run, and why a rule sees nothing.
+func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f *trigger.Facts) error {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	rules := known.Spec.Triggers.Watch
+	if len(rules) == 0 && (f.Ledger == nil || len(f.Ledger.Rules) == 0) {
+		r.Drop(k)
+		return nil
+	}
+	wp, err := r.take(ctx, k, known, f, cm.Data[annotations.DataPlan])
+	if err != nil {
+		return err
+	}
+	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}
+	for _, rule := range rules {
+		r.keep(ctx, wp, w, rule, plan.RuleID(rule, known.Spec.MirrorPrefix))
+	}
+	if err := r.confirm(ctx, wp); err != nil {
+		return err
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	if f.Ledger != nil {
+		wp.tracker.Overlay(f.Ledger.Seen)
+	}
+	wp.tracker.Doubt(wp.doubts(f.Now))
+	f.Watched = wp.tracker.Candidates()
+	for _, rule := range rules {
+		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
+		if f.Unwatched == "" {
+			f.Unwatched = wp.rules[id].trouble
+		}
+	}
+	for _, failure := range wp.tracker.Failures() {
+		r.Events.Eventf(cm, corev1.EventTypeWarning, "WatchConditionFailed", "The %s of %s/%s started no run, its condition cannot be evaluated: %s", failure.Event, failure.Kind, failure.Name, document.Cut(failure.Err.Error(), 512))
+	}
+	return nil
+}
+
+// take is the plan's tracker, with what the ledger knows of its rules. Rules that
+// the plan no longer has are closed; those that were beyond a limit are tried again
+// when its text has changed.
+func (r *Controller) take(ctx context.Context, k types.NamespacedName, known *store.CachedPlan, f *trigger.Facts, text string) (*subscription, error) {
+	wp := r.of(k)
+	if wp != nil && wp.uid != f.UID {
+		r.Drop(k)
+		wp = nil
+	}
+	fresh := wp == nil
+	if fresh {
+		wp = &subscription{key: k, uid: f.UID, rules: map[string]*openedRule{}, early: f.Now.Add(doubtful)}
+		wp.tracker = watchrule.NewTracker(f.UID, annotations.PlanManager(k.Namespace, k.Name), annotations.ManagerAgent)
+	}
+	if wp.text != text {
+		r.reopen(wp)
+		wp.text = text
+	}
+	wanted, anew := map[string]bool{}, false
+	for _, rule := range known.Spec.Triggers.Watch {
+		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
+		wanted[id] = true
+		anew = anew || wp.rules[id] == nil
+	}
+	for id := range wp.rules {
+		if !wanted[id] {
+			r.close(wp, id)
+		}
+	}
+	wp.mu.Lock()
+	wp.tracker.Use(known.Spec.Triggers.Watch, known.Spec.MirrorPrefix)
+	wp.mu.Unlock()
+	if anew {
+		if err := r.load(ctx, wp, wanted, f); err != nil {
+			return nil, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plans[k] = wp
+	return wp, nil
+}
+
+// reopen forgets the rules that were beyond a limit.
+func (r *Controller) reopen(wp *subscription) {
+	for id := range wp.rules {
+		wp.mu.Lock()
+		full := wp.tracker.Full(id) != ""
+		if full {
+			wp.tracker.Forget(id)
+		}
+		wp.mu.Unlock()
+		if full {
+			r.close(wp, id)
+		}
+	}
+}
+
+// load hands the tracker what the ledger knows of rules that were not looked at
+// yet.
+func (r *Controller) load(ctx context.Context, wp *subscription, wanted map[string]bool, f *trigger.Facts) error {
+	marks := map[string]map[string]ledger.Mark{}
+	if f.Ledger != nil {
+		found, lost, err := r.Ledgers.Marks(ctx, wp.key, wp.uid, *f.Ledger)
+		if err != nil {
+			return err
+		}
+		if lost {
+			r.Log.Warn("a part of what a plan has seen is gone: what is there is recorded anew", "plan", wp.key.String())
+			if f.Ledger, err = r.Ledgers.Get(ctx, wp.key, wp.uid); err != nil {
+				return err
+			}
+		}
+		marks = found
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	for id := range wanted {
+		if wp.rules[id] != nil {
+			continue
+		}
+		wp.rules[id] = &openedRule{}
+		if have, started := marks[id]; started {
+			wp.tracker.Load(id, have)
+		}
+	}
+	return nil
+}
+
+// keep makes sure that a rule listens to the watch that it needs. One that is
+// beyond a limit needs none.
+func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Account, rule plan.Watch, id string) {
+	o := wp.rules[id]
+	if r.full(wp, id) {
+		return
+	}
+	k, err := r.keyOf(w, rule)
+	if err != nil {
+		o.trouble = fmt.Sprintf("the watch of %s: %s", rule, err)
+		return
+	}
+	if o.watch != nil && o.watch.key != k {
+		r.leave(wp, id)
+	}
+	if o.watch == nil {
+		if err := r.listen(ctx, wp, id, k); err != nil {
+			o.trouble = err.Error()
+			return
+		}
+	}
+	o.trouble = o.watch.failed()
+	if o.trouble != "" || o.compared || !o.watch.heard.HasSynced() {
+		return
+	}
+	if err := r.catchUp(ctx, wp, id); err != nil {
+		o.trouble = err.Error()
+		r.Plans.AddAfter(wp.key, flushDelay)
+		return
+	}
+	if r.full(wp, id) {
+		return
+	}
+	listed := o.watch.listed()
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	wp.tracker.Present(id, func(uid string) bool { return listed[uid] })
+	o.compared = true
+}
+
+// full takes a rule that is beyond a limit off its watch, and says whether it is.
+func (r *Controller) full(wp *subscription, id string) bool {
+	wp.mu.Lock()
+	full := wp.tracker.Full(id)
+	wp.mu.Unlock()
+	if full == "" {
+		return false
+	}
+	r.leave(wp, id)
+	wp.rules[id].trouble = full
+	return true
+}
+
+// listen opens a watch, or joins one that is open.
+func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k ruleKey) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, late := r.open[k], true
+	if w == nil || w.ctx.Err() != nil {
+		var err error
+		if w, err = r.openRule(ctx, k, interest{wp.key, id}, wp); err != nil {
+			return err
+		}
+		r.open[k], late = w, false
+	}
+	w.mu.Lock()
+	w.users[interest{wp.key, id}] = wp
+	w.mu.Unlock()
+	wp.rules[id].watch, wp.rules[id].late = w, late
+	go func() { // a watch of nothing sends no event to say that it stands
+		if cache.WaitForCacheSync(w.ctx.Done(), w.heard.HasSynced) {
+			r.Plans.Add(wp.key)
+		}
+	}()
+	return nil
+}
+
+// catchUp shows a rule that joined late what its watch has told already: the
+// watch keeps no bodies.
+func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) error {
+	o := wp.rules[id]
+	if !o.late {
+		return nil
+	}
+	err := o.watch.each(ctx, func(object *ruleObject) bool {
+		if object.ours {
+			return true
+		}
+		wp.mu.Lock()
+		defer wp.mu.Unlock()
+		wp.tracker.See(id, object.sighting())
+		return wp.tracker.Full(id) == ""
+	})
+	if err != nil {
+		return fmt.Errorf("list what %s shows: %w", o.watch.key, err)
+	}
+	o.late = false
+	return nil
+}
+
+// handler tells the rules that listen to a watch what it shows. Of an object that
+// was told the watch itself keeps no more than who it is.
+func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
+	saw := func(o any) {
+		object, ok := o.(*ruleObject)
+		if !ok || object.ours {
+			return
+		}
+		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir { return t.See(id, object.sighting()) })
+		object.body, object.writers = nil, nil
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    saw,
+		UpdateFunc: func(_, o any) { saw(o) },
+		DeleteFunc: func(o any) {
+			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			object, ok := o.(*ruleObject)
+			if !ok || object.ours {
+				return
+			}
+			r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir {
+				return t.Lost(id, string(object.UID), object.body)
+			})
+		},
+	}
+}
+
+// tell hands something on to every rule that listens. A watch that is too much for
+// all of them ends here and now, before it has read the rest.
+func (r *Controller) tell(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Stir) {
+	w.mu.Lock()
+	users := maps.Clone(w.users)
+	w.mu.Unlock()
+	wanted := false
+	for user, wp := range users {
+		wp.mu.Lock()
+		stir := news(wp.tracker, user.rule)
+		wanted = wanted || wp.tracker.Full(user.rule) == ""
+		wp.mu.Unlock()
+		r.enqueue(wp, stir)
+	}
+	if !wanted {
+		w.stop()
+	}
+}
+
+func (r *Controller) enqueue(wp *subscription, s watchrule.Stir) {
+	switch s {
+	case watchrule.StirNow:
+		r.Plans.Add(wp.key)
+	case watchrule.StirLater:
+		r.Plans.AddAfter(wp.key, flushDelay)
+	}
+}
+
+// close ends a rule's interest, and forgets it.
+func (r *Controller) close(wp *subscription, id string) {
+	r.leave(wp, id)
+	delete(wp.rules, id)
+}
+
+// leave takes a rule off the watch that it listens to; the last one ends it.
+func (r *Controller) leave(wp *subscription, id string) {
+	o := wp.rules[id]
+	if o == nil || o.watch == nil {
+		return
+	}
+	w := o.watch
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.mu.Lock()
+	delete(w.users, interest{wp.key, id})
+	empty := len(w.users) == 0
+	w.mu.Unlock()
+	if empty {
+		w.stop()
+		if r.open[w.key] == w {
+			delete(r.open, w.key)
+		}
+	}
+	o.watch, o.late, o.compared = nil, false, false
+}
+
+// confirm asks about objects that a watch no longer shows: deleted, or out of the
+// selection.
+func (r *Controller) confirm(ctx context.Context, wp *subscription) error {
+	wp.mu.Lock()
+	asked := wp.tracker.Unconfirmed()
+	wp.mu.Unlock()
+	for i, o := range asked {
+		if i == maxLookups {
+			r.Plans.AddAfter(wp.key, 5*time.Second) // some may stay unanswered for long
+			return nil
+		}
+		w := wp.rules[o.Rule].watch
+		if w == nil {
+			continue
+		}
+		c, err := r.Accounts.Clients(w.key.who, "")
+		if err != nil {
+			return err
+		}
+		found, err := w.ask(ctx, c.Dynamic.Resource(w.key.resource), o)
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			continue // the watch itself will say so
+		}
+		if err != nil {
+			return err
+		}
+		wp.mu.Lock()
+		wp.tracker.Confirm(o, found != nil)
+		wp.mu.Unlock()
+	}
+	return nil
+}
+
+// Note adds to a decision what is to be kept of the plan's watches, and writes
+// what goes to the shards. What it returns is to be told whether the ledger was
+// written.
+func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger.Facts, d *trigger.Decision) (func(ctx context.Context, written bool) error, error) {
+	wp := r.of(k)
+	if wp == nil || len(f.Faults) > 0 || f.ClockDoubt != "" {
+		return func(context.Context, bool) error { return nil }, nil
+	}
+	wp.mu.Lock()
+	due := f.Now.Sub(wp.flushed) >= flushDelay
+	b := wp.tracker.Update(f.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
+	for id, o := range wp.rules {
+		if o.compared && o.trouble == "" {
+			wp.tracker.BookStart(&b, id)
+		}
+	}
+	wp.mu.Unlock()
+	if b.Changed || len(b.Shards) > 0 {
+		wp.flushed = f.Now
+	}
+	if len(b.Shards)+len(b.Anew) > 0 {
+		was := b.Ledger.Shards
+		if err := r.Ledgers.MergeMarks(ctx, k, wp.uid, &b.Ledger, b.Keeps, b.Shards, b.Anew); err != nil {
+			r.booked(wp, b, nil, false)
+			return nil, err
+		}
+		b.Changed = b.Changed || b.Ledger.Shards != was
+	}
+	d.Ledger, d.Changed = b.Ledger, b.Changed
+	return func(ctx context.Context, written bool) error {
+		r.booked(wp, b, d.Claims, written)
+		if !written || !b.Prune {
+			return nil
+		}
+		ledger := b.Ledger
+		return r.Ledgers.MergeMarks(ctx, k, wp.uid, &ledger, ledger.Kept, nil, nil)
+	}, nil
+}
+
+func (r *Controller) booked(wp *subscription, b watchrule.Booking, claims []run.Request, written bool) {
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	r.enqueue(wp, wp.tracker.Booked(b, claims, written))
+	if len(wp.tracker.Unwritten(false)) > 0 {
+		r.Plans.AddAfter(wp.key, flushDelay)
+	}
+}
+
+// doubts are whose writes may still come to light at an instant. An earlier
+// agent's, and those that were under way when the plan was taken up, may show in
+// the watch after the list that did not have them.
+func (wp *subscription) doubts(now time.Time) watchrule.Doubt {
+	switch {
+	case now.Before(wp.doubt):
+		return watchrule.DoubtLost
+	case now.Before(wp.early):
+		return watchrule.DoubtEarly
+	}
+	return watchrule.NoDoubt
+}
+
+// Watching is how many objects a plan watches, as its status says it.
+func (r *Controller) Watching(k types.NamespacedName) string {
+	wp := r.of(k)
+	if wp == nil {
+		return ""
+	}
+	wp.mu.Lock()
+	defer wp.mu.Unlock()
+	return fmt.Sprint(wp.tracker.Watching())
+}
+
+// Watched is the object that a request is about: as it was last seen, or, where
+// its rule keeps no objects or this agent has not seen it, as it is read now.
+func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w client.Account, req run.Request) (run.Body, error) {
+	if req.Kind != run.ByWatch || req.Event == plan.EventDelete {
+		return req.Watched(nil), nil
+	}
+	if wp := r.of(k); wp != nil {
+		wp.mu.Lock()
+		body := wp.tracker.Body(req.Rule, req.UID)
+		wp.mu.Unlock()
+		if body != nil {
+			return req.Watched(body), nil
+		}
+	}
+	rule := plan.Watch{APIVersion: req.APIVersion, Kind: req.ObjectKind, Namespace: req.Namespace}
+	rk, err := r.keyOf(w, rule)
+	if client.UnknownKind(err) {
+		return req.Watched(nil), nil // the kind is gone, and the object with it
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.Accounts.Clients(w, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	gone := err == nil && found == nil
+	if apierrors.IsNotFound(err) {
+		var asked error
+		gone, asked = r.Accounts.KindGone(schema.FromAPIVersionAndKind(req.APIVersion, req.ObjectKind))
+		err = errors.Join(err, asked)
+	}
+	switch {
+	case gone || err != nil && r.hidden(ctx, c, k, rk, req, err):
+		return req.Watched(nil), nil
+	case err != nil:
+		return nil, err
+	}
+	r.refusals.Over(hiddenObject{k, req.Rule, req.UID})
+	return req.Watched(found.Object), nil
+}
+
+// hiddenObject is an object of a request that its account may not read.
+type hiddenObject struct {
+	plan      types.NamespacedName
+	rule, uid string
+}
+
+// hidden says whether an account may not read the object of a request any more,
+// which is believed when it was said for half a minute.
+func (r *Controller) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req run.Request, refusal error) bool {
+	asked := executors.Asked{As: rk.who.User(), Right: authorizationv1.ResourceAttributes{
+		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
+	}}
+	out, is := executors.Refused(ctx, c.Kube, r.Now(), asked, refusal)
+	of := hiddenObject{k, req.Rule, req.UID}
+	if !is || out.Reason != executors.ReasonForbidden || !out.Permanent {
+		r.refusals.Over(of)
+		return false
+	}
+	_, final := r.refusals.Again(of, r.Now())
+	if final {
+		r.refusals.Over(of)
+	}
+	return final
+}
