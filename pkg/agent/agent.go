@@ -174,7 +174,7 @@ func New(o Options) (*Agent, error) {
 	a.keeper = newNodeKeeper(a.nodeConfig())
 	a.accounts.OnWrite(a.rules.Listen)
 	a.metrics.CountWatches(func() int { return a.targets.Count() + a.rules.Count() }, a.watches.count, a.gatekeeper.Count)
-	a.metrics.CountDocuments(a.plans.Count, func(phase run.RunPhase) int {
+	a.metrics.CountDocuments(a.plans.Count, func(phase run.Phase) int {
 		return len(a.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
 	})
 	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.Objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
@@ -245,7 +245,7 @@ func (a *Agent) nodeConfig() nodeConfig {
 	o := a.options
 	c := nodeConfig{
 		Kube: a.kube, Accounts: a.accounts, Nodes: a.caches[a.nodes].Informer.GetStore(), Runs: a.runs, Draining: a.plans.Draining, Steps: a.passes,
-		Gates:   nodeGates{Book: a.gates, Pauses: func() []schedule.Switch { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
+		Gates:   nodeGates{Book: a.gates, Pauses: func() []schedule.Pause { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
 		Enqueue: a.ringRun, Blocked: a.drainBlocked, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
 		Held: func(found []metav1.Condition) {
 			if a.config.SetLimits(found) {

@@ -44,7 +44,7 @@ const (
 // prepare builds the call of a step: what it may look at is read as the plan's
 // account, and every ${…} of its properties is evaluated. What is wrong with the
 // step itself is its failure.
-func (a *Agent) prepare(ctx context.Context, l *store.CachedRun, m workflow.Move, clients executors.Clients) (executors.Call, *executors.Outcome) {
+func (a *Agent) prepare(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) (executors.Call, *executors.Outcome) {
 	rec := l.Journal.Record(m.Path)
 	call := executors.Call{
 		Run: l.Run.Name, Plan: l.Run.Plan, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
@@ -70,7 +70,7 @@ type sighting struct {
 }
 
 // properties evaluates a step's properties over what it may look at.
-func (s sighting) properties(ctx context.Context, m workflow.Move, call *executors.Call) *executors.Outcome {
+func (s sighting) properties(ctx context.Context, m workflow.Action, call *executors.Call) *executors.Outcome {
 	seen, failed := s.look(ctx, m.Path, m.Step)
 	if failed != nil {
 		return failed
@@ -182,8 +182,8 @@ func anyMap(m map[string]any) any {
 }
 
 // look reads what the expressions of a step speak of, and what it requires.
-func (s sighting) look(ctx context.Context, path string, step plan.Step) (run.Sight, *executors.Outcome) {
-	var seen run.Sight
+func (s sighting) look(ctx context.Context, path string, step plan.Step) (run.Inputs, *executors.Outcome) {
+	var seen run.Inputs
 	var failed *executors.Outcome
 	text := expressions(step.Own())
 	if template, at, in := s.run.Run.Tree().TemplateOf(path); in {

@@ -182,7 +182,7 @@ func pendingOf(live []*store.CachedRun) int {
 	for _, l := range live {
 		switch {
 		case l.Broken != nil:
-		case l.Journal.HeldSince != nil, l.Journal.Phase == run.RunPending && l.Journal.Waiting != "" && l.Journal.Waiting != run.WaitJitter:
+		case l.Journal.HeldSince != nil, l.Journal.Phase == run.Pending && l.Journal.Waiting != "" && l.Journal.Waiting != run.WaitJitter:
 			return store.PendingBlocked
 		default:
 			out = store.PendingInitiated

@@ -19,7 +19,7 @@ import (
 
 func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 	g := store.NewGates("maint-system")
-	o := g.Subject(policy.Question{Namespace: "shop"}, nil)
+	o := g.Subject(policy.Query{Namespace: "shop"}, nil)
 	o.Kind, o.System = "Plan", `a"b`
 	g.Note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
 	m := metrics.New("v1")

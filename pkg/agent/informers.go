@@ -199,7 +199,7 @@ func (a *Agent) lostEnded(o any) { a.history.Drop(o.(*store.EndedRun)) }
 func (a *Agent) sawNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
 	var closed bool
-	a.gates.Change(func(b *policy.Book) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+	a.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
 		a.ringGated()
 	}

@@ -40,7 +40,7 @@ func (a *Agent) mirror(ctx context.Context, k types.NamespacedName, known *store
 	a.lastRun(want, f, d)
 	values := map[string]any{}
 	for suffix, value := range map[string]string{
-		"status": mirrorWord(run.RunPhase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
+		"status": mirrorWord(run.Phase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
 	} {
 		if value != "" || m.Digest != "" { // what was never there need not be taken away
 			values[annotations.Mirror(known.Spec.MirrorPrefix, k.Name, suffix)] = status.OrNull(value)
@@ -83,13 +83,13 @@ func (a *Agent) patchMirror(ctx context.Context, w client.Account, spec plan.Spe
 	return ""
 }
 
-func mirrorWord(p run.RunPhase) string {
+func mirrorWord(p run.Phase) string {
 	switch p {
-	case run.RunRunning:
+	case run.Running:
 		return "running"
-	case run.RunSucceeded:
+	case run.Succeeded:
 		return "completed"
-	case run.RunFailed, run.RunAborted, run.RunReplaced:
+	case run.Failed, run.Aborted, run.Replaced:
 		return "failed"
 	}
 	return ""

@@ -24,7 +24,7 @@ const reasonUnlooked = "NodeNotRead"
 // earlier step of the item left it. The look is live and the plan account's own: a
 // cache may be older than the uncordon. A node that is gone, or was made anew under
 // its name, was opened by nobody.
-func (a *Agent) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Move, clients executors.Clients) *executors.Outcome {
+func (a *Agent) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
 	item, relies := l.Run.ClosedNode(l.Journal, m.Path)
 	if !relies {
 		return nil

@@ -16,7 +16,7 @@ import (
 // nodeGates say when nodes may be changed.
 type nodeGates struct {
 	Book       *store.Gates
-	Pauses     func() []schedule.Switch // of the whole cluster
+	Pauses     func() []schedule.Pause // of the whole cluster
 	ClockDoubt func() string
 }
 
@@ -39,7 +39,7 @@ func (g nodeGates) note(n *nodeObject) {
 }
 
 // verdict asks anew each time: the policies behind a node may have changed.
-func (g nodeGates) verdict(q policy.Question, pause schedule.Switch) func(time.Time) schedule.Verdict {
+func (g nodeGates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) schedule.Verdict {
 	return func(now time.Time) schedule.Verdict {
 		if pause.Holds(now) {
 			until := schedule.Stanza{Strategy: schedule.Restrictive}

@@ -60,7 +60,7 @@ type nodeKeeper struct {
 	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
 	written map[string]*nodeObject // as our own last write left it, until the watch shows that
 	wants   map[store.StepKey]nodeWant
-	sights  map[store.StepKey]map[string]workflow.NodeSight // by rollout, of the nodes that it takes
+	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
 	later   map[string]time.Time                // nodes that could not be written, and until when they are left alone
@@ -136,7 +136,7 @@ func (c *nodeConfig) recoverPanic(where string) {
 func newNodeKeeper(c nodeConfig) *nodeKeeper {
 	k := &nodeKeeper{
 		nodeConfig: c, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeSight{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
 	}
 	k.pods = newNodePods(c, k.ring, func(claimant string) { k.drained("", claimant) })
 	if c.Drainer != nil {
@@ -349,7 +349,7 @@ func (k *nodeKeeper) claims(ctx context.Context, objects map[string]*nodeObject,
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
-	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.RunRunning }) {
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
 		holds, _ := workflow.NodeClaims(l.Run, l.Journal) // what it wants now, it said itself
 		for _, h := range holds {
 			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
@@ -487,7 +487,7 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 			}
 		}
 	}
-	sights, held := map[store.StepKey]map[string]workflow.NodeSight{}, map[string]bool{}
+	sights, held := map[store.StepKey]map[string]workflow.NodeState{}, map[string]bool{}
 	for _, h := range c.holds {
 		held[h.Node] = true
 	}
@@ -513,13 +513,13 @@ func (k *nodeKeeper) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 }
 
 // sightsOf is what a run needs to know of its nodes, by rollout.
-func (k *nodeKeeper) sightsOf(l *store.CachedRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeSight {
-	out := map[store.StepKey]map[string]workflow.NodeSight{}
+func (k *nodeKeeper) sightsOf(l *store.CachedRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeState {
+	out := map[store.StepKey]map[string]workflow.NodeState{}
 	for i := range l.Journal.Steps {
 		s := store.StepKey{Run: l.Key(), Path: l.Journal.Steps[i].Path}
 		for _, item := range itemsOf(&l.Journal.Steps[i]) {
 			if out[s] == nil {
-				out[s] = map[string]workflow.NodeSight{}
+				out[s] = map[string]workflow.NodeState{}
 			}
 			sight := k.sightOf(s, item.Name, objects[item.Name], why)
 			// Of a live run, also of another of its steps, a cordon is not left behind.
@@ -530,10 +530,10 @@ func (k *nodeKeeper) sightsOf(l *store.CachedRun, objects map[string]*nodeObject
 	return out
 }
 
-func (k *nodeKeeper) sightOf(s store.StepKey, name string, n *nodeObject, why map[wish]string) workflow.NodeSight {
-	sight := workflow.NodeSight{Gone: k.gone[name], Why: unseen}
+func (k *nodeKeeper) sightOf(s store.StepKey, name string, n *nodeObject, why map[wish]string) workflow.NodeState {
+	sight := workflow.NodeState{Gone: k.gone[name], Why: unseen}
 	if n != nil {
-		sight = workflow.NodeSight{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
+		sight = workflow.NodeState{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
 	}
 	if k.wants[s].given[name] {
 		sight.Granted, sight.Why = true, ""
@@ -549,15 +549,15 @@ func itemsOf(rec *run.Record) []run.Item {
 }
 
 // see is what a run is told of its nodes, by the path of its rollout.
-func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]workflow.NodeSight {
+func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]workflow.NodeState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	out := map[string]map[string]workflow.NodeSight{}
+	out := map[string]map[string]workflow.NodeState{}
 	for s, sights := range k.sights {
 		if s.Run != run {
 			continue
 		}
-		out[s.Path] = map[string]workflow.NodeSight{}
+		out[s.Path] = map[string]workflow.NodeState{}
 		for name, sight := range sights {
 			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
 			out[s.Path][name] = sight
@@ -568,7 +568,7 @@ func (k *nodeKeeper) see(run types.NamespacedName) map[string]map[string]workflo
 
 // want takes in which nodes a run would take next. What it was given and does not
 // want any more is another's.
-func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeWant) {
+func (k *nodeKeeper) want(run types.NamespacedName, wants []workflow.NodeDemand) {
 	k.mu.Lock()
 	news := false
 	fresh := map[string]bool{}

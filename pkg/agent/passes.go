@@ -271,7 +271,7 @@ func (p *passes) forget(k types.NamespacedName) {
 
 // launch does an act beside the workers, and rings the run when something came of
 // it.
-func (a *Agent) launch(ctx context.Context, l *store.CachedRun, m workflow.Move) {
+func (a *Agent) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
 	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)
@@ -307,7 +307,7 @@ func (a *Agent) came(ctx context.Context, l *store.CachedRun, o outcome) (taken 
 }
 
 // guardedAct is an act whose errors, and whose panics, are tried again later.
-func (a *Agent) guardedAct(ctx context.Context, l *store.CachedRun, m workflow.Move, s store.StepKey, attempt int) (out outcome) {
+func (a *Agent) guardedAct(ctx context.Context, l *store.CachedRun, m workflow.Action, s store.StepKey, attempt int) (out outcome) {
 	later := func(err error) outcome {
 		if ctx.Err() == nil {
 			a.log.Warn("will try again", "run", s.Run.String(), "step", s.Path, "error", err.Error())
@@ -344,8 +344,8 @@ func attemptOf(j run.Journal, path string) int {
 // dispatch does what a move asks for. One act alone is done at once, and its
 // outcome goes into the next write; acts side by side run beside the workers.
 // more says that an outcome is there to be written.
-func (a *Agent) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Move) (wake time.Time, more bool, err error) {
-	var acts []workflow.Move
+func (a *Agent) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Action) (wake time.Time, more bool, err error) {
+	var acts []workflow.Action
 	moves := next.All()
 	for _, m := range moves {
 		s := store.StepKey{Run: l.Key(), Path: m.Path}
@@ -370,7 +370,7 @@ func (a *Agent) dispatch(ctx context.Context, l *store.CachedRun, next workflow.
 	return wake, false, nil
 }
 
-func (a *Agent) doNow(ctx context.Context, l *store.CachedRun, m workflow.Move) (time.Time, bool, error) {
+func (a *Agent) doNow(ctx context.Context, l *store.CachedRun, m workflow.Action) (time.Time, bool, error) {
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
 	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := a.passes.begin(ctx, s, m.Act, attempt)

@@ -117,7 +117,7 @@ func (a *Agent) syncPlan(ctx context.Context, k types.NamespacedName) (time.Time
 // interests says whether a plan's change may concern one of its runs: it is
 // gone, or an intent names the run.
 func (a *Agent) interests(cm *corev1.ConfigMap, l *store.CachedRun) bool {
-	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Run.PlanUID || l.Journal.Phase == run.RunPending {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Run.PlanUID || l.Journal.Phase == run.Pending {
 		return true
 	}
 	in := annotations.Intent(cm.Annotations)
@@ -233,7 +233,7 @@ func (a *Agent) createRuns(ctx context.Context, k types.NamespacedName, cm *core
 	}
 	a.refusedRuns.keep(k, d.Ledger.Open)
 	for _, e := range d.Ledger.Open {
-		if e.Request == nil || a.runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == e.Run }) {
+		if e.Request == nil || a.runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == e.Run }) {
 			continue
 		}
 		if l := a.runs.Get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {

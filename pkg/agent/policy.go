@@ -94,7 +94,7 @@ func (a *Agent) syncPolicy(ctx context.Context, k types.NamespacedName, cm *core
 
 // policyWake is the next instant at which what is published may differ: also
 // where an Until ends and the answer stays the same, its reason changes.
-func policyWake(state policy.PolicyState, v schedule.Verdict, now time.Time) time.Time {
+func policyWake(state policy.State, v schedule.Verdict, now time.Time) time.Time {
 	var wake time.Time
 	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
 		if at != nil && at.After(now) {
@@ -104,7 +104,7 @@ func policyWake(state policy.PolicyState, v schedule.Verdict, now time.Time) tim
 	return wake
 }
 
-func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.PolicyState, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
 	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
 	if len(state.Faults) > 0 {
 		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(state.Faults.Error(), 4*document.MaxMessage)
@@ -159,17 +159,17 @@ func (a *Agent) sawPolicy(cm *corev1.ConfigMap) {
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		state := annotations.Policy(cm)
-		a.gates.Change(func(b *policy.Book) { b.PutPolicy(state) })
+		a.gates.Change(func(b *policy.Resolver) { b.PutPolicy(state) })
 	} else {
 		c, _ := annotations.Calendar(cm)
-		a.gates.Change(func(b *policy.Book) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+		a.gates.Change(func(b *policy.Resolver) { b.PutCalendar(cm.Namespace, cm.Name, c) })
 	}
 	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	a.ringGated()
 }
 
 func (a *Agent) lostPolicy(cm *corev1.ConfigMap) {
-	a.gates.Change(func(b *policy.Book) {
+	a.gates.Change(func(b *policy.Resolver) {
 		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 			b.DropPolicy(cm.Namespace, cm.Name)
 			return

@@ -13,8 +13,8 @@ import (
 )
 
 // holdOf asks the gate of a run; nil where it may go on.
-func (a *Agent) holdOf(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.Hold {
-	return run.HeldBy(a.gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow)), l.Run.Name, in.Bypass, now)
+func (a *Agent) holdOf(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.ClosedGate {
+	return run.ClosedFor(a.gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow)), l.Run.Name, in.Bypass, now)
 }
 
 // closesAt is when the open gate of a run closes; zero where that is not known, and
@@ -44,5 +44,5 @@ func (a *Agent) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 
 // looksAtGate says whether a live run may be waiting for its gate.
 func looksAtGate(l *store.CachedRun) bool {
-	return l.Broken == nil && (l.Journal.Phase == run.RunPending || l.Run.Spec.OnWindowClose == plan.CloseWait || l.Run.Spec.OnWindowClose == plan.CloseAbort || l.Run.Tree().Loops())
+	return l.Broken == nil && (l.Journal.Phase == run.Pending || l.Run.Spec.OnWindowClose == plan.CloseWait || l.Run.Spec.OnWindowClose == plan.CloseAbort || l.Run.Tree().Loops())
 }

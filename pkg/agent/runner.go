@@ -60,7 +60,7 @@ func (a *Agent) moveRun(ctx context.Context, k types.NamespacedName) (time.Time,
 		a.events.Eventf(l.Object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.Broken)
 		return time.Time{}, nil
 	}
-	if l.Journal.Phase == run.RunPending && l.Journal.Section != plan.SectionClosing {
+	if l.Journal.Phase == run.Pending && l.Journal.Section != plan.SectionClosing {
 		return a.admit(ctx, l)
 	}
 	return a.move(ctx, l)
@@ -82,7 +82,7 @@ func (a *Agent) letGo(k types.NamespacedName) {
 // wait for a target, which may be one of the cluster: a lock or a place may be free.
 func (a *Agent) ringWaiting(namespace string) {
 	for _, l := range a.runs.Where(func(l *store.CachedRun) bool {
-		return l.Journal.Phase == run.RunPending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
+		return l.Journal.Phase == run.Pending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
 	}) {
 		a.ringRun(l.Key())
 	}
@@ -100,16 +100,16 @@ func (a *Agent) signals(l *store.CachedRun) workflow.Signals {
 func (a *Agent) asked(l *store.CachedRun) workflow.Signals {
 	cm := a.docs.Plan(l.PlanKey())
 	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
-		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
+		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
 	}
 	if l.Object.DeletionTimestamp != nil {
-		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
+		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	in := annotations.Intent(cm.Annotations)
 	sig := workflow.Signals{LookingSince: a.lookingSince()}
 	if in.Abort.For(l.Run.Name) {
 		actor := in.Actors["abort"]
-		sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
+		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
 	}
 	if in.Resume.For(l.Run.Name) && suspended(l.Journal) {
 		actor := in.Actors["resume"]
@@ -122,11 +122,11 @@ func (a *Agent) asked(l *store.CachedRun) workflow.Signals {
 	if in.Reject.For(l.Run.Name) {
 		sig.Reject = a.answer(in, "reject", in.Reject)
 	}
-	sig.Replace = trigger.GivesWay(l.Run, a.siblings(l))
+	sig.Replace = trigger.Yields(l.Run, a.siblings(l))
 	if in.Pause.Holds(a.now()) || anyHolds(a.docs.Pauses(l.Object.Namespace), a.now()) {
 		sig.Held = "paused: no new step begins"
 	}
-	if l.Journal.Phase == run.RunRunning && looksAtGate(l) {
+	if l.Journal.Phase == run.Running && looksAtGate(l) {
 		now := a.now()
 		sig.Hold = a.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
@@ -138,7 +138,7 @@ func (a *Agent) asked(l *store.CachedRun) workflow.Signals {
 	return sig
 }
 
-func (a *Agent) answer(in intent.Intent, asked string, ask intent.Ask) *workflow.Answer {
+func (a *Agent) answer(in intent.Intent, asked string, ask intent.RunRef) *workflow.Answer {
 	actor := in.Actors[asked]
 	actor.At = a.now().UTC()
 	return &workflow.Answer{Step: ask.Step, Actor: actor}
@@ -157,7 +157,7 @@ func suspended(j run.Journal) bool {
 	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
 }
 
-func anyHolds(switches []schedule.Switch, now time.Time) bool {
+func anyHolds(switches []schedule.Pause, now time.Time) bool {
 	for _, s := range switches {
 		if s.Holds(now) {
 			return true
@@ -167,8 +167,8 @@ func anyHolds(switches []schedule.Switch, now time.Time) bool {
 }
 
 // siblings are the live runs of a run's plan.
-func (a *Agent) siblings(l *store.CachedRun) []trigger.Live {
-	var out []trigger.Live
+func (a *Agent) siblings(l *store.CachedRun) []trigger.ActiveRun {
+	var out []trigger.ActiveRun
 	for _, other := range a.runs.OfPlan(l.PlanKey()) {
 		if other.Broken == nil {
 			out = append(out, other.ActiveRun())
@@ -207,7 +207,7 @@ func (a *Agent) admit(ctx context.Context, l *store.CachedRun) (time.Time, error
 	case verdict.Void:
 		return time.Time{}, a.void(ctx, l, verdict.Message)
 	case verdict.Ends():
-		end := run.End{Phase: run.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
+		end := run.End{Phase: run.Aborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
 		l = &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.EndBefore(end, a.now())}
 		return a.move(ctx, l)
 	case verdict.Approve != nil:
@@ -235,7 +235,7 @@ func (a *Agent) start(ctx context.Context, l *store.CachedRun, now time.Time) (t
 	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.Start(now)}
 	started.Journal.Passed = a.passedBy(l, now)
 	wake, err := a.move(ctx, started)
-	if held := a.runs.Get(l.Key()); held != nil && held.Journal.Phase == run.RunPending {
+	if held := a.runs.Get(l.Key()); held != nil && held.Journal.Phase == run.Pending {
 		a.locks.Free(l.Key().String()) // the start was not written: somebody else may be first
 	}
 	if err == nil {
@@ -291,9 +291,9 @@ func (a *Agent) claims(l *store.CachedRun) []string {
 }
 
 // standing gathers what surrounds a pending run.
-func (a *Agent) standing(ctx context.Context, l *store.CachedRun) (trigger.Standing, error) {
+func (a *Agent) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := a.signals(l)
-	s := trigger.Standing{Approved: l.Journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: trigger.Overtaken(l.Run, l.Journal.Waiting, a.siblings(l))}
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: a.now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: a.clock.Doubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, a.siblings(l))}
 	ledger, err := a.ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return s, err
@@ -328,8 +328,8 @@ func (a *Agent) standing(ctx context.Context, l *store.CachedRun) (trigger.Stand
 
 // heldBy finds started runs in the way. The locks say it too, but only after
 // each started run was looked at once since this agent began.
-func (a *Agent) heldBy(l *store.CachedRun, s *trigger.Standing) {
-	for _, other := range a.runs.Where(func(o *store.CachedRun) bool { return o.Journal.Phase == run.RunRunning && o.Run.Name != l.Run.Name }) {
+func (a *Agent) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
+	for _, other := range a.runs.Where(func(o *store.CachedRun) bool { return o.Journal.Phase == run.Running && o.Run.Name != l.Run.Name }) {
 		if other.Run.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
 			s.PlanBusy = other.Run.Name
 		}
@@ -385,7 +385,7 @@ func (a *Agent) move(ctx context.Context, l *store.CachedRun) (time.Time, error)
 		if next.Act == workflow.ActClose {
 			return time.Time{}, a.close(ctx, l)
 		}
-		if slices.ContainsFunc(next.All(), func(m workflow.Move) bool { return m.Act != workflow.ActWait }) && !a.recorded(l) {
+		if slices.ContainsFunc(next.All(), func(m workflow.Action) bool { return m.Act != workflow.ActWait }) && !a.recorded(l) {
 			a.ringPlan(l.PlanKey()) // its status comes first, and then the run again
 			return time.Time{}, nil
 		}
@@ -495,7 +495,7 @@ func (a *Agent) close(ctx context.Context, l *store.CachedRun) error {
 
 // void takes away a run whose request was answered by another.
 func (a *Agent) void(ctx context.Context, l *store.CachedRun, why string) error {
-	j := l.Journal.EndBefore(run.End{Phase: run.RunAborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
+	j := l.Journal.EndBefore(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, a.now()).Finish(a.now())
 	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err

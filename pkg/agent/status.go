@@ -94,7 +94,7 @@ func (a *Agent) lastRun(want map[string]string, f trigger.Facts, d trigger.Decis
 		want[annotations.StatusLastSuccess] = status.Instant(last.SuccessAt)
 	}
 	for _, l := range f.Live {
-		if l.Phase == run.RunRunning {
+		if l.Phase == run.Running {
 			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
 			want[annotations.StatusLastRun] = status.Instant(l.StartedAt)
 		}
@@ -143,7 +143,7 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f trigger.Fac
 	if trigger.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
 		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
 	}
-	for in, ask := range map[string]intent.Ask{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
+	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
 		if ask.Run != "" && !lives(f, d, ask.Run) {
 			gone[in] = cm.Annotations[in]
 			if in == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
@@ -162,7 +162,7 @@ func (a *Agent) consume(ctx context.Context, cm *corev1.ConfigMap, f trigger.Fac
 // lives says whether a run is there or is going to be.
 func lives(f trigger.Facts, d trigger.Decision, run string) bool {
 	_, open := d.Ledger.OpenEntry(run)
-	return open || slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == run })
+	return open || slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == run })
 }
 
 // tell takes away the intents that a run's journal just took up. A resume that
@@ -183,7 +183,7 @@ func (a *Agent) tell(ctx context.Context, l *store.CachedRun, asked *corev1.Conf
 			a.events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
 		}
 	}
-	for key, ask := range map[string]intent.Ask{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
 		if !ask.For(l.Run.Name) {
 			continue
 		}
@@ -199,7 +199,7 @@ func (a *Agent) tell(ctx context.Context, l *store.CachedRun, asked *corev1.Conf
 }
 
 // heeded says whether an approval or a rejection was taken up.
-func heeded(j run.Journal, ask intent.Ask) bool {
+func heeded(j run.Journal, ask intent.RunRef) bool {
 	if ask.Step == "" {
 		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
 	}
@@ -236,7 +236,7 @@ func (a *Agent) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
 // tellEnd sends the Event of a run's end.
 func (a *Agent) tellEnd(l *store.CachedRun, j run.Journal) {
 	kind := corev1.EventTypeNormal
-	if j.Phase == run.RunFailed || j.NotPutBack() > 0 {
+	if j.Phase == run.Failed || j.NotPutBack() > 0 {
 		kind = corev1.EventTypeWarning
 	}
 	a.tellLeft(l, j)
@@ -276,7 +276,7 @@ func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
 		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", document.Cut(d.Waiting, document.MaxMessage)
 	}
 	for _, l := range f.Live {
-		if l.Held || l.Phase == run.RunPending && l.Waiting != "" && l.Waiting != run.WaitJitter {
+		if l.Held || l.Phase == run.Pending && l.Waiting != "" && l.Waiting != run.WaitJitter {
 			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", document.Cut("run "+l.Name+": "+l.Message, document.MaxMessage)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // act does one act on a step and says what came of it.
-func (a *Agent) act(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) act(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	if err := a.fence.Check(); err != nil {
 		return outcome{}, err
 	}
@@ -42,7 +42,7 @@ func (a *Agent) act(ctx context.Context, l *store.CachedRun, m workflow.Move) (o
 }
 
 // pass calls the executor of a step for one bounded piece.
-func (a *Agent) pass(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) pass(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	began := a.now()
 	out, clients, err := a.call(ctx, l, m)
 	if err != nil {
@@ -64,9 +64,9 @@ func (a *Agent) pass(ctx context.Context, l *store.CachedRun, m workflow.Move) (
 	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, a.now()) }}, nil
 }
 
-func (a *Agent) report(l *store.CachedRun, m workflow.Move, o executors.Outcome) workflow.Report {
+func (a *Agent) report(l *store.CachedRun, m workflow.Action, o executors.Outcome) workflow.StepResult {
 	_, checked := l.Run.ClosedNode(l.Journal, m.Path)
-	rep := workflow.Report{
+	rep := workflow.StepResult{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
 		NodeSeen: checked && o.State != executors.Record && o.Reason != reasonUnlooked,
@@ -88,7 +88,7 @@ func (a *Agent) report(l *store.CachedRun, m workflow.Move, o executors.Outcome)
 
 // notYet lets the step rest, and keeps the watch it asked for. A message or a
 // memory is worth a write only when it is new.
-func (a *Agent) notYet(l *store.CachedRun, m workflow.Move, c executors.Clients, out executors.Outcome) outcome {
+func (a *Agent) notYet(l *store.CachedRun, m workflow.Action, c executors.Clients, out executors.Outcome) outcome {
 	rec := l.Journal.Record(m.Path)
 	rep := a.report(l, m, out)
 	after := workflow.Note(l.Run, l.Journal, m.Path, rep, a.now())
@@ -110,7 +110,7 @@ func (a *Agent) notYet(l *store.CachedRun, m workflow.Move, c executors.Clients,
 
 // call expands a step's properties and passes it to its executor. What is wrong
 // with the step itself is a failure of the step, not of the agent.
-func (a *Agent) call(ctx context.Context, l *store.CachedRun, m workflow.Move) (executors.Outcome, executors.Clients, error) {
+func (a *Agent) call(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Outcome, executors.Clients, error) {
 	w := l.Account()
 	clients, err := a.accounts.Clients(w, l.Run.Name)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *Agent) call(ctx context.Context, l *store.CachedRun, m workflow.Move) (
 
 // bounded runs one pass within its time. A pass that was cut off by an abort has
 // no outcome: the next look at the run decides.
-func (a *Agent) bounded(ctx context.Context, m workflow.Move, pass func(context.Context) executors.Outcome) executors.Outcome {
+func (a *Agent) bounded(ctx context.Context, m workflow.Action, pass func(context.Context) executors.Outcome) executors.Outcome {
 	limit := a.now().Add(store.LongestPass)
 	if !m.WakeAt.IsZero() && m.WakeAt.Before(limit) {
 		limit = m.WakeAt
@@ -162,7 +162,7 @@ func (a *Agent) bounded(ctx context.Context, m workflow.Move, pass func(context.
 
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
-func (a *Agent) stop(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) stop(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	a.watches.drop(store.StepKey{Run: l.Key(), Path: m.Path})
 	stopped := func(err error) outcome {
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
@@ -210,7 +210,7 @@ func (a *Agent) later(rec *run.Record, notBefore time.Time) outcome {
 
 // prepared is a call of a step with clients of its own, for what cleans up after
 // it: an account that is gone is waited for.
-func (a *Agent) prepared(ctx context.Context, l *store.CachedRun, m workflow.Move) (executors.Call, *executors.Outcome, error) {
+func (a *Agent) prepared(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Call, *executors.Outcome, error) {
 	clients, err := a.accounts.Clients(l.Account(), l.Run.Name)
 	if err != nil {
 		return executors.Call{}, nil, err
@@ -223,7 +223,7 @@ func (a *Agent) prepared(ctx context.Context, l *store.CachedRun, m workflow.Mov
 }
 
 // keep renews the lease that a step left.
-func (a *Agent) keep(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) keep(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	executor, _ := a.options.Executor(m.Step.Type)
 	keeper, ok := executor.(executors.Keeper)
 	if !ok {
@@ -247,7 +247,7 @@ func (a *Agent) keep(ctx context.Context, l *store.CachedRun, m workflow.Move) (
 }
 
 // giveBack ends the lease that a step left.
-func (a *Agent) giveBack(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) giveBack(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	released := func(message string) outcome {
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
 	}
@@ -276,7 +276,7 @@ func (a *Agent) giveBack(ctx context.Context, l *store.CachedRun, m workflow.Mov
 }
 
 // restore puts back what a step with restoreAfter found.
-func (a *Agent) restore(ctx context.Context, l *store.CachedRun, m workflow.Move) (outcome, error) {
+func (a *Agent) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	rec := l.Journal.Record(m.Path)
 	ended := func(how, message string, changed []run.Change) outcome {
 		a.runs.Holds.Over(l.Key(), m.Path, a.now())
@@ -325,7 +325,7 @@ func (a *Agent) restore(ctx context.Context, l *store.CachedRun, m workflow.Move
 // restoreLater is a restore that could not be done now. Why is written down: who
 // looks at the run wants to know, and others go ahead of it then. A text that changes
 // is written with pauses, for errors may hold what is new each time.
-func (a *Agent) restoreLater(l *store.CachedRun, m workflow.Move, out executors.Outcome) outcome {
+func (a *Agent) restoreLater(l *store.CachedRun, m workflow.Action, out executors.Outcome) outcome {
 	const pause = 15 * time.Second // a guess
 	rec := l.Journal.Record(m.Path)
 	o := a.later(rec, out.WakeAt)

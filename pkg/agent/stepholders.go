@@ -24,7 +24,7 @@ func (a *Agent) found(stepType string, before json.RawMessage) string {
 }
 
 // toPutBack says what was to be put back, and why it is not.
-func (a *Agent) toPutBack(m workflow.Move, rec *run.Record, why string) string {
+func (a *Agent) toPutBack(m workflow.Action, rec *run.Record, why string) string {
 	if found := a.found(m.Step.Type, rec.Before); found != "" && why != "" {
 		return "put back " + found + ": " + why
 	}

@@ -69,7 +69,7 @@ func (k *nodeKeeper) drainsFor(node, by string) bool {
 		return false
 	}
 	return len(k.Runs.Where(func(l *store.CachedRun) bool {
-		if l.Broken != nil || l.Journal.Phase != run.RunRunning || claimantOf(l) != by {
+		if l.Broken != nil || l.Journal.Phase != run.Running || claimantOf(l) != by {
 			return false
 		}
 		for i := range l.Journal.Steps {

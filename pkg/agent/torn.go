@@ -63,11 +63,11 @@ func (a *Agent) planOf(l *store.CachedRun) string {
 func closeTornEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now time.Time) ledger.Ledger {
 	if l.Broken == nil {
 		j := l.Journal
-		j.End = &run.End{Phase: run.RunAborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
+		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
 		return store.CloseEntry(led, l.Run, j, now)
 	}
 	var started *time.Time
-	if l.Object.Labels[annotations.LabelPhase] != string(run.RunPending) {
+	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {
 		started = &l.Object.CreationTimestamp.Time
 	}
 	return led.Taken(e, started, now)
@@ -93,7 +93,7 @@ func (a *Agent) recorded(l *store.CachedRun) bool {
 		return true
 	}
 	phase, made := store.WasMade(cm, l.Run.Name)
-	return made && phase == run.RunRunning
+	return made && phase == run.Running
 }
 
 // record lets runs act that stand in the status of their plan now, or whose plan
@@ -102,7 +102,7 @@ func (a *Agent) record(live []*store.CachedRun, err error) {
 	if err != nil && !client.NotTaken(err) {
 		return
 	}
-	live = slices.DeleteFunc(live, func(l *store.CachedRun) bool { return l.Broken != nil || l.Journal.Phase != run.RunRunning })
+	live = slices.DeleteFunc(live, func(l *store.CachedRun) bool { return l.Broken != nil || l.Journal.Phase != run.Running })
 	for _, l := range a.runs.MarkRecorded(live) {
 		a.ringRun(l.Key())
 	}
@@ -110,13 +110,13 @@ func (a *Agent) record(live []*store.CachedRun, err error) {
 
 // taken ends the claim of a run that was made and is not there any more. Where it
 // is there, our watch lags behind.
-func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, e ledger.Entry, phase run.RunPhase) error {
+func (a *Agent) taken(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, e ledger.Entry, phase run.Phase) error {
 	err := a.adopt(ctx, k, e)
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	var started *time.Time
-	if phase != run.RunPending {
+	if phase != run.Pending {
 		started = startOfLast(cm, e)
 	}
 	err = a.ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Taken(e, started, a.now()) })

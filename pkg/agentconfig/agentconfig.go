@@ -99,8 +99,8 @@ type Retention struct {
 	Runs *document.Duration `json:"runs,omitempty"` // default 30d
 }
 
-// ParseAgentConfig reads the agent's configuration and reports all its faults.
-func ParseAgentConfig(text []byte) (AgentConfig, document.Faults) {
+// Parse reads the agent's configuration and reports all its faults.
+func Parse(text []byte) (AgentConfig, document.Faults) {
 	var doc AgentConfigDocument
 	c, ok := document.Read(text, &doc)
 	if !ok {

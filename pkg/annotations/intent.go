@@ -53,18 +53,18 @@ func token(value string) string {
 
 func off(value string) bool { return value == "" || value == "false" }
 
-func readSwitch(key, value string, faults document.Faults) (schedule.Switch, document.Faults) {
+func readSwitch(key, value string, faults document.Faults) (schedule.Pause, document.Faults) {
 	if off(value) {
-		return schedule.Switch{}, faults
+		return schedule.Pause{}, faults
 	}
 	if value == "true" {
-		return schedule.Switch{On: true}, faults
+		return schedule.Pause{On: true}, faults
 	}
 	until, err := time.Parse(time.RFC3339, value)
 	if err != nil {
-		return schedule.Switch{On: true}, append(faults, document.Fault{Path: key, Message: fmt.Sprintf("%q is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed", document.Cut(value, 80))})
+		return schedule.Pause{On: true}, append(faults, document.Fault{Path: key, Message: fmt.Sprintf("%q is neither true nor an RFC 3339 instant like 2026-12-01T06:00:00Z; it pauses until it is removed", document.Cut(value, 80))})
 	}
-	return schedule.Switch{On: true, Until: &until}, faults
+	return schedule.Pause{On: true, Until: &until}, faults
 }
 
 func readSkip(value string, faults document.Faults) (intent.Skip, document.Faults) {
@@ -151,9 +151,9 @@ func sizeOf(m map[string]string) (n int) {
 	return n
 }
 
-func readAsk(value string) intent.Ask {
+func readAsk(value string) intent.RunRef {
 	run, step, _ := strings.Cut(value, "/")
-	return intent.Ask{Run: run, Step: step}
+	return intent.RunRef{Run: run, Step: step}
 }
 
 func keysOf(m map[string]string) string {

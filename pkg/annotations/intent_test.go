@@ -29,23 +29,23 @@ func until(text string) *time.Time {
 // A switch that is not understood holds.
 func TestPauseIsOffOnOrHolds(t *testing.T) {
 	for value, want := range map[string]struct {
-		is    schedule.Switch
+		is    schedule.Pause
 		fault bool
 	}{
 		"":                          {},
 		"false":                     {},
-		"true":                      {is: schedule.Switch{On: true}},
-		"2026-12-01T06:00:00Z":      {is: schedule.Switch{On: true, Until: until("2026-12-01T06:00:00Z")}},
-		"2026-12-01T06:00:00+02:00": {is: schedule.Switch{On: true, Until: until("2026-12-01T06:00:00+02:00")}},
-		"False":                     {is: schedule.Switch{On: true}, fault: true},
-		"TRUE":                      {is: schedule.Switch{On: true}, fault: true},
-		"no":                        {is: schedule.Switch{On: true}, fault: true},
-		" ":                         {is: schedule.Switch{On: true}, fault: true},
-		"0":                         {is: schedule.Switch{On: true}, fault: true},
-		"2026-12-01":                {is: schedule.Switch{On: true}, fault: true},
-		"2026-12-01T06:00:00":       {is: schedule.Switch{On: true}, fault: true},
-		"2026-13-01T06:00:00Z":      {is: schedule.Switch{On: true}, fault: true},
-		strings.Repeat("x", 5000):   {is: schedule.Switch{On: true}, fault: true},
+		"true":                      {is: schedule.Pause{On: true}},
+		"2026-12-01T06:00:00Z":      {is: schedule.Pause{On: true, Until: until("2026-12-01T06:00:00Z")}},
+		"2026-12-01T06:00:00+02:00": {is: schedule.Pause{On: true, Until: until("2026-12-01T06:00:00+02:00")}},
+		"False":                     {is: schedule.Pause{On: true}, fault: true},
+		"TRUE":                      {is: schedule.Pause{On: true}, fault: true},
+		"no":                        {is: schedule.Pause{On: true}, fault: true},
+		" ":                         {is: schedule.Pause{On: true}, fault: true},
+		"0":                         {is: schedule.Pause{On: true}, fault: true},
+		"2026-12-01":                {is: schedule.Pause{On: true}, fault: true},
+		"2026-12-01T06:00:00":       {is: schedule.Pause{On: true}, fault: true},
+		"2026-13-01T06:00:00Z":      {is: schedule.Pause{On: true}, fault: true},
+		strings.Repeat("x", 5000):   {is: schedule.Pause{On: true}, fault: true},
 	} {
 		in := annotations.Intent(map[string]string{annotations.Pause: value})
 		if diff := cmp.Diff(want.is, in.Pause); diff != "" || want.fault != (len(in.Faults) == 1) {
@@ -123,7 +123,7 @@ func TestAsksAndActors(t *testing.T) {
 		annotations.Abort: "run-1", annotations.Resume: "run-1/pause", annotations.Retry: "", annotations.Approve: "run/a/b",
 		"actor.maint.dev/abort": "jane", "reason.maint.dev/abort": "too loud", "actor.maint.dev/trigger": strings.Repeat("x", 1000),
 	})
-	if !in.Abort.For("run-1") || in.Abort.For("run-2") || in.Retry.For("") || in.Resume != (intent.Ask{Run: "run-1", Step: "pause"}) || in.Approve != (intent.Ask{Run: "run", Step: "a/b"}) {
+	if !in.Abort.For("run-1") || in.Abort.For("run-2") || in.Retry.For("") || in.Resume != (intent.RunRef{Run: "run-1", Step: "pause"}) || in.Approve != (intent.RunRef{Run: "run", Step: "a/b"}) {
 		t.Errorf("%+v", in)
 	}
 	if a := in.Actors["abort"]; a.Name != "jane" || a.Reason != "too loud" || a.Verified || len(in.Actors["trigger"].Name) > 256 {

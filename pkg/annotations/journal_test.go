@@ -19,7 +19,7 @@ import (
 // longJournal is a loop's: of each item a step that has ended and is to be restored,
 // and every seventh still at work.
 func longJournal(items int) run.Journal {
-	j := run.Journal{Phase: run.RunRunning, Steps: []run.Record{{Path: "each", Type: plan.TypeForEach, Phase: run.StepRunning, Listed: true}}}
+	j := run.Journal{Phase: run.Running, Steps: []run.Record{{Path: "each", Type: plan.TypeForEach, Phase: run.StepRunning, Listed: true}}}
 	for i := range items {
 		name := fmt.Sprintf("orders-%04d", i)
 		j.Steps[0].Items = append(j.Steps[0].Items, run.Item{Name: name, UID: uuid.NewString(), Phase: run.StepRunning})

@@ -9,15 +9,15 @@ import (
 )
 
 // Policy reads the policy in a ConfigMap, with what its annotations say.
-func Policy(cm *corev1.ConfigMap) policy.PolicyState {
+func Policy(cm *corev1.ConfigMap) policy.State {
 	in := Intent(cm.Annotations)
-	state := policy.PolicyState{Namespace: cm.Namespace, Name: cm.Name, Pause: in.Pause, Stanza: in.Stanza}
+	state := policy.State{Namespace: cm.Namespace, Name: cm.Name, Pause: in.Pause, Stanza: in.Stanza}
 	text, fault := DocumentText(cm)
 	if fault != nil {
 		state.Faults = document.Faults{*fault}
 		return state
 	}
-	state.Spec, state.Faults = policy.ParsePolicy([]byte(text))
+	state.Spec, state.Faults = policy.Parse([]byte(text))
 	if fault := accountLabel(cm, state.Spec.ServiceAccountName); fault != nil && len(state.Faults) == 0 {
 		state.Faults = document.Faults{*fault}
 	}

@@ -17,19 +17,19 @@ type Bypass struct {
 
 // Intent is what people ask of a plan by annotations, already read.
 type Intent struct {
-	Pause schedule.Switch
+	Pause schedule.Pause
 	Skip  Skip
 	Token string
 	Asked TriggerOptions // counts only where its token is Token
 	// Unclear says that the options could not be read: a trigger waits, for they
 	// may say that it is to be a dry run.
 	Unclear bool
-	Resume  Ask
-	Abort   Ask
-	Retry   Ask
+	Resume  RunRef
+	Abort   RunRef
+	Retry   RunRef
 	// Approve and Reject are read for runs that wait for approval.
-	Approve Ask
-	Reject  Ask
+	Approve RunRef
+	Reject  RunRef
 	// Stanza and Bypass are for the gate.
 	Stanza policy.StanzaText
 	Bypass Bypass
@@ -41,8 +41,8 @@ type Intent struct {
 
 // Query is the question for an object of a namespace whose annotations say this, and
 // whose spec names these policies.
-func (in Intent) Query(namespace string, policies []policy.PolicyRef) policy.Question {
-	return policy.Question{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
+func (in Intent) Query(namespace string, policies []policy.PolicyRef) policy.Query {
+	return policy.Query{Namespace: namespace, Own: in.Stanza, Policies: policies, Bypass: in.Bypass.Until}
 }
 
 // Skip says which slots do not run.
@@ -80,14 +80,14 @@ type TriggerOptions struct {
 	Parameters    map[string]string `json:"parameters,omitempty"`
 }
 
-// Ask names a run, or one of its steps as <run>/<step>, that an intent is for.
-type Ask struct {
+// RunRef names a run, or one of its steps as <run>/<step>, that an intent is for.
+type RunRef struct {
 	Run  string
 	Step string
 }
 
 // For says whether the intent is for the run.
-func (a Ask) For(run string) bool { return a.Run != "" && a.Run == run }
+func (a RunRef) For(run string) bool { return a.Run != "" && a.Run == run }
 
 // Said is what somebody did, by whom as far as known, and why: aborted by jane
 // (unverified): deploy window moved.

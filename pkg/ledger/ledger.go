@@ -67,7 +67,7 @@ type Ledger struct {
 	Last      *LastRun              `json:"last,omitempty"`
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
-	Paused *schedule.Switch `json:"paused,omitempty"`
+	Paused *schedule.Pause `json:"paused,omitempty"`
 	// NextUsed says that a skip of the next slot has met its slot, and that its
 	// annotation may still be there.
 	NextUsed bool `json:"nextUsed,omitempty"`
@@ -84,12 +84,12 @@ type Ledger struct {
 
 // LastRun is the newest run that ended after it had started.
 type LastRun struct {
-	Name      string       `json:"name"`
-	Phase     run.RunPhase `json:"phase"`
-	StartedAt *time.Time   `json:"startedAt,omitempty"`
-	EndedAt   time.Time    `json:"endedAt"`
-	SuccessAt *time.Time   `json:"successAt,omitempty"` // when a run last ended Succeeded
-	Request   run.Request  `json:"request"`
+	Name      string      `json:"name"`
+	Phase     run.Phase   `json:"phase"`
+	StartedAt *time.Time  `json:"startedAt,omitempty"`
+	EndedAt   time.Time   `json:"endedAt"`
+	SuccessAt *time.Time  `json:"successAt,omitempty"` // when a run last ended Succeeded
+	Request   run.Request `json:"request"`
 }
 
 // Finish closes the claim of a run that started, and remembers it as the last.
@@ -106,7 +106,7 @@ func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	if l.Last != nil {
 		last.SuccessAt = l.Last.SuccessAt
 	}
-	if last.Phase == run.RunSucceeded {
+	if last.Phase == run.Succeeded {
 		last.SuccessAt = new(now.UTC())
 	}
 	l.Last = &last

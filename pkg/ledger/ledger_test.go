@@ -63,19 +63,19 @@ func TestAClaimIsOneHoweverOftenItIsMadeOrClosed(t *testing.T) {
 func TestTheLastRunIsRemembered(t *testing.T) {
 	start, end := clock("01:00"), clock("02:00")
 	r := run.Run{Name: "a", Request: slotOf(60)}
-	j := run.Journal{Phase: run.RunRunning, StartedAt: &start, End: &run.End{Phase: run.RunSucceeded}}
+	j := run.Journal{Phase: run.Running, StartedAt: &start, End: &run.End{Phase: run.Succeeded}}
 	l := ledger.Ledger{}.Claim("a", r.Request, "").Finish(r, j, end)
-	if l.Last.Phase != run.RunSucceeded || !l.Last.SuccessAt.Equal(end) {
+	if l.Last.Phase != run.Succeeded || !l.Last.SuccessAt.Equal(end) {
 		t.Errorf("%+v", l.Last)
 	}
-	r.Name, j.End = "b", &run.End{Phase: run.RunFailed}
+	r.Name, j.End = "b", &run.End{Phase: run.Failed}
 	l = l.Claim("b", r.Request, "").Finish(r, j, end.Add(time.Hour)).Finish(r, j, end.Add(2*time.Hour))
-	if l.Last.Name != "b" || l.Last.Phase != run.RunFailed || !l.Last.SuccessAt.Equal(end) || l.Totals[run.Ran] != 2 {
+	if l.Last.Name != "b" || l.Last.Phase != run.Failed || !l.Last.SuccessAt.Equal(end) || l.Totals[run.Ran] != 2 {
 		t.Errorf("%+v", l.Last)
 	}
 	// A journal that says how the run ended only by its phase (edited by hand).
-	l = ledger.Ledger{}.Claim("a", r.Request, "").Finish(run.Run{Name: "a"}, run.Journal{Phase: run.RunFailed, StartedAt: &start}, end)
-	if l.Last.Phase != run.RunFailed {
+	l = ledger.Ledger{}.Claim("a", r.Request, "").Finish(run.Run{Name: "a"}, run.Journal{Phase: run.Failed, StartedAt: &start}, end)
+	if l.Last.Phase != run.Failed {
 		t.Errorf("%+v", l.Last)
 	}
 }

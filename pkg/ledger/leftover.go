@@ -116,5 +116,5 @@ func (l Ledger) Taken(e Entry, started *time.Time, now time.Time) Ledger {
 	if e.Request != nil {
 		r.Request = *e.Request
 	}
-	return l.Finish(r, run.Journal{Phase: run.RunRunning, StartedAt: started, End: &run.End{Phase: run.RunAborted, Reason: run.TornAway, Message: tornMessage}}, now)
+	return l.Finish(r, run.Journal{Phase: run.Running, StartedAt: started, End: &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: tornMessage}}, now)
 }

@@ -24,10 +24,10 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 		started bool
 		result  run.Result
 		reason  string
-		last    run.RunPhase
+		last    run.Phase
 		left    int
 	}{
-		{"its first step had begun: it ran, and nobody knows how far", true, run.Ran, "schedule", run.RunAborted, 1},
+		{"its first step had begun: it ran, and nobody knows how far", true, run.Ran, "schedule", run.Aborted, 1},
 		{"it had not begun: taking it away was an abort", false, run.Skipped, run.ReasonAborted, "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func left(paths ...string) ledger.Ledger {
 	l := claimed()
 	r := newRun()
 	r.Name = "run-1"
-	j := run.Journal{Phase: run.RunRunning, StartedAt: at("02:00"), End: &run.End{Phase: run.RunAborted}}
+	j := run.Journal{Phase: run.Running, StartedAt: at("02:00"), End: &run.End{Phase: run.Aborted}}
 	for _, path := range paths {
 		j.Steps = append(j.Steps, run.Record{Path: path, Type: "scale", Phase: run.StepSucceeded, Before: []byte(`{"uid":"u"}`), Restored: run.RestoreFailed, RestoreMessage: "spec.replicas of Deployment/orders stays 0, was 7: forbidden"})
 	}
@@ -75,7 +75,7 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 	}
 	f := trigger.Facts{
 		Now: clock("03:00"), LookingSince: clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: clock("01:00"), Spec: newRun().Spec,
-		Ready: trigger.Readiness{OK: true}, Ledger: &l, NameOf: func(run.Request) string { return "x" }, Intent: intent.Intent{Resume: intent.Ask{Run: "another"}}, ResumeSeen: clock("02:45"),
+		Ready: trigger.Readiness{OK: true}, Ledger: &l, NameOf: func(run.Request) string { return "x" }, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}, ResumeSeen: clock("02:45"),
 	}
 	f.Ledger.Watermark = clock("02:59")
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
@@ -121,7 +121,7 @@ func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := runOf(t, c.spec)
 			r.Name = "run-1"
-			j := run.Journal{Phase: run.RunRunning, StartedAt: at("02:00"), End: &run.End{Phase: run.RunAborted, Reason: run.TornAway}}
+			j := run.Journal{Phase: run.Running, StartedAt: at("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.TornAway}}
 			j.Steps = []run.Record{{Path: "s", Type: c.kind, Phase: run.StepSucceeded, Before: c.before}}
 			var got []string
 			for _, left := range claimed().Finish(r, j, clock("02:30")).Left {

@@ -10,11 +10,11 @@ import (
 // Kept says of which rules the shards of a ledger are to keep marks.
 func (l Ledger) Kept(rule string) bool { return l.Rules[rule].Started }
 
-// Mark is what the ledger keeps of one object that a rule watches: the state
+// Checkpoint is what the ledger keeps of one object that a rule watches: the state
 // that was last handled. A claim's ordinal never exceeds the version of the state
 // it is for, and a mark begins with its version for ordinal: so an object, or a
 // rule, that is forgotten and comes back never uses the name of a run again.
-type Mark struct {
+type Checkpoint struct {
 	Digest  string `json:"d"`
 	Ordinal int64  `json:"n,omitempty"` // of the last claim
 	Version uint64 `json:"v,omitempty"` // the object's resourceVersion, as a number
@@ -27,7 +27,7 @@ type Mark struct {
 type Seen struct {
 	Rule string `json:"rule"`
 	UID  string `json:"uid"`
-	Mark
+	Checkpoint
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -37,7 +37,7 @@ type RuleState struct {
 }
 
 // Shard is a part of a plan's marks, by rule and uid.
-type Shard map[string]map[string]Mark
+type Shard map[string]map[string]Checkpoint
 
 // WithSeen notes marks beside the head, in one write with whatever else changes
 // there. Whoever reads takes them before those of the shards.
@@ -95,10 +95,10 @@ func (l Ledger) Flushed(stored Ledger) (Ledger, []Seen) {
 	return l, out
 }
 
-// Marks are all marks of a started rule, those of the head before those of the
+// Checkpoints are all marks of a started rule, those of the head before those of the
 // shards.
-func (l Ledger) Marks(rule string, shards []Shard) map[string]Mark {
-	out := map[string]Mark{}
+func (l Ledger) Checkpoints(rule string, shards []Shard) map[string]Checkpoint {
+	out := map[string]Checkpoint{}
 	for _, shard := range shards {
 		maps.Copy(out, shard[rule])
 	}
@@ -108,7 +108,7 @@ func (l Ledger) Marks(rule string, shards []Shard) map[string]Mark {
 		case s.Gone:
 			delete(out, s.UID)
 		default:
-			out[s.UID] = s.Mark
+			out[s.UID] = s.Checkpoint
 		}
 	}
 	return out
@@ -158,8 +158,8 @@ func (m *merger) put(s Seen) {
 	case at < 0 && s.Gone:
 		return
 	case at < 0:
-		at = m.room(sizeOf(s.UID, s.Mark))
-	case !s.Gone && m.shards[at][s.Rule][s.UID] == s.Mark:
+		at = m.room(sizeOf(s.UID, s.Checkpoint))
+	case !s.Gone && m.shards[at][s.Rule][s.UID] == s.Checkpoint:
 		return
 	}
 	m.changed[at] = true
@@ -169,10 +169,10 @@ func (m *merger) put(s Seen) {
 		return
 	}
 	if m.shards[at][s.Rule] == nil {
-		m.shards[at][s.Rule] = map[string]Mark{}
+		m.shards[at][s.Rule] = map[string]Checkpoint{}
 	}
-	m.shards[at][s.Rule][s.UID] = s.Mark
-	m.sizes[at] += sizeOf(s.UID, s.Mark)
+	m.shards[at][s.Rule][s.UID] = s.Checkpoint
+	m.sizes[at] += sizeOf(s.UID, s.Checkpoint)
 }
 
 // room is the first shard that has it, or a new one.
@@ -187,4 +187,4 @@ func (m *merger) room(size int) int {
 }
 
 // sizeOf is the most bytes that a mark takes as JSON.
-func sizeOf(uid string, m Mark) int { return len(uid) + len(m.Digest) + len(m.Name) + 110 }
+func sizeOf(uid string, m Checkpoint) int { return len(uid) + len(m.Digest) + len(m.Name) + 110 }

@@ -316,7 +316,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 
 func TestAgentConfig(t *testing.T) {
 	head := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n"
-	config, faults := agentconfig.ParseAgentConfig([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
+	config, faults := agentconfig.Parse([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -340,7 +340,7 @@ func TestAgentConfig(t *testing.T) {
 		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
 		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
 	} {
-		_, faults := agentconfig.ParseAgentConfig([]byte(head + text))
+		_, faults := agentconfig.Parse([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
 			t.Errorf("%s gives %v", text, faults)
 		}
@@ -348,7 +348,7 @@ func TestAgentConfig(t *testing.T) {
 }
 
 func TestSinks(t *testing.T) {
-	config, faults := agentconfig.ParseAgentConfig([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
+	config, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}

@@ -19,14 +19,14 @@ const MaxHistory = 5
 // Behavior is what an object's status says of the permission to change it: now,
 // next, and what was.
 type Behavior struct {
-	Current Stretch   `json:"current"`
-	Next    *Stretch  `json:"next,omitempty"`
-	History []Stretch `json:"history,omitempty"` // newest first
+	Current Period   `json:"current"`
+	Next    *Period  `json:"next,omitempty"`
+	History []Period `json:"history,omitempty"` // newest first
 }
 
-// Stretch is a time without change in the answer. StartTime is absent where it
+// Period is a time without change in the answer. StartTime is absent where it
 // always was so, EndTime where it never changes.
-type Stretch struct {
+type Period struct {
 	State     string            `json:"state"`
 	Strategy  schedule.Strategy `json:"strategy,omitempty"`
 	StartTime *time.Time        `json:"startTime,omitempty"`
@@ -37,9 +37,9 @@ type Stretch struct {
 // After is the behavior that follows from a verdict: where the present stretch is
 // another than before, the old one goes into the history, ended now at the latest.
 func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now time.Time) Behavior {
-	next := Behavior{Current: Stretch{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, 256)}}
+	next := Behavior{Current: Period{State: stateName(v.Permitted), Strategy: strategy, StartTime: v.Since, EndTime: v.Until, Reason: document.Cut(v.Reason, 256)}}
 	if v.Next != nil {
-		next.Next = &Stretch{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
+		next.Next = &Period{State: stateName(v.Next.Permitted), StartTime: &v.Next.Start, EndTime: v.Next.End}
 	}
 	if b == nil || b.Current.State == "" {
 		return next
@@ -57,7 +57,7 @@ func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now tim
 	if was.EndTime == nil || was.EndTime.After(now) {
 		was.EndTime = new(now.Truncate(time.Second).UTC())
 	}
-	next.History = append([]Stretch{was}, b.History...)
+	next.History = append([]Period{was}, b.History...)
 	if len(next.History) > MaxHistory {
 		next.History = next.History[:MaxHistory]
 	}

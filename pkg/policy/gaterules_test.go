@@ -66,16 +66,16 @@ func TestTheRecordKeepsWhatAPolicyNoLongerNames(t *testing.T) {
 }
 
 func TestAGateAsksThePoliciesThatNameItWhereverTheyAre(t *testing.T) {
-	b := policy.NewBook("maint-system")
+	b := policy.NewResolver("maint-system")
 	for _, namespace := range []string{"a", "b"} {
-		b.PutPolicy(policy.PolicyState{Namespace: namespace, Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Permissive}})
+		b.PutPolicy(policy.State{Namespace: namespace, Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Permissive}})
 	}
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	q := policy.Question{Namespace: "b", Gates: []policy.PolicyRef{{Name: "p", Namespace: "a"}, {Name: "p", Namespace: "b"}}}
+	q := policy.Query{Namespace: "b", Gates: []policy.PolicyRef{{Name: "p", Namespace: "a"}, {Name: "p", Namespace: "b"}}}
 	if v := b.Gate(q).Verdict(start); !v.Permitted || b.Strategy(q, start) != schedule.ByPolicy || !b.Gated(q) {
 		t.Errorf("%+v", v)
 	}
-	b.PutPolicy(policy.PolicyState{Namespace: "a", Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Restrictive}})
+	b.PutPolicy(policy.State{Namespace: "a", Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Restrictive}})
 	if v := b.Gate(q).Verdict(start); v.Permitted || !v.Ready {
 		t.Errorf("%+v", v)
 	}

@@ -59,9 +59,9 @@ type CalendarDocument struct {
 // are judged.
 func anyCalendar(string, string) (*schedule.Calendar, bool) { return &schedule.Calendar{}, true }
 
-// ParsePolicy reads a policy and reports all its faults. Whether the calendars
+// Parse reads a policy and reports all its faults. Whether the calendars
 // that it names are there is not asked.
-func ParsePolicy(text []byte) (PolicySpec, document.Faults) {
+func Parse(text []byte) (PolicySpec, document.Faults) {
 	var doc PolicyDocument
 	c, ok := document.Read(text, &doc)
 	if !ok {

@@ -49,7 +49,7 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchLabels: {'-a': b}}}]", "spec.gates[0].selector.matchLabels: \"-a\" is no label's key"},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
-			_, faults := policy.ParsePolicy(policyText(c.spec))
+			_, faults := policy.Parse(policyText(c.spec))
 			if c.want == "" && len(faults) > 0 {
 				t.Fatalf("refused: %s", faults.Error())
 			}
@@ -95,16 +95,16 @@ func day(t *testing.T, text string) time.Time {
 	return at
 }
 
-func put(t *testing.T, b *policy.Book, namespace, name, spec string, stanza policy.StanzaText) {
+func put(t *testing.T, b *policy.Resolver, namespace, name, spec string, stanza policy.StanzaText) {
 	t.Helper()
-	s, faults := policy.ParsePolicy(policyText(spec))
-	b.PutPolicy(policy.PolicyState{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
+	s, faults := policy.Parse(policyText(spec))
+	b.PutPolicy(policy.State{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
 }
 
 const weekend = "strategy: MaintenanceSchedule\nmaintenanceSchedule: {windows: [{days: [Sat], start: '02:00', end: '06:00'}], exclude: [{calendar: {name: days, namespace: maint-system}}]}"
 
 func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T) {
-	b := policy.NewBook("maint-system")
+	b := policy.NewResolver("maint-system")
 	calendar, faults := policy.ParseCalendarYAML([]byte("- {from: 2026-11-28, reason: sale}\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
@@ -131,7 +131,7 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 		{"a stanza that names another tenant's", []policy.PolicyRef{{Name: "borrows"}}, -2, -2, "policy open is in namespace other"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := b.Gate(policy.Question{Namespace: "shop", Policies: c.refs}).Verdict(inside)
+			v := b.Gate(policy.Query{Namespace: "shop", Policies: c.refs}).Verdict(inside)
 			if v.NextChangeETA != c.eta || v.PermissiveRemaining != c.left || !strings.Contains(v.Reason, c.reason) {
 				t.Errorf("verdict %+v, want %d, %d and %q", v, c.eta, c.left, c.reason)
 			}
@@ -142,7 +142,7 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 	if b.Generation() == before {
 		t.Error("a calendar changed nothing")
 	}
-	q := policy.Question{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "weekend"}}}
+	q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "weekend"}}}
 	if v := b.Gate(q).Verdict(inside); !v.Permitted || v.PermissiveRemaining != 3*3600 {
 		t.Errorf("in the window: %+v", v)
 	}
@@ -158,12 +158,12 @@ func TestABookResolvesPoliciesByNamespaceAndWhatIsMissingIsNotReady(t *testing.T
 func TestANamespaceBindsWhatIsBelowItAndOnlyABypassPasses(t *testing.T) {
 	at := day(t, "2026-11-21T03:00:00Z")
 	until := at.Add(2 * time.Hour)
-	b := policy.NewBook("maint-system")
+	b := policy.NewResolver("maint-system")
 	put(t, b, "shop", "open", "strategy: Permissive", policy.StanzaText{})
 	if !b.PutNamespace("shop", policy.StanzaText{Strategy: schedule.RestrictiveUntil, Until: &until}) || b.PutNamespace("shop", policy.StanzaText{Strategy: schedule.RestrictiveUntil, Until: &until}) {
 		t.Error("news is told where there is none, or not where there is")
 	}
-	own := policy.Question{Namespace: "shop", Own: policy.StanzaText{Strategy: schedule.Permissive}, Policies: []policy.PolicyRef{{Name: "open"}}}
+	own := policy.Query{Namespace: "shop", Own: policy.StanzaText{Strategy: schedule.Permissive}, Policies: []policy.PolicyRef{{Name: "open"}}}
 	v := b.Gate(own).Verdict(at)
 	if v.Permitted || v.NextChangeETA != 7200 || b.Strategy(own, at) != schedule.Restrictive {
 		t.Errorf("under a closed namespace: %+v, %s", v, b.Strategy(own, at))
@@ -174,7 +174,7 @@ func TestANamespaceBindsWhatIsBelowItAndOnlyABypassPasses(t *testing.T) {
 	if v := b.Gate(own.For(true)).Verdict(at); v.Permitted {
 		t.Errorf("outside the window it passes a closed namespace: %+v", v)
 	}
-	free := policy.Question{Namespace: "elsewhere", Policies: []policy.PolicyRef{{Name: "absent"}}}
+	free := policy.Query{Namespace: "elsewhere", Policies: []policy.PolicyRef{{Name: "absent"}}}
 	if v := b.Gate(free.For(true)).Verdict(at); !v.Permitted {
 		t.Errorf("outside the window its own policy holds it: %+v", v)
 	}

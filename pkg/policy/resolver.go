@@ -28,18 +28,18 @@ func (s StanzaText) Equal(o StanzaText) bool {
 	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until)
 }
 
-// PolicyState is a policy's ConfigMap as it was read.
-type PolicyState struct {
+// State is a policy's ConfigMap as it was read.
+type State struct {
 	Namespace, Name string
 	Spec            PolicySpec
 	Faults          document.Faults
-	Pause           schedule.Switch
+	Pause           schedule.Pause
 	Stanza          StanzaText
 }
 
-// Question is all that decides whether change of one object is permitted, apart
+// Query is all that decides whether change of one object is permitted, apart
 // from the policies themselves.
-type Question struct {
+type Query struct {
 	Namespace string      // empty for an object of the cluster
 	Own       StanzaText  // the object's own
 	Policies  []PolicyRef // spec.policies of a plan
@@ -49,7 +49,7 @@ type Question struct {
 
 // For is the question for a run: one that was asked for outside of the window heeds
 // no policy, but a namespace that is closed binds it all the same.
-func (q Question) For(outsideWindow bool) Question {
+func (q Query) For(outsideWindow bool) Query {
 	if outsideWindow {
 		q.Own, q.Policies = StanzaText{Strategy: schedule.Permissive}, nil
 	}
@@ -57,7 +57,7 @@ func (q Question) For(outsideWindow bool) Question {
 }
 
 // Key tells questions apart.
-func (q Question) Key() string {
+func (q Query) Key() string {
 	return fmt.Sprintf("%s|%v|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
 }
 
@@ -68,13 +68,13 @@ func stampOf(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Book holds every policy, calendar and namespace stanza that is known, and
+// Resolver holds every policy, calendar and namespace stanza that is known, and
 // answers what follows from them for an object. It is the one place that
 // resolves names, for the agent and the commands alike. It is not safe for
 // concurrent use.
-type Book struct {
+type Resolver struct {
 	agent      string // the agent's namespace; empty: not known, and any will do
-	policies   map[PolicyRef]PolicyState
+	policies   map[PolicyRef]State
 	calendars  map[PolicyRef]*schedule.Calendar // nil: broken
 	namespaces map[string]StanzaText
 	parsed     map[PolicyRef]*schedule.Policy // by its document alone
@@ -82,25 +82,25 @@ type Book struct {
 	generation int64
 }
 
-// NewBook is an empty book.
-func NewBook(agentNamespace string) *Book {
-	return &Book{
-		agent: agentNamespace, policies: map[PolicyRef]PolicyState{}, calendars: map[PolicyRef]*schedule.Calendar{},
+// NewResolver is an empty book.
+func NewResolver(agentNamespace string) *Resolver {
+	return &Resolver{
+		agent: agentNamespace, policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
 		namespaces: map[string]StanzaText{}, parsed: map[PolicyRef]*schedule.Policy{}, resolved: map[PolicyRef]*schedule.Policy{},
 	}
 }
 
 // Generation changes with every change of the book: a gate of another
 // generation is to be asked for again.
-func (b *Book) Generation() int64 { return b.generation }
+func (b *Resolver) Generation() int64 { return b.generation }
 
-func (b *Book) changed() {
+func (b *Resolver) changed() {
 	b.generation++
 	clear(b.resolved)
 }
 
 // PutPolicy takes in a policy.
-func (b *Book) PutPolicy(p PolicyState) {
+func (b *Resolver) PutPolicy(p State) {
 	ref := PolicyRef{Name: p.Name, Namespace: p.Namespace}
 	b.policies[ref] = p
 	delete(b.parsed, ref)
@@ -108,7 +108,7 @@ func (b *Book) PutPolicy(p PolicyState) {
 }
 
 // DropPolicy forgets a policy.
-func (b *Book) DropPolicy(namespace, name string) {
+func (b *Resolver) DropPolicy(namespace, name string) {
 	ref := PolicyRef{Name: name, Namespace: namespace}
 	delete(b.policies, ref)
 	delete(b.parsed, ref)
@@ -116,14 +116,14 @@ func (b *Book) DropPolicy(namespace, name string) {
 }
 
 // PutCalendar takes in a calendar; nil is one that cannot be read.
-func (b *Book) PutCalendar(namespace, name string, c *schedule.Calendar) {
+func (b *Resolver) PutCalendar(namespace, name string, c *schedule.Calendar) {
 	b.calendars[PolicyRef{Name: name, Namespace: namespace}] = c
 	clear(b.parsed)
 	b.changed()
 }
 
 // DropCalendar forgets a calendar.
-func (b *Book) DropCalendar(namespace, name string) {
+func (b *Resolver) DropCalendar(namespace, name string) {
 	delete(b.calendars, PolicyRef{Name: name, Namespace: namespace})
 	clear(b.parsed)
 	b.changed()
@@ -131,7 +131,7 @@ func (b *Book) DropCalendar(namespace, name string) {
 
 // PutNamespace takes in what a namespace's annotations say, and says whether
 // that is news.
-func (b *Book) PutNamespace(name string, s StanzaText) bool {
+func (b *Resolver) PutNamespace(name string, s StanzaText) bool {
 	if b.namespaces[name].Equal(s) {
 		return false
 	}
@@ -141,33 +141,33 @@ func (b *Book) PutNamespace(name string, s StanzaText) bool {
 }
 
 // Policies are the policies of the book, by namespace and name.
-func (b *Book) Policies() []PolicyState {
-	out := make([]PolicyState, 0, len(b.policies))
+func (b *Resolver) Policies() []State {
+	out := make([]State, 0, len(b.policies))
 	for _, p := range b.policies {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(x, y PolicyState) int {
+	slices.SortFunc(out, func(x, y State) int {
 		return strings.Compare(x.Namespace+"/"+x.Name, y.Namespace+"/"+y.Name)
 	})
 	return out
 }
 
 // State is a policy as it was read.
-func (b *Book) State(namespace, name string) (PolicyState, bool) {
+func (b *Resolver) State(namespace, name string) (State, bool) {
 	p, ok := b.policies[PolicyRef{Name: name, Namespace: namespace}]
 	return p, ok
 }
 
 // Policy is a policy with all that stands on it; one that is missing or broken
 // is not ready.
-func (b *Book) Policy(namespace, name string) *schedule.Policy {
+func (b *Resolver) Policy(namespace, name string) *schedule.Policy {
 	return b.resolve(PolicyRef{Name: name, Namespace: namespace})
 }
 
 // resolve is a policy with the stanza on it. The policies that such a stanza names
 // are judged by their documents and pauses alone: so no stanza leads back to
 // itself, and none makes others expensive.
-func (b *Book) resolve(ref PolicyRef) *schedule.Policy {
+func (b *Resolver) resolve(ref PolicyRef) *schedule.Policy {
 	if p := b.resolved[ref]; p != nil {
 		return p
 	}
@@ -181,7 +181,7 @@ func (b *Book) resolve(ref PolicyRef) *schedule.Policy {
 }
 
 // document is a policy by its document and its pause.
-func (b *Book) document(ref PolicyRef) *schedule.Policy {
+func (b *Resolver) document(ref PolicyRef) *schedule.Policy {
 	state, there := b.policies[ref]
 	if !there {
 		return schedule.PolicyNotReady(ref.Name, "there is no such policy in namespace "+ref.Namespace)
@@ -190,14 +190,14 @@ func (b *Book) document(ref PolicyRef) *schedule.Policy {
 }
 
 // paused closes a policy that somebody paused; one that is broken stays so.
-func (b *Book) paused(state PolicyState, p *schedule.Policy) *schedule.Policy {
+func (b *Resolver) paused(state State, p *schedule.Policy) *schedule.Policy {
 	if !state.Pause.On || len(state.Faults) > 0 {
 		return p
 	}
 	return p.Paused(state.Pause.Until)
 }
 
-func (b *Book) read(ref PolicyRef, state PolicyState) *schedule.Policy {
+func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
 	if p := b.parsed[ref]; p != nil {
 		return p
 	}
@@ -206,7 +206,7 @@ func (b *Book) read(ref PolicyRef, state PolicyState) *schedule.Policy {
 	return p
 }
 
-func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
+func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 	if len(state.Faults) > 0 {
 		return schedule.PolicyNotReady(ref.Name, state.Faults[0].String())
 	}
@@ -233,12 +233,12 @@ func (b *Book) parse(ref PolicyRef, state PolicyState) *schedule.Policy {
 }
 
 // stanza finds the policies that a stanza names.
-func (b *Book) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
+func (b *Resolver) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
 	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, Policies: b.named(namespace, s.Policies, find)}
 }
 
 // named finds policies that an object of a namespace names, or one of the cluster.
-func (b *Book) named(namespace string, refs []PolicyRef, find func(PolicyRef) *schedule.Policy) []*schedule.Policy {
+func (b *Resolver) named(namespace string, refs []PolicyRef, find func(PolicyRef) *schedule.Policy) []*schedule.Policy {
 	var out []*schedule.Policy
 	for _, ref := range refs {
 		ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(namespace, b.agent))
@@ -253,16 +253,16 @@ func (b *Book) named(namespace string, refs []PolicyRef, find func(PolicyRef) *s
 
 // within says whether an object may use what stands in a namespace: its own, and
 // the agent's. Whoever annotates an object of the cluster may use any.
-func (b *Book) within(own, namespace string) bool {
+func (b *Resolver) within(own, namespace string) bool {
 	return own == "" || b.agent == "" || namespace == own || namespace == b.agent
 }
 
-func (b *Book) foreign(what string, ref PolicyRef) string {
+func (b *Resolver) foreign(what string, ref PolicyRef) string {
 	return fmt.Sprintf("%s %s is in namespace %s, and only those of its own namespace and of %s may be named", what, ref.Name, ref.Namespace, b.agent)
 }
 
 // Gate is the gate of an object over time.
-func (b *Book) Gate(q Question) *schedule.Gate {
+func (b *Resolver) Gate(q Query) *schedule.Gate {
 	spec := schedule.GateSpec{Own: b.stanza(q.Namespace, q.Own, b.resolve), Bypass: q.Bypass}
 	if q.Namespace != "" {
 		spec.Namespace = b.stanza(q.Namespace, b.namespaces[q.Namespace], b.resolve)
@@ -276,7 +276,7 @@ func (b *Book) Gate(q Question) *schedule.Gate {
 
 // Between is the gate of an object, or nil where nothing stands between it and
 // its change.
-func (b *Book) Between(q Question) *schedule.Gate {
+func (b *Resolver) Between(q Query) *schedule.Gate {
 	if !b.Gated(q) && q.Bypass == nil {
 		return nil
 	}
@@ -284,12 +284,12 @@ func (b *Book) Between(q Question) *schedule.Gate {
 }
 
 // Gated says whether anything stands between an object and its change.
-func (b *Book) Gated(q Question) bool {
+func (b *Resolver) Gated(q Query) bool {
 	return q.Own.Set() || len(q.Policies)+len(q.Gates) > 0 || q.Namespace != "" && b.namespaces[q.Namespace].Set()
 }
 
 // Uses are the policies that stand behind an object's gate.
-func (b *Book) Uses(q Question) []PolicyRef {
+func (b *Resolver) Uses(q Query) []PolicyRef {
 	var out []PolicyRef
 	for _, list := range [][]PolicyRef{q.Own.Policies, q.Policies, q.Gates, b.namespaces[q.Namespace].Policies} {
 		for _, ref := range list {
@@ -304,7 +304,7 @@ func (b *Book) Uses(q Question) []PolicyRef {
 
 // Strategy is the strategy in force for an object at an instant, as status and
 // metrics name it: a live Until counts as Permissive or Restrictive.
-func (b *Book) Strategy(q Question, now time.Time) schedule.Strategy {
+func (b *Resolver) Strategy(q Query, now time.Time) schedule.Strategy {
 	above := b.namespaces[q.Namespace]
 	if q.Namespace == "" {
 		above = StanzaText{}
@@ -328,7 +328,7 @@ func (b *Book) Strategy(q Question, now time.Time) schedule.Strategy {
 }
 
 // StrategyOf is the strategy in force of a policy itself.
-func (p PolicyState) StrategyOf(now time.Time) schedule.Strategy {
+func (p State) StrategyOf(now time.Time) schedule.Strategy {
 	if p.Pause.Holds(now) {
 		return schedule.Restrictive
 	}

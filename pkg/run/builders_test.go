@@ -69,8 +69,8 @@ func policyText(spec string) []byte {
 	return []byte("apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n")
 }
 
-func put(t *testing.T, b *policy.Book, namespace, name, spec string, stanza policy.StanzaText) {
+func put(t *testing.T, b *policy.Resolver, namespace, name, spec string, stanza policy.StanzaText) {
 	t.Helper()
-	s, faults := policy.ParsePolicy(policyText(spec))
-	b.PutPolicy(policy.PolicyState{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
+	s, faults := policy.Parse(policyText(spec))
+	b.PutPolicy(policy.State{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
 }

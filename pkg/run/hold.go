@@ -7,8 +7,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Hold is a gate that is closed for a run.
-type Hold struct {
+// ClosedGate is a gate that is closed for a run.
+type ClosedGate struct {
 	Reason   string
 	NotReady bool
 	Opens    *time.Time // when it opens, as far as is known
@@ -17,7 +17,7 @@ type Hold struct {
 }
 
 // Message says why a run waits, and for how long.
-func (h Hold) Message() string {
+func (h ClosedGate) Message() string {
 	switch {
 	case h.NotReady:
 		return h.Reason
@@ -42,9 +42,9 @@ func PassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *int
 	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC()}
 }
 
-// HeldBy asks a gate for a run: nil where it may start. One that a bypass names
+// ClosedFor asks a gate for a run: nil where it may start. One that a bypass names
 // passes.
-func HeldBy(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time) *Hold {
+func ClosedFor(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time) *ClosedGate {
 	if g == nil || bypass.Run != "" && bypass.Run == run {
 		return nil
 	}
@@ -52,7 +52,7 @@ func HeldBy(g *schedule.Gate, run string, bypass intent.Bypass, now time.Time) *
 	if v.Permitted {
 		return nil
 	}
-	h := &Hold{Reason: v.Reason, NotReady: !v.Ready, Since: v.Since}
+	h := &ClosedGate{Reason: v.Reason, NotReady: !v.Ready, Since: v.Since}
 	if v.Until != nil {
 		h.Until = *v.Until
 		if v.Next != nil && v.Next.Permitted {

@@ -24,20 +24,20 @@ func gateUntil(t time.Time) *schedule.Gate {
 func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
 	now, opens := clock("02:00"), clock("03:00")
 	gate := gateUntil(opens)
-	h := run.HeldBy(gate, "r", intent.Bypass{}, now)
+	h := run.ClosedFor(gate, "r", intent.Bypass{}, now)
 	if h == nil || h.NotReady || !h.Until.Equal(opens) || !strings.Contains(h.Message(), "opens at "+opens.UTC().Format(time.RFC3339)) {
 		t.Fatalf("hold: %+v", h)
 	}
-	for name, passes := range map[string]*run.Hold{
-		"no gate":        run.HeldBy(nil, "r", intent.Bypass{}, now),
-		"it is open":     run.HeldBy(gate, "r", intent.Bypass{}, opens),
-		"a bypass of it": run.HeldBy(gate, "r", intent.Bypass{Run: "r"}, now),
+	for name, passes := range map[string]*run.ClosedGate{
+		"no gate":        run.ClosedFor(nil, "r", intent.Bypass{}, now),
+		"it is open":     run.ClosedFor(gate, "r", intent.Bypass{}, opens),
+		"a bypass of it": run.ClosedFor(gate, "r", intent.Bypass{Run: "r"}, now),
 	} {
 		if passes != nil {
 			t.Errorf("%s: it is held: %+v", name, passes)
 		}
 	}
-	if run.HeldBy(gate, "r", intent.Bypass{Run: "another"}, now) == nil {
+	if run.ClosedFor(gate, "r", intent.Bypass{Run: "another"}, now) == nil {
 		t.Error("a bypass of another run lets it through")
 	}
 	if by := run.PassedBy(gate, run.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, intent.Intent{}, now); by == nil || by.Name != "ann" || by.Reason != "fire" {
@@ -50,21 +50,21 @@ func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
 
 func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
 	r := newRun(func(s *plan.Spec) { s.StartDeadline = &document.Duration{Duration: 30 * time.Minute} })
-	hold := &run.Hold{Reason: "closed", Until: clock("03:00")}
-	a := trigger.Admit(r, trigger.Standing{Now: clock("02:00"), EntryOpen: true, Hold: hold})
+	hold := &run.ClosedGate{Reason: "closed", Until: clock("03:00")}
+	a := trigger.Admit(r, trigger.AdmissionFacts{Now: clock("02:00"), EntryOpen: true, Hold: hold})
 	if a.Start || a.Waiting != run.WaitWindow || !a.Until.Equal(clock("02:30").Add(time.Nanosecond)) {
 		t.Errorf("in time: %+v", a)
 	}
 	late := clock("02:30").Add(time.Nanosecond)
-	if a = trigger.Admit(r, trigger.Standing{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonWindow {
+	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonWindow {
 		t.Errorf("too late: %+v", a)
 	}
 	hold.NotReady = true
-	if a = trigger.Admit(r, trigger.Standing{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonNotReady {
+	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonNotReady {
 		t.Errorf("too late, and its policy is not ready: %+v", a)
 	}
 	r.Request = run.Request{Kind: run.ByToken, Token: "t", At: clock("02:00")}
-	if a = trigger.Admit(r, trigger.Standing{Now: clock("23:00"), EntryOpen: true, Hold: hold}); a.Waiting != run.WaitWindow {
+	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: clock("23:00"), EntryOpen: true, Hold: hold}); a.Waiting != run.WaitWindow {
 		t.Errorf("a request without a slot does not wait: %+v", a)
 	}
 }
@@ -75,15 +75,15 @@ func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.
 		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &document.Duration{Duration: 30 * time.Minute}
 		s.Steps[1].Disruptive = &gentle
 	})
-	closed := workflow.Signals{Hold: &run.Hold{Reason: "closed", Until: clock("05:00")}}
+	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: clock("05:00")}}
 	j := workflow.NewJournal(r).Start(clock("02:00"))
-	next := func(at string, sig workflow.Signals) workflow.Move {
+	next := func(at string, sig workflow.Signals) workflow.Action {
 		t.Helper()
-		var m workflow.Move
+		var m workflow.Action
 		j, m = workflow.Advance(r, j, clock(at), sig)
 		return m
 	}
-	done := func(at, path string) { j = workflow.Note(r, j, path, workflow.Report{Done: true}, clock(at)) }
+	done := func(at, path string) { j = workflow.Note(r, j, path, workflow.StepResult{Done: true}, clock(at)) }
 	if m := next("02:00", workflow.Signals{}); m.Path != "a" {
 		t.Fatalf("first: %+v", m)
 	}
@@ -111,16 +111,16 @@ func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.
 }
 
 func TestAWindowThatClosesEndsARunThatSaysSo(t *testing.T) {
-	closed := workflow.Signals{Hold: &run.Hold{Reason: "closed", Until: clock("05:00")}}
+	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: clock("05:00")}}
 	r := newRun(func(s *plan.Spec) { s.OnWindowClose = plan.CloseAbort })
 	j, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), closed)
 	if m.Act != workflow.ActClose || j.End == nil || j.End.Result != run.Missed || j.End.Reason != run.ReasonWindow || j.StartedAt != nil {
 		t.Errorf("before its first step: %+v %+v", m, j.End)
 	}
 	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	j = workflow.Note(r, j, "a", workflow.Report{Done: true}, clock("02:01"))
+	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
 	j, m = workflow.Advance(r, j, clock("02:02"), closed)
-	if m.Act != workflow.ActClose || j.End == nil || j.End.Phase != run.RunAborted || j.End.Reason != "WindowClosed" || j.Steps[1].Phase != run.StepSkipped {
+	if m.Act != workflow.ActClose || j.End == nil || j.End.Phase != run.Aborted || j.End.Reason != "WindowClosed" || j.Steps[1].Phase != run.StepSkipped {
 		t.Errorf("between two steps: %+v %+v", m, j.End)
 	}
 	r.Spec.OnWindowClose = plan.CloseFinish
@@ -153,13 +153,13 @@ func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testi
 
 func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	since := clock("02:05")
-	hold := &run.Hold{Reason: "closed", Since: &since, Until: clock("08:00")}
+	hold := &run.ClosedGate{Reason: "closed", Since: &since, Until: clock("08:00")}
 	r := newRun(func(s *plan.Spec) {
 		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &document.Duration{Duration: time.Hour}
 	})
 	begin := func() run.Journal {
 		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-		return workflow.Note(r, j, "a", workflow.Report{Done: true}, clock("02:01"))
+		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
 	}
 	t.Run("a pause came first", func(t *testing.T) {
 		j, m := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Held: "paused", Hold: hold})
@@ -181,14 +181,14 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	})
 	t.Run("nobody looked, and it was late already", func(t *testing.T) {
 		late := clock("04:00")
-		j, _ := workflow.Advance(r, begin(), clock("06:00"), workflow.Signals{Hold: &run.Hold{Reason: "closed", Since: &late, Until: clock("08:00")}})
+		j, _ := workflow.Advance(r, begin(), clock("06:00"), workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Since: &late, Until: clock("08:00")}})
 		if j.End == nil || j.End.Reason != "Timeout" {
 			t.Errorf("end %+v", j.End)
 		}
 	})
 	t.Run("an abort ends the hold, too", func(t *testing.T) {
 		j, _ := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Hold: hold})
-		j, _ = workflow.Advance(r, j, clock("02:07"), workflow.Signals{Hold: hold, Abort: &run.End{Phase: run.RunAborted, Reason: "Aborted"}})
+		j, _ = workflow.Advance(r, j, clock("02:07"), workflow.Signals{Hold: hold, Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
 		if j.HeldSince != nil || strings.Contains(j.Message, "window") {
 			t.Errorf("held since %v, %q", j.HeldSince, j.Message)
 		}
@@ -196,7 +196,7 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	t.Run("doubt holds a run that would end at the window's end", func(t *testing.T) {
 		r := r
 		r.Spec.OnWindowClose = plan.CloseAbort
-		j, m := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Hold: &run.Hold{Reason: "not there yet", NotReady: true}})
+		j, m := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Hold: &run.ClosedGate{Reason: "not there yet", NotReady: true}})
 		if j.End != nil || m.Act != workflow.ActWait {
 			t.Errorf("%+v, end %+v", m, j.End)
 		}
@@ -217,7 +217,7 @@ func TestAPauseInMidRunCountsNowhere(t *testing.T) {
 		return j
 	}
 	ends := func(j run.Journal, at string) run.Journal {
-		return workflow.Note(r, j, "a", workflow.Report{Done: true}, clock(at))
+		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock(at))
 	}
 	t.Run("from the end of the step at work until it is resumed", func(t *testing.T) {
 		j, m := workflow.Advance(r, begin(), clock("02:05"), paused)
@@ -263,7 +263,7 @@ func TestAPauseInMidRunCountsNowhere(t *testing.T) {
 	t.Run("an abort ends it all the same", func(t *testing.T) {
 		j, _ := workflow.Advance(r, ends(begin(), "02:10"), clock("02:10"), paused)
 		sig := paused
-		sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Message: "by jane"}
+		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
 		j, m := workflow.Advance(r, j, clock("02:20"), sig)
 		if j.End == nil || j.End.Reason != "Aborted" || m.Act != workflow.ActClose || j.HeldSince != nil {
 			t.Errorf("%+v, end %+v, held since %v", m, j.End, j.HeldSince)
@@ -272,13 +272,13 @@ func TestAPauseInMidRunCountsNowhere(t *testing.T) {
 }
 
 func TestManyStanzasAreNotMadeExpensiveByEachOther(t *testing.T) {
-	b := policy.NewBook("maint-system")
+	b := policy.NewResolver("maint-system")
 	for i := range 40 {
 		next := policy.PolicyRef{Name: "p" + strings.Repeat("x", i+1)}
 		put(t, b, "shop", "p"+strings.Repeat("x", i), "strategy: Permissive", policy.StanzaText{Strategy: schedule.ByPolicy, Policies: []policy.PolicyRef{next, next}})
 	}
 	began := time.Now()
-	b.Gate(policy.Question{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "p"}}}).Verdict(began)
+	b.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "p"}}}).Verdict(began)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("40 policies that name each other twice took %s", took)
 	}

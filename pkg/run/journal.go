@@ -21,7 +21,7 @@ const (
 
 // Start is the journal of a run that begins now.
 func (j Journal) Start(now time.Time) Journal {
-	j.Phase, j.Waiting, j.Message, j.Section = RunRunning, "", "", plan.SectionSteps
+	j.Phase, j.Waiting, j.Message, j.Section = Running, "", "", plan.SectionSteps
 	j.StartedAt = new(now.UTC())
 	return j
 }
@@ -39,11 +39,11 @@ func (j Journal) EndBefore(end End, now time.Time) Journal {
 
 // Finish is the journal of a run that is over.
 func (j Journal) Finish(now time.Time) Journal {
-	j.Phase, j.FinishedAt, j.Waits = RunFailed, new(now.UTC()), ""
+	j.Phase, j.FinishedAt, j.Waits = Failed, new(now.UTC()), ""
 	if j.End != nil {
 		j.Phase, j.Message = j.End.Phase, j.End.Message
 	}
-	if j.Phase == RunSucceeded && j.Message == "" {
+	if j.Phase == Succeeded && j.Message == "" {
 		j.Message = document.Cut("all steps are done"+j.emptyRollouts(), document.MaxMessage)
 	}
 	return j

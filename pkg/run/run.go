@@ -12,22 +12,22 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// RunPhase is where a run stands.
-type RunPhase string
+// Phase is where a run stands.
+type Phase string
 
 // The phases of a run. The last four are its ends.
 const (
-	RunPending   RunPhase = "Pending"
-	RunRunning   RunPhase = "Running"
-	RunSucceeded RunPhase = "Succeeded"
-	RunFailed    RunPhase = "Failed"
-	RunAborted   RunPhase = "Aborted"
-	RunReplaced  RunPhase = "Replaced"
+	Pending   Phase = "Pending"
+	Running   Phase = "Running"
+	Succeeded Phase = "Succeeded"
+	Failed    Phase = "Failed"
+	Aborted   Phase = "Aborted"
+	Replaced  Phase = "Replaced"
 )
 
 // Ended says whether the phase is one of a run's ends.
-func (p RunPhase) Ended() bool {
-	return p == RunSucceeded || p == RunFailed || p == RunAborted || p == RunReplaced
+func (p Phase) Ended() bool {
+	return p == Succeeded || p == Failed || p == Aborted || p == Replaced
 }
 
 // TriggerKind is what asked for a run.
@@ -136,7 +136,7 @@ func (r Run) Tree() plan.Tree { return plan.Tree{Spec: r.Spec, Templates: r.Temp
 
 // Journal is the part of a run that changes; it stands in journal.json.
 type Journal struct {
-	Phase       RunPhase      `json:"phase"`
+	Phase       Phase         `json:"phase"`
 	Waiting     string        `json:"waiting,omitempty"` // Pending: window, approval, queue, lock, jitter
 	Message     string        `json:"message,omitempty"`
 	Section     plan.Section  `json:"section,omitempty"`
@@ -177,12 +177,12 @@ func (j Journal) Notice() string {
 
 // End is how a run ends, decided before its cleanup begins.
 type End struct {
-	Phase   RunPhase `json:"phase"`
-	Reason  string   `json:"reason,omitempty"` // StepFailed, Timeout, Aborted, Interrupted, …
-	Message string   `json:"message,omitempty"`
-	Actor   string   `json:"actor,omitempty"`
-	Step    string   `json:"step,omitempty"`
-	Result  Result   `json:"result,omitempty"` // of a run that never started: how its entry ends
+	Phase   Phase  `json:"phase"`
+	Reason  string `json:"reason,omitempty"` // StepFailed, Timeout, Aborted, Interrupted, …
+	Message string `json:"message,omitempty"`
+	Actor   string `json:"actor,omitempty"`
+	Step    string `json:"step,omitempty"`
+	Result  Result `json:"result,omitempty"` // of a run that never started: how its entry ends
 }
 
 // StepPhase is where a step stands.

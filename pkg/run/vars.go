@@ -9,8 +9,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Sight is what was read of the cluster for an expression; nil where nothing was.
-type Sight struct {
+// Inputs is what was read of the cluster for an expression; nil where nothing was.
+type Inputs struct {
 	Target   map[string]any
 	Each     map[string]any              // the object of the innermost loop; without it, what the journal knows of it
 	Required map[string][]map[string]any // by name, sorted by namespace and name
@@ -20,12 +20,12 @@ type Sight struct {
 // Vars is what expressions in a run may speak of, outside of any step that holds
 // others. target is the live object, or nil where it was not read.
 func Vars(r Run, j Journal, target map[string]any) map[string]any {
-	return VarsAt(r, j, "", Sight{Target: target})
+	return VarsAt(r, j, "", Inputs{Target: target})
 }
 
 // VarsAt is what expressions of the step at a path may speak of: of other steps,
 // those that stand in no loop and no template, and those of its own item.
-func VarsAt(r Run, j Journal, path string, seen Sight) map[string]any {
+func VarsAt(r Run, j Journal, path string, seen Inputs) map[string]any {
 	scheduled := r.Request.ScheduledAt().UTC().Format(time.RFC3339)
 	parameters := map[string]any{}
 	for _, p := range r.Spec.Parameters {

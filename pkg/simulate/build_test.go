@@ -111,9 +111,9 @@ func target(p *simulate.Plan) {
 }
 
 // windows is a book with the policy "night", open every day from start to end.
-func windows(start, end string) *policy.Book {
-	b := policy.NewBook("")
-	b.PutPolicy(policy.PolicyState{Namespace: "shop", Name: "night", Spec: policy.PolicySpec{
+func windows(start, end string) *policy.Resolver {
+	b := policy.NewResolver("")
+	b.PutPolicy(policy.State{Namespace: "shop", Name: "night", Spec: policy.PolicySpec{
 		Strategy:            schedule.MaintenanceScheduled,
 		MaintenanceSchedule: &schedule.MaintenanceSchedule{Windows: []schedule.Window{{Start: start, End: end}}},
 	}})

@@ -64,9 +64,9 @@ func newCluster(s Scene) (*cluster, error) {
 }
 
 // gateOf is what stands between a plan and its runs; nil where nothing does.
-func gateOf(book *policy.Book, p Plan) *schedule.Gate {
+func gateOf(book *policy.Resolver, p Plan) *schedule.Gate {
 	if book == nil {
-		book = policy.NewBook("")
+		book = policy.NewResolver("")
 	}
 	return book.Between(p.Intent.Query(p.Namespace, p.Spec.Policies))
 }

@@ -17,7 +17,7 @@ import (
 // which the agent does: the ledger, the runs, the bells, the intents.
 func (c *cluster) decide(p *planState) (time.Time, error) {
 	for _, r := range p.live {
-		if r.journal.Phase == run.RunPending || r.journal.HeldSince != nil {
+		if r.journal.Phase == run.Pending || r.journal.HeldSince != nil {
 			c.ring(r.bell)
 		}
 	}

@@ -58,9 +58,9 @@ func drawIntent(t *rapid.T, p *simulate.Plan) {
 	until := drawInstant(t, "until")
 	switch anyOf(t, "intent", "", "", "pause", "namespace", "next", "until", "slots", "bypass") {
 	case "pause":
-		p.Intent.Pause = schedule.Switch{On: true, Until: &until}
+		p.Intent.Pause = schedule.Pause{On: true, Until: &until}
 	case "namespace":
-		p.Pauses = []schedule.Switch{{On: true, Until: &until}}
+		p.Pauses = []schedule.Pause{{On: true, Until: &until}}
 	case "next":
 		p.Intent.Skip.Next = true
 	case "until":

@@ -24,11 +24,11 @@ type runState struct {
 	bell    *bell
 }
 
-func (r *runState) fact() trigger.Live { return trigger.LiveOf(r.run, r.journal) }
+func (r *runState) fact() trigger.ActiveRun { return trigger.ActiveRunOf(r.run, r.journal) }
 
 // look moves one run as far as it goes now.
 func (c *cluster) look(r *runState) (time.Time, error) {
-	if r.journal.Phase == run.RunPending && r.journal.Section != plan.SectionClosing {
+	if r.journal.Phase == run.Pending && r.journal.Section != plan.SectionClosing {
 		return c.admit(r)
 	}
 	return c.move(r)
@@ -40,7 +40,7 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	case verdict.Void:
 		return time.Time{}, fmt.Errorf("run %s: %s", r.run.Name, verdict.Message)
 	case verdict.Ends():
-		r.journal = r.journal.EndBefore(run.End{Phase: run.RunAborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
+		r.journal = r.journal.EndBefore(run.End{Phase: run.Aborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
 		return c.move(r)
 	case verdict.Approve != nil:
 		r.journal.Approved = verdict.Approve
@@ -66,15 +66,15 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 }
 
 // standing is what surrounds a pending run. Whoever is asked approves at once.
-func (c *cluster) standing(r *runState) trigger.Standing {
+func (c *cluster) standing(r *runState) trigger.AdmissionFacts {
 	p := r.plan
-	s := trigger.Standing{
-		Now: c.now, Paused: p.paused(c.now), Superseded: trigger.Overtaken(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r),
+	s := trigger.AdmissionFacts{
+		Now: c.now, Paused: p.paused(c.now), Superseded: trigger.Superseded(r.run, r.journal.Waiting, p.siblings()), Target: p.target, Hold: c.hold(r),
 		Approved: r.journal.Approved != nil, Approve: &intent.Actor{At: c.now},
 	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
 	for _, other := range p.live {
-		if other != r && other.journal.Phase == run.RunRunning && r.run.Spec.ConcurrencyPolicy != plan.Allow {
+		if other != r && other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow {
 			s.PlanBusy = other.run.Name
 		}
 	}
@@ -84,17 +84,17 @@ func (c *cluster) standing(r *runState) trigger.Standing {
 	return s
 }
 
-func (c *cluster) hold(r *runState) *run.Hold {
-	return run.HeldBy(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
+func (c *cluster) hold(r *runState) *run.ClosedGate {
+	return run.ClosedFor(r.plan.gate, r.run.Name, r.plan.Intent.Bypass, c.now)
 }
 
 func (p *planState) paused(now time.Time) bool {
-	return slices.ContainsFunc(append([]schedule.Switch{p.Intent.Pause}, p.Pauses...), func(s schedule.Switch) bool { return s.Holds(now) })
+	return slices.ContainsFunc(append([]schedule.Pause{p.Intent.Pause}, p.Pauses...), func(s schedule.Pause) bool { return s.Holds(now) })
 }
 
 // siblings are the live runs of a plan.
-func (p *planState) siblings() []trigger.Live {
-	out := make([]trigger.Live, len(p.live))
+func (p *planState) siblings() []trigger.ActiveRun {
+	out := make([]trigger.ActiveRun, len(p.live))
 	for i, r := range p.live {
 		out[i] = r.fact()
 	}
@@ -103,7 +103,7 @@ func (p *planState) siblings() []trigger.Live {
 
 // signals are what is asked of a started run.
 func (c *cluster) signals(r *runState) workflow.Signals {
-	sig := workflow.Signals{LookingSince: c.since, Hold: c.hold(r), Replace: trigger.GivesWay(r.run, r.plan.siblings())}
+	sig := workflow.Signals{LookingSince: c.since, Hold: c.hold(r), Replace: trigger.Yields(r.run, r.plan.siblings())}
 	if r.plan.paused(c.now) {
 		sig.Held = "paused: no new step begins"
 	}
@@ -138,7 +138,7 @@ func (c *cluster) move(r *runState) (time.Time, error) {
 
 // act does one act and writes down what came of it; or it says until when there
 // is nothing to do.
-func (c *cluster) act(r *runState, m workflow.Move) (wake time.Time, done bool) {
+func (c *cluster) act(r *runState, m workflow.Action) (wake time.Time, done bool) {
 	switch m.Act {
 	case workflow.ActPass:
 		report, wake, done := c.pass(r, m)
@@ -167,44 +167,44 @@ const leaseRenewal = 5 * time.Minute
 // pass stands in for the executors: what a step does is done at once, but for a
 // suspend, which takes its time. A loop finds nothing to loop over, for no
 // cluster says what is there. Without a report there is an instant to wait for.
-func (c *cluster) pass(r *runState, m workflow.Move) (report workflow.Report, wake time.Time, done bool) {
+func (c *cluster) pass(r *runState, m workflow.Action) (report workflow.StepResult, wake time.Time, done bool) {
 	switch {
 	case plan.IsLoop(m.Step.Type):
-		return workflow.Report{Listed: true}, wake, true
+		return workflow.StepResult{Listed: true}, wake, true
 	case r.run.Request.DryRun:
-		return workflow.Report{Done: true}, wake, true
+		return workflow.StepResult{Done: true}, wake, true
 	case m.Step.Type == "suspend":
 		return c.passSuspend(r, m)
 	case m.Step.Type == "silence":
 		next := c.now.Add(leaseRenewal).UTC()
-		return workflow.Report{Done: true, KeepAt: &next}, wake, true
+		return workflow.StepResult{Done: true, KeepAt: &next}, wake, true
 	}
-	return workflow.Report{Done: true}, wake, true
+	return workflow.StepResult{Done: true}, wake, true
 }
 
 // passSuspend holds a run as the executor of that type does.
-func (c *cluster) passSuspend(r *runState, m workflow.Move) (report workflow.Report, wake time.Time, done bool) {
+func (c *cluster) passSuspend(r *runState, m workflow.Action) (report workflow.StepResult, wake time.Time, done bool) {
 	p, failed := c.suspend(r, m)
 	resume := r.journal.Record(m.Path).ResumeAt
 	switch {
 	case failed != "":
-		return workflow.Report{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, wake, true
+		return workflow.StepResult{Failed: true, Permanent: true, Reason: "BadProperties", Message: failed}, wake, true
 	case p.Duration == nil:
-		return workflow.Report{}, m.WakeAt, false
+		return workflow.StepResult{}, m.WakeAt, false
 	case resume == nil:
 		until := c.now.Add(p.Duration.Duration).UTC()
-		return workflow.Report{ResumeAt: &until}, wake, true
+		return workflow.StepResult{ResumeAt: &until}, wake, true
 	case c.now.Before(*resume):
 		if !m.WakeAt.IsZero() && m.WakeAt.Before(*resume) {
-			return workflow.Report{}, m.WakeAt, false
+			return workflow.StepResult{}, m.WakeAt, false
 		}
-		return workflow.Report{}, *resume, false
+		return workflow.StepResult{}, *resume, false
 	}
-	return workflow.Report{Done: true}, wake, true
+	return workflow.StepResult{Done: true}, wake, true
 }
 
 // suspend reads a suspend's properties, with every ${…} evaluated.
-func (c *cluster) suspend(r *runState, m workflow.Move) (p plan.SuspendProperties, failed string) {
+func (c *cluster) suspend(r *runState, m workflow.Action) (p plan.SuspendProperties, failed string) {
 	if text, is := m.Step.Properties["duration"].(string); is && !expr.IsTemplate(text) {
 		d, err := document.ParseDuration(text)
 		if err != nil {
@@ -229,7 +229,7 @@ func (c *cluster) suspend(r *runState, m workflow.Move) (p plan.SuspendPropertie
 // expanded are the properties of the step at a path; in a template they may speak
 // of its parameters, which may speak of those of the template around it.
 func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
-	var seen run.Sight
+	var seen run.Inputs
 	if step, at, in := r.run.Tree().TemplateOf(path); in {
 		given, err := r.expanded(step, at)
 		if err != nil {
@@ -266,7 +266,7 @@ func (c *cluster) close(r *runState) {
 	}
 	r.bell.dead = true
 	for _, other := range c.live[p.Namespace] {
-		if other.journal.Phase == run.RunPending {
+		if other.journal.Phase == run.Pending {
 			c.ring(other.bell)
 		}
 	}

@@ -28,7 +28,7 @@ type Plan struct {
 	Namespace, Name string
 	Spec            plan.Spec // with defaults
 	Intent          intent.Intent
-	Pauses          []schedule.Switch // of its namespace and of the cluster
+	Pauses          []schedule.Pause // of its namespace and of the cluster
 	// Templates are the step templates that the spec names. One that is missing
 	// counts as done at once.
 	Templates map[string]plan.TemplateSpec
@@ -42,7 +42,7 @@ func (p Plan) key() string { return p.Namespace + "/" + p.Name }
 // end.
 type Scene struct {
 	Plans []Plan
-	Book  *policy.Book // nil: there are no policies
+	Book  *policy.Resolver // nil: there are no policies
 	Span
 	Outages []Span
 	// NameOf names the run that answers a request, as annotations.RunName does.

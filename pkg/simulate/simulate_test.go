@@ -23,7 +23,7 @@ type row struct {
 	want    []string
 }
 
-func check(t *testing.T, book *policy.Book, rows []row) {
+func check(t *testing.T, book *policy.Resolver, rows []row) {
 	t.Helper()
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestPauseAndSkip(t *testing.T) {
 	hourly := cron("0 * * * *")
 	until := day("02:30")
 	check(t, nil, []row{
-		{"paused until an instant", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Pause = schedule.Switch{On: true, Until: &until} })), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)", "03:00 Ran"}},
-		{"its namespace is paused", span("01:00", "03:00"), nightly(hourly, func(p *simulate.Plan) { p.Pauses = []schedule.Switch{{On: true}} }), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)"}},
+		{"paused until an instant", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Pause = schedule.Pause{On: true, Until: &until} })), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)", "03:00 Ran"}},
+		{"its namespace is paused", span("01:00", "03:00"), nightly(hourly, func(p *simulate.Plan) { p.Pauses = []schedule.Pause{{On: true}} }), nil, []string{"01:00 Skipped(paused)", "02:00 Skipped(paused)"}},
 		{"the next one", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Next = true })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Ran"}},
 		{"until an instant", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Until = &until })), nil, []string{"01:00 Skipped(skip)", "02:00 Skipped(skip)", "03:00 Ran"}},
 		{"slots by name", span("01:00", "04:00"), nightly(hourly, withIntent(func(i *intent.Intent) { i.Skip.Slots = []time.Time{day("01:00"), day("03:00")} })), nil, []string{"01:00 Skipped(skip)", "02:00 Ran", "03:00 Skipped(skip)"}},

@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Standing is what surrounds a pending run when it asks to start.
-type Standing struct {
+// AdmissionFacts is what surrounds a pending run when it asks to start.
+type AdmissionFacts struct {
 	Now        time.Time
 	EntryOpen  bool // its claim stands in the ledger
 	Paused     bool
@@ -21,13 +21,13 @@ type Standing struct {
 	Superseded bool
 	Target     *Target // live; nil where the plan has none or it is gone
 	TargetGone bool
-	NotReady   string        // why its account or target would not let it run
-	Hold       *run.Hold     // its gate is closed
-	LockedBy   string        // a started run on the same target; with its namespace where that is another
-	PlanBusy   string        // a started run of the same plan, unless they may overlap
-	Approved   bool          // somebody approved it, and that is written down
-	Approve    *intent.Actor // somebody approves it now
-	Reject     *intent.Actor // somebody rejects it now
+	NotReady   string          // why its account or target would not let it run
+	Hold       *run.ClosedGate // its gate is closed
+	LockedBy   string          // a started run on the same target; with its namespace where that is another
+	PlanBusy   string          // a started run of the same plan, unless they may overlap
+	Approved   bool            // somebody approved it, and that is written down
+	Approve    *intent.Actor   // somebody approves it now
+	Reject     *intent.Actor   // somebody rejects it now
 	ClockDoubt string
 }
 
@@ -47,7 +47,7 @@ type Admission struct {
 func (a Admission) Ends() bool { return a.Result != "" }
 
 // Admit decides over a pending run.
-func Admit(r run.Run, s Standing) Admission {
+func Admit(r run.Run, s AdmissionFacts) Admission {
 	if !s.EntryOpen {
 		return Admission{Void: true, Message: "its entry in the ledger is not open: another run has answered this request"}
 	}
@@ -86,7 +86,7 @@ func Admit(r run.Run, s Standing) Admission {
 // admitApproval asks a person before anything else is waited for: who approves
 // need not stay awake until the window opens. A dry run asks nobody. An approved
 // run has met its deadline.
-func admitApproval(r run.Run, s Standing) (Admission, bool) {
+func admitApproval(r run.Run, s AdmissionFacts) (Admission, bool) {
 	if !r.Spec.RequiresApproval || r.Request.DryRun || s.Approved {
 		return Admission{}, false
 	}
@@ -105,7 +105,7 @@ func admitApproval(r run.Run, s Standing) (Admission, bool) {
 
 // admitLabel ends a label run whose label was taken away, or was already
 // handled under a number at least as high.
-func admitLabel(r run.Run, s Standing) (Admission, bool) {
+func admitLabel(r run.Run, s AdmissionFacts) (Admission, bool) {
 	if r.Request.Kind != run.ByLabel {
 		return Admission{}, false
 	}
@@ -141,7 +141,7 @@ func forbids(r run.Run) bool {
 	return policy == plan.Forbid && r.Request.Slot != nil && startOf(r).After(*r.Request.Slot)
 }
 
-func waits(r run.Run, s Standing) (waiting, message string, until time.Time) {
+func waits(r run.Run, s AdmissionFacts) (waiting, message string, until time.Time) {
 	if s.Paused {
 		return run.WaitPause, "paused", time.Time{}
 	}
@@ -181,7 +181,7 @@ func deadlineOf(r run.Run) time.Time {
 
 // tooLate ends a slot's run whose deadline passed, with what it waited for as
 // the reason.
-func tooLate(r run.Run, s Standing, waiting string) (Admission, bool) {
+func tooLate(r run.Run, s AdmissionFacts, waiting string) (Admission, bool) {
 	deadline := deadlineOf(r)
 	if s.Approved || deadline.IsZero() || s.Now.Before(deadline) {
 		return Admission{}, false
@@ -200,19 +200,19 @@ func tooLate(r run.Run, s Standing, waiting string) (Admission, bool) {
 	return a, true
 }
 
-// GivesWay says whether, under Replace, a later run of the plan waits for this one
+// Yields says whether, under Replace, a later run of the plan waits for this one
 // and for nothing else: one that waits for its window or its jitter could not take
 // the place yet.
-func GivesWay(r run.Run, others []Live) bool {
-	return r.Spec.ConcurrencyPolicy == plan.Replace && slices.ContainsFunc(others, func(o Live) bool {
-		return o.Name != r.Name && o.Phase == run.RunPending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At)
+func Yields(r run.Run, others []ActiveRun) bool {
+	return r.Spec.ConcurrencyPolicy == plan.Replace && slices.ContainsFunc(others, func(o ActiveRun) bool {
+		return o.Name != r.Name && o.Phase == run.Pending && o.Waiting == run.WaitQueue && !o.Request.At.Before(r.Request.At)
 	})
 }
 
-// Overtaken says whether a newer slot of the plan was claimed while this slot's
+// Superseded says whether a newer slot of the plan was claimed while this slot's
 // run still waits for its window.
-func Overtaken(r run.Run, waiting string, others []Live) bool {
-	return r.Request.Slot != nil && waiting == run.WaitWindow && slices.ContainsFunc(others, func(o Live) bool {
+func Superseded(r run.Run, waiting string, others []ActiveRun) bool {
+	return r.Request.Slot != nil && waiting == run.WaitWindow && slices.ContainsFunc(others, func(o ActiveRun) bool {
 		return o.Request.Slot != nil && o.Request.Slot.After(*r.Request.Slot)
 	})
 }

@@ -18,8 +18,8 @@ func pending(r run.Request) run.Run {
 	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: r, Spec: plan.Spec{}.Defaulted()}
 }
 
-func standing(now string, edits ...func(*trigger.Standing)) trigger.Standing {
-	s := trigger.Standing{Now: clock(now), EntryOpen: true}
+func standing(now string, edits ...func(*trigger.AdmissionFacts)) trigger.AdmissionFacts {
+	s := trigger.AdmissionFacts{Now: clock(now), EntryOpen: true}
 	for _, e := range edits {
 		e(&s)
 	}
@@ -61,20 +61,20 @@ func TestAdmit(t *testing.T) {
 	jittered := pending(slotAt("02:00"))
 	jittered.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: duration("30m")}}
 	start := trigger.StartsAt(jittered.Spec, "shop", "orders", clock("02:00"), 0)
-	type set = func(*trigger.Standing)
-	busy := func(s *trigger.Standing) { s.PlanBusy = "other" }
-	locked := func(s *trigger.Standing) { s.LockedBy = "other" }
-	paused := func(s *trigger.Standing) { s.Paused = true }
-	doubt := func(s *trigger.Standing) { s.ClockDoubt = "clocks differ" }
-	notReady := func(s *trigger.Standing) { s.NotReady = "no account" }
-	closed := func(s *trigger.Standing) { s.EntryOpen = false }
-	abort := func(s *trigger.Standing) { s.Abort = &run.End{Phase: run.RunAborted, Message: "aborted by jane"} }
-	superseded := func(s *trigger.Standing) { s.Superseded = true }
-	target := func(tt *trigger.Target) set { return func(s *trigger.Standing) { s.Target = tt } }
+	type set = func(*trigger.AdmissionFacts)
+	busy := func(s *trigger.AdmissionFacts) { s.PlanBusy = "other" }
+	locked := func(s *trigger.AdmissionFacts) { s.LockedBy = "other" }
+	paused := func(s *trigger.AdmissionFacts) { s.Paused = true }
+	doubt := func(s *trigger.AdmissionFacts) { s.ClockDoubt = "clocks differ" }
+	notReady := func(s *trigger.AdmissionFacts) { s.NotReady = "no account" }
+	closed := func(s *trigger.AdmissionFacts) { s.EntryOpen = false }
+	abort := func(s *trigger.AdmissionFacts) { s.Abort = &run.End{Phase: run.Aborted, Message: "aborted by jane"} }
+	superseded := func(s *trigger.AdmissionFacts) { s.Superseded = true }
+	target := func(tt *trigger.Target) set { return func(s *trigger.AdmissionFacts) { s.Target = tt } }
 	for _, c := range []struct {
 		name string
 		run  run.Run
-		s    trigger.Standing
+		s    trigger.AdmissionFacts
 		want string
 	}{
 		{"nothing in its way", slot, standing("02:00"), "start"},
@@ -109,7 +109,7 @@ func TestAdmit(t *testing.T) {
 		{"its number is handled", label, standing("02:00", target(targetWith("t", 3, "k", "v"))), "Skipped(aborted)"},
 		{"a higher number is handled", label, standing("02:00", target(targetWith("t", 9, "k", "v"))), "Skipped(aborted)"},
 		{"another object of that name", label, standing("02:00", target(targetWith("t2", 0, "k", "v"))), "Skipped(aborted)"},
-		{"its target is gone", label, standing("02:00", func(s *trigger.Standing) { s.TargetGone = true }), "Skipped(aborted)"},
+		{"its target is gone", label, standing("02:00", func(s *trigger.AdmissionFacts) { s.TargetGone = true }), "Skipped(aborted)"},
 		{"its target may not be read", label, standing("02:00", notReady), "wait queue until 02:00:30"},
 		{"a label run waits without end", label, standing("+1 02:00", target(targetWith("t", 2, "k", "v")), busy), "wait queue"},
 	} {
@@ -158,22 +158,22 @@ func TestEndLabel(t *testing.T) {
 
 func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 	old := newRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
-	newer := func(waiting string) []trigger.Live {
-		return []trigger.Live{{Name: old.Name, Phase: run.RunRunning, Request: old.Request}, {Name: "new", Phase: run.RunPending, Waiting: waiting, Request: slotAt("03:00")}}
+	newer := func(waiting string) []trigger.ActiveRun {
+		return []trigger.ActiveRun{{Name: old.Name, Phase: run.Running, Request: old.Request}, {Name: "new", Phase: run.Pending, Waiting: waiting, Request: slotAt("03:00")}}
 	}
 	for waiting, want := range map[string]bool{run.WaitQueue: true, run.WaitWindow: false, run.WaitJitter: false, run.WaitPause: false, "": false} {
-		if got := trigger.GivesWay(old, newer(waiting)); got != want {
+		if got := trigger.Yields(old, newer(waiting)); got != want {
 			t.Errorf("to one that waits for %q: %t", waiting, got)
 		}
 	}
 	old.Spec.ConcurrencyPolicy = plan.Queue
-	if trigger.GivesWay(old, newer(run.WaitQueue)) {
+	if trigger.Yields(old, newer(run.WaitQueue)) {
 		t.Error("under Queue it gives way")
 	}
-	if trigger.GivesWay(old, []trigger.Live{{Name: "earlier", Phase: run.RunPending, Waiting: run.WaitQueue, Request: slotAt("01:00")}}) {
+	if trigger.Yields(old, []trigger.ActiveRun{{Name: "earlier", Phase: run.Pending, Waiting: run.WaitQueue, Request: slotAt("01:00")}}) {
 		t.Error("to an earlier one it gives way")
 	}
-	if !trigger.Overtaken(old, run.WaitWindow, newer("")) || trigger.Overtaken(old, run.WaitQueue, newer("")) {
+	if !trigger.Superseded(old, run.WaitWindow, newer("")) || trigger.Superseded(old, run.WaitQueue, newer("")) {
 		t.Error("only a slot that waits for its window is overtaken")
 	}
 }

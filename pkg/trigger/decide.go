@@ -28,7 +28,7 @@ type Facts struct {
 	// ResumeSeen is when the intent to resume a run was first seen.
 	ResumeSeen time.Time
 	// Pauses are the switches above the plan: its namespace's, the cluster's.
-	Pauses []schedule.Switch
+	Pauses []schedule.Pause
 	Ready  Readiness
 	// Gate says when change is permitted; nil: always.
 	Gate       *schedule.Gate
@@ -37,7 +37,7 @@ type Facts struct {
 	Ledger     *ledger.Ledger // nil: the plan is seen for the first time
 	LedgerLost bool           // it was seen before, and its ledger is gone
 	Handled    string         // the last token that its status calls handled
-	Live       []Live
+	Live       []ActiveRun
 	// Watched are the changes that ask for a run by a watch rule, in order.
 	Watched []watchrule.Observed
 	// Unwatched says why a watch rule sees nothing; the other triggers go on.
@@ -71,10 +71,10 @@ type TargetLabel struct {
 	Owner string // the manager that applies it declaratively, if one does
 }
 
-// Live is a run that has not ended.
-type Live struct {
+// ActiveRun is a run that has not ended.
+type ActiveRun struct {
 	Name      string
-	Phase     run.RunPhase
+	Phase     run.Phase
 	Waiting   string
 	Message   string // why it waits
 	Held      bool   // it began, and waits between two steps for its window
@@ -87,9 +87,9 @@ type Live struct {
 	Ordinal   int64
 }
 
-// LiveOf is a run as Decide looks at it.
-func LiveOf(r run.Run, j run.Journal) Live {
-	return Live{
+// ActiveRunOf is a run as Decide looks at it.
+func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
+	return ActiveRun{
 		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
 		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
 	}
@@ -97,7 +97,7 @@ func LiveOf(r run.Run, j run.Journal) Live {
 
 // since is from when on the run occupies its plan: its claim, or, for a slot's
 // run, which may have waited for its jitter, its start.
-func (l Live) since() time.Time {
+func (l ActiveRun) since() time.Time {
 	if l.StartedAt != nil && l.Request.Slot != nil {
 		return *l.StartedAt
 	}
@@ -106,8 +106,8 @@ func (l Live) since() time.Time {
 
 // busy says whether the run occupies its plan. One that only waits for a
 // window, or for its jitter, does not.
-func (l Live) busy() bool {
-	return l.Phase != run.RunPending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter
+func (l ActiveRun) busy() bool {
+	return l.Phase != run.Pending || l.Waiting != run.WaitWindow && l.Waiting != run.WaitJitter
 }
 
 // Phase is a plan's phase.
@@ -324,7 +324,7 @@ func (d *decider) request(s schedule.Slot) run.Request {
 
 // pausedAt says whether any switch holds at an instant.
 func (d *decider) pausedAt(t time.Time) bool {
-	return slices.ContainsFunc(d.switches(), func(s schedule.Switch) bool { return s.Holds(t) })
+	return slices.ContainsFunc(d.switches(), func(s schedule.Pause) bool { return s.Holds(t) })
 }
 
 // pausedSlot says besides whether a pause that has been taken away since the
@@ -334,16 +334,16 @@ func (d *decider) pausedSlot(t time.Time) bool {
 		return true
 	}
 	was := d.out.Ledger.Paused
-	gone := !slices.ContainsFunc(d.switches(), func(s schedule.Switch) bool { return s.On })
+	gone := !slices.ContainsFunc(d.switches(), func(s schedule.Pause) bool { return s.On })
 	return was != nil && gone && was.Holds(t) && !t.After(d.f.Now)
 }
 
 // rememberPause notes the pause that stands, once no slot from before waits.
 func (d *decider) rememberPause() {
-	var stands *schedule.Switch
+	var stands *schedule.Pause
 	for _, s := range d.switches() {
 		if s.Holds(d.f.Now) && (stands == nil || s.Until == nil || stands.Until != nil && s.Until.After(*stands.Until)) {
-			stands = &schedule.Switch{On: true, Until: s.Until}
+			stands = &schedule.Pause{On: true, Until: s.Until}
 		}
 	}
 	l := d.out.Ledger
@@ -354,8 +354,8 @@ func (d *decider) rememberPause() {
 	d.write(l)
 }
 
-func (d *decider) switches() []schedule.Switch {
-	return append([]schedule.Switch{d.f.Intent.Pause}, d.f.Pauses...)
+func (d *decider) switches() []schedule.Pause {
+	return append([]schedule.Pause{d.f.Intent.Pause}, d.f.Pauses...)
 }
 
 // mayClaim says whether a request other than a slot may become a run now; when
@@ -388,7 +388,7 @@ func (d *decider) busyWith(after time.Time) (string, bool) {
 		}
 	}
 	for _, e := range d.out.Ledger.Open {
-		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run }) {
+		if e.Refused == "" && e.At.After(after) && !slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run }) {
 			return e.Run, true
 		}
 	}
@@ -401,7 +401,7 @@ func (d *decider) claim(r run.Request) {
 	if d.f.Spec.ConcurrencyPolicy == plan.Replace {
 		for _, l := range d.f.Live {
 			switch {
-			case l.Phase == run.RunRunning:
+			case l.Phase == run.Running:
 				d.out.Replace = including(d.out.Replace, l.Name)
 			case l.Request.Kind == run.BySchedule:
 				d.out.Supersede = including(d.out.Supersede, l.Name)
@@ -543,7 +543,7 @@ func (d *decider) token() {
 // steps run anew from the first: what the failed run had done it has undone.
 func (d *decider) retry() {
 	name, last := d.f.Intent.Retry.Run, d.out.Ledger.Last
-	if name == "" || last == nil || last.Name != name || last.Phase != run.RunFailed && last.Phase != run.RunAborted {
+	if name == "" || last == nil || last.Name != name || last.Phase != run.Failed && last.Phase != run.Aborted {
 		return
 	}
 	token := "retry/" + name
@@ -564,7 +564,7 @@ func (d *decider) retry() {
 
 // RetryHandled says whether a retry intent needs no more looking at: it was
 // claimed, or there is nothing that it could mean.
-func RetryHandled(l ledger.Ledger, ask intent.Ask) bool {
+func RetryHandled(l ledger.Ledger, ask intent.RunRef) bool {
 	return ask.Run != "" && (l.KnowsToken("retry/"+ask.Run) || l.Last == nil || l.Last.Name != ask.Run ||
-		l.Last.Phase != run.RunFailed && l.Last.Phase != run.RunAborted)
+		l.Last.Phase != run.Failed && l.Last.Phase != run.Aborted)
 }

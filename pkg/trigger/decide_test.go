@@ -93,7 +93,7 @@ func lookingSince(t string) edit { return func(f *trigger.Facts) { f.LookingSinc
 
 func skip(s intent.Skip) edit { return func(f *trigger.Facts) { f.Intent.Skip = s } }
 
-func paused(s schedule.Switch) edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
+func paused(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
 
 func token(t string) edit { return func(f *trigger.Facts) { f.Intent.Token = t } }
 
@@ -108,7 +108,7 @@ func notReady(reason string) edit {
 }
 
 // live is a run that has not ended, and its claim.
-func live(l trigger.Live) edit {
+func live(l trigger.ActiveRun) edit {
 	return func(f *trigger.Facts) {
 		if l.Name == "" {
 			l.Name = nameOf(l.Request)
@@ -123,7 +123,7 @@ func slotAt(t string) run.Request {
 }
 
 func running(t string) edit {
-	return live(trigger.Live{Request: slotAt(t), Phase: run.RunRunning, StartedAt: on(t)})
+	return live(trigger.ActiveRun{Request: slotAt(t), Phase: run.Running, StartedAt: on(t)})
 }
 
 // told is a decision in short: what was claimed, what ended and how, and what is
@@ -255,7 +255,7 @@ func lawful(t *testing.T, f trigger.Facts, d trigger.Decision) {
 	again := f
 	again.Ledger = &d.Ledger
 	for _, c := range d.Claims {
-		again.Live = append(slices.Clone(again.Live), trigger.Live{Name: nameOf(c), Phase: run.RunPending, Request: c})
+		again.Live = append(slices.Clone(again.Live), trigger.ActiveRun{Name: nameOf(c), Phase: run.Pending, Request: c})
 	}
 	if twice := trigger.Decide(again); len(twice.Claims) > 0 && f.Spec.ConcurrencyPolicy != plan.Allow && f.Spec.ConcurrencyPolicy != plan.Replace {
 		t.Errorf("claims more when asked again: %v", told(again, twice))
@@ -267,8 +267,8 @@ func TestOrderOfTheQuestions(t *testing.T) {
 	invalid := func(f *trigger.Facts) { f.Faults = document.Faults{{Path: "spec", Message: "is wrong"}} }
 	all := []edit{at2, token("t"), labelled("k", "v")}
 	more := func(edits ...edit) []edit { return append(slices.Clone(all), edits...) }
-	pause := paused(schedule.Switch{On: true})
-	busy := live(trigger.Live{Name: "old", Phase: run.RunRunning, StartedAt: on("01:00"), Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:00")}})
+	pause := paused(schedule.Pause{On: true})
+	busy := live(trigger.ActiveRun{Name: "old", Phase: run.Running, StartedAt: on("01:00"), Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:00")}})
 	check(t, []decideCase{
 		{"everything asks: labels come first", facts("02:00", all...), []string{"claim label k=v #1"}},
 		{"a token comes before a slot", facts("02:00", at2, token("t")), []string{"claim token t"}},
@@ -330,7 +330,7 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 		{"the deadline counts from slot and jitter", facts(late, jittered), []string{"claim slot 02:00"}},
 		{"and not a second longer", facts(start.Add(time.Hour+time.Second).Format("15:04:05"), jittered), []string{"02:00 Missed(deadline)"}},
 		{
-			"a run that waits for its jitter is not busy, and gives way", facts("02:00", scheduled("0 2 * * *"), live(trigger.Live{Phase: run.RunPending, Waiting: run.WaitJitter, Request: slotAt("01:00")})),
+			"a run that waits for its jitter is not busy, and gives way", facts("02:00", scheduled("0 2 * * *"), live(trigger.ActiveRun{Phase: run.Pending, Waiting: run.WaitJitter, Request: slotAt("01:00")})),
 			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
 		},
 	})
@@ -339,8 +339,8 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 func TestConcurrency(t *testing.T) {
 	hourly := scheduled("0 * * * *")
 	known := ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("01:00") })
-	byToken := func(phase run.RunPhase, waiting string) edit {
-		return live(trigger.Live{Name: "old", Phase: phase, Waiting: waiting, Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:30")}})
+	byToken := func(phase run.Phase, waiting string) edit {
+		return live(trigger.ActiveRun{Name: "old", Phase: phase, Waiting: waiting, Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:30")}})
 	}
 	claimed := func(f *trigger.Facts) {
 		*f.Ledger = f.Ledger.Claim("lost", run.Request{Kind: run.ByToken, Token: "lost", At: clock("01:30")}, "")
@@ -352,27 +352,27 @@ func TestConcurrency(t *testing.T) {
 	}
 	check(t, []decideCase{
 		{"Forbid: a slot that falls due while a run lives is skipped, at its time", facts("02:00", hourly, known, running("01:00")), []string{"02:00 Skipped(busy)"}},
-		{"Forbid: also while that run only waits", facts("02:00", hourly, known, byToken(run.RunPending, run.WaitLock)), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: also while that run only waits", facts("02:00", hourly, known, byToken(run.Pending, run.WaitLock)), []string{"02:00 Skipped(busy)"}},
 		{
-			"Forbid: a run that waits for its window is not busy", facts("02:00", hourly, known, live(trigger.Live{Request: slotAt("01:00"), Phase: run.RunPending, Waiting: run.WaitWindow})),
+			"Forbid: a run that waits for its window is not busy", facts("02:00", hourly, known, live(trigger.ActiveRun{Request: slotAt("01:00"), Phase: run.Pending, Waiting: run.WaitWindow})),
 			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
 		},
 		{"Forbid: also when that run has ended since", facts("02:30", hourly, known, ended("01:30", "02:10")), []string{"02:00 Skipped(busy)"}},
 		{"Forbid: a run that ended before is no obstacle", facts("02:00", hourly, known, ended("01:30", "01:59")), []string{"claim slot 02:00"}},
-		{"Forbid: a run that began after the slot makes it wait", facts("02:30", hourly, known, live(trigger.Live{Name: "new", Phase: run.RunRunning, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
+		{"Forbid: a run that began after the slot makes it wait", facts("02:30", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
 		{"Forbid: until that run has ended", facts("02:30", hourly, known, ended("02:10", "02:20")), []string{"claim slot 02:00"}},
-		{"Forbid: a run asked for before the slot and started after it was there first", facts("02:00", hourly, known, live(trigger.Live{Name: "new", Phase: run.RunRunning, StartedAt: on("02:00:01"), Request: run.Request{Kind: run.ByToken, At: clock("01:59:59")}})), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: a run asked for before the slot and started after it was there first", facts("02:00", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:00:01"), Request: run.Request{Kind: run.ByToken, At: clock("01:59:59")}})), []string{"02:00 Skipped(busy)"}},
 		{"Forbid: a claim whose run is not there yet makes it wait", facts("02:00", hourly, known, claimed), nil},
 		{"Forbid: tokens wait", facts("01:30", token("t"), running("01:00")), nil},
 		{"Allow: at once", facts("02:00", hourly, known, policy(plan.Allow), running("01:00")), []string{"claim slot 02:00"}},
 		{"Allow: tokens too", facts("01:30", policy(plan.Allow), token("t"), running("01:00")), []string{"claim token t"}},
 		{"Replace: the old one gives way", facts("02:00", hourly, known, policy(plan.Replace), running("01:00")), []string{"claim slot 02:00", "replace " + nameOf(slotAt("01:00"))}},
 		{
-			"Replace: so does one that only waits", facts("02:00", hourly, known, policy(plan.Replace), live(trigger.Live{Request: slotAt("01:00"), Phase: run.RunPending, Waiting: run.WaitLock})),
+			"Replace: so does one that only waits", facts("02:00", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Request: slotAt("01:00"), Phase: run.Pending, Waiting: run.WaitLock})),
 			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
 		},
-		{"Replace: a request without a slot is never dropped", facts("02:00", hourly, known, policy(plan.Replace), byToken(run.RunPending, run.WaitLock)), []string{"claim slot 02:00"}},
-		{"Replace: an overdue slot does not replace what began after it", facts("02:30", hourly, known, policy(plan.Replace), live(trigger.Live{Name: "new", Phase: run.RunRunning, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
+		{"Replace: a request without a slot is never dropped", facts("02:00", hourly, known, policy(plan.Replace), byToken(run.Pending, run.WaitLock)), []string{"claim slot 02:00"}},
+		{"Replace: an overdue slot does not replace what began after it", facts("02:30", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
 		{"Queue: waits", facts("02:00", hourly, known, policy(plan.Queue), running("01:00")), nil},
 		{"Queue: after the run, one after the other, not the newest alone", facts("03:10", hourly, known, policy(plan.Queue), deadline("3h"), ended("01:00", "03:05")), []string{"claim slot 02:00"}},
 		{"Queue: too late in the queue", facts("03:01", hourly, known, policy(plan.Queue), running("01:00"), catchUp(plan.CatchUpAll)), []string{"02:00 Missed(deadline)"}},
@@ -389,13 +389,13 @@ func TestCatchUpAfterAnOutage(t *testing.T) {
 			"latest: the newest is skipped, so the one before is the newest", facts("02:50", with(skip(intent.Skip{Slots: []time.Time{clock("02:40")}}))...),
 			[]string{"claim slot 02:20", "01:40 Missed(superseded) ×2 to 02:00", "02:40 Skipped(skip)", "skip left: nothing"},
 		},
-		{"latest: the newest fell into a pause that is over", facts("02:50", with(paused(schedule.Switch{On: true, Until: on("02:45")}))...), []string{"01:40 Skipped(paused) ×4 to 02:40"}},
+		{"latest: the newest fell into a pause that is over", facts("02:50", with(paused(schedule.Pause{On: true, Until: on("02:45")}))...), []string{"01:40 Skipped(paused) ×4 to 02:40"}},
 		{"all: in order, one at a time", facts("02:50", with(catchUp(plan.CatchUpAll), deadline("2h"))...), []string{"claim slot 01:40"}},
 		{"all: each by its own deadline", facts("02:50", with(catchUp(plan.CatchUpAll))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
 		{"all with Allow: all at once", facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Allow))...), []string{"claim slot 02:00", "claim slot 02:20", "claim slot 02:40", "01:40 Missed(deadline)"}},
 		{"all with Replace: one after the other too", facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Replace))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
 		{"all with Replace: the next waits for the one before", facts("02:51", with(catchUp(plan.CatchUpAll), policy(plan.Replace), ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("02:00") }),
-			live(trigger.Live{Request: run.Request{Kind: run.BySchedule, Slot: on("02:00"), Local: "x", At: clock("02:50")}, Phase: run.RunRunning, StartedAt: on("02:50")}))...), nil},
+			live(trigger.ActiveRun{Request: run.Request{Kind: run.BySchedule, Slot: on("02:00"), Local: "x", At: clock("02:50")}, Phase: run.Running, StartedAt: on("02:50")}))...), nil},
 		{"none: nothing from before", facts("02:50", with(catchUp(plan.CatchUpNone))...), []string{"01:40 Missed(catch-up) ×4 to 02:40"}},
 		{"none: what falls due before our eyes runs", facts("03:00", with(catchUp(plan.CatchUpNone))...), []string{"claim slot 03:00", "01:40 Missed(catch-up) ×4 to 02:40"}},
 		{"Queue, latest: what fell due while nobody looked is superseded", facts("02:50", with(policy(plan.Queue))...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
@@ -411,7 +411,7 @@ func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 		{"next before its slot stays", facts("01:30", hourly, at("01:00"), skip(intent.Skip{Next: true})), nil},
 		{"next is used up by its slot", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
 		{"next skips one of two, and the newest runs", facts("03:00", hourly, at("01:00"), skip(intent.Skip{Next: true})), []string{"claim slot 03:00", "02:00 Skipped(skip)", "skip left: nothing"}},
-		{"a pause does not use up next", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true}), paused(schedule.Switch{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"a pause does not use up next", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true}), paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
 		{"next that was used before a crash skips no second slot", facts("03:00", hourly, at("02:00"), skip(intent.Skip{Next: true}), used), []string{"claim slot 03:00", "skip left: nothing"}},
 		{"next that was used and is gone is forgotten", facts("02:30", hourly, at("02:00"), used), nil},
 		{"until in the future", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Until: on("02:30")})), []string{"02:00 Skipped(skip)"}},
@@ -435,26 +435,26 @@ func TestPause(t *testing.T) {
 	hourly := scheduled("0 * * * *")
 	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock(t) }) }
 	was := func(until *time.Time) edit {
-		return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Switch{On: true, Until: until} })
+		return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Pause{On: true, Until: until} })
 	}
-	above := func(s schedule.Switch) edit { return func(f *trigger.Facts) { f.Pauses = []schedule.Switch{{}, s} } }
+	above := func(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{}, s} } }
 	check(t, []decideCase{
-		{"paused", facts("02:00", hourly, at("01:00"), paused(schedule.Switch{On: true})), []string{"02:00 Skipped(paused)"}},
-		{"paused for the namespace or the cluster", facts("02:00", hourly, at("01:00"), above(schedule.Switch{On: true})), []string{"02:00 Skipped(paused)"}},
-		{"until an instant that is over", facts("02:00", hourly, at("01:00"), paused(schedule.Switch{On: true, Until: on("02:00")})), []string{"claim slot 02:00"}},
-		{"slots in a pause are skipped also when seen later", facts("03:10", hourly, at("01:00"), paused(schedule.Switch{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
+		{"paused", facts("02:00", hourly, at("01:00"), paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"paused for the namespace or the cluster", facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"until an instant that is over", facts("02:00", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("02:00")})), []string{"claim slot 02:00"}},
+		{"slots in a pause are skipped also when seen later", facts("03:10", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
 		{"a pause that was taken away while nobody looked starts nothing retroactively", facts("03:10", hourly, at("01:00"), lookingSince("03:05"), was(nil)), []string{"02:00 Skipped(paused) ×2 to 03:00"}},
 		{"where it had an end, what came after is no part of it", facts("03:10", hourly, at("01:00"), was(on("02:30"))), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
-		{"a pause that stands says itself what it holds", facts("03:10", hourly, at("01:00"), was(nil), paused(schedule.Switch{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
+		{"a pause that stands says itself what it holds", facts("03:10", hourly, at("01:00"), was(nil), paused(schedule.Pause{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
 	})
-	d := trigger.Decide(facts("01:30", hourly, at("01:00"), paused(schedule.Switch{On: true, Until: on("05:00")}), above(schedule.Switch{On: true, Until: on("04:00")})))
+	d := trigger.Decide(facts("01:30", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("05:00")}), above(schedule.Pause{On: true, Until: on("04:00")})))
 	if d.Phase != trigger.PhasePaused || !d.Changed || d.Ledger.Paused == nil || !d.Ledger.Paused.Until.Equal(clock("05:00")) || !d.Wake.Equal(clock("02:00")) {
 		t.Errorf("%s %v %s", d.Phase, d.Ledger.Paused, d.Wake)
 	}
 	if d.Next == nil || !d.Next.At.Equal(clock("05:00")) {
 		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Next)
 	}
-	again := trigger.Decide(facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }, paused(schedule.Switch{On: true, Until: on("05:00")}), above(schedule.Switch{On: true, Until: on("04:00")})))
+	again := trigger.Decide(facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }, paused(schedule.Pause{On: true, Until: on("05:00")}), above(schedule.Pause{On: true, Until: on("04:00")})))
 	if again.Changed {
 		t.Error("a pause is written more than once")
 	}
@@ -499,7 +499,7 @@ func TestEdits(t *testing.T) {
 		{"an edit seen after the watermark had passed it", facts("02:10", scheduled("5 * * * *"), old, at("02:00"), edited("01:50")), []string{"claim slot 02:05"}},
 		{"a plan that was edited before it was first seen owes nothing", facts("02:30", scheduled("0 * * * *"), first, edited("02:10")), []string{"01:00 Missed(edited) ×2 to 02:00"}},
 		{"a schedule of an older version that can no longer be read", facts("02:10", scheduled("5 * * * *"), at("01:00"), edited("02:00"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "nonsense"}} })), []string{"claim slot 02:05"}},
-		{"edited while paused", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), paused(schedule.Switch{On: true})), []string{"02:00 Missed(edited)", "02:05 Skipped(paused)"}},
+		{"edited while paused", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), paused(schedule.Pause{On: true})), []string{"02:00 Missed(edited)", "02:05 Skipped(paused)"}},
 		{"edited while not ready", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), notReady("target")), []string{"02:00 Missed(edited)"}},
 	})
 }
@@ -545,7 +545,7 @@ func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 		{"a label waits without end", facts("20:00", labelled("k", "v"), claimed(label)), nil},
 		{"until it is taken away", facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
 		{"a token waits without end", facts("20:00", claimed(asked)), nil},
-		{"a run that was made after all is none of them", facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")), live(trigger.Live{Name: nameOf(slotAt("02:00")), Request: slotAt("02:00"), Phase: run.RunRunning, StartedAt: on("02:01")})), nil},
+		{"a run that was made after all is none of them", facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")), live(trigger.ActiveRun{Name: nameOf(slotAt("02:00")), Request: slotAt("02:00"), Phase: run.Running, StartedAt: on("02:01")})), nil},
 	})
 	d := trigger.Decide(facts("20:00", claimed(asked)))
 	if want := "the trigger waits: the API server does not take its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != trigger.PhaseWaiting {
@@ -563,7 +563,7 @@ func TestCreation(t *testing.T) {
 		{"once, when first seen", facts("01:00", first, onCreate), []string{"claim create"}},
 		{"not twice", facts("01:00", onCreate), nil},
 		{"not for a plan that asks later", facts("01:00", onCreate, ledgerWith(func(l *ledger.Ledger) { l.Created = true })), nil},
-		{"waits while paused", facts("01:00", onCreate, pending, paused(schedule.Switch{On: true})), nil},
+		{"waits while paused", facts("01:00", onCreate, pending, paused(schedule.Pause{On: true})), nil},
 		{"waits while skipped", facts("01:00", onCreate, pending, skip(intent.Skip{All: true})), nil},
 		{"comes after", facts("01:00", onCreate, pending), []string{"claim create"}},
 		{"not once it is no longer asked for", facts("01:00", pending), nil},
@@ -650,7 +650,7 @@ func TestLabels(t *testing.T) {
 		f.Spec.Triggers.Labels = []string{"k"}
 	}
 	open := func(ordinal int64) edit {
-		return live(trigger.Live{Name: "old", Phase: run.RunRunning, Request: run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: ordinal, At: clock("00:30")}})
+		return live(trigger.ActiveRun{Name: "old", Phase: run.Running, Request: run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: ordinal, At: clock("00:30")}})
 	}
 	check(t, []decideCase{
 		{"a label is a request", facts("01:00", labelled("k", "v")), []string{"claim label k=v #1"}},
@@ -678,8 +678,8 @@ func TestLabels(t *testing.T) {
 		{"no target is seen", facts("01:00", func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"}; f.Spec.Target = &plan.ObjectRef{} }), nil},
 		{"skipped until: waits", facts("01:00", labelled("k", "v"), skip(intent.Skip{Until: on("02:00")})), nil},
 		{"skipped until: comes after", facts("02:00", labelled("k", "v"), skip(intent.Skip{Until: on("02:00")})), []string{"claim label k=v #1", "skip left: nothing"}},
-		{"paused: waits", facts("01:00", labelled("k", "v"), paused(schedule.Switch{On: true, Until: on("02:00")})), nil},
-		{"paused until: comes after, however late", facts("+1 02:00", labelled("k", "v"), paused(schedule.Switch{On: true, Until: on("02:00")})), []string{"claim label k=v #1"}},
+		{"paused: waits", facts("01:00", labelled("k", "v"), paused(schedule.Pause{On: true, Until: on("02:00")})), nil},
+		{"paused until: comes after, however late", facts("+1 02:00", labelled("k", "v"), paused(schedule.Pause{On: true, Until: on("02:00")})), []string{"claim label k=v #1"}},
 	})
 	d := trigger.Decide(facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})))
 	if !d.Changed || !d.Ledger.Labels["k"].Removed {
@@ -697,24 +697,24 @@ func TestLabels(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	last := func(name string, phase run.RunPhase) edit {
+	last := func(name string, phase run.Phase) edit {
 		return ledgerWith(func(l *ledger.Ledger) {
 			l.Last = &ledger.LastRun{Name: name, Phase: phase, Request: run.Request{Parameters: map[string]string{"a": "b"}, DryRun: true}}
 		})
 	}
-	retry := func(name string) edit { return func(f *trigger.Facts) { f.Intent.Retry = intent.Ask{Run: name} } }
+	retry := func(name string) edit { return func(f *trigger.Facts) { f.Intent.Retry = intent.RunRef{Run: name} } }
 	check(t, []decideCase{
-		{"of the newest failed run", facts("01:00", last("r", run.RunFailed), retry("r")), []string{"claim token retry/r"}},
-		{"of the newest aborted run", facts("01:00", last("r", run.RunAborted), retry("r")), []string{"claim token retry/r"}},
-		{"not of one that succeeded", facts("01:00", last("r", run.RunSucceeded), retry("r")), nil},
-		{"not of another", facts("01:00", last("r2", run.RunFailed), retry("r")), nil},
+		{"of the newest failed run", facts("01:00", last("r", run.Failed), retry("r")), []string{"claim token retry/r"}},
+		{"of the newest aborted run", facts("01:00", last("r", run.Aborted), retry("r")), []string{"claim token retry/r"}},
+		{"not of one that succeeded", facts("01:00", last("r", run.Succeeded), retry("r")), nil},
+		{"not of another", facts("01:00", last("r2", run.Failed), retry("r")), nil},
 		{"not of none", facts("01:00", retry("r")), nil},
-		{"not twice", facts("01:00", last("r", run.RunFailed), retry("r"), ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("retry/r") })), nil},
-		{"waits while a run lives", facts("01:00", last("r", run.RunFailed), retry("r"), running("00:30")), nil},
-		{"also where runs may overlap", facts("01:00", policy(plan.Allow), last("r", run.RunFailed), retry("r"), running("00:30")), nil},
-		{"waits while paused", facts("01:00", last("r", run.RunFailed), retry("r"), paused(schedule.Switch{On: true})), nil},
+		{"not twice", facts("01:00", last("r", run.Failed), retry("r"), ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("retry/r") })), nil},
+		{"waits while a run lives", facts("01:00", last("r", run.Failed), retry("r"), running("00:30")), nil},
+		{"also where runs may overlap", facts("01:00", policy(plan.Allow), last("r", run.Failed), retry("r"), running("00:30")), nil},
+		{"waits while paused", facts("01:00", last("r", run.Failed), retry("r"), paused(schedule.Pause{On: true})), nil},
 	})
-	d := trigger.Decide(facts("01:00", last("r", run.RunFailed), retry("r")))
+	d := trigger.Decide(facts("01:00", last("r", run.Failed), retry("r")))
 	if c := d.Claims[0]; c.Parameters["a"] != "b" || !c.DryRun || c.Reason != "retry of r" {
 		t.Errorf("%+v", c)
 	}
@@ -723,9 +723,9 @@ func TestRetry(t *testing.T) {
 		want bool
 	}{
 		"taken up":         {func() trigger.Facts { f := facts("01:00", retry("r")); l := d.Ledger; f.Ledger = &l; return f }(), true},
-		"means nothing":    {facts("01:00", last("r", run.RunSucceeded), retry("r")), true},
-		"still to be done": {facts("01:00", last("r", run.RunFailed), retry("r")), false},
-		"not asked":        {facts("01:00", last("r", run.RunFailed)), false},
+		"means nothing":    {facts("01:00", last("r", run.Succeeded), retry("r")), true},
+		"still to be done": {facts("01:00", last("r", run.Failed), retry("r")), false},
+		"not asked":        {facts("01:00", last("r", run.Failed)), false},
 	} {
 		if got := trigger.RetryHandled(*c.f.Ledger, c.f.Intent.Retry); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -742,7 +742,7 @@ func TestWakesWhenTheAnswerMayDiffer(t *testing.T) {
 	}{
 		"the next slot":                       {facts("01:30", hourly, at1), "02:00"},
 		"the next slot, also one to skip":     {facts("01:30", hourly, at1, skip(intent.Skip{All: true})), "02:00"},
-		"the end of a pause":                  {facts("01:30", paused(schedule.Switch{On: true, Until: on("01:45")})), "01:45"},
+		"the end of a pause":                  {facts("01:30", paused(schedule.Pause{On: true, Until: on("01:45")})), "01:45"},
 		"the end of a skip":                   {facts("01:30", skip(intent.Skip{Until: on("01:45")})), "01:45"},
 		"the deadline of a slot that waits":   {facts("01:30", hourly, deadline("40m"), notReady("target")), "01:40:00.000000001"},
 		"the deadline of a slot in the queue": {facts("02:30", hourly, at1, policy(plan.Queue), running("01:00"), deadline("40m")), "02:40:00.000000001"},
@@ -767,12 +767,12 @@ func TestPhases(t *testing.T) {
 		"Idle: waits for a trigger label on Deployment/orders":                                  facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"} }),
 		"Running: a run begins (schedule)":                                                      facts("01:00", hourly),
 		"Running: a run begins (label:k)":                                                       facts("01:00", labelled("k", "v")),
-		"Running: run x is at work":                                                             facts("01:00", live(trigger.Live{Name: "x", Phase: run.RunRunning})),
-		"Waiting: run x waits: lock":                                                            facts("01:00", live(trigger.Live{Name: "x", Phase: run.RunPending, Waiting: run.WaitLock})),
+		"Running: run x is at work":                                                             facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
+		"Waiting: run x waits: lock":                                                            facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
-		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": facts("01:00", paused(schedule.Switch{On: true})),
-		"Paused: paused until 2026-12-05T02:00:00Z":                                             facts("01:00", paused(schedule.Switch{On: true, Until: on("02:00")})),
-		"Paused: paused for its namespace or for the whole cluster":                             facts("01:00", func(f *trigger.Facts) { f.Pauses = []schedule.Switch{{On: true}} }),
+		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": facts("01:00", paused(schedule.Pause{On: true})),
+		"Paused: paused until 2026-12-05T02:00:00Z":                                             facts("01:00", paused(schedule.Pause{On: true, Until: on("02:00")})),
+		"Paused: paused for its namespace or for the whole cluster":                             facts("01:00", func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{On: true}} }),
 		"Invalid: line 3: spec: is wrong":                                                       facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
 		"Waiting: clocks differ":                                                                facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
 		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet":                                 facts("01:00", hourly, notReady("target")),

@@ -13,7 +13,7 @@ import (
 func (d *decider) refused() []ledger.Entry {
 	var out []ledger.Entry
 	for _, e := range d.out.Ledger.Open {
-		alive := slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run })
+		alive := slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run })
 		if e.Refused != "" && e.Request != nil && !alive {
 			out = append(out, e)
 		}

@@ -151,7 +151,7 @@ func (d *decider) mustQueue(slot schedule.Slot) bool {
 // slot falls due.
 func (d *decider) supersedePending() {
 	for _, l := range d.f.Live {
-		if l.Phase == run.RunPending && !l.busy() && l.Request.Kind == run.BySchedule {
+		if l.Phase == run.Pending && !l.busy() && l.Request.Kind == run.BySchedule {
 			d.out.Supersede = including(d.out.Supersede, l.Name)
 		}
 	}
@@ -200,11 +200,11 @@ func (d *decider) finish() {
 func (d *decider) phase() (Phase, string) {
 	for _, l := range d.f.Live {
 		switch {
-		case l.Phase == run.RunRunning && l.Held:
+		case l.Phase == run.Running && l.Held:
 			return PhaseWaiting, "run " + l.Name + " is held: " + l.Message
-		case l.Phase == run.RunRunning && l.Waits:
+		case l.Phase == run.Running && l.Waits:
 			return PhaseRunning, "run " + l.Name + " is at work: " + l.Message
-		case l.Phase == run.RunRunning:
+		case l.Phase == run.Running:
 			return PhaseRunning, "run " + l.Name + " is at work"
 		}
 	}

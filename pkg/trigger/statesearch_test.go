@@ -608,7 +608,7 @@ func (x *searcher) planner(s *state, p int, yield happens) {
 	d := trigger.Decide(f)
 	var todo []ledger.Entry
 	for _, e := range d.Ledger.Open {
-		if !slices.ContainsFunc(f.Live, func(l trigger.Live) bool { return l.Name == e.Run }) {
+		if !slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == e.Run }) {
 			todo = append(todo, e)
 		}
 	}
@@ -650,7 +650,7 @@ func (x *searcher) facts(s *state, p int, l *ledger.Ledger) trigger.Facts {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.agent.runs)) {
 		if r := s.agent.runs[name]; r.plan == p && !r.ended() {
-			f.Live = append(f.Live, trigger.Live{Name: name, Phase: r.j.Phase, Waiting: r.j.Waiting, Request: r.run.Request, StartedAt: r.j.StartedAt, TargetUID: "t"})
+			f.Live = append(f.Live, trigger.ActiveRun{Name: name, Phase: r.j.Phase, Waiting: r.j.Waiting, Request: r.run.Request, StartedAt: r.j.StartedAt, TargetUID: "t"})
 		}
 	}
 	return f
@@ -707,7 +707,7 @@ func (x *searcher) runner(s *state, name string, yield happens) {
 		return
 	}
 	r := s.agent.runs[name]
-	if r.j.Phase == run.RunPending && r.j.Section != plan.SectionClosing {
+	if r.j.Phase == run.Pending && r.j.Section != plan.SectionClosing {
 		x.admit(s, r, yield)
 		return
 	}
@@ -721,7 +721,7 @@ func (x *searcher) runner(s *state, name string, yield happens) {
 
 func (x *searcher) signals(r *sRun) workflow.Signals {
 	if r.deleting {
-		return workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "Deleted", Message: "the run was deleted"}}
+		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	return workflow.Signals{}
 }
@@ -731,7 +731,7 @@ func (x *searcher) admit(s *state, r *sRun, yield happens) {
 		return
 	}
 	n := s.clone()
-	st := trigger.Standing{Now: hour(n.now), Abort: x.signals(r).Abort}
+	st := trigger.AdmissionFacts{Now: hour(n.now), Abort: x.signals(r).Abort}
 	_, st.EntryOpen = n.held(r.plan).l.OpenEntry(r.run.Name)
 	if x.scene.fault == "a run starts whether its entry is open or not" {
 		st.EntryOpen = true
@@ -739,9 +739,9 @@ func (x *searcher) admit(s *state, r *sRun, yield happens) {
 	for name, other := range n.agent.runs {
 		starting := false // its start is on its way: it has the locks
 		if t := n.agent.threads[name]; t != nil && t.sent != nil && t.sent.kind == "update" {
-			starting = t.sent.journal.Phase == run.RunRunning
+			starting = t.sent.journal.Phase == run.Running
 		}
-		if other.j.Phase != run.RunRunning && !starting || name == r.run.Name {
+		if other.j.Phase != run.Running && !starting || name == r.run.Name {
 			continue
 		}
 		if other.plan == r.plan && x.spec.ConcurrencyPolicy != plan.Allow {
@@ -758,10 +758,10 @@ func (x *searcher) admit(s *state, r *sRun, yield happens) {
 	what := ""
 	switch {
 	case a.Void:
-		j := r.j.EndBefore(run.End{Phase: run.RunAborted, Reason: "Void"}, hour(n.now)).Finish(hour(n.now))
+		j := r.j.EndBefore(run.End{Phase: run.Aborted, Reason: "Void"}, hour(n.now)).Finish(hour(n.now))
 		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: j}, "is void"
 	case a.Ends():
-		end := run.End{Phase: run.RunAborted, Result: a.Result, Reason: a.Reason, Message: a.Message}
+		end := run.End{Phase: run.Aborted, Result: a.Result, Reason: a.Reason, Message: a.Message}
 		t.sent, what = &request{kind: "update", name: r.run.Name, rv: r.rv, journal: r.j.EndBefore(end, hour(n.now))}, "ends before its start: "+a.Message
 	case a.Start:
 		j, _ := workflow.Advance(r.run, r.j.Start(hour(n.now)), hour(n.now), x.signals(r))
@@ -850,7 +850,7 @@ func (x *searcher) runnerReply(s *state, name string, yield happens) {
 	ok, v := x.deliver(n, sent)
 	switch sent.kind {
 	case "hook":
-		j := workflow.Note(r.run, r.j, "a", workflow.Report{Done: true}, hour(n.now))
+		j := workflow.Note(r.run, r.j, "a", workflow.StepResult{Done: true}, hour(n.now))
 		x.move(n, r, j, r.act)
 	case "label":
 		if ok {
@@ -997,7 +997,7 @@ func (x *searcher) updateRun(s *state, r *request) (ok bool, violation string) {
 	}
 	c := *have
 	c.rv, c.j = have.rv+1, r.journal
-	starts := have.j.Phase == run.RunPending && r.journal.Phase == run.RunRunning
+	starts := have.j.Phase == run.Pending && r.journal.Phase == run.Running
 	if starts && r.journal.StartedAt == nil {
 		starts = false // asked to end before its first step
 	}
@@ -1045,7 +1045,7 @@ func (x *searcher) start(s *state, c *sRun, r *request) string {
 		c.act = 0
 	}
 	for _, o := range s.runs {
-		if o.run.Name != name && o.j.Phase == run.RunRunning && o.j.Section != plan.SectionClosing {
+		if o.run.Name != name && o.j.Phase == run.Running && o.j.Section != plan.SectionClosing {
 			x.counts["two runs at work on one target"]++
 		}
 	}

@@ -24,7 +24,7 @@ func (d *decider) watched() {
 		if !d.mayClaim(what) {
 			return
 		}
-		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Mark: o.Mark, Gone: o.Event == plan.EventDelete}))
+		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}
 }
@@ -44,6 +44,6 @@ func (d *decider) openWatch(o watchrule.Observed) bool {
 		if e.Request == nil || e.Request.Rule != o.Rule || e.Request.UID != o.UID {
 			return false
 		}
-		return !slices.ContainsFunc(d.f.Live, func(l Live) bool { return l.Name == e.Run && l.Phase != run.RunPending })
+		return !slices.ContainsFunc(d.f.Live, func(l ActiveRun) bool { return l.Name == e.Run && l.Phase != run.Pending })
 	})
 }

@@ -26,7 +26,7 @@ type world struct {
 	began  time.Time
 	f      trigger.Facts
 	ledger *ledger.Ledger
-	live   map[string]*trigger.Live
+	live   map[string]*trigger.ActiveRun
 	starts map[string]int       // run → how often it was started
 	slots  map[time.Time]string // slot → how it ended, or that it is claimed
 	due    map[time.Time]bool   // slots that the schedules of their time asked for
@@ -47,7 +47,7 @@ func TestEverySlotHasExactlyOneEnd(t *testing.T) {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, now: clock("00:00"), began: clock("00:00"), live: map[string]*trigger.Live{}, starts: map[string]int{}, slots: map[time.Time]string{}, due: map[time.Time]bool{}}
+	w := &world{t: t, now: clock("00:00"), began: clock("00:00"), live: map[string]*trigger.ActiveRun{}, starts: map[string]int{}, slots: map[time.Time]string{}, due: map[time.Time]bool{}}
 	w.f = facts("00:00")
 	w.f.Spec.Triggers.Schedules = w.schedules()
 	w.f.Spec.ConcurrencyPolicy = rapid.SampledFrom([]plan.ConcurrencyPolicy{plan.Forbid, plan.Allow, plan.Replace, plan.Queue}).Draw(t, "policy")
@@ -102,13 +102,13 @@ func (w *world) act() {
 	case "decide":
 		w.decide()
 	case "pause":
-		w.f.Intent.Pause = schedule.Switch{On: true}
+		w.f.Intent.Pause = schedule.Pause{On: true}
 		if rapid.Bool().Draw(w.t, "until") {
 			until := w.now.Add(time.Duration(rapid.IntRange(-30, 90).Draw(w.t, "minutes")) * time.Minute)
 			w.f.Intent.Pause.Until = &until
 		}
 	case "resume":
-		w.f.Intent.Pause = schedule.Switch{}
+		w.f.Intent.Pause = schedule.Pause{}
 	case "skip":
 		until := w.now.Add(30 * time.Minute)
 		w.f.Intent.Skip = rapid.SampledFrom([]intent.Skip{{}, {All: true}, {Next: true}, {Until: &until}, {Slots: []time.Time{until.Truncate(10 * time.Minute)}}}).Draw(w.t, "skip")
@@ -217,7 +217,7 @@ func (w *world) give(slot time.Time, end string) {
 func (w *world) create() {
 	for _, e := range w.ledger.Open {
 		if w.live[e.Run] == nil {
-			w.live[e.Run] = &trigger.Live{Name: e.Run, Phase: run.RunPending, Request: *e.Request}
+			w.live[e.Run] = &trigger.ActiveRun{Name: e.Run, Phase: run.Pending, Request: *e.Request}
 		}
 	}
 }
@@ -226,18 +226,18 @@ func (w *world) create() {
 func (w *world) start() {
 	for _, name := range slices.Sorted(maps.Keys(w.live)) {
 		l := w.live[name]
-		if l.Phase != run.RunPending {
+		if l.Phase != run.Pending {
 			if w.f.Spec.ConcurrencyPolicy != plan.Allow {
 				return
 			}
 			continue
 		}
 		_, open := w.ledger.OpenEntry(name)
-		a := trigger.Admit(run.Run{Name: name, Namespace: "shop", Plan: "orders", Request: l.Request, Spec: w.f.Spec}, trigger.Standing{Now: w.now, EntryOpen: open})
+		a := trigger.Admit(run.Run{Name: name, Namespace: "shop", Plan: "orders", Request: l.Request, Spec: w.f.Spec}, trigger.AdmissionFacts{Now: w.now, EntryOpen: open})
 		if a.Start {
 			w.starts[name]++
 			at := w.now
-			l.Phase, l.StartedAt = run.RunRunning, &at
+			l.Phase, l.StartedAt = run.Running, &at
 			return
 		}
 	}
@@ -260,7 +260,7 @@ func (w *world) end() {
 
 // settle lets everything come to rest: all are ready, nobody pauses, runs end.
 func (w *world) settle() {
-	w.f.Ready, w.f.Intent.Pause, w.f.Intent.Skip = trigger.Readiness{OK: true}, schedule.Switch{}, intent.Skip{}
+	w.f.Ready, w.f.Intent.Pause, w.f.Intent.Skip = trigger.Readiness{OK: true}, schedule.Pause{}, intent.Skip{}
 	for range 500 {
 		before := w.ledger
 		w.decide()

@@ -60,7 +60,7 @@ type edit = func(*trigger.Facts)
 
 func skip(s intent.Skip) edit { return func(f *trigger.Facts) { f.Intent.Skip = s } }
 
-func paused(s schedule.Switch) edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
+func paused(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
 
 func notReady(reason string) edit {
 	return func(f *trigger.Facts) { f.Ready = trigger.Readiness{Reason: reason, Message: "not yet"} }

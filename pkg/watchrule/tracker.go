@@ -33,8 +33,8 @@ type Observed struct {
 	Rule, APIVersion, Kind string
 	Namespace, Name, UID   string
 	Event                  string
-	Mark                   ledger.Mark     // what the ledger keeps once it is claimed
-	Body                   json.RawMessage // of an object that is gone
+	Mark                   ledger.Checkpoint // what the ledger keeps once it is claimed
+	Body                   json.RawMessage   // of an object that is gone
 }
 
 // Where names an object of a rule.
@@ -47,14 +47,14 @@ type Failure struct {
 	Err         error
 }
 
-// Stir says whether a sighting asks for a look at the plan.
-type Stir int
+// Urgency says whether a sighting asks for a look at the plan.
+type Urgency int
 
 // The answers.
 const (
-	StirNot   Stir = iota
-	StirLater      // there is something to write down, without hurry
-	StirNow        // there may be a run to start
+	UrgencyNone  Urgency = iota
+	UrgencyLater         // there is something to write down, without hurry
+	UrgencyNow           // there may be a run to start
 )
 
 // Tracker follows what the watch rules of one plan see, and says which changes
@@ -120,7 +120,7 @@ type trackedObject struct {
 	uid, namespace, name string
 
 	known   bool // mark says how it was last handled
-	mark    ledger.Mark
+	mark    ledger.Checkpoint
 	handled packed // as it was then, where that is kept and this agent saw it
 	last    packed // as it was at its end, for the run
 	bytes   int    // that it keeps
@@ -175,7 +175,7 @@ func (t *Tracker) rule(id string) *ruleTrack {
 }
 
 // Load takes in what the ledger knows of a started rule.
-func (t *Tracker) Load(id string, marks map[string]ledger.Mark) {
+func (t *Tracker) Load(id string, marks map[string]ledger.Checkpoint) {
 	r := t.rule(id)
 	if r == nil {
 		return
@@ -201,10 +201,10 @@ func (r *ruleTrack) object(uid string) *trackedObject {
 }
 
 // See takes in what a rule's watch shows.
-func (t *Tracker) See(id string, s Sighting) Stir {
+func (t *Tracker) See(id string, s Sighting) Urgency {
 	r := t.rule(id)
 	if r == nil || r.full != "" {
-		return StirNot
+		return UrgencyNone
 	}
 	o := r.object(s.UID)
 	o.last = nil
@@ -222,7 +222,7 @@ func (t *Tracker) See(id string, s Sighting) Stir {
 	t.fold(r, o)
 	r.weigh(o)
 	if t.shut(r) {
-		return StirNow
+		return UrgencyNow
 	}
 	return r.stir(t, o)
 }
@@ -315,19 +315,19 @@ func (t *Tracker) Kept() int {
 }
 
 // stir says what a sighting calls for, and lets go what needs no more looking at.
-func (r *ruleTrack) stir(t *Tracker, o *trackedObject) Stir {
+func (r *ruleTrack) stir(t *Tracker, o *trackedObject) Urgency {
 	switch {
 	case !r.started || t.flights > 0:
-		return StirNot
+		return UrgencyNone
 	case o.gone != here || o.pending != nil && r.watch.Asks(o.event()):
-		return StirNow
+		return UrgencyNow
 	case o.pending != nil || o.dirty:
-		return StirLater
+		return UrgencyLater
 	}
 	if len(o.held) == 0 && !o.aged && o.offered == nil {
 		delete(r.busy, o)
 	}
-	return StirNot
+	return UrgencyNone
 }
 
 func (o *trackedObject) event() string {
@@ -401,8 +401,8 @@ func (o *trackedObject) settle(s state) {
 	o.known, o.mark, o.handled, o.pending, o.dirty = true, o.marked(s, ordinal), s.body, nil, true
 }
 
-func (o *trackedObject) marked(s state, ordinal int64) ledger.Mark {
-	return ledger.Mark{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name}
+func (o *trackedObject) marked(s state, ordinal int64) ledger.Checkpoint {
+	return ledger.Checkpoint{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name}
 }
 
 func (o *trackedObject) pend(t *Tracker, s state) {
@@ -419,10 +419,10 @@ func (o *trackedObject) pend(t *Tracker, s state) {
 // Lost hears that a rule's watch no longer shows an object, and what it was last,
 // where that is known. Whether it is gone, or has left the selection, has to be
 // asked, where it matters.
-func (t *Tracker) Lost(id, uid string, last run.Body) Stir {
+func (t *Tracker) Lost(id, uid string, last run.Body) Urgency {
 	r := t.rule(id)
 	if r == nil || r.full != "" || r.objects[uid] == nil {
-		return StirNot
+		return UrgencyNone
 	}
 	o := r.objects[uid]
 	if !r.keeps && r.watch.Asks(plan.EventDelete) {
@@ -437,10 +437,10 @@ func (t *Tracker) Lost(id, uid string, last run.Body) Stir {
 	return stir
 }
 
-func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Stir {
+func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Urgency {
 	if !o.known && !r.starting {
 		r.drop(o)
-		return StirNot
+		return UrgencyNone
 	}
 	t.queue++
 	o.gone, o.order, r.busy[o] = maybe, t.queue, true
@@ -449,9 +449,9 @@ func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Stir {
 	}
 	if r.started && !r.watch.Asks(plan.EventDelete) {
 		o.leave()
-		return StirLater
+		return UrgencyLater
 	}
-	return StirNow
+	return UrgencyNow
 }
 
 func (r *ruleTrack) drop(o *trackedObject) {
@@ -582,7 +582,7 @@ func (t *Tracker) Start(id string) ([]ledger.Seen, bool) {
 	for _, uid := range slices.Sorted(maps.Keys(r.objects)) {
 		if o := r.objects[uid]; o.pending != nil {
 			s := *o.pending
-			out = append(out, ledger.Seen{Rule: id, UID: uid, Mark: o.marked(s, int64(s.version))}) //nolint:gosec // versions stay far below
+			out = append(out, ledger.Seen{Rule: id, UID: uid, Checkpoint: o.marked(s, int64(s.version))}) //nolint:gosec // versions stay far below
 		}
 	}
 	return out, true
@@ -590,13 +590,13 @@ func (t *Tracker) Start(id string) ([]ledger.Seen, bool) {
 
 // Started notes that a rule's first sight was written, or, with false, that it
 // was not. What was held meanwhile may ask for a look at the plan.
-func (t *Tracker) Started(id string, written bool) Stir {
+func (t *Tracker) Started(id string, written bool) Urgency {
 	r := t.rule(id)
 	if r == nil || !r.starting {
-		return StirNot
+		return UrgencyNone
 	}
 	r.starting, r.started = false, written
-	all := StirNot
+	all := UrgencyNone
 	for _, o := range r.objects {
 		if written && o.pending != nil {
 			o.settle(*o.pending)
@@ -650,14 +650,14 @@ func (t *Tracker) Overlay(seen []ledger.Seen) {
 		case s.Gone && o.gone != here && o.known:
 			r.drop(o)
 		case !s.Gone:
-			o.claimed(s.Mark)
+			o.claimed(s.Checkpoint)
 			r.weigh(o)
 		}
 	}
 }
 
 // claimed moves an object's base to the state that a run was claimed for.
-func (o *trackedObject) claimed(m ledger.Mark) {
+func (o *trackedObject) claimed(m ledger.Checkpoint) {
 	for _, s := range []*state{o.offered, o.pending} {
 		if s != nil && s.version <= m.Version {
 			o.handled = s.body
@@ -772,7 +772,7 @@ func (t *Tracker) holds(r *ruleTrack, o *trackedObject, event string, object, ol
 	return holds && err == nil
 }
 
-func (r *ruleTrack) observed(o *trackedObject, event string, m ledger.Mark) Observed {
+func (r *ruleTrack) observed(o *trackedObject, event string, m ledger.Checkpoint) Observed {
 	return Observed{
 		Rule: r.id, APIVersion: r.watch.APIVersion, Kind: r.watch.Kind, Namespace: o.namespace, Name: o.name, UID: o.uid, Event: event, Mark: m,
 	}
@@ -787,7 +787,7 @@ func (t *Tracker) Failures() []Failure {
 
 // Decided notes which of the candidates were claimed, once that is written, and
 // says whether what came meanwhile asks for another look.
-func (t *Tracker) Decided(claims []run.Request) Stir {
+func (t *Tracker) Decided(claims []run.Request) Urgency {
 	for _, c := range claims {
 		r := t.rule(c.Rule)
 		if c.Kind != run.ByWatch || r == nil || r.objects[c.UID] == nil {
@@ -801,7 +801,7 @@ func (t *Tracker) Decided(claims []run.Request) Stir {
 			r.drop(o)
 		}
 	}
-	all := StirNot
+	all := UrgencyNone
 	for _, r := range t.rules {
 		for o := range r.busy {
 			held := len(o.held) > 0
@@ -824,7 +824,7 @@ func (t *Tracker) Unwritten(aged bool) []ledger.Seen {
 	for _, r := range t.rules {
 		for _, o := range r.sortedBusy() {
 			if r.started && (o.dirty || aged && o.aged) {
-				out = append(out, ledger.Seen{Rule: r.id, UID: o.uid, Mark: o.mark, Gone: o.forget})
+				out = append(out, ledger.Seen{Rule: r.id, UID: o.uid, Checkpoint: o.mark, Gone: o.forget})
 			}
 		}
 	}
@@ -842,7 +842,7 @@ func (t *Tracker) Written(seen []ledger.Seen) {
 		switch {
 		case o.forget && s.Gone:
 			r.drop(o)
-		case o.mark == s.Mark && !o.forget:
+		case o.mark == s.Checkpoint && !o.forget:
 			o.dirty, o.aged = false, false
 			r.stir(t, o)
 		}

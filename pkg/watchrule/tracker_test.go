@@ -96,7 +96,7 @@ func (w *field) takeUp() {
 	w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
 	for _, id := range w.ids() {
 		if w.stored != nil && w.stored.Kept(id) {
-			w.tracker.Load(id, w.stored.Marks(id, w.shards))
+			w.tracker.Load(id, w.stored.Checkpoints(id, w.shards))
 		}
 		w.list(id)
 	}
@@ -253,7 +253,7 @@ func (w *field) pass() (more bool) {
 	f := facts("01:00", append([]edit{func(f *trigger.Facts) { f.Now, f.Spec, f.Ledger = w.now, w.spec, w.stored }}, w.edits...)...)
 	for name, phase := range w.open {
 		entry, _ := w.stored.OpenEntry(name)
-		f.Live = append(f.Live, trigger.Live{Name: name, Phase: run.RunPhase(phase), Request: *entry.Request, StartedAt: &entry.At, Waiting: w.waiting})
+		f.Live = append(f.Live, trigger.ActiveRun{Name: name, Phase: run.Phase(phase), Request: *entry.Request, StartedAt: &entry.At, Waiting: w.waiting})
 	}
 	if w.stored != nil {
 		w.tracker.Overlay(w.stored.Seen)
@@ -273,7 +273,7 @@ func (w *field) pass() (more bool) {
 	}
 	b := w.tracker.Update(w.stored, d.Ledger, d.Changed, len(d.Claims) > 0, !w.patient)
 	for _, id := range w.ids() {
-		w.tracker.BookStart(&b, id)
+		w.tracker.UpdateStart(&b, id)
 	}
 	w.merge(&b)
 	if b.Changed {
@@ -283,7 +283,7 @@ func (w *field) pass() (more bool) {
 	}
 	heard := !w.unheard || !b.Changed
 	w.unheard = w.unheard && heard
-	w.tracker.Booked(b, d.Claims, heard)
+	w.tracker.Recorded(b, d.Claims, heard)
 	if !heard {
 		return true
 	}
@@ -294,7 +294,7 @@ func (w *field) pass() (more bool) {
 	return w.createRuns() || b.Changed
 }
 
-func (w *field) merge(b *watchrule.Booking) {
+func (w *field) merge(b *watchrule.LedgerUpdate) {
 	if len(b.Shards)+len(b.Anew) == 0 {
 		return
 	}
@@ -322,7 +322,7 @@ func (w *field) createRuns() (made bool) {
 		if slices.Contains(w.runs, e.Run) {
 			w.told = append(w.told, "AGAIN "+e.Run)
 		}
-		w.runs, w.open[e.Run] = append(w.runs, e.Run), string(run.RunRunning)
+		w.runs, w.open[e.Run] = append(w.runs, e.Run), string(run.Running)
 		w.told = append(w.told, strings.TrimSuffix(e.Request.Event+" "+e.Request.Name, " "))
 		made = true
 	}
@@ -549,7 +549,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.expectNow("update a")
 			w.tracker = watchrule.NewTracker("uid", planner, agent)
 			w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
-			w.tracker.Load(w.ids()[0], w.stored.Marks(w.ids()[0], w.shards))
+			w.tracker.Load(w.ids()[0], w.stored.Checkpoints(w.ids()[0], w.shards))
 			w.tracker.See(w.ids()[0], old)
 			w.look()
 			w.show("a")
@@ -653,7 +653,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.size(foreigner, "a", 2)
 			w.look()
 			for name := range w.open {
-				w.open[name] = string(run.RunPending)
+				w.open[name] = string(run.Pending)
 			}
 			w.waiting = run.WaitWindow
 			w.size(foreigner, "a", 3)
@@ -661,7 +661,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.told = append(w.told, fmt.Sprint(len(w.open)))
 		}, want: "update a, 1, update a"},
 		"a pause holds, and the newest state runs": {play: func(w *field) {
-			w.edits = []edit{paused(schedule.Switch{On: true})}
+			w.edits = []edit{paused(schedule.Pause{On: true})}
 			w.size(foreigner, "a", 2)
 			w.expectNow("")
 			w.size(foreigner, "a", 3)
@@ -671,7 +671,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.edits = nil
 		}, want: "update a"},
 		"what was put back during a pause is nothing": {play: func(w *field) {
-			w.edits = []edit{paused(schedule.Switch{On: true})}
+			w.edits = []edit{paused(schedule.Pause{On: true})}
 			w.size(foreigner, "a", 2)
 			w.look()
 			w.size(foreigner, "a", 1)
@@ -803,7 +803,7 @@ func TestEqualObjectsHaveDifferentDigests(t *testing.T) {
 	w.begin()
 	w.look()
 	seen := map[string]bool{}
-	for _, mark := range w.stored.Marks(w.ids()[0], w.shards) {
+	for _, mark := range w.stored.Checkpoints(w.ids()[0], w.shards) {
 		seen[mark.Digest] = true
 	}
 	if len(seen) != 2 {
@@ -872,12 +872,12 @@ func TestAChangeWhileARuleStartsRings(t *testing.T) {
 	w.tracker = watchrule.NewTracker("uid", planner, agent)
 	w.takeUp()
 	b := w.tracker.Update(nil, ledger.Ledger{}, false, false, true)
-	w.tracker.BookStart(&b, w.ids()[0])
+	w.tracker.UpdateStart(&b, w.ids()[0])
 	w.quietly(foreigner, "a", sized(2))
-	if stir := w.tracker.See(w.ids()[0], w.sighting("a")); stir != watchrule.StirNot {
+	if stir := w.tracker.See(w.ids()[0], w.sighting("a")); stir != watchrule.UrgencyNone {
 		t.Error("it rings before the start is written:", stir)
 	}
-	if stir := w.tracker.Booked(b, nil, true); stir != watchrule.StirNow {
+	if stir := w.tracker.Recorded(b, nil, true); stir != watchrule.UrgencyNow {
 		t.Error("the change is not looked at:", stir)
 	}
 	if seen := w.tracker.Candidates(); len(seen) != 1 {
@@ -939,7 +939,7 @@ func TestWhatIsKeptOfObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newField(c.rule)
-			w.edits = []edit{paused(schedule.Switch{On: true})}
+			w.edits = []edit{paused(schedule.Pause{On: true})}
 			kept := func(when string, times int) {
 				t.Helper()
 				if n := w.tracker.Kept(); (n+size/2)/size != times {

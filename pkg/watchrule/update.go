@@ -8,11 +8,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Booking is what a look at a plan writes of its watch rules, beside what was
+// LedgerUpdate is what a look at a plan writes of its watch rules, beside what was
 // decided. What is for the shards is written first, then the head, and then the
 // shards lose what no rule needs: whoever dies in between leaves marks in two
 // places, or in none that is read, and never a claim without its mark.
-type Booking struct {
+type LedgerUpdate struct {
 	Ledger  ledger.Ledger
 	Changed bool          // the head has to be written
 	Shards  []ledger.Seen // to be in the shards before
@@ -24,16 +24,16 @@ type Booking struct {
 
 // Keeps says of which rules the shards are to keep marks before the head is
 // written: until then, those of the stored one count.
-func (b Booking) Keeps(rule string) bool { return b.Ledger.Kept(rule) || b.stored.Kept(rule) }
+func (b LedgerUpdate) Keeps(rule string) bool { return b.Ledger.Kept(rule) || b.stored.Kept(rule) }
 
 // Update works out what is to be written with a decision that rests on a stored
 // ledger: the ledger that it made, whether it changed it, and whether claims are in
 // it. What nobody waits for goes along with something else, or where it is due.
-func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, claims, due bool) Booking {
+func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, claims, due bool) LedgerUpdate {
 	if stored == nil {
 		stored = &ledger.Ledger{}
 	}
-	b := Booking{Ledger: next, Changed: changed, stored: *stored}
+	b := LedgerUpdate{Ledger: next, Changed: changed, stored: *stored}
 	ids := make([]string, len(t.rules))
 	for i, r := range t.rules {
 		ids[i] = r.id
@@ -54,7 +54,7 @@ func (t *Tracker) Update(stored *ledger.Ledger, next ledger.Ledger, changed, cla
 
 // place puts what is to be written lazily where it belongs: beside the head while
 // there is room, or where its object stands there already.
-func (b *Booking) place(stored ledger.Ledger) {
+func (b *LedgerUpdate) place(stored ledger.Ledger) {
 	few := len(b.Ledger.Seen)+len(b.lazy) <= plan.MaxSeen
 	for _, s := range b.lazy {
 		if slices.ContainsFunc(b.Ledger.Seen, func(h ledger.Seen) bool { return h.SamePlace(s) && h.Ordinal > s.Ordinal }) {
@@ -68,9 +68,9 @@ func (b *Booking) place(stored ledger.Ledger) {
 	}
 }
 
-// BookStart adds the start of a rule: what it found is recorded before it counts as
+// UpdateStart adds the start of a rule: what it found is recorded before it counts as
 // started. A rule that cannot start yet is left alone.
-func (t *Tracker) BookStart(b *Booking, id string) {
+func (t *Tracker) UpdateStart(b *LedgerUpdate, id string) {
 	found, ok := t.Start(id)
 	if !ok {
 		return
@@ -79,11 +79,11 @@ func (t *Tracker) BookStart(b *Booking, id string) {
 	b.Ledger, b.Changed = b.Ledger.WithStarted(id), true
 }
 
-// Booked takes note that a booking, and the claims in it, were written; or, with
+// Recorded takes note that a booking, and the claims in it, were written; or, with
 // false, that they were not, or that nobody knows. It says whether what came
 // meanwhile asks for another look.
-func (t *Tracker) Booked(b Booking, claims []run.Request, written bool) Stir {
-	all := StirNot
+func (t *Tracker) Recorded(b LedgerUpdate, claims []run.Request, written bool) Urgency {
+	all := UrgencyNone
 	for _, id := range b.Anew {
 		all = max(all, t.Started(id, written))
 	}

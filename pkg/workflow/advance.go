@@ -24,7 +24,7 @@ type Signals struct {
 	// Held says why no new step may begin now; empty when it may.
 	Held string
 	// Hold is the closed gate, for a run that looks at it before each step.
-	Hold *run.Hold
+	Hold *run.ClosedGate
 	// Passed is who lets the run go on through a closed gate.
 	Passed *intent.Actor
 	// LookingSince is since when the present agent looks. The limits of cleanup
@@ -33,7 +33,7 @@ type Signals struct {
 	LookingSince time.Time
 	// Nodes is what is known of the nodes that the run's rollouts take, by the
 	// rollout's path and the node's name: what one of them was given is not another's.
-	Nodes map[string]map[string]NodeSight
+	Nodes map[string]map[string]NodeState
 	// ClosesAt is when the open gate closes; zero: that is not known, or never.
 	ClosesAt time.Time
 	// Leader is the agent that looks. Before the first act of another one than the
@@ -68,30 +68,30 @@ const (
 	ActClose              // take the trigger label away and close the ledger's entry
 )
 
-// Move is one act on one step.
-type Move struct {
+// Action is one act on one step.
+type Action struct {
 	Act    Act
 	Path   string
 	Step   plan.Step
 	WakeAt time.Time // the latest instant to look again; zero: only when something changes
 	// Besides are acts that may be done at the same time.
-	Besides []Move
+	Besides []Action
 	// Wants are the nodes that the run would take next, if the limits over all
 	// maintenance of nodes let it; on the first move alone.
-	Wants []NodeWant
+	Wants []NodeDemand
 }
 
 // All are the move and those beside it.
-func (m Move) All() []Move {
+func (m Action) All() []Action {
 	besides := m.Besides
 	m.Besides = nil
-	return append([]Move{m}, besides...)
+	return append([]Action{m}, besides...)
 }
 
 // NewJournal is the journal of a run that was just created, with the first
 // attempt of its first step written down, so that its start is one write.
 func NewJournal(r run.Run) run.Journal {
-	j := run.Journal{Phase: run.RunPending, Section: plan.SectionSteps}
+	j := run.Journal{Phase: run.Pending, Section: plan.SectionSteps}
 	tree := r.Tree()
 	for _, s := range plan.Sections(r.Spec) {
 		j.Steps = pending(tree, j.Steps, scope{section: s.Name, steps: s.Steps})
@@ -118,14 +118,14 @@ func pending(t plan.Tree, records []run.Record, s scope) []run.Record {
 // Advance says what a started run does next, and the journal to be written
 // before it is done. It is a pure function of the journal, so that whoever comes
 // after a crash goes on where the journal says.
-func Advance(r run.Run, j run.Journal, now time.Time, sig Signals) (run.Journal, Move) {
+func Advance(r run.Run, j run.Journal, now time.Time, sig Signals) (run.Journal, Action) {
 	j.Steps = append([]run.Record(nil), j.Steps...)
 	a := advance{run: r, tree: r.Tree(), j: &j, now: now, sig: sig}
 	for {
 		if m, ok := a.step(); ok {
 			m = a.kept(m)
 			m.Wants = a.wants
-			if slices.ContainsFunc(m.All(), func(m Move) bool { return m.Act != ActWait }) && sig.Leader != "" {
+			if slices.ContainsFunc(m.All(), func(m Action) bool { return m.Act != ActWait }) && sig.Leader != "" {
 				j.Leader = sig.Leader
 			}
 			return j, m
@@ -145,18 +145,18 @@ type advance struct {
 	timeless bool            // it only looks ahead: nothing is out of time
 
 	// What a walk over the steps found.
-	moves  []Move
-	wait   *Move     // the wait that ends first
+	moves  []Action
+	wait   *Action   // the wait that ends first
 	moved  bool      // a step began or ended: another walk may find more
 	shut   bool      // the gate keeps a step from beginning
 	paused bool      // a pause does
 	clock  time.Time // when the first of the steps that hold others is out of time
-	wants  []NodeWant
+	wants  []NodeDemand
 }
 
 // step moves within the present section, or on to the next; ok once there is
 // something to do or to wait for.
-func (a *advance) step() (Move, bool) {
+func (a *advance) step() (Action, bool) {
 	if a.j.End == nil && a.j.Section != plan.SectionSteps && a.j.Section != "" {
 		a.broken("it is past its steps and does not say how they ended")
 	}
@@ -184,21 +184,21 @@ func (a *advance) step() (Move, bool) {
 		a.broken("there is no section " + string(a.j.Section))
 		a.enter(plan.SectionRestore)
 	}
-	return Move{}, false
+	return Action{}, false
 }
 
 // broken ends a run whose journal was damaged: what is known is undone.
 func (a *advance) broken(how string) {
-	if a.j.End == nil || a.j.End.Phase == run.RunSucceeded {
-		a.j.End = &run.End{Phase: run.RunFailed, Reason: "JournalBroken", Message: "the journal is damaged: " + how}
+	if a.j.End == nil || a.j.End.Phase == run.Succeeded {
+		a.j.End = &run.End{Phase: run.Failed, Reason: "JournalBroken", Message: "the journal is damaged: " + how}
 	}
 }
 
 // stopping ends what abandoned steps left working, before the next section.
-func (a *advance) stopping() (Move, bool) {
+func (a *advance) stopping() (Action, bool) {
 	a.moves, a.wait = nil, nil
 	if !a.stops("") {
-		return Move{}, false
+		return Action{}, false
 	}
 	return a.composed(), true
 }
@@ -212,18 +212,18 @@ func (a *advance) stops(path string) (any bool) {
 			continue
 		}
 		any = true
-		if !slices.ContainsFunc(a.moves, func(m Move) bool { return m.Path == rec.Path }) {
-			a.moves = append(a.moves, Move{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
+		if !slices.ContainsFunc(a.moves, func(m Action) bool { return m.Path == rec.Path }) {
+			a.moves = append(a.moves, Action{Act: ActStop, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
 		}
 	}
 	return any
 }
 
 // composed is what a walk found as one move.
-func (a *advance) composed() Move {
+func (a *advance) composed() Action {
 	switch {
 	case len(a.moves) == 0 && a.wait == nil:
-		return Move{Act: ActWait}
+		return Action{Act: ActWait}
 	case len(a.moves) == 0:
 		return *a.wait
 	}
@@ -238,7 +238,7 @@ func (a *advance) composed() Move {
 // waits notes that a step waits until an instant.
 func (a *advance) waits(path string, until time.Time) {
 	if a.wait == nil {
-		a.wait = &Move{Act: ActWait, Path: path, WakeAt: until}
+		a.wait = &Action{Act: ActWait, Path: path, WakeAt: until}
 		return
 	}
 	a.wait.Path, a.wait.WakeAt = "", schedule.Earliest(a.wait.WakeAt, until)
@@ -258,9 +258,9 @@ func (a *advance) interrupt() {
 	case a.sig.Abort != nil:
 		a.cut(*a.sig.Abort)
 	case a.sig.Replace:
-		a.cut(run.End{Phase: run.RunReplaced, Reason: "Replaced", Message: "a newer run takes its place"})
+		a.cut(run.End{Phase: run.Replaced, Reason: "Replaced", Message: "a newer run takes its place"})
 	case a.late():
-		a.cut(run.End{Phase: run.RunFailed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
+		a.cut(run.End{Phase: run.Failed, Reason: "Timeout", Message: fmt.Sprintf("did not end within maxDuration %s", a.run.Spec.MaxDuration)})
 	}
 }
 
@@ -291,7 +291,7 @@ func (a *advance) untouched() bool {
 // neverBegan ends a run that was asked to end between its admission and its
 // first step: it is one whose wait ended without a start.
 func (a *advance) neverBegan() {
-	end := run.End{Phase: run.RunAborted, Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer run takes its place"}
+	end := run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonSuperseded, Message: "a newer run takes its place"}
 	if a.sig.Abort != nil {
 		end = *a.sig.Abort
 		end.Result, end.Reason = run.Skipped, run.ReasonAborted
@@ -352,12 +352,12 @@ func (a *advance) atRestSince() time.Time {
 // windowClosed ends a run whose window closed between two of its steps.
 func (a *advance) windowClosed() {
 	if a.untouched() {
-		j := a.j.EndBefore(run.End{Phase: run.RunAborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "the window closed before its first step"}, a.now)
+		j := a.j.EndBefore(run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonWindow, Message: "the window closed before its first step"}, a.now)
 		j.StartedAt = nil
 		*a.j = j
 		return
 	}
-	a.cut(run.End{Phase: run.RunAborted, Reason: "WindowClosed", Message: a.sig.Hold.Message()})
+	a.cut(run.End{Phase: run.Aborted, Reason: "WindowClosed", Message: a.sig.Hold.Message()})
 	a.enter(a.afterSteps())
 }
 
@@ -429,7 +429,7 @@ func (a *advance) enter(s plan.Section) {
 
 // afterSteps decides where cleanup begins. onFailure is for failure alone.
 func (a *advance) afterSteps() plan.Section {
-	if a.j.End.Phase == run.RunFailed && len(a.run.Spec.OnFailure) > 0 {
+	if a.j.End.Phase == run.Failed && len(a.run.Spec.OnFailure) > 0 {
 		return plan.SectionOnFailure
 	}
 	return plan.SectionRestore
@@ -437,10 +437,10 @@ func (a *advance) afterSteps() plan.Section {
 
 // cleanupFailed keeps a run whose undoing failed from being called a success.
 func (a *advance) cleanupFailed(path string) {
-	if path == "" || a.j.End == nil || a.j.End.Phase != run.RunSucceeded {
+	if path == "" || a.j.End == nil || a.j.End.Phase != run.Succeeded {
 		return
 	}
-	a.j.End = &run.End{Phase: run.RunFailed, Reason: "CleanupFailed", Step: path, Message: fmt.Sprintf("the steps succeeded, but %s failed", path)}
+	a.j.End = &run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: path, Message: fmt.Sprintf("the steps succeeded, but %s failed", path)}
 }
 
 // limit is when a step is out of time; zero: never by itself.

@@ -34,7 +34,7 @@ func BenchmarkAdvanceOfALoop(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := begun(b, "steps: ["+c.spec+"]", 0, script("roll", picks(names...)))
 			for _, item := range names {
-				s.script["roll/"+item+"/x"] = []workflow.Report{before("1"), {Done: true}}
+				s.script["roll/"+item+"/x"] = []workflow.StepResult{before("1"), {Done: true}}
 				if !strings.Contains(c.spec, "restoreAfter") {
 					s.script["roll/"+item+"/x"] = nil
 				}

@@ -26,8 +26,8 @@ type stage struct {
 	j       run.Journal
 	now     time.Time
 	sig     workflow.Signals
-	script  map[string][]workflow.Report // per path; the last one stays; default: done
-	at      map[string]func(*stage)      // before the first pass of a path
+	script  map[string][]workflow.StepResult // per path; the last one stays; default: done
+	at      map[string]func(*stage)          // before the first pass of a path
 	acts    []string
 	restore string
 }
@@ -42,7 +42,7 @@ func newRun(edits ...func(*plan.Spec)) run.Run {
 
 func played(t *testing.T, r run.Run, edits ...func(*stage)) *stage {
 	t.Helper()
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.Report{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
+	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
 	for _, e := range edits {
 		e(s)
 	}
@@ -81,7 +81,7 @@ func (s *stage) play() {
 }
 
 // did does the acts of a move, one after another, and says whether there were any.
-func (s *stage) did(m workflow.Move) bool {
+func (s *stage) did(m workflow.Action) bool {
 	any := false
 	for _, m := range m.All() {
 		any = any || m.Act != workflow.ActWait && m.Act != workflow.ActClose
@@ -105,7 +105,7 @@ func (s *stage) did(m workflow.Move) bool {
 	return any
 }
 
-func sameMove(a, b workflow.Move) bool { return a.Act == b.Act && a.Path == b.Path }
+func sameMove(a, b workflow.Action) bool { return a.Act == b.Act && a.Path == b.Path }
 
 func (s *stage) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
@@ -122,9 +122,9 @@ func stampOf(t time.Time) string {
 }
 
 // notYet is a pass with nothing to write: it is called again at its WakeAt.
-var notYet = workflow.Report{Reason: "not yet"} //nolint:gochecknoglobals // a value
+var notYet = workflow.StepResult{Reason: "not yet"} //nolint:gochecknoglobals // a value
 
-func (s *stage) pass(m workflow.Move) {
+func (s *stage) pass(m workflow.Action) {
 	if before := s.at[m.Path]; before != nil {
 		delete(s.at, m.Path)
 		before(s)
@@ -132,7 +132,7 @@ func (s *stage) pass(m workflow.Move) {
 	}
 	rec := record(s.j, m.Path)
 	s.note("%s #%d", m.Path, rec.Attempt)
-	rep := workflow.Report{Done: true}
+	rep := workflow.StepResult{Done: true}
 	if list := s.script[m.Path]; len(list) > 0 {
 		rep = list[0]
 		if len(list) > 1 {
@@ -183,7 +183,7 @@ func end(j run.Journal) string {
 	return out
 }
 
-func script(path string, reports ...workflow.Report) func(*stage) {
+func script(path string, reports ...workflow.StepResult) func(*stage) {
 	return func(s *stage) { s.script[path] = reports }
 }
 
@@ -191,16 +191,16 @@ func when(path string, do func(*stage)) func(*stage) {
 	return func(s *stage) { s.at[path] = do }
 }
 
-func failed(reason string) workflow.Report {
-	return workflow.Report{Failed: true, Reason: reason, Message: reason}
+func failed(reason string) workflow.StepResult {
+	return workflow.StepResult{Failed: true, Reason: reason, Message: reason}
 }
 
-func permanent(reason string) workflow.Report { r := failed(reason); r.Permanent = true; return r }
+func permanent(reason string) workflow.StepResult { r := failed(reason); r.Permanent = true; return r }
 
-func before(s string) workflow.Report { return workflow.Report{Before: json.RawMessage(s)} }
+func before(s string) workflow.StepResult { return workflow.StepResult{Before: json.RawMessage(s)} }
 
 func abort(s *stage) {
-	s.sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Message: "aborted by jane", Actor: "jane"}
+	s.sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "aborted by jane", Actor: "jane"}
 }
 
 func replaced(s *stage) { s.sig.Replace = true }
@@ -278,7 +278,7 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			"if: over outputs", with(when1(1, "steps.a.outputs.n > 2")),
-			[]func(*stage){script("a", workflow.Report{Done: true, Outputs: map[string]any{"n": 3.0}})},
+			[]func(*stage){script("a", workflow.StepResult{Done: true, Outputs: map[string]any{"n": 3.0}})},
 			"a #1, b #1, c #1, finally/fin #1",
 			"a=Succeeded b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
@@ -289,7 +289,7 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			"retries, with a backoff that doubles to its bound", with(retries),
-			[]func(*stage){script("a", failed("Once"), failed("Twice"), workflow.Report{Done: true})},
+			[]func(*stage){script("a", failed("Once"), failed("Twice"), workflow.StepResult{Done: true})},
 			"a #1, wait until 02:00:11, a #2, wait until 02:00:27, a #3, b #1, c #1, finally/fin #1",
 			"a=Succeeded b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
@@ -325,7 +325,7 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			"maxDuration noticed after the last step (nobody was there): the run is what its steps are", with(),
-			[]func(*stage){script("c", workflow.Report{Done: true}), when("finally/fin", func(*stage) {}), func(s *stage) {
+			[]func(*stage){script("c", workflow.StepResult{Done: true}), when("finally/fin", func(*stage) {}), func(s *stage) {
 				s.j = run.Journal{}
 				s.j = workflow.NewJournal(s.run).Start(s.now)
 				for i := range 3 {
@@ -351,7 +351,7 @@ func TestRuns(t *testing.T) {
 		{
 			"abort between attempts", with(retries),
 			[]func(*stage){script("a", failed("Boom")), func(s *stage) {
-				s.script["a"] = []workflow.Report{failed("Boom")}
+				s.script["a"] = []workflow.StepResult{failed("Boom")}
 				s.at["a"] = func(s *stage) { s.at["a"] = abort }
 			}},
 			"stop a, finally/fin #1",
@@ -383,19 +383,19 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			"restores, the last first, before finally", with(restoring(0), restoring(1)),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true}), script("b", before("2"), workflow.Report{Done: true})},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), script("b", before("2"), workflow.StepResult{Done: true})},
 			"a #1, b #1, c #1, restore b, restore a, finally/fin #1",
 			"a=Succeeded~done b=Succeeded~done c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
 		{
 			"restores also after a failure, with the failed step itself", with(restoring(0), restoring(1)),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true}), script("b", before("2"), failed("Boom"))},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), script("b", before("2"), failed("Boom"))},
 			"a #1, b #1, onFailure/of #1, restore b, restore a, finally/fin #1",
 			"a=Succeeded~done b=Failed(Boom)~done c=Skipped(EarlierFailure) onFailure/of=Succeeded finally/fin=Succeeded", "Failed(StepFailed)",
 		},
 		{
 			"restores also after an abort", with(restoring(0)),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true}), when("b", abort)},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), when("b", abort)},
 			"a #1, stop b, restore a, finally/fin #1",
 			"a=Succeeded~done b=Failed(Aborted) c=Skipped(Aborted) onFailure/of=Pending finally/fin=Succeeded", "Aborted(Aborted)",
 		},
@@ -406,7 +406,7 @@ func TestRuns(t *testing.T) {
 		},
 		{
 			"restores nothing where the step does not ask", with(),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true})},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true})},
 			"a #1, b #1, c #1, finally/fin #1",
 			"a=Succeeded b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
@@ -414,19 +414,19 @@ func TestRuns(t *testing.T) {
 			"restores where a ${…} asked for it", with(stepOf(0, func(s *plan.Step) {
 				s.Properties = map[string]any{"restoreAfter": "${run.parameters.undo == 'yes'}"}
 			})),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true})},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true})},
 			"a #1, b #1, c #1, restore a, finally/fin #1",
 			"a=Succeeded~done b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
 		{
 			"a failed restore is no success", with(restoring(0), restoring(1)),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true}), script("b", before("2"), workflow.Report{Done: true}), func(s *stage) { s.restore = run.RestoreFailed }},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), script("b", before("2"), workflow.StepResult{Done: true}), func(s *stage) { s.restore = run.RestoreFailed }},
 			"a #1, b #1, c #1, restore b, restore a, finally/fin #1",
 			"a=Succeeded~failed b=Succeeded~failed c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Failed(CleanupFailed)",
 		},
 		{
 			"somebody's change that stays is none", with(restoring(0)),
-			[]func(*stage){script("a", before("1"), workflow.Report{Done: true}), func(s *stage) { s.restore = run.RestoreChanged }},
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), func(s *stage) { s.restore = run.RestoreChanged }},
 			"a #1, b #1, c #1, restore a, finally/fin #1",
 			"a=Succeeded~changed b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
@@ -541,8 +541,8 @@ func TestSuspend(t *testing.T) {
 	// The absolute end is kept, the first one.
 	j, _ = workflow.Advance(r, begun, clock("02:01"), workflow.Signals{})
 	first, second := clock("02:30"), clock("02:40")
-	j = workflow.Note(r, j, "b", workflow.Report{ResumeAt: &first}, clock("02:01"))
-	j = workflow.Note(r, j, "b", workflow.Report{ResumeAt: &second}, clock("02:10"))
+	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &first}, clock("02:01"))
+	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &second}, clock("02:10"))
 	if got := record(j, "b").ResumeAt; !got.Equal(first) {
 		t.Errorf("ends at %s", got)
 	}
@@ -557,11 +557,11 @@ func TestPausedRunBeginsNoStep(t *testing.T) {
 	r := newRun(finally("fin"))
 	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
 	held := workflow.Signals{Held: "paused: no new step begins"}
-	var m workflow.Move
+	var m workflow.Action
 	if _, m = workflow.Advance(r, j, clock("02:01"), held); m.Act != workflow.ActPass || m.Path != "a" {
 		t.Errorf("the step at work does not go on: %+v", m)
 	}
-	j = workflow.Note(r, j, "a", workflow.Report{Done: true}, clock("02:02"))
+	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:02"))
 	k, m := workflow.Advance(r, j, clock("02:03"), held)
 	if m.Act != workflow.ActWait || !m.WakeAt.IsZero() || k.Message != held.Held || record(k, "b").Phase != run.StepPending {
 		t.Errorf("%+v %q", m, k.Message)
@@ -570,7 +570,7 @@ func TestPausedRunBeginsNoStep(t *testing.T) {
 		t.Errorf("does not go on when resumed: %+v", m)
 	}
 	// Cleanup is no new step.
-	k.End, k.Section = &run.End{Phase: run.RunFailed}, plan.SectionFinally
+	k.End, k.Section = &run.End{Phase: run.Failed}, plan.SectionFinally
 	if _, m = workflow.Advance(r, k, clock("02:05"), held); m.Act != workflow.ActPass || m.Path != "finally/fin" {
 		t.Errorf("finally is held: %+v", m)
 	}
@@ -584,7 +584,7 @@ func TestOutputsAreCapped(t *testing.T) {
 	})
 	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
 	big := map[string]any{"text": strings.Repeat("x", run.MaxStepOutput)}
-	for _, rep := range []workflow.Report{{Done: true, Outputs: big}, {Failed: true, Outputs: big}, {Failed: true, Permanent: true, Outputs: big}} {
+	for _, rep := range []workflow.StepResult{{Done: true, Outputs: big}, {Failed: true, Outputs: big}, {Failed: true, Permanent: true, Outputs: big}} {
 		k := workflow.Note(r, j, "s0", rep, clock("02:00"))
 		if diff := cmp.Diff(map[string]any{"truncated": true}, record(k, "s0").Outputs); diff != "" || !k.Truncated {
 			t.Errorf("%+v: %s", rep.Failed, document.Cut(diff, 300))
@@ -595,7 +595,7 @@ func TestOutputsAreCapped(t *testing.T) {
 		if i > 0 {
 			j, _ = workflow.Advance(r, j, clock("02:00"), workflow.Signals{})
 		}
-		j = workflow.Note(r, j, name, workflow.Report{Done: true, Outputs: fits}, clock("02:00"))
+		j = workflow.Note(r, j, name, workflow.StepResult{Done: true, Outputs: fits}, clock("02:00"))
 	}
 	b, err := json.Marshal(j)
 	if err != nil || len(b) > run.MaxRunOutput+64<<10 || !j.Truncated {
@@ -603,7 +603,7 @@ func TestOutputsAreCapped(t *testing.T) {
 	}
 	// What cannot be written is not kept.
 	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	k := workflow.Note(r, j, "s0", workflow.Report{Done: true, Outputs: map[string]any{"c": make(chan int)}, Message: strings.Repeat("m", 5000)}, clock("02:00"))
+	k := workflow.Note(r, j, "s0", workflow.StepResult{Done: true, Outputs: map[string]any{"c": make(chan int)}, Message: strings.Repeat("m", 5000)}, clock("02:00"))
 	if _, err := json.Marshal(k); err != nil || len(record(k, "s0").Message) > document.MaxMessage {
 		t.Error(err)
 	}
@@ -612,14 +612,14 @@ func TestOutputsAreCapped(t *testing.T) {
 func TestNoteIsOfTheStepAtWork(t *testing.T) {
 	r := newRun()
 	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	done := workflow.Note(r, j, "a", workflow.Report{Done: true}, clock("02:01"))
+	done := workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
 	if diff := cmp.Diff(done, workflow.Note(r, done, "a", failed("late"), clock("02:02"))); diff != "" {
 		t.Errorf("a step that ended ends again: %s", diff)
 	}
-	if diff := cmp.Diff(j, workflow.Note(r, j, "c", workflow.Report{Done: true}, clock("02:02"))); diff != "" {
+	if diff := cmp.Diff(j, workflow.Note(r, j, "c", workflow.StepResult{Done: true}, clock("02:02"))); diff != "" {
 		t.Errorf("a step that has not begun ends: %s", diff)
 	}
-	if diff := cmp.Diff(j, workflow.Note(r, j, "nobody", workflow.Report{Done: true}, clock("02:02"))); diff != "" {
+	if diff := cmp.Diff(j, workflow.Note(r, j, "nobody", workflow.StepResult{Done: true}, clock("02:02"))); diff != "" {
 		t.Error(diff)
 	}
 	if record(j, "a").Phase != run.StepRunning {
@@ -668,7 +668,7 @@ func TestDamagedJournalsEnd(t *testing.T) {
 					t.Errorf("finally did not run: %v", s.acts)
 				}
 			}
-			if s.j.Phase != run.RunFailed {
+			if s.j.Phase != run.Failed {
 				t.Errorf("ends %s: %s", end(s.j), phases(s.j))
 			}
 		})

@@ -17,8 +17,8 @@ func pending(r run.Request) run.Run {
 	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: r, Spec: plan.Spec{}.Defaulted()}
 }
 
-func standing(now string, edits ...func(*trigger.Standing)) trigger.Standing {
-	s := trigger.Standing{Now: clock(now), EntryOpen: true}
+func standing(now string, edits ...func(*trigger.AdmissionFacts)) trigger.AdmissionFacts {
+	s := trigger.AdmissionFacts{Now: clock(now), EntryOpen: true}
 	for _, e := range edits {
 		e(&s)
 	}

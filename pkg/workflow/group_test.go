@@ -27,12 +27,12 @@ func runOf(t testing.TB, spec string) run.Run {
 }
 
 // picks is a for-each's first pass.
-func picks(names ...string) workflow.Report {
+func picks(names ...string) workflow.StepResult {
 	items := make([]run.Item, len(names))
 	for i, name := range names {
 		items[i] = run.Item{Name: name, UID: "uid-" + name}
 	}
-	return workflow.Report{Listed: true, Items: items, ItemVersion: "apps/v1", ItemKind: "Deployment", Message: fmt.Sprintf("takes %d", len(items))}
+	return workflow.StepResult{Listed: true, Items: items, ItemVersion: "apps/v1", ItemKind: "Deployment", Message: fmt.Sprintf("takes %d", len(items))}
 }
 
 func hook(name string, more ...string) string {
@@ -118,7 +118,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "a group's retry begins what failed anew, with attempts that count on",
 			spec:  "steps: [" + strings.Replace(parallel(0, hook("a"), hook("b")), "type: step-group", "type: step-group, retry: {limit: 1, backoff: 1m}", 1) + "]",
-			edits: []func(*stage){script("g/b", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("g/b", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "g/b #1", "wait until 02:01:02", "g/b #2"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
@@ -132,7 +132,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "a run's retry begins again from its failed step",
 			spec:  "retryLimit: 2\nsteps: [" + hook("a") + ", " + hook("b") + ", " + hook("c", "if: always") + "]\nonFailure: [" + hook("of") + "]",
-			edits: []func(*stage){script("b", failed("Boom"), failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("b", failed("Boom"), failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"a #1", "b #1", "c #1", "wait until 02:00:13", "b #2", "c #2", "wait until 02:00:35", "b #3", "c #3"},
 			ends:  map[string]string{"a": "Succeeded", "b": "Succeeded", "c": "Succeeded", "onFailure/of": "Pending", "END": "Succeeded "},
 		},
@@ -146,7 +146,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "in a group the run's retry begins with what failed there",
 			spec:  "retryLimit: 1\nsteps: [{name: g, type: step-group, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}]",
-			edits: []func(*stage){script("g/b", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("g/b", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "g/b #1", "wait until 02:00:12", "g/b #2"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
@@ -160,7 +160,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "in batches, with a look at each",
 			spec:  "steps: [" + loopOf(", batches: [1, 50%], until: 'true', maxConcurrency: 2", hook("x")) + "]",
-			edits: []func(*stage){script("roll", picks("a", "b", "c", "d"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("roll", picks("a", "b", "c", "d"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll #1", "roll/b/x #1", "roll #1", "roll/c/x #1", "roll/d/x #1", "roll #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
@@ -188,14 +188,14 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "a run's retry does the objects that failed, under attempts of their own",
 			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", hook("x")) + "]",
-			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1", "wait until 02:00:13", "roll/a/x #2"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "what an object's steps found is put back after the loop",
 			spec:  "steps: [" + loopOf("", "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}") + "]",
-			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", workflow.Report{Before: []byte("{}")}, workflow.Report{Done: true}), script("roll/b/x", workflow.Report{Before: []byte("{}")}, workflow.Report{Done: true})},
+			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", workflow.StepResult{Before: []byte("{}")}, workflow.StepResult{Done: true}), script("roll/b/x", workflow.StepResult{Before: []byte("{}")}, workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1", "restore roll/b/x", "restore roll/a/x"},
 			ends:  map[string]string{"roll": "Succeeded", "roll/a/x": "Succeeded", "roll/b/x": "Succeeded", "END": "Succeeded "},
 		},
@@ -203,7 +203,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 			name: "an abort in a loop stops the object at work, and finally runs",
 			spec: "steps: [" + loopOf("", hook("x")) + "]\nfinally: [" + hook("z") + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), when("roll/b/x", func(s *stage) {
-				s.sig.Abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Message: "by jane"}
+				s.sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
 			})},
 			acts: []string{"roll #1", "roll/a/x #1", "stop roll/b/x", "finally/z #1"},
 			ends: map[string]string{"roll": "Failed", "roll/b/x": "Failed", "finally/z": "Succeeded", "END": "Aborted Aborted"},
@@ -220,7 +220,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		{
 			name:  "a lease is renewed while the run lives, and given back at its end",
 			spec:  "steps: [{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}, {name: nap, type: suspend, properties: {duration: 7m}}]\nfinally: [" + hook("z") + "]",
-			edits: []func(*stage){script("quiet", workflow.Report{Done: true, KeepAt: at("02:05")}), script("nap", workflow.Report{ResumeAt: at("02:07")}, workflow.Report{Done: true})},
+			edits: []func(*stage){script("quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}), script("nap", workflow.StepResult{ResumeAt: at("02:07")}, workflow.StepResult{Done: true})},
 			acts:  []string{"quiet #1", "nap #1", "finally/z #1", "release quiet"},
 			ends:  map[string]string{"quiet": "Succeeded", "nap": "Succeeded", "finally/z": "Succeeded", "END": "Succeeded "},
 		},
@@ -244,10 +244,10 @@ func at(hhmm string) *time.Time {
 
 func TestApprovals(t *testing.T) {
 	spec := "maxDuration: 30m\nsteps: [" + hook("a") + ", {name: ask, type: approval}, " + hook("b") + "]"
-	ask := script("ask", workflow.Report{ResumeAt: at("+1 02:00"), Message: "waits"})
+	ask := script("ask", workflow.StepResult{ResumeAt: at("+1 02:00"), Message: "waits"})
 	jane := workflow.Answer{Step: "ask", Actor: intent.Actor{Name: "jane", Reason: "fine"}}
 	r := runOf(t, spec)
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.Report{}, restore: run.RestoreDone}
+	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, restore: run.RestoreDone}
 	ask(s)
 	for range 4 {
 		j, m := workflow.Advance(r, s.j, s.now, s.sig)
@@ -255,7 +255,7 @@ func TestApprovals(t *testing.T) {
 		s.did(m)
 	}
 	asked := s.j
-	look := func(t *testing.T, now string, sig workflow.Signals) (run.Journal, workflow.Move) {
+	look := func(t *testing.T, now string, sig workflow.Signals) (run.Journal, workflow.Action) {
 		t.Helper()
 		j, m := workflow.Advance(r, asked, clock(now), sig)
 		return j, m
@@ -270,7 +270,7 @@ func TestApprovals(t *testing.T) {
 		if rec := j.Record("ask"); rec.Approval == nil || !rec.Approval.Approved || rec.Approval.Name != "jane" || m.Path != "ask" {
 			t.Errorf("%+v %+v", rec, m)
 		}
-		j = workflow.Note(r, j, "ask", workflow.Report{Done: true}, clock("20:00"))
+		j = workflow.Note(r, j, "ask", workflow.StepResult{Done: true}, clock("20:00"))
 		if j, m = workflow.Advance(r, j, clock("20:00"), workflow.Signals{}); m.Path != "b" || j.HeldSeconds < 17*3600 {
 			t.Errorf("%+v after %d held seconds", m, j.HeldSeconds)
 		}
@@ -290,8 +290,8 @@ func TestApprovals(t *testing.T) {
 		again := r
 		again.Spec.RetryLimit = 3
 		j, _ := workflow.Advance(again, asked, clock("02:30"), workflow.Signals{Reject: &jane})
-		j = workflow.Note(again, j, "ask", workflow.Report{Failed: true, Permanent: true, Reason: "Rejected"}, clock("02:30"))
-		if j, _ = workflow.Advance(again, j, clock("02:30"), workflow.Signals{}); j.End == nil || j.End.Phase != run.RunFailed {
+		j = workflow.Note(again, j, "ask", workflow.StepResult{Failed: true, Permanent: true, Reason: "Rejected"}, clock("02:30"))
+		if j, _ = workflow.Advance(again, j, clock("02:30"), workflow.Signals{}); j.End == nil || j.End.Phase != run.Failed {
 			t.Errorf("%+v", j.End)
 		}
 	})
@@ -302,21 +302,21 @@ func TestAdmitAsksForApproval(t *testing.T) {
 	r.Request.At = clock("02:00")
 	r.Spec.RequiresApproval = true
 	jane := &intent.Actor{Name: "jane"}
-	closed := &run.Hold{Reason: "closed", Until: clock("08:00")}
+	closed := &run.ClosedGate{Reason: "closed", Until: clock("08:00")}
 	for _, c := range []struct {
 		name, want string
-		s          trigger.Standing
+		s          trigger.AdmissionFacts
 	}{
 		{"it waits longer than its deadline", "wait approval until 02:00:00", standing("09:00")},
-		{"while it is asked, nothing else is waited for", "wait approval until 02:00:00", standing("02:00", func(s *trigger.Standing) { s.Hold = closed })},
-		{"an approval is written down first", "approve jane", standing("09:00", func(s *trigger.Standing) { s.Approve = jane })},
-		{"approved, it has met its deadline", "start", standing("09:00", func(s *trigger.Standing) { s.Approved = true })},
-		{"approved, it waits for its window without end", "wait window until 08:00:00", standing("04:00", func(s *trigger.Standing) { s.Approved, s.Hold = true, closed })},
-		{"rejected", "Skipped(rejected)", standing("09:00", func(s *trigger.Standing) { s.Reject, s.Approve = jane, jane })},
-		{"rejected after it was approved", "start", standing("09:00", func(s *trigger.Standing) { s.Reject, s.Approved = jane, true })},
+		{"while it is asked, nothing else is waited for", "wait approval until 02:00:00", standing("02:00", func(s *trigger.AdmissionFacts) { s.Hold = closed })},
+		{"an approval is written down first", "approve jane", standing("09:00", func(s *trigger.AdmissionFacts) { s.Approve = jane })},
+		{"approved, it has met its deadline", "start", standing("09:00", func(s *trigger.AdmissionFacts) { s.Approved = true })},
+		{"approved, it waits for its window without end", "wait window until 08:00:00", standing("04:00", func(s *trigger.AdmissionFacts) { s.Approved, s.Hold = true, closed })},
+		{"rejected", "Skipped(rejected)", standing("09:00", func(s *trigger.AdmissionFacts) { s.Reject, s.Approve = jane, jane })},
+		{"rejected after it was approved", "start", standing("09:00", func(s *trigger.AdmissionFacts) { s.Reject, s.Approved = jane, true })},
 		{"nobody answered", "Missed(approval)", standing("+1 02:00")},
-		{"an approval that came late, and was not seen before", "approve jane", standing("+1 03:00", func(s *trigger.Standing) { s.Approve = jane })},
-		{"aborted", "Skipped(aborted)", standing("09:00", func(s *trigger.Standing) { s.Abort = &run.End{Phase: run.RunAborted} })},
+		{"an approval that came late, and was not seen before", "approve jane", standing("+1 03:00", func(s *trigger.AdmissionFacts) { s.Approve = jane })},
+		{"aborted", "Skipped(aborted)", standing("09:00", func(s *trigger.AdmissionFacts) { s.Abort = &run.End{Phase: run.Aborted} })},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := trigger.Admit(r, c.s)
@@ -396,11 +396,11 @@ func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 		names[i] = fmt.Sprintf("d-%04d", i)
 	}
 	s := played(t, runOf(t, "steps: ["+loopOf("", two)+"]"), script("roll", picks(names...)))
-	if rec := s.j.Record("roll"); rec.Reason != "TooMany" || s.j.End.Phase != run.RunFailed {
+	if rec := s.j.Record("roll"); rec.Reason != "TooMany" || s.j.End.Phase != run.Failed {
 		t.Errorf("%s: %s", rec.Reason, rec.Message)
 	}
 	s = played(t, runOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names[:100]...)))
-	if s.j.End.Phase != run.RunSucceeded {
+	if s.j.End.Phase != run.Succeeded {
 		t.Errorf("%+v", s.j.End)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 // lagSignals are what every leader knows: each node that a rollout may take is granted.
 func lagSignals(leader string) workflow.Signals {
-	granted := map[string]workflow.NodeSight{"n0": {Granted: true}, "n1": {Granted: true}}
-	return workflow.Signals{Leader: leader, Nodes: map[string]map[string]workflow.NodeSight{"roll": granted}}
+	granted := map[string]workflow.NodeState{"n0": {Granted: true}, "n1": {Granted: true}}
+	return workflow.Signals{Leader: leader, Nodes: map[string]map[string]workflow.NodeState{"roll": granted}}
 }
 
 // history is every state of a run's journal that one leader writes, from its start to
@@ -56,16 +56,16 @@ func history(t *testing.T, r run.Run, now time.Time) []run.Journal {
 }
 
 // lagReport is what comes of a pass: first what is to be remembered, then the end.
-func lagReport(m workflow.Move, rec run.Record) workflow.Report {
+func lagReport(m workflow.Action, rec run.Record) workflow.StepResult {
 	switch {
 	case m.Step.Type == plan.TypeForEach && !rec.Listed:
-		return workflow.Report{Listed: true, Items: []run.Item{{Name: "x", UID: "ux"}, {Name: "y", UID: "uy"}}, ItemVersion: "v1", ItemKind: "ConfigMap"}
+		return workflow.StepResult{Listed: true, Items: []run.Item{{Name: "x", UID: "ux"}, {Name: "y", UID: "uy"}}, ItemVersion: "v1", ItemKind: "ConfigMap"}
 	case m.Step.Type == plan.TypeForEachNode && !rec.Listed:
-		return workflow.Report{Listed: true, Items: []run.Item{{Name: "n0", UID: "u0"}, {Name: "n1", UID: "u1"}}, ItemVersion: "v1", ItemKind: "Node"}
+		return workflow.StepResult{Listed: true, Items: []run.Item{{Name: "n0", UID: "u0"}, {Name: "n1", UID: "u1"}}, ItemVersion: "v1", ItemKind: "Node"}
 	case m.Step.Properties["restoreAfter"] == true && rec.Before == nil:
-		return workflow.Report{Before: []byte(`{"uid":"u"}`)}
+		return workflow.StepResult{Before: []byte(`{"uid":"u"}`)}
 	}
-	return workflow.Report{Done: true}
+	return workflow.StepResult{Done: true}
 }
 
 // staleActs counts what a leader does that goes by an old state of a run, while the
@@ -89,7 +89,7 @@ func staleActs(r run.Run, states []run.Journal, now time.Time, leader string) in
 }
 
 // overFor says whether what a move does had been done when the record was written.
-func overFor(m workflow.Move, rec run.Record) bool {
+func overFor(m workflow.Action, rec run.Record) bool {
 	if m.Act == workflow.ActRestore {
 		return rec.Restored != ""
 	}

@@ -16,7 +16,7 @@ import (
 // are Next. A drain has its node from its cordon until the pods have left; one that
 // yielded its slot keeps the node, and wants the slot back.
 func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.Want) {
-	if j.Phase != run.RunRunning {
+	if j.Phase != run.Running {
 		return nil, nil
 	}
 	claimant := nodes.PlanClaimant(one.Namespace, one.Plan)

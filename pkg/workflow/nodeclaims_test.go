@@ -74,7 +74,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		{"a drain that has ended", []run.Record{ended}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, j := run.Run{Name: "r", Namespace: "shop", Plan: "p"}, run.Journal{Phase: run.RunRunning, Steps: c.steps}
+			r, j := run.Run{Name: "r", Namespace: "shop", Plan: "p"}, run.Journal{Phase: run.Running, Steps: c.steps}
 			holds, wants := workflow.NodeClaims(r, j)
 			if diff := cmp.Diff(c.holds, holds); diff != "" {
 				t.Errorf("holds: %s", diff)
@@ -82,7 +82,7 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 			if diff := cmp.Diff(c.wants, wants); diff != "" {
 				t.Errorf("wants: %s", diff)
 			}
-			j.Phase = run.RunPending
+			j.Phase = run.Pending
 			if holds, wants := workflow.NodeClaims(r, j); holds != nil || wants != nil {
 				t.Errorf("a run that has not begun: %v %v", holds, wants)
 			}

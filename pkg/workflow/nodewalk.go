@@ -13,8 +13,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// NodeSight is what a rollout needs to know of a node before it takes it.
-type NodeSight struct {
+// NodeState is what a rollout needs to know of a node before it takes it.
+type NodeState struct {
 	Granted     bool   // the limits over all maintenance of nodes let it be taken now
 	Why         string // why not
 	Unavailable bool   // it takes no pods now: unschedulable or not ready
@@ -22,17 +22,17 @@ type NodeSight struct {
 	Gone        bool   // there is no such node any more
 }
 
-// NodeWant are the nodes that one for-each-node of a run would take next, in its
+// NodeDemand are the nodes that one for-each-node of a run would take next, in its
 // order. It begins no more than Most of them.
-type NodeWant struct {
+type NodeDemand struct {
 	Path  string
 	Nodes []string
 	Most  int
 	Drain *drain.DrainOptions // with which the work on each begins; nil: with something else, or not known yet
 }
 
-// crew counts the nodes of a rollout by how they stand.
-type crew struct {
+// counts counts the nodes of a rollout by how they stand.
+type counts struct {
 	total, running, soaking, done, failed, pending int
 	cannot                                         int       // not at work and without room for pods
 	stuck                                          int       // of them, failed here
@@ -41,8 +41,8 @@ type crew struct {
 	soaked                                         time.Time // when the next soak is over
 }
 
-func (a *advance) crewOf(path string, list []run.Item, soak time.Duration) crew {
-	c := crew{total: len(list)}
+func (a *advance) countsOf(path string, list []run.Item, soak time.Duration) counts {
+	c := counts{total: len(list)}
 	for _, item := range list {
 		sight := a.sig.Nodes[path][item.Name]
 		switch item.Phase {
@@ -91,7 +91,7 @@ func (a *advance) rollout(s scope, step plan.Step, path string) {
 		a.failed(s, step, path, faults.Error())
 		return
 	}
-	c := a.crewOf(path, list, props.Soak.Or(0))
+	c := a.countsOf(path, list, props.Soak.Or(0))
 	if stop := a.stopsRollout(props, c); stop || c.pending == 0 {
 		if c.running == 0 {
 			a.endLoop(s, step, path)
@@ -131,7 +131,7 @@ func (a *advance) nodesAtWork(s scope, step plan.Step, path string, list []run.I
 }
 
 // stopsRollout says that no other node is begun, because of those that failed.
-func (a *advance) stopsRollout(props plan.ForEachNodeProperties, c crew) bool {
+func (a *advance) stopsRollout(props plan.ForEachNodeProperties, c counts) bool {
 	switch {
 	case c.failed == 0:
 		return false
@@ -158,7 +158,7 @@ func mostUnavailable(props plan.ForEachNodeProperties, total int) int {
 // mayBegin is how many more nodes the rollout's own limits let begin; with none it
 // notes what it waits for. One that is away already costs nothing of the limit, but
 // takes a place among those at work all the same.
-func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c crew) int {
+func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c counts) int {
 	limit := mostUnavailable(props, c.total)
 	most := limit - c.running - c.soaking
 	if canary := 1; c.pending > 0 {
@@ -187,13 +187,13 @@ func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c crew
 // room is how many more nodes may become unavailable. Those that an earlier run
 // left cordoned count, but for the last place: else one node whose steps always
 // fail would keep all others from their turn for ever.
-func (c crew) room(limit int) int {
+func (c counts) room(limit int) int {
 	return limit - c.running - c.soaking - (c.cannot - c.abandoned) - min(c.abandoned, limit-1)
 }
 
 // beginNodes begins those of the nodes that wait which are granted. Those that are
 // away already fit where the limit is used up.
-func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.Item, c crew, most int) {
+func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.Item, c counts, most int) {
 	room := c.room(mostUnavailableOf(step, c.total))
 	var wanted []string
 	why := ""
@@ -223,7 +223,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		}
 	}
 	if len(wanted) > 0 {
-		a.wants = append(a.wants, NodeWant{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
+		a.wants = append(a.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
 	}
 	if why != "" && most > 0 && !a.moved {
 		a.says(path, c, "waits: "+why)
@@ -274,7 +274,7 @@ func (a *advance) nodesLeft() string {
 
 // says notes what keeps the rest of a rollout from beginning. It is written only
 // when it is news.
-func (a *advance) says(path string, c crew, why string) {
+func (a *advance) says(path string, c counts, why string) {
 	a.record(path).Message = document.Cut(strings.TrimSpace(fmt.Sprintf("%d of %d are done, %d left; %s", c.done, c.total, c.pending, why)), document.MaxMessage)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Report is what a pass over a step said, in the plan's own words.
-type Report struct {
+// StepResult is what a pass over a step said, in the plan's own words.
+type StepResult struct {
 	Done      bool // the effect is there
 	Failed    bool // the attempt failed
 	Permanent bool // and no other attempt can mend it
@@ -36,7 +36,7 @@ type Report struct {
 // Note writes a pass's report into the journal. A failed attempt that may be
 // tried again gets its next attempt in the same journal, so that outcome and
 // intent are one write.
-func Note(r run.Run, j run.Journal, path string, rep Report, now time.Time) run.Journal {
+func Note(r run.Run, j run.Journal, path string, rep StepResult, now time.Time) run.Journal {
 	j.Steps = append([]run.Record(nil), j.Steps...)
 	rec := j.Record(path)
 	if rec == nil || rec.Phase != run.StepRunning {
@@ -66,7 +66,7 @@ func Note(r run.Run, j run.Journal, path string, rep Report, now time.Time) run.
 	}
 	switch {
 	case rep.Listed && !rec.Listed && tree.Keeps(step)*len(rep.Items)*restoredBytes > maxRestored:
-		fail(rec, step, Report{Permanent: true, Reason: "TooMany", Message: ""}, now)
+		fail(rec, step, StepResult{Permanent: true, Reason: "TooMany", Message: ""}, now)
 		rec.Message = fmt.Sprintf("takes %d objects, and what their steps are to restore does not fit into one run: narrow the selector, or use restoreAfter less", len(rep.Items))
 	case rep.Listed && !rec.Listed:
 		rec.Listed, rec.Items, rec.ItemVersion, rec.ItemKind = true, once(rep.Items), rep.ItemVersion, rep.ItemKind
@@ -94,7 +94,7 @@ func once(items []run.Item) []run.Item {
 	})
 }
 
-func fail(rec *run.Record, step plan.Step, rep Report, now time.Time) {
+func fail(rec *run.Record, step plan.Step, rep StepResult, now time.Time) {
 	rec.Reason = rep.Reason
 	rec.Outputs = rep.Outputs
 	if rep.Permanent || step.Retry == nil || rec.Attempt-rec.Base > step.Retry.Limit {

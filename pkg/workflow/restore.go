@@ -21,7 +21,7 @@ const lastTry = time.Minute
 
 // restore undoes steps with restoreAfter in the reverse of their order: what ran
 // side by side is put back side by side, and what came later comes back first.
-func (a *advance) restore() (Move, bool) {
+func (a *advance) restore() (Action, bool) {
 	if m, ok := a.stopping(); ok {
 		return m, true
 	}
@@ -52,7 +52,7 @@ func (a *advance) restore() (Move, bool) {
 	}
 	a.restoresFailed(failed)
 	a.enter(plan.SectionFinally)
-	return Move{}, false
+	return Action{}, false
 }
 
 // outOfTime ends a restore that could not be done.
@@ -61,11 +61,11 @@ func (a *advance) outOfTime(rec *run.Record) {
 	rec.Waits = ""
 }
 
-func (a *advance) restoreMove(ready []int, limit time.Time) Move {
-	moves := make([]Move, len(ready))
+func (a *advance) restoreMove(ready []int, limit time.Time) Action {
+	moves := make([]Action, len(ready))
 	for i, at := range ready {
 		path := a.j.Steps[at].Path
-		moves[i] = Move{Act: ActRestore, Path: path, Step: a.find(path), WakeAt: limit}
+		moves[i] = Action{Act: ActRestore, Path: path, Step: a.find(path), WakeAt: limit}
 	}
 	m := moves[0]
 	m.Besides = moves[1:]
@@ -83,8 +83,8 @@ func (a *advance) restoresFailed(paths []string) {
 		what = fmt.Sprintf("what %d steps found was not put back, of step %s: %s", n+1, paths[0], a.record(paths[0]).RestoreMessage)
 	}
 	end := *a.j.End
-	if end.Phase == run.RunSucceeded {
-		end = run.End{Phase: run.RunFailed, Reason: "CleanupFailed", Step: paths[0], Message: "the steps succeeded, but"}
+	if end.Phase == run.Succeeded {
+		end = run.End{Phase: run.Failed, Reason: "CleanupFailed", Step: paths[0], Message: "the steps succeeded, but"}
 	} else if end.Message != "" {
 		end.Message += ";"
 	}

@@ -74,7 +74,7 @@ func dependsOn(list []*bush, name, other string) bool {
 }
 
 // putBack is what a restore comes to.
-func (w *ranger) putBack(m workflow.Move, rec run.Record) func(run.Journal) run.Journal {
+func (w *ranger) putBack(m workflow.Action, rec run.Record) func(run.Journal) run.Journal {
 	w.mayRestore(m.Path)
 	fate := 9
 	if !w.quiet {

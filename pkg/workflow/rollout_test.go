@@ -24,19 +24,19 @@ type fleet struct {
 	now     time.Time
 	sig     workflow.Signals
 	fails   map[string]bool
-	last    workflow.Move
+	last    workflow.Action
 }
 
 func fleetOf(t *testing.T, properties string, n int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, now: time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC), fails: map[string]bool{}, sig: workflow.Signals{Nodes: map[string]map[string]workflow.NodeSight{"roll": {}}}}
+	f := &fleet{t: t, now: time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC), fails: map[string]bool{}, sig: workflow.Signals{Nodes: map[string]map[string]workflow.NodeState{"roll": {}}}}
 	f.run = runOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+properties+"steps: ["+hook("work")+"]}}]")
 	f.journal = workflow.NewJournal(f.run).Start(f.now)
 	f.look()
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("n%d", i)
-		f.sig.Nodes["roll"][names[i]] = workflow.NodeSight{Granted: true}
+		f.sig.Nodes["roll"][names[i]] = workflow.NodeState{Granted: true}
 	}
 	listed := picks(names...)
 	listed.ItemVersion, listed.ItemKind = "v1", "Node"
@@ -61,17 +61,17 @@ func (f *fleet) atWork() []string {
 // end ends the work on nodes, and looks again.
 func (f *fleet) end(names ...string) {
 	for _, name := range names {
-		rep := workflow.Report{Done: true}
+		rep := workflow.StepResult{Done: true}
 		if f.fails[name] {
-			rep = workflow.Report{Failed: true, Permanent: true, Reason: "Boom", Message: "boom"}
-			f.sight(name, func(s *workflow.NodeSight) { s.Unavailable = true })
+			rep = workflow.StepResult{Failed: true, Permanent: true, Reason: "Boom", Message: "boom"}
+			f.sight(name, func(s *workflow.NodeState) { s.Unavailable = true })
 		}
 		f.journal = workflow.Note(f.run, f.journal, "roll/"+name+"/work", rep, f.now)
 	}
 	f.look()
 }
 
-func (f *fleet) sight(name string, edit func(*workflow.NodeSight)) {
+func (f *fleet) sight(name string, edit func(*workflow.NodeState)) {
 	s := f.sig.Nodes["roll"][name]
 	edit(&s)
 	f.sig.Nodes["roll"][name] = s
@@ -180,7 +180,7 @@ func TestRolloutDoesNotBeginWhatWouldNotFit(t *testing.T) {
 
 func TestRolloutSpansWindows(t *testing.T) {
 	f := fleetOf(t, "", 3)
-	f.sig.Hold = &run.Hold{Reason: "closed", Until: f.now.Add(24 * time.Hour)}
+	f.sig.Hold = &run.ClosedGate{Reason: "closed", Until: f.now.Add(24 * time.Hour)}
 	f.end("n0")
 	f.works()
 	if f.journal.HeldSince == nil {
@@ -197,10 +197,10 @@ func TestRolloutSpansWindows(t *testing.T) {
 
 func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {
 	f := fleetOf(t, "canary: 0, maxUnavailable: 2, ", 4)
-	f.sight("n2", func(s *workflow.NodeSight) { s.Granted, s.Why = false, "waits: zone b already has 1 of 1" })
+	f.sight("n2", func(s *workflow.NodeState) { s.Granted, s.Why = false, "waits: zone b already has 1 of 1" })
 	f.end("n0", "n1")
 	f.works("n3")
-	want := []workflow.NodeWant{{Path: "roll", Nodes: []string{"n2"}, Most: 1}}
+	want := []workflow.NodeDemand{{Path: "roll", Nodes: []string{"n2"}, Most: 1}}
 	if diff := cmp.Diff(want, f.last.Wants); diff != "" {
 		t.Errorf("wants (-want +got):\n%s", diff)
 	}
@@ -211,10 +211,10 @@ func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {
 
 func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 	f := fleetOf(t, "canary: 0, ", 3)
-	f.sight("n2", func(s *workflow.NodeSight) { s.Unavailable = true })
+	f.sight("n2", func(s *workflow.NodeState) { s.Unavailable = true })
 	f.end("n0")
 	f.works("n2")
-	f.sight("n2", func(s *workflow.NodeSight) { s.Unavailable = false })
+	f.sight("n2", func(s *workflow.NodeState) { s.Unavailable = false })
 	f.end("n2")
 	f.works("n1")
 }
@@ -222,7 +222,7 @@ func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) {
 	left := func(f *fleet, names ...string) {
 		for _, name := range names {
-			f.sight(name, func(s *workflow.NodeSight) { s.Unavailable, s.Abandoned = true, true })
+			f.sight(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = true, true })
 		}
 	}
 	t.Run("one of them leaves the only place", func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) 
 	})
 	t.Run("a node that somebody else has closed does not", func(t *testing.T) {
 		f := fleetOf(t, "canary: 0, ", 3)
-		f.sight("n1", func(s *workflow.NodeSight) { s.Unavailable, s.Granted = true, false })
+		f.sight("n1", func(s *workflow.NodeState) { s.Unavailable, s.Granted = true, false })
 		f.end("n0")
 		f.works()
 		if want := "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n1"; f.message() != want {
@@ -266,7 +266,7 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 		listed.ItemVersion, listed.ItemKind = "v1", "Node"
 		j = workflow.Note(r, j, path, listed, now)
 	}
-	sig := workflow.Signals{Nodes: map[string]map[string]workflow.NodeSight{"both/x": {"n0": {Granted: true}}, "both/y": {"n0": {Why: "waits: the node is another's"}}}}
+	sig := workflow.Signals{Nodes: map[string]map[string]workflow.NodeState{"both/x": {"n0": {Granted: true}}, "both/y": {"n0": {Why: "waits: the node is another's"}}}}
 	j, m := workflow.Advance(r, j, now, sig)
 	var work []string
 	for _, one := range m.All() {
@@ -277,7 +277,7 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 	if diff := cmp.Diff([]string{"both/x/n0/work"}, work); diff != "" {
 		t.Errorf("at work (-want +got):\n%s", diff)
 	}
-	if want := []workflow.NodeWant{{Path: "both/y", Nodes: []string{"n0"}, Most: 1}}; cmp.Diff(want, m.Wants) != "" {
+	if want := []workflow.NodeDemand{{Path: "both/y", Nodes: []string{"n0"}, Most: 1}}; cmp.Diff(want, m.Wants) != "" {
 		t.Errorf("wants %+v", m.Wants)
 	}
 	if got := j.Record("both/y").Message; !strings.Contains(got, "the node is another's") {
@@ -287,7 +287,7 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 
 func TestANodeThatIsGoneIsDone(t *testing.T) {
 	f := fleetOf(t, "", 2)
-	f.sight("n1", func(s *workflow.NodeSight) { s.Gone = true })
+	f.sight("n1", func(s *workflow.NodeState) { s.Gone = true })
 	f.end("n0")
 	f.ended("Succeeded")
 }
@@ -348,10 +348,10 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 		case dice.IntN(3) == 0 && len(work) > 0:
 			f.end(work[dice.IntN(len(work))])
 		case dice.IntN(3) == 0 && !at && !f.fails[name]:
-			f.sight(name, func(s *workflow.NodeSight) { s.Unavailable, s.Abandoned = dice.IntN(6) == 0, dice.IntN(2) == 0 })
+			f.sight(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = dice.IntN(6) == 0, dice.IntN(2) == 0 })
 			f.look()
 		case dice.IntN(2) == 0:
-			f.sight(name, func(s *workflow.NodeSight) { s.Granted = dice.IntN(4) > 0 })
+			f.sight(name, func(s *workflow.NodeState) { s.Granted = dice.IntN(4) > 0 })
 			f.look()
 		default:
 			f.after(time.Minute)

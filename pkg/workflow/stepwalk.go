@@ -44,10 +44,10 @@ func (a *advance) within(s scope, step plan.Step, prefix string) scope {
 
 // section walks the steps of one section until another walk would find nothing
 // new, or the section ends.
-func (a *advance) section(name plan.Section, steps []plan.Step) (Move, bool) {
+func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 	if name == plan.SectionSteps && a.j.RetryAt != nil {
 		if a.now.Before(*a.j.RetryAt) {
-			return Move{Act: ActWait, WakeAt: schedule.Earliest(*a.j.RetryAt, a.deadline())}, true
+			return Action{Act: ActWait, WakeAt: schedule.Earliest(*a.j.RetryAt, a.deadline())}, true
 		}
 		a.worked(a.j.RetryAt)
 		a.j.RetryAt = nil
@@ -55,10 +55,10 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Move, bool) {
 	over, failed, more := a.walk(name, steps)
 	switch {
 	case !more:
-		return Move{}, false
+		return Action{}, false
 	case over:
 		a.endSection(name, failed)
-		return Move{}, false
+		return Action{}, false
 	case name == plan.SectionSteps:
 		a.settle()
 	}
@@ -82,7 +82,7 @@ func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed 
 
 // timed is a move that wakes when the section is out of time, or a step that holds
 // others. While the run is held its clocks stand still: then they wake nobody.
-func (a *advance) timed(name plan.Section, m Move) Move {
+func (a *advance) timed(name plan.Section, m Action) Action {
 	if name == plan.SectionSteps && a.j.HeldSince != nil {
 		return m
 	}
@@ -97,7 +97,7 @@ func (a *advance) timed(name plan.Section, m Move) Move {
 		seen = seen || !all[i].WakeAt.IsZero() && !all[i].WakeAt.After(a.clock)
 	}
 	if !seen {
-		all = append(all, Move{Act: ActWait, WakeAt: a.clock})
+		all = append(all, Action{Act: ActWait, WakeAt: a.clock})
 	}
 	m = all[0]
 	m.Besides = all[1:]
@@ -269,7 +269,7 @@ func (a *advance) wanted(path string, step plan.Step, failed string, cleanup boo
 	case plan.IfAlways:
 		return true, nil
 	}
-	return expr.Bool(step.If, run.VarsAt(a.run, *a.j, path, run.Sight{}))
+	return expr.Bool(step.If, run.VarsAt(a.run, *a.j, path, run.Inputs{}))
 }
 
 // leaf looks at the clock, and at what people said, before another pass of a
@@ -292,7 +292,7 @@ func (a *advance) leaf(s scope, step plan.Step, path string) {
 		a.waits(path, schedule.Earliest(wake, *rec.NotBefore))
 		return
 	}
-	a.moves = append(a.moves, Move{Act: ActPass, Path: path, Step: step, WakeAt: wake})
+	a.moves = append(a.moves, Action{Act: ActPass, Path: path, Step: step, WakeAt: wake})
 }
 
 // answered takes up a resume, an approval or a rejection. Doubt stops: where both
@@ -386,7 +386,7 @@ func (a *advance) succeed(path, message string, outputs map[string]any) {
 func (a *advance) failed(s scope, step plan.Step, path, message string) {
 	rec := a.record(path)
 	rec.Message = message
-	fail(rec, step, Report{Reason: "StepFailed", Permanent: a.rejected(path)}, a.now)
+	fail(rec, step, StepResult{Reason: "StepFailed", Permanent: a.rejected(path)}, a.now)
 	a.moved = true
 	if rec.Phase == run.StepRunning {
 		a.againBelow(s, step, path)
@@ -642,12 +642,12 @@ func (a *advance) endSection(name plan.Section, failed string) {
 	switch name {
 	case plan.SectionSteps:
 		a.release()
-		a.j.End = &run.End{Phase: run.RunSucceeded}
+		a.j.End = &run.End{Phase: run.Succeeded}
 		if failed != "" && a.tryAgain(failed) {
 			return
 		}
 		if failed != "" {
-			a.j.End = &run.End{Phase: run.RunFailed, Reason: "StepFailed", Step: failed, Message: a.whatFailed(failed)}
+			a.j.End = &run.End{Phase: run.Failed, Reason: "StepFailed", Step: failed, Message: a.whatFailed(failed)}
 		}
 		a.enter(a.afterSteps())
 	case plan.SectionOnFailure:
@@ -793,7 +793,7 @@ func (a *advance) again(rec *run.Record) {
 
 // kept adds what leases need beside a move: the ones that are due are renewed. A
 // step that is tried again takes its lease anew by itself.
-func (a *advance) kept(m Move) Move {
+func (a *advance) kept(m Action) Action {
 	if m.Act == ActClose || m.Act == ActRelease {
 		return m
 	}
@@ -808,11 +808,11 @@ func (a *advance) kept(m Move) Move {
 		case a.now.Before(*rec.KeepAt):
 			next = schedule.Earliest(next, *rec.KeepAt)
 		default:
-			m.Besides = append(m.Besides, Move{Act: ActKeep, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
+			m.Besides = append(m.Besides, Action{Act: ActKeep, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
 		}
 	}
 	if !next.IsZero() {
-		m.Besides = append(m.Besides, Move{Act: ActWait, WakeAt: next})
+		m.Besides = append(m.Besides, Action{Act: ActWait, WakeAt: next})
 	}
 	return m
 }
@@ -820,8 +820,8 @@ func (a *advance) kept(m Move) Move {
 // closing gives the leases back before the run closes. What cannot be given back
 // within a minute, or for want of a right within the time of a cleanup, expires by
 // itself.
-func (a *advance) closing() Move {
-	var moves []Move
+func (a *advance) closing() Action {
+	var moves []Action
 	for i := range a.j.Steps {
 		rec := &a.j.Steps[i]
 		if rec.KeepAt == nil {
@@ -836,10 +836,10 @@ func (a *advance) closing() Move {
 			rec.KeepAt, rec.Message, rec.Waits = nil, waited(message, rec.Waits), ""
 			continue
 		}
-		moves = append(moves, Move{Act: ActRelease, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
+		moves = append(moves, Action{Act: ActRelease, Path: rec.Path, Step: a.find(rec.Path), WakeAt: a.now.Add(time.Minute)})
 	}
 	if len(moves) == 0 {
-		return Move{Act: ActClose}
+		return Action{Act: ActClose}
 	}
 	m := moves[0]
 	m.Besides = moves[1:]

@@ -37,7 +37,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			spec: "retryLimit: 1\nsteps: [" + group(", timeout: 5m", hook("a"), hook("b")) + "]",
 			edits: []func(*stage){when("g/a", func(s *stage) {
 				s.now = clock("02:05")
-				s.j = workflow.Note(s.run, s.j, "g/a", workflow.Report{Done: true}, s.now)
+				s.j = workflow.Note(s.run, s.j, "g/a", workflow.StepResult{Done: true}, s.now)
 			})},
 			acts: []string{"wait until 02:05:10", "g/b #1"},
 			ends: map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
@@ -45,14 +45,14 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "what depends on a step that is tried again asks its condition again",
 			spec:  "retryLimit: 1\nsteps: [" + parallel(0, hook("a"), hook("b", "dependsOn: [a]", `if: "steps.a.phase == 'Succeeded'"`)) + "]",
-			edits: []func(*stage){script("g/a", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("g/a", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "wait until 02:00:11", "g/a #2", "g/b #1"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a loop that is picked anew goes on with its attempts",
 			spec:  "retryLimit: 1\nsteps: [" + hook("a") + ", " + strings.Replace(loopOf("", hook("x", "retry: {limit: 1, backoff: 1s}")), "type: for-each", "type: for-each, if: always", 1) + "]",
-			edits: []func(*stage){script("a", failed("Boom"), workflow.Report{Done: true}), script("roll", picks("i")), script("roll/i/x", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("a", failed("Boom"), workflow.StepResult{Done: true}), script("roll", picks("i")), script("roll/i/x", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"a #1", "roll #1", "roll/i/x #1", "wait until 02:00:04", "roll/i/x #2", "wait until 02:00:15", "a #2", "roll #2", "roll/i/x #3"},
 			ends:  map[string]string{"a": "Succeeded", "roll": "Succeeded", "END": "Succeeded "},
 		},
@@ -60,7 +60,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			name: "and so does a loop within an item that is tried again",
 			spec: "retryLimit: 1\nsteps: [" + loopOf("", inner(hook("x", "retry: {limit: 1, backoff: 1s}")), hook("y")) + "]",
 			edits: []func(*stage){
-				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", failed("Boom"), workflow.Report{Done: true}), script("roll/o/y", failed("Boom"), workflow.Report{Done: true}),
+				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", failed("Boom"), workflow.StepResult{Done: true}), script("roll/o/y", failed("Boom"), workflow.StepResult{Done: true}),
 			},
 			acts: []string{"roll #1", "roll/o/in #1", "roll/o/in/i/x #1", "wait until 02:00:04", "roll/o/in/i/x #2", "roll/o/y #1", "wait until 02:00:16", "roll/o/in #3", "roll/o/in/i/x #3", "roll/o/y #3"},
 			ends: map[string]string{"roll": "Succeeded", "END": "Succeeded "},
@@ -69,7 +69,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			name: "a loop that was cut off within an item is begun anew with it",
 			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(hook("x"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
 			edits: []func(*stage){
-				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", notYet, workflow.Report{Done: true}),
+				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", notYet, workflow.StepResult{Done: true}),
 			},
 			acts: []string{"roll #1", "roll/o/in #1", "roll/o/in/i/x #1", "stop roll/o/in/i/x", "wait until 02:05:10", "roll/o/in #2", "roll/o/in/i/x #2"},
 			ends: map[string]string{"roll": "Succeeded", "END": "Succeeded "},
@@ -77,14 +77,14 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "what a person rejected is not asked again by a group's retry",
 			spec:  "steps: [" + group(", retry: {limit: 3, backoff: 1s}", ask) + "]",
-			edits: []func(*stage){when("g/ask", reject), script("g/ask", workflow.Report{ResumeAt: at("+1 02:00")}, rejected)},
+			edits: []func(*stage){when("g/ask", reject), script("g/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, rejected)},
 			acts:  []string{"g/ask #1"},
 			ends:  map[string]string{"g": "Failed", "g/ask": "Failed", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "nor by the run's retry where it stood in a loop",
 			spec:  "retryLimit: 3\nsteps: [" + loopOf(", onError: continue", ask) + "]",
-			edits: []func(*stage){when("roll/i/ask", reject), script("roll", picks("i")), script("roll/i/ask", workflow.Report{ResumeAt: at("+1 02:00")}, rejected)},
+			edits: []func(*stage){when("roll/i/ask", reject), script("roll", picks("i")), script("roll/i/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, rejected)},
 			acts:  []string{"roll #1", "roll/i/ask #1"},
 			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
 		},
@@ -97,7 +97,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "objects whose names and namespaces look alike are told apart",
 			spec:  "steps: [" + loopOf("", hook("x")) + "]",
-			edits: []func(*stage){script("roll", workflow.Report{Listed: true, Items: []run.Item{{Name: "a:b"}, {Name: "b", Namespace: "a"}, {Name: "b", Namespace: "a"}}})},
+			edits: []func(*stage){script("roll", workflow.StepResult{Listed: true, Items: []run.Item{{Name: "a:b"}, {Name: "b", Namespace: "a"}, {Name: "b", Namespace: "a"}}})},
 			acts:  []string{"roll #1", "roll/:a:b/x #1", "roll/a:b/x #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
@@ -106,7 +106,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			spec: "steps: [{name: g, type: step-group, properties: {mode: parallel, steps: [" + hook("c", "dependsOn: [h]", "if: always") + ", {name: h, type: step-group, timeout: 5m, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}]}}]",
 			edits: []func(*stage){when("g/h/a", func(s *stage) {
 				s.now = clock("02:05")
-				s.j = workflow.Note(s.run, s.j, "g/h/a", workflow.Report{Done: true}, s.now)
+				s.j = workflow.Note(s.run, s.j, "g/h/a", workflow.StepResult{Done: true}, s.now)
 			})},
 			acts: []string{"g/c #1"},
 			ends: map[string]string{"g": "Failed", "g/c": "Succeeded", "g/h": "Failed", "g/h/a": "Succeeded", "g/h/b": "Skipped", "END": "Failed StepFailed"},
@@ -115,7 +115,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			name: "an approval in finally waits 15 minutes",
 			spec: "steps: [" + hook("a") + "]\nfinally: [" + group("", ask, hook("b")) + ", " + hook("z") + "]",
 			edits: []func(*stage){
-				script("finally/g/ask", workflow.Report{ResumeAt: at("+1 02:00")}, notYet),
+				script("finally/g/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, notYet),
 			},
 			acts: []string{"a #1", "finally/g/ask #1", "stop finally/g/ask"},
 			ends: map[string]string{"a": "Succeeded", "finally/g": "Failed", "finally/g/ask": "Failed", "finally/g/b": "Skipped", "finally/z": "Skipped", "END": "Failed CleanupFailed"},
@@ -123,7 +123,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "what is found first is put back, whatever was tried again between",
 			spec:  "retryLimit: 1\nsteps: [" + loopOf("", scale, hook("y")) + "]",
-			edits: []func(*stage){script("roll", picks("i")), script("roll/i/x", before(`"first"`), workflow.Report{Done: true}), script("roll/i/y", failed("Boom"), workflow.Report{Done: true})},
+			edits: []func(*stage){script("roll", picks("i")), script("roll/i/x", before(`"first"`), workflow.StepResult{Done: true}), script("roll/i/y", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/i/x #1", "roll/i/y #1", "wait until 02:00:14", "roll/i/x #2", "roll/i/y #2", "restore roll/i/x"},
 			ends:  map[string]string{"roll": "Succeeded", "roll/i/x": "Succeeded", "END": "Succeeded "},
 		},
@@ -144,7 +144,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 func begun(t testing.TB, spec string, looks int, edits ...func(*stage)) *stage {
 	t.Helper()
 	r := runOf(t, spec)
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.Report{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
+	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
 	for _, e := range edits {
 		e(s)
 	}
@@ -155,7 +155,7 @@ func begun(t testing.TB, spec string, looks int, edits ...func(*stage)) *stage {
 }
 
 // look is one look, and what it asks for done.
-func (s *stage) look() workflow.Move {
+func (s *stage) look() workflow.Action {
 	j, m := workflow.Advance(s.run, s.j, s.now, s.sig)
 	s.j = j
 	s.did(m)
@@ -163,7 +163,7 @@ func (s *stage) look() workflow.Move {
 }
 
 // advance is a look at an instant, of which nothing is done.
-func (s *stage) advance(now string) workflow.Move {
+func (s *stage) advance(now string) workflow.Action {
 	s.now = clock(now)
 	j, m := workflow.Advance(s.run, s.j, s.now, s.sig)
 	s.j = j
@@ -171,12 +171,12 @@ func (s *stage) advance(now string) workflow.Move {
 }
 
 func (s *stage) done(path string) {
-	s.j = workflow.Note(s.run, s.j, path, workflow.Report{Done: true}, s.now)
+	s.j = workflow.Note(s.run, s.j, path, workflow.StepResult{Done: true}, s.now)
 }
 
-func closedSince(t string) *run.Hold {
+func closedSince(t string) *run.ClosedGate {
 	since := clock(t)
-	return &run.Hold{Reason: "closed", Since: &since, Until: clock("+1 08:00")}
+	return &run.ClosedGate{Reason: "closed", Since: &since, Until: clock("+1 08:00")}
 }
 
 func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
@@ -282,14 +282,14 @@ func TestAdvanceLeavesTheJournalThatItIsGiven(t *testing.T) {
 	s := begun(t, "steps: ["+loopOf("", hook("x"))+"]", 1, script("roll", picks("a", "b")))
 	s.advance("02:00")
 	was := document.Clone(s.j)
-	workflow.Advance(s.run, s.j, clock("02:01"), workflow.Signals{Abort: &run.End{Phase: run.RunAborted, Reason: "Aborted"}})
+	workflow.Advance(s.run, s.j, clock("02:01"), workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
 	if diff := cmp.Diff(was, s.j); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestOneActOnAStepAtATime(t *testing.T) {
-	count := func(m workflow.Move, path string) (n int) {
+	count := func(m workflow.Action, path string) (n int) {
 		for _, m := range m.All() {
 			if m.Path == path && m.Act != workflow.ActWait {
 				n++
@@ -307,7 +307,7 @@ func TestOneActOnAStepAtATime(t *testing.T) {
 	t.Run("a lease that its step takes anew is not renewed beside it", func(t *testing.T) {
 		silence := "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
 		s := begun(t, "steps: [{name: g, type: step-group, retry: {limit: 1, backoff: 30m}, properties: {steps: ["+hook("a")+", {name: h, type: step-group, if: always, properties: {steps: ["+silence+"]}}]}}]", 3,
-			script("g/a", failed("Boom"), workflow.Report{Done: true}), script("g/h/quiet", workflow.Report{Done: true, KeepAt: at("02:05")}))
+			script("g/a", failed("Boom"), workflow.StepResult{Done: true}), script("g/h/quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}))
 		if n := count(s.advance("02:20"), "g/h/quiet"); n != 1 {
 			t.Errorf("while it waits: %d acts", n)
 		}
@@ -341,7 +341,7 @@ func TestWhatTheGateHoldsTakesNoPlaceInAGroup(t *testing.T) {
 
 func TestLeasesAreGivenBackByAnAgentThatComesLate(t *testing.T) {
 	silence := "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
-	s := begun(t, "steps: ["+silence+"]", 1, script("quiet", workflow.Report{Done: true, KeepAt: at("02:05")}))
+	s := begun(t, "steps: ["+silence+"]", 1, script("quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}))
 	if m := s.advance("02:01"); m.Act != workflow.ActRelease {
 		t.Fatalf("%+v", m)
 	}

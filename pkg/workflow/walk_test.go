@@ -106,7 +106,7 @@ func (w *walk) people() {
 	}
 	switch rapid.IntRange(0, 30).Draw(w.t, "people") {
 	case 1:
-		w.abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Message: "by jane"}
+		w.abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
 	case 2:
 		w.replace = true
 	case 3, 4:
@@ -119,7 +119,7 @@ func (w *walk) people() {
 	}
 }
 
-func (w *walk) act(j run.Journal, m workflow.Move) (run.Journal, bool) {
+func (w *walk) act(j run.Journal, m workflow.Action) (run.Journal, bool) {
 	switch m.Act {
 	case workflow.ActWait:
 		w.later(m.WakeAt)
@@ -163,7 +163,7 @@ func (w *walk) later(wake time.Time) {
 }
 
 // pass is what executors do: record first, then act, then say so.
-func (w *walk) pass(j run.Journal, m workflow.Move) (run.Journal, bool) {
+func (w *walk) pass(j run.Journal, m workflow.Action) (run.Journal, bool) {
 	rec := record(w.durable, m.Path)
 	if rec.Phase != run.StepRunning || rec.Attempt < 1 {
 		w.t.Fatalf("%s is passed, and written is %s, attempt %d", m.Path, rec.Phase, rec.Attempt)
@@ -210,7 +210,7 @@ func (w *walk) pass(j run.Journal, m workflow.Move) (run.Journal, bool) {
 	case "fails for good":
 		return workflow.Note(w.run, j, m.Path, permanent("Boom"), w.now), true
 	}
-	return workflow.Note(w.run, j, m.Path, workflow.Report{Done: true}, w.now), true
+	return workflow.Note(w.run, j, m.Path, workflow.StepResult{Done: true}, w.now), true
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -221,7 +221,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // effect is what the world sees: keyed by run and path, counted by attempt.
-func (w *walk) effect(m workflow.Move, rec run.Record) {
+func (w *walk) effect(m workflow.Action, rec run.Record) {
 	w.done[fmt.Sprintf("%s#%d", m.Path, rec.Attempt)]++
 	if rec.Before != nil {
 		w.value[m.Path] = 1
@@ -235,13 +235,13 @@ func (w *walk) effect(m workflow.Move, rec run.Record) {
 	}
 }
 
-func (w *walk) suspend(j run.Journal, m workflow.Move, rec run.Record) (run.Journal, bool) {
+func (w *walk) suspend(j run.Journal, m workflow.Action, rec run.Record) (run.Journal, bool) {
 	switch {
 	case rec.ResumeAt == nil:
 		until := w.now.Add(20 * time.Minute)
-		return workflow.Note(w.run, j, m.Path, workflow.Report{ResumeAt: &until}, w.now), true
+		return workflow.Note(w.run, j, m.Path, workflow.StepResult{ResumeAt: &until}, w.now), true
 	case rec.Resumed != nil || !w.now.Before(*rec.ResumeAt):
-		return workflow.Note(w.run, j, m.Path, workflow.Report{Done: true}, w.now), true
+		return workflow.Note(w.run, j, m.Path, workflow.StepResult{Done: true}, w.now), true
 	}
 	w.later(earlier(m.WakeAt, *rec.ResumeAt))
 	return j, true
@@ -293,7 +293,7 @@ func (w *walk) judge() {
 	}
 	for _, rec := range j.Steps {
 		section := plan.SectionOf(rec.Path)
-		onFailureRan := j.End.Phase == run.RunFailed && j.End.Reason != "CleanupFailed"
+		onFailureRan := j.End.Phase == run.Failed && j.End.Reason != "CleanupFailed"
 		switch {
 		case section == plan.SectionOnFailure && !onFailureRan:
 			if rec.Phase != run.StepPending || w.passes[rec.Path] > 0 {
@@ -316,11 +316,11 @@ func (w *walk) judge() {
 		if rec.Phase == run.StepSucceeded && w.passes[rec.Path] == 0 {
 			t.Fatalf("%s succeeded, and nobody passed it", rec.Path)
 		}
-		if j.Phase == run.RunSucceeded && (rec.Phase == run.StepFailed || rec.Restored == run.RestoreFailed || rec.Phase == run.StepSkipped && rec.Reason != "Condition") {
+		if j.Phase == run.Succeeded && (rec.Phase == run.StepFailed || rec.Restored == run.RestoreFailed || rec.Phase == run.StepSkipped && rec.Reason != "Condition") {
 			t.Fatalf("succeeded with %s %s(%s)", rec.Path, rec.Phase, rec.Reason)
 		}
 	}
-	if w.abort == nil && j.Phase == run.RunAborted || !w.replace && j.Phase == run.RunReplaced {
+	if w.abort == nil && j.Phase == run.Aborted || !w.replace && j.Phase == run.Replaced {
 		t.Fatalf("ends %s, and nobody asked for it", j.Phase)
 	}
 }
@@ -398,7 +398,7 @@ life:
 				switch {
 				case m.Step.Type == "suspend" && rec.ResumeAt == nil:
 					until := now.Add(time.Minute)
-					j = workflow.Note(r, j, m.Path, workflow.Report{ResumeAt: &until}, now)
+					j = workflow.Note(r, j, m.Path, workflow.StepResult{ResumeAt: &until}, now)
 					continue
 				case m.Step.Type == "suspend" && now.Before(*rec.ResumeAt):
 					now = *rec.ResumeAt
@@ -411,7 +411,7 @@ life:
 				if dies() {
 					continue life
 				}
-				rep := workflow.Report{Done: true}
+				rep := workflow.StepResult{Done: true}
 				if fails && m.Path == "c" {
 					rep = failed("Boom")
 				}

@@ -112,7 +112,7 @@ func (p *player) live(t *testing.T, j run.Journal, begun *bool) bool {
 }
 
 // putBack notes what a move puts back at once.
-func (p *player) putBack(m workflow.Move) {
+func (p *player) putBack(m workflow.Action) {
 	var paths []string
 	for _, m := range m.All() {
 		if m.Act == workflow.ActRestore {
@@ -124,7 +124,7 @@ func (p *player) putBack(m workflow.Move) {
 	}
 }
 
-func (p *player) act(j run.Journal, m workflow.Move) run.Journal {
+func (p *player) act(j run.Journal, m workflow.Action) run.Journal {
 	switch m.Act {
 	case workflow.ActRestore:
 		p.restored[m.Path]++
@@ -139,9 +139,9 @@ func (p *player) act(j run.Journal, m workflow.Move) run.Journal {
 	return workflow.Note(p.run, j, m.Path, p.pass(*j.Record(m.Path), m), p.now)
 }
 
-func (p *player) pass(rec run.Record, m workflow.Move) workflow.Report {
+func (p *player) pass(rec run.Record, m workflow.Action) workflow.StepResult {
 	key := fmt.Sprintf("%s#%d", m.Path, rec.Attempt)
-	rep := workflow.Report{Done: true}
+	rep := workflow.StepResult{Done: true}
 	switch {
 	case m.Step.Type == plan.TypeForEach && !rec.Listed:
 		return picks(p.items[m.Path]...)
@@ -149,14 +149,14 @@ func (p *player) pass(rec run.Record, m workflow.Move) workflow.Report {
 		return rep
 	case m.Step.Type == "suspend" && rec.ResumeAt == nil:
 		until := p.now.Add(time.Minute)
-		return workflow.Report{ResumeAt: &until}
+		return workflow.StepResult{ResumeAt: &until}
 	case m.Step.Type == "suspend" && p.now.Before(*rec.ResumeAt):
 		p.now = *rec.ResumeAt
-		return workflow.Report{}
+		return workflow.StepResult{}
 	case m.Step.Type == "scale" && rec.Before == nil:
 		return before(`"first"`)
 	case m.Step.Type == plan.TypeApproval && rec.Approval == nil:
-		return workflow.Report{}
+		return workflow.StepResult{}
 	case m.Step.Type == "silence":
 		next := p.now.Add(5 * time.Minute)
 		rep.KeepAt = &next

@@ -13,7 +13,7 @@ import (
 
 // written takes in a journal that was written, and judges what it says beside the
 // one before it.
-func (w *ranger) written(next run.Journal, _ workflow.Move) {
+func (w *ranger) written(next run.Journal, _ workflow.Action) {
 	was := w.durable
 	w.durable, w.begun = document.Clone(next), true
 	for _, rec := range w.durable.Steps {
@@ -358,7 +358,7 @@ func (w *ranger) judgeStep(rec run.Record) {
 	j := w.durable
 	section := plan.SectionOf(rec.Path)
 	switch {
-	case section == plan.SectionOnFailure && (j.End.Phase != run.RunFailed || j.End.Reason == "CleanupFailed"):
+	case section == plan.SectionOnFailure && (j.End.Phase != run.Failed || j.End.Reason == "CleanupFailed"):
 		if rec.Phase != run.StepPending || w.passed[rec.Path] {
 			w.fail("%s ran in a run that ends %s", rec.Path, end(j))
 		}
@@ -376,7 +376,7 @@ func (w *ranger) judgeStep(rec run.Record) {
 	if strings.Contains(rec.Path, "/") && slices.ContainsFunc(w.g.way(rec.Path), func(s spot) bool { return s.item != "" }) {
 		return // what an item left: its loop says how it ended, or has picked others since
 	}
-	if j.Phase == run.RunSucceeded && (rec.Phase == run.StepFailed || rec.Restored == run.RestoreFailed || rec.Phase == run.StepSkipped && rec.Reason != "Condition") {
+	if j.Phase == run.Succeeded && (rec.Phase == run.StepFailed || rec.Restored == run.RestoreFailed || rec.Phase == run.StepSkipped && rec.Reason != "Condition") {
 		w.fail("succeeded with %s %s(%s)", rec.Path, rec.Phase, rec.Reason)
 	}
 }

@@ -47,7 +47,7 @@ type ranger struct {
 	abort   *run.End
 	replace bool
 	paused  bool
-	gate    *run.Hold
+	gate    *run.ClosedGate
 	resume  bool
 	approve *workflow.Answer
 	reject  *workflow.Answer
@@ -208,7 +208,7 @@ func (w *ranger) landed(j run.Journal) run.Journal {
 }
 
 // look asks what is next, twice, and judges that it asks for nothing strange.
-func (w *ranger) look(j run.Journal) (run.Journal, workflow.Move) {
+func (w *ranger) look(j run.Journal) (run.Journal, workflow.Action) {
 	was := document.Clone(j)
 	sig := w.signals()
 	next, m := workflow.Advance(w.g.run, j, w.now, sig)
@@ -232,7 +232,7 @@ func text(j run.Journal) string {
 	return string(b)
 }
 
-func moves(m workflow.Move) string {
+func moves(m workflow.Action) string {
 	var out []string
 	for _, m := range m.All() {
 		out = append(out, fmt.Sprintf("%d %s until %s", m.Act, m.Path, stampOf(m.WakeAt)))
@@ -242,7 +242,7 @@ func moves(m workflow.Move) string {
 
 // timeless are a move's acts and waits. The instants are compared as text: those
 // of a fresh journal and of one that was read differ in nothing else.
-func timeless(m workflow.Move) []string {
+func timeless(m workflow.Action) []string {
 	var out []string
 	for _, m := range m.All() {
 		out = append(out, fmt.Sprintf("%d %s until %s", m.Act, m.Path, m.WakeAt.UTC()))
@@ -251,7 +251,7 @@ func timeless(m workflow.Move) []string {
 }
 
 // wakes judges that a run which does nothing is looked at again, and not at once.
-func (w *ranger) wakes(m workflow.Move) {
+func (w *ranger) wakes(m workflow.Action) {
 	var wake time.Time
 	acts := map[string]bool{}
 	for _, m := range m.All() {
@@ -285,7 +285,7 @@ func (w *ranger) people() {
 	}
 	switch w.draw(60, "people") {
 	case 1:
-		w.abort = &run.End{Phase: run.RunAborted, Reason: "Aborted", Message: "by jane"}
+		w.abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
 	case 2:
 		w.replace = true
 	case 3, 4, 5:
@@ -307,7 +307,7 @@ func (w *ranger) turnGate() {
 		return
 	}
 	since := w.now
-	w.gate = &run.Hold{Reason: "closed", Since: &since}
+	w.gate = &run.ClosedGate{Reason: "closed", Since: &since}
 	if w.draw(2, "opens by itself") == 1 {
 		w.gate.Until = w.now.Add(8 * time.Hour)
 	}
@@ -325,7 +325,7 @@ func (w *ranger) answer(to **workflow.Answer) {
 
 // acts does some of what a look asked for, in any order; where there was nothing
 // to do, time goes by.
-func (w *ranger) acts(j run.Journal, m workflow.Move) bool {
+func (w *ranger) acts(j run.Journal, m workflow.Action) bool {
 	all := m.All()
 	if len(all) > 1 && w.draw(2, "order") == 1 {
 		slices.Reverse(all)
@@ -366,7 +366,7 @@ func (w *ranger) acts(j run.Journal, m workflow.Move) bool {
 }
 
 // rests is until when a step is left alone.
-func (w *ranger) rests(j run.Journal, m workflow.Move) time.Time {
+func (w *ranger) rests(j run.Journal, m workflow.Action) time.Time {
 	r, ok := w.resting[m.Path]
 	rec := j.Record(m.Path)
 	if !ok || rec == nil || !sameState(r.record, *rec) {
@@ -384,7 +384,7 @@ func sameState(a, b run.Record) bool {
 }
 
 // act does one act in the world. What it came to is noted when it lands.
-func (w *ranger) act(j run.Journal, m workflow.Move) bool {
+func (w *ranger) act(j run.Journal, m workflow.Action) bool {
 	rec := *j.Record(m.Path)
 	for cut := range w.at {
 		if m.Act == workflow.ActRestore || m.Act == workflow.ActPass && plan.SectionOf(cut) != plan.SectionOf(m.Path) {
@@ -435,7 +435,7 @@ func asText(b json.RawMessage) string {
 func leaseOf(path string, _ run.Record) string { return `"` + path + `"` }
 
 // pass is what executors do; nil is that there is nothing to note yet.
-func (w *ranger) pass(m workflow.Move, rec run.Record) *workflow.Report {
+func (w *ranger) pass(m workflow.Action, rec run.Record) *workflow.StepResult {
 	w.mayPass(m)
 	w.passed[m.Path] = true
 	now := w.now
@@ -449,7 +449,7 @@ func (w *ranger) pass(m workflow.Move, rec run.Record) *workflow.Report {
 	case "scale":
 		if rec.Before == nil && m.Step.Properties["restoreAfter"] == true {
 			b, _ := json.Marshal(w.world[m.Path])
-			return &workflow.Report{Before: b}
+			return &workflow.StepResult{Before: b}
 		}
 	}
 	outcome := 0
@@ -460,7 +460,7 @@ func (w *ranger) pass(m workflow.Move, rec run.Record) *workflow.Report {
 		return w.later(m, rec, now.Add(7*time.Minute))
 	}
 	w.effects[fmt.Sprintf("%s#%d", m.Path, rec.Attempt)]++
-	rep := workflow.Report{Done: true}
+	rep := workflow.StepResult{Done: true}
 	switch {
 	case outcome < 4 && outcome > 1:
 		rep = failed("Boom")
@@ -480,7 +480,7 @@ func (w *ranger) pass(m workflow.Move, rec run.Record) *workflow.Report {
 }
 
 // mayPass: no step is called unless it is written that it runs.
-func (w *ranger) mayPass(m workflow.Move) {
+func (w *ranger) mayPass(m workflow.Action) {
 	rec := w.durable.Record(m.Path)
 	if rec == nil || rec.Phase != run.StepRunning || rec.Attempt < 1 {
 		w.fail("%s is passed, and written is %+v", m.Path, rec)
@@ -495,7 +495,7 @@ func (w *ranger) mayPass(m workflow.Move) {
 	}
 }
 
-func (w *ranger) later(m workflow.Move, rec run.Record, until time.Time) *workflow.Report {
+func (w *ranger) later(m workflow.Action, rec run.Record, until time.Time) *workflow.StepResult {
 	if m.WakeAt.IsZero() && rec.Type != plan.TypeApproval && plan.SectionOf(m.Path) != plan.SectionSteps {
 		w.fail("%s may hang for ever", m.Path)
 	}
@@ -503,27 +503,27 @@ func (w *ranger) later(m workflow.Move, rec run.Record, until time.Time) *workfl
 	return nil
 }
 
-func (w *ranger) suspend(m workflow.Move, rec run.Record) *workflow.Report {
+func (w *ranger) suspend(m workflow.Action, rec run.Record) *workflow.StepResult {
 	switch {
 	case rec.ResumeAt == nil:
 		until := w.now.Add(20 * time.Minute)
-		return &workflow.Report{ResumeAt: &until}
+		return &workflow.StepResult{ResumeAt: &until}
 	case rec.Resumed != nil || !w.now.Before(*rec.ResumeAt):
-		return &workflow.Report{Done: true}
+		return &workflow.StepResult{Done: true}
 	}
 	return w.later(m, rec, *rec.ResumeAt)
 }
 
-func (w *ranger) approval(m workflow.Move, rec run.Record) *workflow.Report {
+func (w *ranger) approval(m workflow.Action, rec run.Record) *workflow.StepResult {
 	switch {
 	case rec.Approval != nil && rec.Approval.Approved:
-		return &workflow.Report{Done: true}
+		return &workflow.StepResult{Done: true}
 	case rec.Approval != nil:
 		rep := permanent("Rejected")
 		return &rep
 	case rec.ResumeAt == nil:
 		until := w.now.Add(9 * time.Hour)
-		return &workflow.Report{ResumeAt: &until}
+		return &workflow.StepResult{ResumeAt: &until}
 	case !w.now.Before(*rec.ResumeAt):
 		rep := permanent("ApprovalExpired")
 		return &rep
@@ -533,7 +533,7 @@ func (w *ranger) approval(m workflow.Move, rec run.Record) *workflow.Report {
 
 // list is a pass of a for-each: it lists once, and from then on says whether what
 // was done holds.
-func (w *ranger) list(m workflow.Move, rec run.Record) *workflow.Report {
+func (w *ranger) list(m workflow.Action, rec run.Record) *workflow.StepResult {
 	fate := 9
 	if !w.quiet {
 		fate = w.draw(10, "list")
@@ -546,9 +546,9 @@ func (w *ranger) list(m workflow.Move, rec run.Record) *workflow.Report {
 		return w.later(m, rec, w.now.Add(7*time.Minute))
 	case rec.Listed:
 		w.holds[m.Path] = rec.Batch + 1
-		return &workflow.Report{Done: true}
+		return &workflow.StepResult{Done: true}
 	}
-	rep := workflow.Report{Listed: true, Items: []run.Item{}}
+	rep := workflow.StepResult{Listed: true, Items: []run.Item{}}
 	names := []run.Item{{Name: "a.b"}, {Name: "c:d"}, {Name: "d", Namespace: "c"}, {Name: "e"}}
 	rep.Items = append(rep.Items, names[w.draw(2, "first"):w.draw(4, "items")+1]...)
 	return &rep

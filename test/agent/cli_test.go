@@ -190,7 +190,7 @@ func TestAPlanWhoseTargetWasNeverReadyWaits(t *testing.T) {
 	})
 	l.deployment("late", 1)
 	l.annotate("waits", map[string]string{"example.org/touched": "x"})
-	if r := l.ended("waits", 1)[0]; r.journal.Phase != run.RunSucceeded {
+	if r := l.ended("waits", 1)[0]; r.journal.Phase != run.Succeeded {
 		t.Errorf("ended %s", r.journal.Phase)
 	}
 	_ = cm

@@ -197,7 +197,7 @@ func (x *crashes) check(ns, where string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	if len(runs) != 1 || runs[0].journal.Phase != run.RunSucceeded {
+	if len(runs) != 1 || runs[0].journal.Phase != run.Succeeded {
 		x.t.Errorf("killed at %s: %d runs, %s", where, len(runs), describeRuns(runs))
 	}
 	for _, path := range x.once {

@@ -67,7 +67,7 @@ func phasesOf(j run.Journal) map[string]string {
 func (l *lab) succeeded(name string) runState {
 	l.Helper()
 	end := l.ended(name, 1)[0]
-	if end.journal.Phase != run.RunSucceeded {
+	if end.journal.Phase != run.Succeeded {
 		l.Fatalf("ended %s: %s\n%+v", end.journal.Phase, end.journal.Message, phasesOf(end.journal))
 	}
 	return end
@@ -122,7 +122,7 @@ finally:
 	r := l.running("side", "all/b")
 	l.annotate("side", map[string]string{annotations.Abort: r.run.Name})
 	end := l.ended("side", 1)[0]
-	if end.journal.Phase != run.RunAborted || end.journal.Record("finally/over").Phase != run.StepSucceeded {
+	if end.journal.Phase != run.Aborted || end.journal.Record("finally/over").Phase != run.StepSucceeded {
 		t.Errorf("ended %s: %+v", end.journal.Phase, phasesOf(end.journal))
 	}
 	if took := end.journal.FinishedAt.Sub(*end.journal.StartedAt); took > 20*time.Second {
@@ -266,7 +266,7 @@ steps:
 	l.annotate("asks", map[string]string{annotations.Approve: second.run.Name + "/sure", annotations.Actor(annotations.Approve): "ann"})
 	end := l.ended("asks", 2)
 	i := slices.IndexFunc(end, func(r runState) bool { return r.run.Name == second.run.Name })
-	if end[i].journal.Phase != run.RunSucceeded || end[i].journal.Record("sure").Approval.Name != "ann" {
+	if end[i].journal.Phase != run.Succeeded || end[i].journal.Record("sure").Approval.Name != "ann" {
 		t.Errorf("ended %s: %+v", end[i].journal.Phase, end[i].journal.Record("sure"))
 	}
 	if n := len(l.hooks.Keys("/" + l.ns + "/work")); n != 1 {

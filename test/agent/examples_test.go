@@ -427,7 +427,7 @@ func TestExampleKubeVelaUpgrade(t *testing.T) {
 
 	first := asks()
 	s.expect(s.maint("reject", first.run.Name, "--reason", "not today"), 0)
-	if end := s.ended(s.name, 1)[0]; end.journal.Phase != run.RunFailed || image() != "postgres:15.8" {
+	if end := s.ended(s.name, 1)[0]; end.journal.Phase != run.Failed || image() != "postgres:15.8" {
 		t.Errorf("rejected, it ended %s, and the image is %s", end.journal.Phase, image())
 	}
 	gone()

@@ -171,7 +171,7 @@ func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
 	l.trigger("replaces", "two")
 	l.eventually("the second run holds", func() (bool, string) {
 		for _, r := range l.runs("replaces") {
-			if r.run.Request.Token == "two" && r.journal.Phase == run.RunRunning {
+			if r.run.Request.Token == "two" && r.journal.Phase == run.Running {
 				l.annotate("replaces", map[string]string{annotations.Resume: r.run.Name})
 				return true, ""
 			}
@@ -179,7 +179,7 @@ func TestReplaceEndsTheOldRunThroughItsFinally(t *testing.T) {
 		return false, ""
 	})
 	for _, r := range l.ended("replaces", 2) {
-		if r.run.Name == first.run.Name && r.journal.Phase != run.RunReplaced {
+		if r.run.Name == first.run.Name && r.journal.Phase != run.Replaced {
 			t.Errorf("the first run ended %s", r.journal.Phase)
 		}
 	}
@@ -212,7 +212,7 @@ func TestTwoPlansOnOneTargetRunOneAfterTheOtherAndTheLastTakesTheLabel(t *testin
 		})
 		other := map[string]string{"one": "two", "two": "one"}[running.run.Plan]
 		for _, r := range l.runs(other) {
-			if r.journal.Phase == run.RunRunning {
+			if r.journal.Phase == run.Running {
 				t.Errorf("both plans work on one target")
 			}
 		}
@@ -228,7 +228,7 @@ func TestARunThatCannotBeReadIsLeftAloneAndItsEventCounted(t *testing.T) {
 	l := newLab(t)
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "maint-run-garbled-x", Labels: map[string]string{
-			annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "garbled", annotations.LabelPhase: string(run.RunPending),
+			annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "garbled", annotations.LabelPhase: string(run.Pending),
 		}},
 		Data: map[string]string{annotations.DataRun: "{", annotations.DataJournal: "{"},
 	}
@@ -304,7 +304,7 @@ func TestATargetThatMayNotBeWrittenToIsTold(t *testing.T) {
 	l.plan("weekly", "target: {apiVersion: apps/v1, kind: Deployment, name: orders}"+quick)
 	l.seen("weekly")
 	l.trigger("weekly", "t")
-	if end := l.ended("weekly", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("weekly", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("the run ended %s", end.journal.Phase)
 	}
 	l.eventually("the plan says so", func() (bool, string) {
@@ -327,7 +327,7 @@ func TestARunThatAPauseHoldsBetweenTwoStepsGoesOnWhenItIsResumed(t *testing.T) {
 		return len(runs) == 1 && runs[0].journal.Steps[0].Phase == run.StepSucceeded && strings.Contains(runs[0].journal.Message, "paused"), describeRuns(runs)
 	})
 	l.annotate("gated", map[string]string{annotations.Pause: ""})
-	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("it ended %s", end.journal.Phase)
 	}
 }

@@ -63,7 +63,7 @@ steps:
 	if got := l.states("was", "now"); got != fmt.Sprintf("%d was, 0 now", objects) {
 		t.Error(got)
 	}
-	if now.journal.Phase != run.RunSucceeded || now.journal.Truncated {
+	if now.journal.Phase != run.Succeeded || now.journal.Truncated {
 		t.Errorf("%s, truncated %t", now.journal.Phase, now.journal.Truncated)
 	}
 }

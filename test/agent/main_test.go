@@ -383,7 +383,7 @@ func (l *lab) running(name, step string) runState {
 	l.eventually(name+" is at step "+step, func() (bool, string) {
 		for _, r := range l.runs(name) {
 			for _, rec := range r.journal.Steps {
-				if rec.Path == step && rec.Phase == run.StepRunning && r.journal.Phase == run.RunRunning {
+				if rec.Path == step && rec.Phase == run.StepRunning && r.journal.Phase == run.Running {
 					got = r
 					return true, ""
 				}

@@ -83,11 +83,11 @@ steps:
 		l.trigger(name, "now")
 	}
 	good, bad, lost := l.ended("upgrade", 1)[0], l.ended("misspelled", 1)[0], l.ended("keyless", 1)[0]
-	if good.journal.Phase != run.RunSucceeded {
+	if good.journal.Phase != run.Succeeded {
 		t.Errorf("ended %s: %s", good.journal.Phase, good.journal.Message)
 	}
 	for want, r := range map[string]runState{`"deks": is not among spec.notifications.sinks of the AgentConfig; it names desk, lost`: bad, `"lost": its Secret maint-system/sinks holds no URL under the key "lost"`: lost} {
-		if got := r.journal.Steps[0]; r.journal.Phase != run.RunFailed || !strings.Contains(got.Message, want) {
+		if got := r.journal.Steps[0]; r.journal.Phase != run.Failed || !strings.Contains(got.Message, want) {
 			t.Errorf("ended %s, step: %s, want %s", r.journal.Phase, got.Message, want)
 		}
 	}

@@ -106,7 +106,7 @@ func TestARunWaitsForItsWindowAndStartsWhenItOpens(t *testing.T) {
 	})
 	l.annotate("closed", map[string]string{annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: time.Now().Add(time.Hour).UTC().Format(time.RFC3339)})
 	end := l.ended("gated", 1)[0]
-	if end.journal.Phase != run.RunSucceeded || end.journal.Passed != nil {
+	if end.journal.Phase != run.Succeeded || end.journal.Passed != nil {
 		t.Errorf("it ended %s, passed %v", end.journal.Phase, end.journal.Passed)
 	}
 	a = l.policySeen("closed", permitted("true"))
@@ -171,7 +171,7 @@ func TestAPolicyThatIsMissingOrBrokenIsNotReadyAndNothingStarts(t *testing.T) {
 	}
 	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Patch(l.ctx, "later", types.MergePatchType, []byte(`{"data":{"policy.yaml":"apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {permit: {}}}\n"}}`), metav1.PatchOptions{})
 	l.must(err)
-	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("gated", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("it ended %s", end.journal.Phase)
 	}
 }
@@ -222,8 +222,8 @@ finally:
 func TestAWindowThatClosesBetweenTwoStepsHoldsOrEndsTheRun(t *testing.T) {
 	for _, c := range []struct {
 		name, onClose string
-		want          run.RunPhase
-	}{{"held", "wait", run.RunSucceeded}, {"ended", "abort", run.RunAborted}, {"finished", "finish", run.RunSucceeded}} {
+		want          run.Phase
+	}{{"held", "wait", run.Succeeded}, {"ended", "abort", run.Aborted}, {"finished", "finish", run.Succeeded}} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)
 			l.runner()
@@ -249,7 +249,7 @@ func TestAWindowThatClosesBetweenTwoStepsHoldsOrEndsTheRun(t *testing.T) {
 			if end.journal.Phase != c.want {
 				t.Errorf("ended %s, want %s: %s", end.journal.Phase, c.want, end.journal.Message)
 			}
-			if c.want == run.RunAborted && end.journal.End.Reason != "WindowClosed" {
+			if c.want == run.Aborted && end.journal.End.Reason != "WindowClosed" {
 				t.Errorf("end: %+v", end.journal.End)
 			}
 			if n := len(l.hooks.Keys("/" + l.ns + "/over")); n != 1 {

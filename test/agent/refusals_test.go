@@ -118,7 +118,7 @@ steps:
 	})
 	l.annotate("late", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("late", 1)[0]
-	if end.journal.Phase != run.RunSucceeded || end.journal.Record("ready").Waits != "" {
+	if end.journal.Phase != run.Succeeded || end.journal.Record("ready").Waits != "" {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -156,7 +156,7 @@ func TestARestoreAndFinallyWaitForRightsThatAreGivenBack(t *testing.T) {
 	l.says(r.run.Name, "step finally/tell waits", "patch on configmaps", "cleanup waits for it")
 	l.grant(scaleRights(), configMapRights("get", "patch"))
 	end := l.ended("back", 1)[0]
-	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != run.RestoreDone || end.journal.Phase != run.RunAborted || end.journal.Record("finally/tell").Phase != run.StepSucceeded {
+	if rec := end.journal.Record("down"); l.replicas("orders") != 3 || rec.Restored != run.RestoreDone || end.journal.Phase != run.Aborted || end.journal.Record("finally/tell").Phase != run.StepSucceeded {
 		t.Errorf("%d replicas, %+v", l.replicas("orders"), end.journal)
 	}
 }
@@ -226,7 +226,7 @@ steps:
 		return false, ""
 	})
 	lift()
-	if end := l.ended("frozen", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("frozen", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -266,7 +266,7 @@ finally:
 	}
 	for i := range n {
 		end := l.ended(fmt.Sprintf("p-%d", i), 1)[0]
-		if end.journal.Phase != run.RunSucceeded || l.replicas(fmt.Sprintf("d-%d", i)) != 3 {
+		if end.journal.Phase != run.Succeeded || l.replicas(fmt.Sprintf("d-%d", i)) != 3 {
 			t.Errorf("p-%d ended %s: %s; %+v", i, end.journal.Phase, end.journal.Message, end.journal.Steps)
 		}
 	}
@@ -308,7 +308,7 @@ func TestATokenWhoseRunAQuotaRefusesWaitsAndSaysForWhat(t *testing.T) {
 		t.Errorf("claimed: %+v", open)
 	}
 	lift()
-	if end := l.ended("quota", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("quota", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("%+v", end.journal)
 	}
 	l.eventually("nothing is said of it any more", func() (bool, string) {
@@ -352,7 +352,7 @@ func TestASlotWhoseRunAQuotaRefusesRunsWithinItsDeadlineOrIsMissed(t *testing.T)
 		t.Errorf("the slot with the long one: %+v", l.ledger(long))
 	}
 	lift()
-	if end := l.ended("long", 1)[0]; end.journal.Phase != run.RunSucceeded {
+	if end := l.ended("long", 1)[0]; end.journal.Phase != run.Succeeded {
 		t.Errorf("%+v", end.journal)
 	}
 }
@@ -384,7 +384,7 @@ func TestALabelThatAnAdmissionPolicyKeepsIsToldAndTakenWhenItMay(t *testing.T) {
 	}
 	l.toldOnce("LabelStays", "stays")
 	lift()
-	if end := l.ended("stays", 1)[0]; end.journal.Phase != run.RunSucceeded || end.journal.Waits != "" {
+	if end := l.ended("stays", 1)[0]; end.journal.Phase != run.Succeeded || end.journal.Waits != "" {
 		t.Errorf("%+v", end.journal)
 	}
 }

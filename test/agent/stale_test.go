@@ -239,7 +239,7 @@ steps:
 	close(refuse)
 	eventually(t, x.ctx, "the second leader ends the run", func() (bool, string) {
 		runs, err := readRuns(x.ctx, x.admin, "still", "retried")
-		return err == nil && len(runs) == 1 && runs[0].journal.Phase == run.RunSucceeded, describeRuns(runs) + second.Log()
+		return err == nil && len(runs) == 1 && runs[0].journal.Phase == run.Succeeded, describeRuns(runs) + second.Log()
 	})
 	before := len(hooks.Deliveries())
 	if err := first.Thaw(); err != nil {

@@ -52,7 +52,7 @@ func TestTheStoryRunsOnceForALabelAndLeavesTheWorldAsItWas(t *testing.T) {
 	}
 	l.annotate("orders-weekly", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("orders-weekly", 1)[0]
-	if end.journal.Phase != run.RunSucceeded {
+	if end.journal.Phase != run.Succeeded {
 		t.Fatalf("ended %s: %s", end.journal.Phase, end.journal.Message)
 	}
 	l.asBefore("orders", 3)

@@ -48,7 +48,7 @@ func (x *crashes) endsOnce(ns, name string) {
 		if err != nil {
 			return false, err.Error()
 		}
-		return len(l.Open) == 0 && l.Last != nil && l.Last.Phase == run.RunAborted && strings.Contains(cm.Annotations[annotations.StatusMessage], "not put back"), cm.Annotations[annotations.StatusMessage]
+		return len(l.Open) == 0 && l.Last != nil && l.Last.Phase == run.Aborted && strings.Contains(cm.Annotations[annotations.StatusMessage], "not put back"), cm.Annotations[annotations.StatusMessage]
 	})
 	if n := x.count("/" + ns + "/start"); n != 1 {
 		x.t.Errorf("the webhook was sent %d times", n)
@@ -113,7 +113,7 @@ steps:
 	l.must(patchData(l, "limits", `{"immutable": true}`))
 	l.annotate("left", map[string]string{annotations.Abort: r.run.Name})
 	end := l.ended("left", 1)[0]
-	if end.journal.Phase != run.RunAborted || end.journal.Record("slow").Restored != run.RestoreFailed {
+	if end.journal.Phase != run.Aborted || end.journal.Record("slow").Restored != run.RestoreFailed {
 		t.Fatalf("%+v", end.journal)
 	}
 	l.says("left", "not put back by run "+r.run.Name+", step slow", "data.rate: \"100\" of ConfigMap "+l.ns+"/limits", "resume "+r.run.Name)
@@ -183,7 +183,7 @@ func TestNothingIsDoneBeforeItsRunStandsInTheStatusOfItsPlan(t *testing.T) {
 	x.annotate(ns, "orders-weekly", map[string]string{annotations.Trigger: "t"})
 	eventually(t, x.ctx, "the run has begun", func() (bool, string) {
 		runs, err := readRuns(x.ctx, x.admin, ns, "orders-weekly")
-		return err == nil && len(runs) == 1 && runs[0].journal.Phase == run.RunRunning, describeRuns(runs)
+		return err == nil && len(runs) == 1 && runs[0].journal.Phase == run.Running, describeRuns(runs)
 	})
 	p.Kill()
 	if n := x.count("/" + ns + "/start"); n != 0 {

@@ -43,7 +43,7 @@ func TestAScheduleFiresOnceAtItsInstant(t *testing.T) {
 	slot := time.Now().Add(4 * time.Second).UTC().Truncate(time.Second)
 	cm := l.plan("at", fmt.Sprintf("triggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
 	end := l.ended("at", 1)[0]
-	if end.journal.Phase != run.RunSucceeded || end.journal.StartedAt.Before(slot) || end.journal.StartedAt.Sub(slot) > 5*time.Second {
+	if end.journal.Phase != run.Succeeded || end.journal.StartedAt.Before(slot) || end.journal.StartedAt.Sub(slot) > 5*time.Second {
 		t.Fatalf("run of slot %s: %s, started %s", slot, end.journal.Phase, end.journal.StartedAt)
 	}
 	ledger := l.ledger(cm)
@@ -91,7 +91,7 @@ func TestALabelIsGoneAfterItsRunAlsoAfterAFailure(t *testing.T) {
 	for n := 1; n <= 2; n++ { // and it works again after it was used
 		l.setLabel("orders", `"go"`)
 		for _, r := range l.ended("breaks", n) {
-			if r.journal.Phase != run.RunFailed {
+			if r.journal.Phase != run.Failed {
 				t.Fatalf("ended %s: %s", r.journal.Phase, r.journal.Message)
 			}
 		}
@@ -227,7 +227,7 @@ func TestAnAbortRunsFinallyAndRestores(t *testing.T) {
 	r := l.running("orders-weekly", "hold")
 	l.annotate("orders-weekly", map[string]string{annotations.Abort: r.run.Name, annotations.Reason(annotations.Abort): "wrong night"})
 	end := l.ended("orders-weekly", 1)[0]
-	if end.journal.Phase != run.RunAborted || !strings.Contains(end.journal.Message, "wrong night") {
+	if end.journal.Phase != run.Aborted || !strings.Contains(end.journal.Message, "wrong night") {
 		t.Fatalf("ended %s: %s", end.journal.Phase, end.journal.Message)
 	}
 	l.asBefore("orders", 2)
@@ -327,7 +327,7 @@ func TestAnEditDuringARunDoesNotChangeTheRun(t *testing.T) {
 	l.seen("edited")
 	l.annotate("edited", map[string]string{annotations.Resume: r.run.Name})
 	end := l.ended("edited", 1)[0]
-	if len(end.journal.Steps) != 2 || end.journal.Steps[1].Path != "finally/tell" || end.journal.Phase != run.RunSucceeded {
+	if len(end.journal.Steps) != 2 || end.journal.Steps[1].Path != "finally/tell" || end.journal.Phase != run.Succeeded {
 		t.Fatalf("the run did not go on by its snapshot: %+v", end.journal)
 	}
 }

@@ -194,7 +194,7 @@ func TestWatchCreateUpdateAndDeleteRunOnce(t *testing.T) {
 	a.remove("App", "new")
 	a.told("all", "new 2", "old 3", "new 2")
 	for _, r := range a.ended("all", 3) {
-		if r.journal.Phase != run.RunSucceeded || !strings.HasPrefix(r.run.Request.Why(), "watch:App/") || r.run.Request.Body != nil {
+		if r.journal.Phase != run.Succeeded || !strings.HasPrefix(r.run.Request.Why(), "watch:App/") || r.run.Request.Body != nil {
 			t.Errorf("%s: %s %s", r.run.Request.Why(), r.journal.Phase, r.journal.Message)
 		}
 		if meta, _ := r.run.Watched["metadata"].(map[string]any); meta["uid"] != r.run.Request.UID || meta["managedFields"] != nil {
@@ -563,7 +563,7 @@ steps:
 		default:
 		}
 		runs := a.runs("own")
-		return len(runs) == 1 && runs[0].journal.Phase.Ended() && a.seen("own").Annotations[annotations.StatusLastResult] == string(run.RunSucceeded), fmt.Sprint(len(runs))
+		return len(runs) == 1 && runs[0].journal.Phase.Ended() && a.seen("own").Annotations[annotations.StatusLastResult] == string(run.Succeeded), fmt.Sprint(len(runs))
 	})
 	x.proxy.At(nil)
 	victim.Kill()

@@ -152,7 +152,7 @@ func (b *bench) makeEnded(ctx context.Context, cm *corev1.ConfigMap, spec plan.S
 		Plan: cm.Name, PlanUID: string(cm.UID), Request: r, Spec: spec,
 	}
 	j := workflow.NewJournal(one)
-	j.Phase, j.StartedAt, j.FinishedAt, j.Message = run.RunSucceeded, &now, &now, "all steps are done"
+	j.Phase, j.StartedAt, j.FinishedAt, j.Message = run.Succeeded, &now, &now, "all steps are done"
 	object, err := annotations.RunObject(one, j)
 	if err != nil {
 		return err

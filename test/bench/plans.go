@@ -219,8 +219,8 @@ func (b *bench) observeRuns(ctx context.Context) (*observer, error) {
 		cm := o.(*corev1.ConfigMap)
 		key := string(cm.UID)
 		sights := []sight{{mark: markCreated, key: key, own: cm.CreationTimestamp.Time}}
-		phase := run.RunPhase(cm.Labels[annotations.LabelPhase])
-		if phase != run.RunPending && !started[cm.UID] {
+		phase := run.Phase(cm.Labels[annotations.LabelPhase])
+		if phase != run.Pending && !started[cm.UID] {
 			var j run.Journal
 			if err := json.Unmarshal([]byte(cm.Data[annotations.DataJournal]), &j); err == nil && len(j.Steps) > 0 && j.Steps[0].StartedAt != nil {
 				started[cm.UID] = true

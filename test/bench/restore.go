@@ -110,7 +110,7 @@ func (b *bench) restoreTimes(ctx context.Context, name string) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Phase != run.RunSucceeded {
+	if j.Phase != run.Succeeded {
 		return nil, fmt.Errorf("the run of %s ended %s: %s", name, j.Phase, j.Message)
 	}
 	last := *j.StartedAt

@@ -32,7 +32,7 @@ func (d *demo) asPlanned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if end.Phase != run.RunSucceeded {
+	if end.Phase != run.Succeeded {
 		return fmt.Errorf("run %s ended %s, not Succeeded: %s", r, end.Phase, end.Message)
 	}
 	d.screen.checked("the run Succeeded")
@@ -57,7 +57,7 @@ func (d *demo) withFailure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if end.Phase != run.RunFailed || end.End == nil || end.End.Step != "report" {
+	if end.Phase != run.Failed || end.End == nil || end.End.Step != "report" {
 		return fmt.Errorf("run %s ended %s at %v, not Failed at step report: %s", r, end.Phase, end.End, end.Message)
 	}
 	d.screen.checked("the run Failed at step report; 400 is a no, so it was not sent again")

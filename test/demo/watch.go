@@ -81,7 +81,7 @@ func (d *demo) sawRun(was, is *corev1.ConfigMap) {
 	for _, r := range now.Steps {
 		d.sawStep(known[r.Path], r)
 	}
-	if now.Phase != before.Phase && now.Phase != run.RunPending {
+	if now.Phase != before.Phase && now.Phase != run.Pending {
 		text := string(now.Phase)
 		if now.Message != "" {
 			text += ": " + now.Message

@@ -31,11 +31,11 @@ func TestAStepRunsACommandInARealContainer(t *testing.T) {
 	const step = `{name: talk, type: exec, properties: {pod: {matchLabels: {app: web}}, command: [/pod, %s]}}`
 	for name, c := range map[string]struct {
 		command string
-		phase   run.RunPhase
+		phase   run.Phase
 		says    string
 	}{
-		"answers": {`say, "hello from ${plan.name}"`, run.RunSucceeded, "hello from answers"},
-		"refuses": {"nonsense", run.RunFailed, `want pause, serve [GRACE], say WORD… or reboot FILE`},
+		"answers": {`say, "hello from ${plan.name}"`, run.Succeeded, "hello from answers"},
+		"refuses": {"nonsense", run.Failed, `want pause, serve [GRACE], say WORD… or reboot FILE`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := w.in(t)

@@ -76,7 +76,7 @@ func TestTheExamplesRebootANode(t *testing.T) {
 			w.is("NotReady", func(n *corev1.Node) bool { return !nodeReady(n) && n.Spec.Unschedulable })
 			w.node.PowerOn(t)
 
-			if j := w.ended(name); j.Phase != run.RunSucceeded {
+			if j := w.ended(name); j.Phase != run.Succeeded {
 				t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 			}
 			w.is("as it was", untouched)

@@ -103,7 +103,7 @@ func TestADrainThatIsBlockedForGoodIsToldOnceAndShowsHowFarItIs(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	l.must(l.admin.PolicyV1().PodDisruptionBudgets(l.ns).Delete(l.ctx, "held", deleteNow()))
-	if j := l.ends("upgrade", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("upgrade", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	told("node-4", 1)

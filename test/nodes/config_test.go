@@ -85,7 +85,7 @@ func TestAMissingRightOverNodesStandsOnTheConfiguration(t *testing.T) {
 	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "one", text, ""), metav1.CreateOptions{})
 	l.must(err)
 	l.trigger("one", "x")
-	if j := l.ends("one", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("one", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	told := func(want bool, what string) {

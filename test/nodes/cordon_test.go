@@ -47,7 +47,7 @@ func TestACordonOfAPersonThatNobodySawIsLeftByARollout(t *testing.T) {
 	l.cordon("node-2", true)
 	b.letGo()
 	l.start()
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-2", false)
@@ -119,7 +119,7 @@ func TestANodeGoesFromARequestorToAPlanWithoutAnUncordon(t *testing.T) {
 				t.Errorf("the record is %v", c)
 			}
 			b.letGo()
-			if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+			if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 				t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 			}
 			l.schedulable("node-4", true)

@@ -321,7 +321,7 @@ func (x *tale) check(play int, where string) {
 			wrong("%s is left with unschedulable=%v, %v", n.Name, n.Spec.Unschedulable, on)
 		}
 	}
-	if all := x.journals(rolls(play)); len(all) != 1 || all[0].Phase != run.RunSucceeded {
+	if all := x.journals(rolls(play)); len(all) != 1 || all[0].Phase != run.Succeeded {
 		wrong("the rollout has %d runs: %+v", len(all), all)
 	}
 	for _, node := range []string{"node-3", "node-4"} {

@@ -54,7 +54,7 @@ func TestADeadlockIsNamedBeforeTheCordonOfARolloutAndTheTurnGoesOn(t *testing.T)
 		n := l.node("node-0")
 		return n.Spec.Unschedulable || l.journals("gpu")[0].Phase.Ended(), fmt.Sprint(annotations.OfNode(n.Annotations))
 	})
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 }
@@ -86,7 +86,7 @@ func TestADeadlockIsNamedBeforeTheCordonBehindAnotherStep(t *testing.T) {
 	l.mend("held", 5*time.Second, "the mended budget is noticed", func() (bool, string) {
 		return l.node("node-0").Spec.Unschedulable || l.journals("gpu")[0].Phase.Ended(), ""
 	})
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 }

@@ -125,7 +125,7 @@ func TestAPlanThatForcesWaitsForAPodThatIsRefused(t *testing.T) {
 	l.deployment("stuck", 2, only("six"))
 	l.budget("stuck", intstr.FromInt32(0))
 	drains("forced", "node-6")
-	if j := l.ends("forced", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("forced", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	if j := l.journals("refused")[0]; j.Phase.Ended() {

@@ -140,7 +140,7 @@ func TestADrainWhoseAccountMayNotEvictFailsUnlessTheRightComesInTime(t *testing.
 		return len(all) == 1 && all[0].Phase.Ended(), fmt.Sprintf("%+v", all)
 	})
 	j := l.ends("late", 1)
-	if end := j.End; j.Phase != run.RunFailed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
+	if end := j.End; j.Phase != run.Failed || end == nil || !strings.Contains(fmt.Sprint(end), "create pods/eviction") {
 		t.Errorf("the run ended %s: %+v", j.Phase, end)
 	}
 	if took := j.FinishedAt.Sub(*j.StartedAt); took < workflow.RefusalPatience || took > 90*time.Second {
@@ -155,7 +155,7 @@ func TestADrainWhoseAccountMayNotEvictFailsUnlessTheRightComesInTime(t *testing.
 	role.Rules = all
 	_, err = roles.Update(l.ctx, role, metav1.UpdateOptions{})
 	l.must(err)
-	if j := l.ends("late", 2); j.Phase != run.RunSucceeded {
+	if j := l.ends("late", 2); j.Phase != run.Succeeded {
 		t.Errorf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 }

@@ -201,7 +201,7 @@ func TestARolloutGoesThroughItsNodes(t *testing.T) {
 		t.Errorf("the canary node-0 is worked on before it is drained")
 	}
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	asked, _, most := b.now()
@@ -226,7 +226,7 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	l.pool("gpu", "node-0", "node-1")
 	l.roll("gpu", "canary: 0", b)
 	j := l.ends("gpu", 1)
-	if j.Phase != run.RunFailed || !strings.Contains(j.End.Message, "node-0") {
+	if j.Phase != run.Failed || !strings.Contains(j.End.Message, "node-0") {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", false)
@@ -235,7 +235,7 @@ func TestANodeWhoseStepsFailedStaysCordonedAndKeepsNobodyFromTheirTurn(t *testin
 	b.broken = map[string]bool{}
 	b.mu.Unlock()
 	l.trigger("gpu", "two")
-	if j := l.ends("gpu", 2); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 2); j.Phase != run.Succeeded {
 		t.Fatalf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", true)
@@ -260,7 +260,7 @@ func TestOldestFirstHoldsBetweenRunsThatArePruned(t *testing.T) {
 		if i > 0 {
 			l.trigger("gpu", fmt.Sprint("again-", i))
 		}
-		if j := l.ends("gpu", 1); j.Phase != run.RunFailed {
+		if j := l.ends("gpu", 1); j.Phase != run.Failed {
 			t.Fatalf("run %d ended %s: %+v", i, j.Phase, j.End)
 		}
 		l.prune()
@@ -286,7 +286,7 @@ func TestOldestFirstHoldsBetweenRunsThatArePruned(t *testing.T) {
 	b.mu.Unlock()
 	l.pool("gpu", "node-1", "node-2")
 	l.trigger("gpu", "mended")
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Fatalf("the run of mended nodes ended %s: %+v", j.Phase, j.End)
 	}
 	if got := turns(); got["node-1"].Success == 0 || got["node-0"].Success != 0 {
@@ -331,7 +331,7 @@ func TestRolloutsSideBySideNeverShareANode(t *testing.T) {
 		t.Errorf("worked on %v at once", asked)
 	}
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	asked, _, _ := b.now()
@@ -366,7 +366,7 @@ func TestRequestsAndRolloutsShareTheLimits(t *testing.T) {
 		return len(there) == 2 || s.Phase == nodes.Ready, fmt.Sprint(there, s)
 	})
 	b.letGo()
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.phase("node-7", "os", nodes.Ready)
@@ -394,7 +394,7 @@ func TestADrainStepOutsideOfARolloutWaitsForItsTurn(t *testing.T) {
 	time.Sleep(500 * time.Millisecond) // long enough for a cordon that is wrong to be seen
 	l.schedulable("node-8", true)
 	l.release("node-6", "os")
-	if j := l.ends("one", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("one", 1); j.Phase != run.Succeeded {
 		t.Fatalf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-8", true)

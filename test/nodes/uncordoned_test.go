@@ -44,13 +44,13 @@ spec:
 		t.Errorf("rebooted %v, which was uncordoned", asked)
 	}
 	for _, want := range []string{"node-0", "was uncordoned by", " at 20", "does not run"} {
-		if j.Phase != run.RunFailed || !strings.Contains(j.End.Message, want) {
+		if j.Phase != run.Failed || !strings.Contains(j.End.Message, want) {
 			t.Errorf("the run ended %s: %+v, which lacks %q", j.Phase, j.End, want)
 		}
 	}
 	l.schedulable("node-0", true)
 	l.trigger("gpu", "two") // and the next run drains it again
-	if j := l.ends("gpu", 2); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 2); j.Phase != run.Succeeded {
 		t.Errorf("the second run ended %s: %+v", j.Phase, j.End)
 	}
 	if asked, _, _ := reboot.now(); len(asked) != 1 {

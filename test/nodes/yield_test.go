@@ -149,7 +149,7 @@ func TestABlockedRolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 		return strings.Contains(m, "waits its turn"), m
 	})
 	l.release("node-7", "net")
-	if j := l.ends("gpu", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("gpu", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run ended %s: %+v", j.Phase, j.End)
 	}
 	l.schedulable("node-0", true)

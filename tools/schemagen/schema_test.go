@@ -245,7 +245,7 @@ func TestTheAgentConfigurationsSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"{outbond: {}}":           true,
 	} {
 		text := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: " + spec + "\n"
-		_, faults := agentconfig.ParseAgentConfig([]byte(text))
+		_, faults := agentconfig.Parse([]byte(text))
 		err := s.Validate(value(t, text))
 		if (len(faults) > 0) != broken || (err != nil) != broken {
 			t.Errorf("%s: the validator says %v, the schema says %v", spec, faults, err)
@@ -309,7 +309,7 @@ func TestThePolicySchemaSaysWhatTheValidatorSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + c.spec + "\n"
-			_, faults := policy.ParsePolicy([]byte(text))
+			_, faults := policy.Parse([]byte(text))
 			if (len(faults) > 0) != c.broken {
 				t.Errorf("the validator says %s of\n%s", faults.Error(), text)
 			}

@@ -85,7 +85,7 @@ func (c *Store) Observe(cm *corev1.ConfigMap) {
 	if fault != nil {
 		faults = document.Faults{*fault}
 	} else {
-		spec, faults = agentconfig.ParseAgentConfig([]byte(text))
+		spec, faults = agentconfig.Parse([]byte(text))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -71,7 +71,7 @@ func (g *Controller) Run(ctx context.Context) { g.Queue.Work(ctx, gateWorkers, g
 // Reconcile takes up what a policy names: nil is a policy that is gone. What it names
 // is written down before anything is closed, and what it names no longer is
 // opened before that is forgotten. A broken policy holds what it last named.
-func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, state *policy.PolicyState) (time.Time, error) {
+func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, state *policy.State) (time.Time, error) {
 	p, err := g.policy(k)
 	if err != nil || p == nil && (state == nil || len(state.Spec.Gates) == 0) {
 		return time.Time{}, err

@@ -134,7 +134,7 @@ func (h *HeldObject) Pending() int {
 }
 
 // gated is an object as metrics show it.
-func (g *Controller) gated(w *gateWatch, o *gateObject, q policy.Question) store.Subject {
+func (g *Controller) gated(w *gateWatch, o *gateObject, q policy.Query) store.Subject {
 	gate := g.Gates.Ask(q)
 	if gate == nil {
 		gate = schedule.NewGate(schedule.GateSpec{})

@@ -24,8 +24,8 @@ import (
 
 // opinion is what policies say of one object.
 type opinion struct {
-	question policy.Question // with all policies that mean the object, by whatever watch
-	wants    []knob.Want     // of the policies of this watch
+	question policy.Query // with all policies that mean the object, by whatever watch
+	wants    []knob.Want  // of the policies of this watch
 	why      map[string]string
 	leaving  bool
 	wake     time.Time
@@ -78,7 +78,7 @@ func (g *Controller) reconcileObject(ctx context.Context, k types.NamespacedName
 
 // opinion asks every policy of a watch of one object.
 func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion {
-	out := opinion{question: policy.Question{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
+	out := opinion{question: policy.Query{Namespace: o.Namespace, Own: annotations.Stanza(o.Annotations), Gates: g.policiesOf(w, o)}, why: map[string]string{}}
 	w.mu.Lock()
 	policies := map[types.NamespacedName][]policy.GateEntry{}
 	for k, entries := range w.policies {

@@ -123,7 +123,7 @@ func (g *Controller) tell(k types.NamespacedName, p *gatePolicy) {
 }
 
 // status are the status annotations of an object; empty ones are to go.
-func (g *Controller) status(o *gateObject, q policy.Question, now time.Time) map[string]string {
+func (g *Controller) status(o *gateObject, q policy.Query, now time.Time) map[string]string {
 	if len(q.Gates) == 0 {
 		return map[string]string{annotations.StatusPermitted: "", annotations.StatusBehavior: ""}
 	}

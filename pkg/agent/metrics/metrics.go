@@ -93,7 +93,7 @@ func (m *Metrics) CountWatches(targets, steps, gates func() int) {
 }
 
 // CountDocuments exports how many plans are known, and how many runs live in each phase.
-func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(run.RunPhase) int) {
+func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(run.Phase) int) {
 	for _, valid := range []bool{true, false} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_documents", Help: "Documents, valid or not.", ConstLabels: prometheus.Labels{"kind": "plan", "valid": strconv.FormatBool(valid)},
@@ -105,7 +105,7 @@ func (m *Metrics) CountDocuments(plans func() (valid, broken int), runs func(run
 			return float64(bad)
 		}))
 	}
-	for _, phase := range []run.RunPhase{run.RunPending, run.RunRunning} {
+	for _, phase := range []run.Phase{run.Pending, run.Running} {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "maint_runs", Help: "Live runs by phase.", ConstLabels: prometheus.Labels{"phase": string(phase)},
 		}, func() float64 {

@@ -64,7 +64,7 @@ func New(c Config) *Notifier {
 
 // RunEnded tells of the end of a plan's run. What was only rehearsed is told to nobody.
 func (h *Notifier) RunEnded(about types.NamespacedName, r run.Run, j run.Journal) {
-	on := map[run.RunPhase]agentconfig.NotifyFor{run.RunFailed: agentconfig.NotifyRunFailed, run.RunSucceeded: agentconfig.NotifyRunSucceeded}[j.Phase]
+	on := map[run.Phase]agentconfig.NotifyFor{run.Failed: agentconfig.NotifyRunFailed, run.Succeeded: agentconfig.NotifyRunSucceeded}[j.Phase]
 	if on == "" || r.Request.DryRun {
 		return
 	}

@@ -86,19 +86,19 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 		want   string // how its one message begins; empty: none
 	}{
 		"a run that failed": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunFailed, Message: "step x"})
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.Failed, Message: "step x"})
 		}, want: "Plan shop/orders failed: Run maint-run-orders-abc ("},
 		"a run that succeeded": {on: []agentconfig.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunSucceeded})
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.Succeeded})
 		}, want: "Plan shop/orders succeeded: "},
 		"a run of which nobody wants word": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunSucceeded})
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.Succeeded})
 		}},
 		"a run that was aborted": {on: []agentconfig.NotifyFor{"RunFailed", "RunSucceeded"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.RunAborted})
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(false), run.Journal{Phase: run.Aborted})
 		}},
 		"a rehearsal": {on: []agentconfig.NotifyFor{"RunFailed"}, happen: func(h testNotifier) {
-			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), run.Journal{Phase: run.RunFailed})
+			h.RunEnded(types.NamespacedName{Namespace: "shop", Name: "orders"}, endedRun(true), run.Journal{Phase: run.Failed})
 		}},
 		"slots that were missed": {on: []agentconfig.NotifyFor{"SlotMissed"}, happen: func(h testNotifier) {
 			h.SlotMissed(types.NamespacedName{Namespace: "shop", Name: "orders"}, 3, ledger.Entry{Slot: &slot, Reason: "Deadline"})

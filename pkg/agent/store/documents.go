@@ -80,8 +80,8 @@ func (d *Documents) Template(namespace, name string) *plan.Template {
 
 // Pauses are the switches above a plan: its namespace's, and the cluster's,
 // which stands on the agent's own namespace.
-func (d *Documents) Pauses(namespace string) []schedule.Switch {
-	var out []schedule.Switch
+func (d *Documents) Pauses(namespace string) []schedule.Pause {
+	var out []schedule.Pause
 	for _, name := range []string{namespace, d.own} {
 		o, found, err := d.namespaces.Informer.GetStore().GetByKey(name)
 		if err != nil || !found {

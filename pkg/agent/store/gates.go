@@ -18,7 +18,7 @@ import (
 // objects behind it.
 type Gates struct {
 	mu      sync.Mutex
-	book    *policy.Book
+	book    *policy.Resolver
 	seen    map[types.NamespacedName]*Subject
 	open    map[string]*Subject // what nothing stands before, by namespace
 	asked   map[string]*schedule.Gate
@@ -38,19 +38,19 @@ type Subject struct {
 
 // NewGates has an empty book.
 func NewGates(agentNamespace string) *Gates {
-	return &Gates{book: policy.NewBook(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, said: map[types.NamespacedName]string{}}
+	return &Gates{book: policy.NewResolver(agentNamespace), seen: map[types.NamespacedName]*Subject{}, open: map[string]*Subject{}, said: map[types.NamespacedName]string{}}
 }
 
 // PlanGate is a plan's gate, kept until its annotations or the book change: the
 // gate remembers the stretch that it was asked about.
 type PlanGate struct {
-	Question   policy.Question
+	Question   policy.Query
 	generation int64
 	Gate       *schedule.Gate // nil: nothing stands between the plan and its runs
 }
 
 // Of is the gate of a plan, kept for it until its question or the book changes.
-func (g *Gates) Of(known *PlanGate, q policy.Question) *schedule.Gate {
+func (g *Gates) Of(known *PlanGate, q policy.Query) *schedule.Gate {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if generation := g.book.Generation(); known.generation != generation+1 || !sameQuestion(known.Question, q) {
@@ -60,14 +60,14 @@ func (g *Gates) Of(known *PlanGate, q policy.Question) *schedule.Gate {
 	return known.Gate
 }
 
-func sameQuestion(a, b policy.Question) bool {
+func sameQuestion(a, b policy.Query) bool {
 	same := a.Bypass == b.Bypass || a.Bypass != nil && b.Bypass != nil && a.Bypass.Equal(*b.Bypass)
 	return same && a.Namespace == b.Namespace && a.Own.Equal(b.Own) && slices.Equal(a.Policies, b.Policies) && slices.Equal(a.Gates, b.Gates)
 }
 
 // Ask is the gate of one question; nil where nothing stands between. Gates are
 // kept until the book changes: the same is asked again and again.
-func (g *Gates) Ask(q policy.Question) *schedule.Gate {
+func (g *Gates) Ask(q policy.Query) *schedule.Gate {
 	name := q.Key()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *Gates) Ask(q policy.Question) *schedule.Gate {
 const mostAsked = 20_000
 
 // Change changes the book.
-func (g *Gates) Change(edit func(*policy.Book)) {
+func (g *Gates) Change(edit func(*policy.Resolver)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	edit(g.book)
@@ -94,11 +94,11 @@ func (g *Gates) Change(edit func(*policy.Book)) {
 
 // Subject is a plan as metrics show it, by its question and its gate. What nothing
 // stands before looks the same all over its namespace.
-func (g *Gates) Subject(q policy.Question, gate *schedule.Gate) *Subject {
+func (g *Gates) Subject(q policy.Query, gate *schedule.Gate) *Subject {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	strategy := func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
-	if gate != nil || !sameQuestion(q, policy.Question{Namespace: q.Namespace}) {
+	if gate != nil || !sameQuestion(q, policy.Query{Namespace: q.Namespace}) {
 		if gate == nil {
 			gate = schedule.NewGate(schedule.GateSpec{})
 		}
@@ -165,11 +165,11 @@ func (g *Gates) News(cm *corev1.ConfigMap) bool {
 func (g *Gates) NamespaceSet(namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.book.Gated(policy.Question{Namespace: namespace})
+	return g.book.Gated(policy.Query{Namespace: namespace})
 }
 
 // Uses are the policies that a question leads to.
-func (g *Gates) Uses(q policy.Question) []policy.PolicyRef {
+func (g *Gates) Uses(q policy.Query) []policy.PolicyRef {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.book.Uses(q)
@@ -183,7 +183,7 @@ func (g *Gates) Unsaid(k types.NamespacedName) {
 }
 
 // Policy is a policy as the book has it; nil while it has not.
-func (g *Gates) Policy(k types.NamespacedName) (policy.PolicyState, *schedule.Policy) {
+func (g *Gates) Policy(k types.NamespacedName) (policy.State, *schedule.Policy) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	state, there := g.book.State(k.Namespace, k.Name)
@@ -194,7 +194,7 @@ func (g *Gates) Policy(k types.NamespacedName) (policy.PolicyState, *schedule.Po
 }
 
 // Strategy is the strategy in force for a question.
-func (g *Gates) Strategy(q policy.Question, now time.Time) schedule.Strategy {
+func (g *Gates) Strategy(q policy.Query, now time.Time) schedule.Strategy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.book.Strategy(q, now)
@@ -220,6 +220,6 @@ func (g *Gates) StrategyOf(o *Subject, now time.Time) schedule.Strategy {
 
 // SubjectStrategy is the strategy of one question, for subjects alone: it is asked under
 // the lock of the book.
-func (g *Gates) SubjectStrategy(q policy.Question) func(time.Time) schedule.Strategy {
+func (g *Gates) SubjectStrategy(q policy.Query) func(time.Time) schedule.Strategy {
 	return func(now time.Time) schedule.Strategy { return g.book.Strategy(q, now) }
 }

@@ -35,7 +35,7 @@ func SlimEndedRun(o any) (any, error) {
 	}
 	return &EndedRun{
 		Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
-		Created: m.CreationTimestamp.Unix(), Succeeded: m.Labels[annotations.LabelPhase] == string(run.RunSucceeded), Deleting: m.DeletionTimestamp != nil,
+		Created: m.CreationTimestamp.Unix(), Succeeded: m.Labels[annotations.LabelPhase] == string(run.Succeeded), Deleting: m.DeletionTimestamp != nil,
 	}, nil
 }
 

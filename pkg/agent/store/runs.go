@@ -38,7 +38,7 @@ func (l *CachedRun) PlanKey() types.NamespacedName {
 }
 
 // ActiveRun is the run as decisions over its plan look at it.
-func (l *CachedRun) ActiveRun() trigger.Live { return trigger.LiveOf(l.Run, l.Journal) }
+func (l *CachedRun) ActiveRun() trigger.ActiveRun { return trigger.ActiveRunOf(l.Run, l.Journal) }
 
 // Runs are the live runs as last seen or last written by us, whichever is
 // newer: the watch's echo of an older state never hides what we wrote.
@@ -288,10 +288,10 @@ func FormatRuns(runs []*CachedRun) string {
 }
 
 // WasMade says whether a plan bears the trace of a run, and in which phase it was.
-func WasMade(cm *corev1.ConfigMap, r string) (phase run.RunPhase, made bool) {
+func WasMade(cm *corev1.ConfigMap, r string) (phase run.Phase, made bool) {
 	for _, one := range strings.Split(cm.Annotations[annotations.StatusRuns], ",") {
 		if name, phase, ok := strings.Cut(one, "="); ok && name == r {
-			return run.RunPhase(phase), true
+			return run.Phase(phase), true
 		}
 	}
 	return "", false

@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-func runObject(t *testing.T, version int, phase run.RunPhase) *corev1.ConfigMap {
+func runObject(t *testing.T, version int, phase run.Phase) *corev1.ConfigMap {
 	t.Helper()
 	r := run.Run{Name: "maint-run-p-x", Namespace: "ns", Plan: "p", PlanUID: "u", Request: run.Request{Kind: run.ByToken, Token: "t"}}
 	cm, err := annotations.RunObject(r, run.Journal{Phase: phase})
@@ -24,29 +24,29 @@ func runObject(t *testing.T, version int, phase run.RunPhase) *corev1.ConfigMap 
 
 func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, NewRuns()
-	if !rs.Observe(runObject(t, 5, run.RunPending)) {
+	if !rs.Observe(runObject(t, 5, run.Pending)) {
 		t.Error("the first sight was no news")
 	}
 	for _, version := range []int{3, 5} {
-		if rs.Observe(runObject(t, version, run.RunRunning)) {
+		if rs.Observe(runObject(t, version, run.Running)) {
 			t.Errorf("version %d after 5 was news", version)
 		}
 	}
-	if got := rs.Get(k).Journal.Phase; got != run.RunPending {
+	if got := rs.Get(k).Journal.Phase; got != run.Pending {
 		t.Errorf("an older state replaced a newer one: %s", got)
 	}
-	if !rs.Observe(runObject(t, 7, run.RunRunning)) || rs.Get(k).Journal.Phase != run.RunRunning {
+	if !rs.Observe(runObject(t, 7, run.Running)) || rs.Get(k).Journal.Phase != run.Running {
 		t.Error("a newer state was not taken in")
 	}
 	rs.Drop(k, 9)
-	if rs.Observe(runObject(t, 8, run.RunRunning)) || rs.Get(k) != nil {
+	if rs.Observe(runObject(t, 8, run.Running)) || rs.Get(k) != nil {
 		t.Error("an echo brought an ended run back to life")
 	}
 }
 
 func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
 	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, NewRuns()
-	rs.Observe(runObject(t, 5, run.RunRunning))
+	rs.Observe(runObject(t, 5, run.Running))
 	rs.Gone(k, 6)
 	if !rs.IsOrphan(k) || len(rs.OrphansOf(types.NamespacedName{Namespace: "ns", Name: "p"})) != 1 || rs.Get(k) != nil {
 		t.Error("it is not known as torn")
@@ -55,7 +55,7 @@ func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
 	if rs.IsOrphan(k) {
 		t.Error("it stays torn")
 	}
-	rs.Observe(runObject(t, 8, run.RunRunning))
+	rs.Observe(runObject(t, 8, run.Running))
 	rs.Drop(k, 9)
 	rs.Gone(k, 9)
 	if rs.IsOrphan(k) {

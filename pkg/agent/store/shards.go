@@ -38,7 +38,7 @@ func (l *Ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid s
 // Marks are what a ledger and its shards know of each of its started rules. A
 // ledger that lost a shard begins anew: what is there is recorded, and nothing
 // runs for it.
-func (l *Ledgers) Marks(ctx context.Context, pk types.NamespacedName, uid string, led ledger.Ledger) (map[string]map[string]ledger.Mark, bool, error) {
+func (l *Ledgers) Marks(ctx context.Context, pk types.NamespacedName, uid string, led ledger.Ledger) (map[string]map[string]ledger.Checkpoint, bool, error) {
 	_, shards, missing, err := l.readShards(ctx, pk, uid, led.Shards)
 	if err != nil {
 		return nil, false, err
@@ -49,10 +49,10 @@ func (l *Ledgers) Marks(ctx context.Context, pk types.NamespacedName, uid string
 			return led
 		})
 	}
-	out := map[string]map[string]ledger.Mark{}
+	out := map[string]map[string]ledger.Checkpoint{}
 	for rule := range led.Rules {
 		if led.Kept(rule) {
-			out[rule] = led.Marks(rule, shards)
+			out[rule] = led.Checkpoints(rule, shards)
 		}
 	}
 	return out, false, nil

@@ -218,7 +218,7 @@ func (r *Controller) reopen(wp *subscription) {
 // load hands the tracker what the ledger knows of rules that were not looked at
 // yet.
 func (r *Controller) load(ctx context.Context, wp *subscription, wanted map[string]bool, f *trigger.Facts) error {
-	marks := map[string]map[string]ledger.Mark{}
+	marks := map[string]map[string]ledger.Checkpoint{}
 	if f.Ledger != nil {
 		found, lost, err := r.Ledgers.Marks(ctx, wp.key, wp.uid, *f.Ledger)
 		if err != nil {
@@ -354,7 +354,7 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 		if !ok || object.ours {
 			return
 		}
-		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir { return t.See(id, object.sighting()) })
+		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.sighting()) })
 		object.body, object.writers = nil, nil
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -368,7 +368,7 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 			if !ok || object.ours {
 				return
 			}
-			r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Stir {
+			r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency {
 				return t.Lost(id, string(object.UID), object.body)
 			})
 		},
@@ -377,7 +377,7 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 
 // tell hands something on to every rule that listens. A watch that is too much for
 // all of them ends here and now, before it has read the rest.
-func (r *Controller) tell(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Stir) {
+func (r *Controller) tell(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Urgency) {
 	w.mu.Lock()
 	users := maps.Clone(w.users)
 	w.mu.Unlock()
@@ -394,11 +394,11 @@ func (r *Controller) tell(w *ruleWatch, news func(t *watchrule.Tracker, id strin
 	}
 }
 
-func (r *Controller) enqueue(wp *subscription, s watchrule.Stir) {
+func (r *Controller) enqueue(wp *subscription, s watchrule.Urgency) {
 	switch s {
-	case watchrule.StirNow:
+	case watchrule.UrgencyNow:
 		r.Plans.Add(wp.key)
-	case watchrule.StirLater:
+	case watchrule.UrgencyLater:
 		r.Plans.AddAfter(wp.key, flushDelay)
 	}
 }
@@ -477,7 +477,7 @@ func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger
 	b := wp.tracker.Update(f.Ledger, d.Ledger, d.Changed, len(d.Claims) > 0, due)
 	for id, o := range wp.rules {
 		if o.compared && o.trouble == "" {
-			wp.tracker.BookStart(&b, id)
+			wp.tracker.UpdateStart(&b, id)
 		}
 	}
 	wp.mu.Unlock()
@@ -503,10 +503,10 @@ func (r *Controller) Note(ctx context.Context, k types.NamespacedName, f trigger
 	}, nil
 }
 
-func (r *Controller) booked(wp *subscription, b watchrule.Booking, claims []run.Request, written bool) {
+func (r *Controller) booked(wp *subscription, b watchrule.LedgerUpdate, claims []run.Request, written bool) {
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	r.enqueue(wp, wp.tracker.Booked(b, claims, written))
+	r.enqueue(wp, wp.tracker.Recorded(b, claims, written))
 	if len(wp.tracker.Unwritten(false)) > 0 {
 		r.Plans.AddAfter(wp.key, flushDelay)
 	}

@@ -75,7 +75,7 @@ restoreAfter promises is put back and finally runs. A run that has not started
 ends without a step.`,
 		Example:           `  kubectl maint abort maint-run-orders-weekly-k2x7a --reason "wrong week" --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteRuns(run.RunPending, run.RunRunning),
+		ValidArgsFunction: c.CompleteRuns(run.Pending, run.Running),
 	}
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
@@ -133,7 +133,7 @@ func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r vie
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
 	err := watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
-	if readErr == nil && end.Journal.Phase == run.RunAborted && len(view.NotPutBack(end)) == 0 {
+	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {
 		return nil
 	}
 	return err

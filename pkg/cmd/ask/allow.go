@@ -178,7 +178,7 @@ func (o *overrideOptions) sensible(ctx context.Context, k *factory.Cluster, f fo
 		agent, _ := o.Agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
 		book, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, cm.Namespace)
-		if len(book.Uses(policy.Question{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
+		if len(book.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}
 	}

@@ -23,7 +23,7 @@ func TestWhatAnAnswerIsFor(t *testing.T) {
 	answered.Approval = &run.Approval{Approved: true}
 	two := cmdtest.AskingOf(cmdtest.Asking("a"), cmdtest.Record("g", plan.TypeGroup, run.StepRunning), cmdtest.Asking("g/b"), cmdtest.Record("call", "webhook", run.StepPending), answered)
 	ended := cmdtest.AskingOf(cmdtest.Asking("a"))
-	ended.Journal.Phase, ended.Journal.Message = run.RunAborted, "aborted by jane"
+	ended.Journal.Phase, ended.Journal.Message = run.Aborted, "aborted by jane"
 	twins := cmdtest.AskingOf(cmdtest.Asking("roll/x/ask"), cmdtest.Asking("roll/y/ask"))
 	for _, c := range []struct {
 		name, step, want, err string

@@ -43,7 +43,7 @@ back: say that you know, so that its plan speaks of it no more. --all ends the p
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
 		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
-			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.RunRunning)
+			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.Running)
 		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}
 	o.scope.addFlags(cmd)
@@ -136,7 +136,7 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.Mark())
 	}
 	agent, _ := o.Agent(ctx, k)
-	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Switch) bool { return s.Holds(o.Now()) }) {
+	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
 		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see '%s resume --all -A'\n", o.Name)
 	}
 	return nil

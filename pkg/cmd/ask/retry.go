@@ -38,7 +38,7 @@ func NewRetry(c *factory.Factory) *cobra.Command {
 newest run of a plan, when none lives.`,
 		Example:           `  kubectl maint retry maint-run-orders-weekly-k2x7a --wait`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteRuns(run.RunFailed, run.RunAborted),
+		ValidArgsFunction: c.CompleteRuns(run.Failed, run.Aborted),
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
@@ -85,7 +85,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 
 // possible refuses what the agent would not do.
 func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	if p := r.Journal.Phase; p != run.RunFailed && p != run.RunAborted {
+	if p := r.Journal.Phase; p != run.Failed && p != run.Aborted {
 		return fmt.Errorf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
 	}
 	if r.Journal.StartedAt == nil {

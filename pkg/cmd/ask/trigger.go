@@ -163,7 +163,7 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 // told at once instead.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
-	switches := append([]schedule.Switch{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
+	switches := append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
 	for _, s := range switches {
 		if !s.Holds(o.Now()) {
 			continue

@@ -138,7 +138,7 @@ func RollsThrough(t *testing.T, message string, items ...run.Item) *corev1.Confi
 	rec := Record("roll", plan.TypeForEachNode, run.StepRunning)
 	rec.Items, rec.Listed, rec.Message = items, true, message
 	r := run.Run{Name: "maint-run-roll-x", Namespace: "ops", Plan: "roll", PlanUID: "u"}
-	cm, err := annotations.RunObject(r, run.Journal{Phase: run.RunRunning, StartedAt: Before(0), Steps: []run.Record{rec}})
+	cm, err := annotations.RunObject(r, run.Journal{Phase: run.Running, StartedAt: Before(0), Steps: []run.Record{rec}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func Asking(path string) run.Record { return Record(path, plan.TypeApproval, run
 // PendingRun waits for approval before it begins.
 func PendingRun(edits ...func(*view.Run)) view.Run {
 	r := RunOf(Record("ask", plan.TypeApproval, run.StepPending))
-	r.Journal.Phase, r.Journal.StartedAt, r.Run.Spec.RequiresApproval = run.RunPending, nil, true
+	r.Journal.Phase, r.Journal.StartedAt, r.Run.Spec.RequiresApproval = run.Pending, nil, true
 	for _, edit := range edits {
 		edit(&r)
 	}
@@ -48,7 +48,7 @@ func After(d time.Duration) *time.Time { return Before(-d) }
 func RunOf(records ...run.Record) view.Run {
 	return view.Run{
 		Run:     run.Run{Name: "maint-run-p-x", Namespace: "shop", Plan: "p"},
-		Journal: run.Journal{Phase: run.RunRunning, StartedAt: Before(time.Hour), Steps: records},
+		Journal: run.Journal{Phase: run.Running, StartedAt: Before(time.Hour), Steps: records},
 	}
 }
 

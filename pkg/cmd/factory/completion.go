@@ -56,9 +56,9 @@ func (c *Factory) CompleteKinds(kinds ...string) Completer {
 }
 
 // CompleteRuns offers runs in some phases.
-func (c *Factory) CompleteRuns(phases ...run.RunPhase) Completer {
+func (c *Factory) CompleteRuns(phases ...run.Phase) Completer {
 	return c.Complete(annotations.LabelKind+"="+annotations.KindRun, func(m metav1.ObjectMeta) bool {
-		return slices.Contains(phases, run.RunPhase(m.Labels[annotations.LabelPhase]))
+		return slices.Contains(phases, run.Phase(m.Labels[annotations.LabelPhase]))
 	})
 }
 

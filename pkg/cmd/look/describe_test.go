@@ -58,8 +58,8 @@ Changed:
 func TestHistorySaysWhoAnswered(t *testing.T) {
 	entry := ledger.Entry{Run: "maint-run-p-x"}
 	approved, rejected := cmdtest.RunOf(), cmdtest.RunOf()
-	approved.Journal.Phase, approved.Journal.FinishedAt, approved.Journal.Approved = run.RunSucceeded, cmdtest.Before(0), &intent.Actor{Name: "jane"}
-	rejected.Journal = run.Journal{Phase: run.RunAborted, End: &run.End{Reason: run.ReasonRejected, Message: "rejected by joe (unverified): no"}}
+	approved.Journal.Phase, approved.Journal.FinishedAt, approved.Journal.Approved = run.Succeeded, cmdtest.Before(0), &intent.Actor{Name: "jane"}
+	rejected.Journal = run.Journal{Phase: run.Aborted, End: &run.End{Reason: run.ReasonRejected, Message: "rejected by joe (unverified): no"}}
 	for want, r := range map[string]view.Run{"Succeeded after 60m0s, approved by jane (unverified)": approved, "Aborted, rejected by joe (unverified): no": rejected, "Running": cmdtest.RunOf()} {
 		if got := outcome(entry, []view.Run{r}); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -91,7 +91,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 
 func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
 	for _, l := range p.Live {
-		if l.Journal.Phase == run.RunRunning && l.Journal.HeldSince == nil {
+		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
 		}
 	}
@@ -193,9 +193,9 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
 	for _, l := range p.Live {
 		switch open := view.Questions(l); {
-		case l.Journal.Phase == run.RunPending && len(open) > 0:
+		case l.Journal.Phase == run.Pending && len(open) > 0:
 			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.answers(open[0])})
-		case l.Journal.Phase == run.RunPending && l.Journal.Waiting != "":
+		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
 			out = append(out, obstacle{"run " + l.Run.Name + " is held between two steps: " + l.Journal.Message, "it goes on by itself then, or is ended with abort"})
@@ -230,7 +230,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, fmt.Sprintf("it goes on by itself when a node is free; '%s why NODE' says what keeps one", o.Name)})
 		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.Run.Name)})
-		case view.Asks(rec) && l.Journal.Phase == run.RunRunning:
+		case view.Asks(rec) && l.Journal.Phase == run.Running:
 			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.answers(l.Run.Name + "/" + rec.Path)})
 		}
 	}

@@ -282,7 +282,7 @@ const (
 )
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(b *policy.Book, everywhere []schedule.Switch, in intent.Intent, now time.Time) nodes.Gate {
+func nodeGate(b *policy.Resolver, everywhere []schedule.Pause, in intent.Intent, now time.Time) nodes.Gate {
 	for _, p := range everywhere {
 		if p.Holds(now) {
 			return nodes.Gate{Reason: clusterPaused, Next: p.Until}
@@ -326,7 +326,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 }
 
 // bookOfNodes reads the policies that the stanzas of nodes name.
-func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *policy.Book {
+func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *policy.Resolver {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
@@ -350,7 +350,7 @@ func nodeLimits(ctx context.Context, k *factory.Cluster, agentNamespace string) 
 	if fault != nil {
 		return usual, errBrokenConfig(fault.String())
 	}
-	spec, faults := agentconfig.ParseAgentConfig([]byte(text))
+	spec, faults := agentconfig.Parse([]byte(text))
 	if len(faults) > 0 {
 		return usual, errBrokenConfig(faults[0].String())
 	}

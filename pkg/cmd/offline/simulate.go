@@ -173,7 +173,7 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 		}
 		first[key] = p.Source.File
 		out = append(out, simulate.Plan{
-			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []schedule.Switch{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Pauses: []schedule.Pause{w.Pauses[p.Namespace], w.Pauses[agent]}, Templates: p.Used.Templates,
 		})
 		for _, f := range p.Used.Missing {
 			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)

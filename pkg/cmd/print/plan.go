@@ -62,7 +62,7 @@ func (v Printer) last(p view.Plan) string {
 	if l.StartedAt != nil {
 		text += ", started " + v.When(*l.StartedAt)
 	}
-	if l.SuccessAt != nil && l.Phase != run.RunSucceeded {
+	if l.SuccessAt != nil && l.Phase != run.Succeeded {
 		text += "\nlast success " + v.When(*l.SuccessAt)
 	}
 	return text

@@ -15,7 +15,7 @@ func (v Printer) RunHead(r view.Run) string {
 	j := r.Journal
 	p := run.ProgressOf(j)
 	switch {
-	case j.Phase == run.RunPending && j.Waiting != "":
+	case j.Phase == run.Pending && j.Waiting != "":
 		return v.Phase(string(j.Phase)) + ", " + waitingWords(j)
 	case j.Phase.Ended():
 		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(j.Message) + v.leftBehind(r)
@@ -40,7 +40,7 @@ func (v Printer) ending(r view.Run) string {
 	switch {
 	case j.Notice() != j.Message:
 		return j.Notice()
-	case j.End != nil && j.End.Phase != run.RunSucceeded:
+	case j.End != nil && j.End.Phase != run.Succeeded:
 		return fmt.Sprintf("cleaning up, then %s%s", j.End.Phase, view.Colon(j.End.Message))
 	case j.RetryAt != nil && j.RetryAt.After(v.Now):
 		try := fmt.Sprintf("retry %d of %d", j.Retries, r.Run.Spec.RetryLimit)

@@ -102,7 +102,7 @@ func TestApprovalsSayWhoAndHow(t *testing.T) {
 func TestTheHeadOfARun(t *testing.T) {
 	pending := func(waiting, text string) func(*view.Run) {
 		return func(r *view.Run) {
-			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting, r.Journal.Message = run.RunPending, nil, waiting, text
+			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Waiting, r.Journal.Message = run.Pending, nil, waiting, text
 		}
 	}
 	for _, c := range []struct {

@@ -44,7 +44,7 @@ func RunUpdates(r view.Run) []Update {
 }
 
 func waitingWords(j run.Journal) string {
-	if j.Phase == run.RunPending && j.Waiting != "" {
+	if j.Phase == run.Pending && j.Waiting != "" {
 		if strings.HasPrefix(j.Message, "waits for ") { // it says so itself
 			return j.Message
 		}

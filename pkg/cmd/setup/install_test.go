@@ -77,7 +77,7 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, faults := agentconfig.ParseAgentConfig([]byte(config)); len(faults) > 0 {
+		if _, faults := agentconfig.Parse([]byte(config)); len(faults) > 0 {
 			t.Error(faults)
 		}
 		return

@@ -35,7 +35,7 @@ const mostEntries = 12000
 // policies and plans by name.
 func (a *Agenda) Gather() error {
 	policies, plans := slices.Clone(a.World.policies), slices.Clone(a.World.Plans)
-	slices.SortStableFunc(policies, func(x, y policy.PolicyState) int {
+	slices.SortStableFunc(policies, func(x, y policy.State) int {
 		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
 	})
 	slices.SortStableFunc(plans, func(x, y Plan) int {
@@ -77,7 +77,7 @@ func (a *Agenda) namespaces() []string {
 func (a *Agenda) namespace(name string) {
 	owner := calendar.Owner{Kind: "namespace", Name: name}
 	before := len(a.Entries)
-	gate := a.World.Resolver.Gate(policy.Question{Namespace: name, Own: policy.StanzaText{Strategy: schedule.Permissive}})
+	gate := a.World.Resolver.Gate(policy.Query{Namespace: name, Own: policy.StanzaText{Strategy: schedule.Permissive}})
 	for s := range closed(gate.At, a.From, a.To) {
 		strategy, _, _ := strings.Cut(strings.TrimPrefix(s.Reason, "namespace: "), " ") // its instant is the entry's end
 		a.add(a.stretch(owner, s, strategy))
@@ -90,7 +90,7 @@ func (a *Agenda) namespace(name string) {
 
 // policy takes in the windows of a policy as they are in force, and the reasons
 // for which there are none.
-func (a *Agenda) policy(p policy.PolicyState) {
+func (a *Agenda) policy(p policy.State) {
 	owner := calendar.Owner{Kind: "policy", Namespace: p.Namespace, Name: p.Name}
 	a.Owners = append(a.Owners, owner)
 	inForce := a.World.Resolver.Policy(p.Namespace, p.Name)
@@ -141,7 +141,7 @@ func (a *Agenda) tooMany(owner calendar.Owner, what string, at time.Time) {
 // excluded are the exclusions of a policy, each with its own reason. Each is
 // asked for as a policy that has nothing else, so that the book finds calendars
 // as it does for the policy itself.
-func (a *Agenda) excluded(owner calendar.Owner, p policy.PolicyState) []calendar.Entry {
+func (a *Agenda) excluded(owner calendar.Owner, p policy.State) []calendar.Entry {
 	s := p.Spec.MaintenanceSchedule
 	if p.Spec.Strategy != schedule.MaintenanceScheduled || s == nil || len(p.Faults) > 0 {
 		return nil
@@ -149,7 +149,7 @@ func (a *Agenda) excluded(owner calendar.Owner, p policy.PolicyState) []calendar
 	var out []calendar.Entry
 	for i, exclusion := range s.Exclude {
 		// No policy can have this name.
-		alone := policy.PolicyState{Namespace: p.Namespace, Name: fmt.Sprintf("%s/exclude[%d]", p.Name, i), Spec: policy.PolicySpec{
+		alone := policy.State{Namespace: p.Namespace, Name: fmt.Sprintf("%s/exclude[%d]", p.Name, i), Spec: policy.PolicySpec{
 			Strategy:            schedule.MaintenanceScheduled,
 			MaintenanceSchedule: &schedule.MaintenanceSchedule{Timezone: s.Timezone, Exclude: []schedule.Exclusion{exclusion}},
 		}}
@@ -255,7 +255,7 @@ func (a *Agenda) held(owner calendar.Owner, s policy.StanzaText) {
 	}
 }
 
-func (a *Agenda) paused(owner calendar.Owner, pause schedule.Switch, reason string) {
+func (a *Agenda) paused(owner calendar.Owner, pause schedule.Pause, reason string) {
 	if !pause.On {
 		return
 	}

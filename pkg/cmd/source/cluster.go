@@ -20,7 +20,7 @@ import (
 // would show them. What cannot be used is told on ErrOut: a plan with faults is
 // left out, a policy with faults stays and is not ready.
 func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (Set, error) {
-	w := Set{Pauses: map[string]schedule.Switch{}}
+	w := Set{Pauses: map[string]schedule.Pause{}}
 	agent, err := c.Agent(ctx, k)
 	if err != nil || agent.Namespace == "" {
 		agent.Namespace = annotations.DefaultNamespace // whether it runs is not asked here
@@ -38,7 +38,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 		}
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
 	}
-	w.Resolver = policy.NewBook(agent.Namespace)
+	w.Resolver = policy.NewResolver(agent.Namespace)
 	if k.Namespace != "" || !allPolicies(ctx, k, w.Resolver) {
 		w.Resolver, _ = Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
 	}

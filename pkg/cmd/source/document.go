@@ -311,7 +311,7 @@ func (d Document) Check() []Fault {
 	case KindNamespace:
 		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
-		_, own := agentconfig.ParseAgentConfig([]byte(d.Text))
+		_, own := agentconfig.Parse([]byte(d.Text))
 		faults = append(faults, own...)
 	}
 	out := make([]Fault, len(faults))
@@ -397,12 +397,12 @@ func (d Document) kindOfData() string {
 }
 
 // policy reads a policy, with what its annotations say.
-func (d Document) policy() policy.PolicyState {
+func (d Document) policy() policy.State {
 	if d.Object != nil {
 		return annotations.Policy(d.Object)
 	}
-	spec, faults := policy.ParsePolicy([]byte(d.Text))
-	return policy.PolicyState{Name: d.Name, Spec: spec, Faults: faults}
+	spec, faults := policy.Parse([]byte(d.Text))
+	return policy.State{Name: d.Name, Spec: spec, Faults: faults}
 }
 
 func (d Document) calendar() (*schedule.Calendar, document.Faults) {

@@ -20,8 +20,8 @@ import (
 // Policies reads the policies, calendars and namespace stanzas that may stand
 // behind objects of some namespaces: theirs and the agent's. What may not be read
 // is not known, and whoever reads warn is told; of Namespaces the errors come back.
-func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *policy.Book, unread map[string]error) {
-	b, unread = policy.NewBook(agentNamespace), map[string]error{}
+func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *policy.Resolver, unread map[string]error) {
+	b, unread = policy.NewResolver(agentNamespace), map[string]error{}
 	namespaces = slices.Compact(slices.Sorted(slices.Values(append(namespaces, agentNamespace))))
 	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b) {
 		return b, unread
@@ -57,7 +57,7 @@ const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindP
 const manyNamespaces = 4
 
 // allPolicies reads all namespaces at once, where that is allowed.
-func allPolicies(ctx context.Context, k *factory.Cluster, b *policy.Book) bool {
+func allPolicies(ctx context.Context, k *factory.Cluster, b *policy.Resolver) bool {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 	if err != nil {
 		return false
@@ -75,7 +75,7 @@ func allPolicies(ctx context.Context, k *factory.Cluster, b *policy.Book) bool {
 	return true
 }
 
-func putDocument(b *policy.Book, cm *corev1.ConfigMap) {
+func putDocument(b *policy.Resolver, cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.PutPolicy(annotations.Policy(cm))
 		return
@@ -95,22 +95,22 @@ func PolicyNamespaces(in intent.Intent) []string {
 
 // Pauses are the switches above the plans of a namespace: its own and the
 // cluster's. What may not be read is not known, and not shown.
-func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Switch {
-	read := func(name string) (schedule.Switch, bool) {
+func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Pause {
+	read := func(name string) (schedule.Pause, bool) {
 		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return schedule.Switch{}, false
+			return schedule.Pause{}, false
 		}
 		s := annotations.Intent(map[string]string{annotations.Pause: ns.Annotations[annotations.Pause]}).Pause
 		return s, s.On
 	}
 	everywhere, all := read(agentNamespace)
-	out := map[string][]schedule.Switch{}
+	out := map[string][]schedule.Pause{}
 	for _, n := range namespaces {
 		if _, done := out[n]; done {
 			continue
 		}
-		out[n] = []schedule.Switch{}
+		out[n] = []schedule.Pause{}
 		if s, on := read(n); on {
 			out[n] = append(out[n], s)
 		}

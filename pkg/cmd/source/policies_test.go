@@ -14,7 +14,7 @@ import (
 func TestAFrozenNamespaceIsFrozenWhateverElseMayNotBeRead(t *testing.T) {
 	var said bytes.Buffer
 	book, unread := Policies(t.Context(), cmdtest.Refusing("list", "configmaps"), &said, "maint-system", "shop")
-	if v := book.Gate(policy.Question{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || len(unread) != 0 || !strings.Contains(said.String(), "read the policies of namespace shop") {
+	if v := book.Gate(policy.Query{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || len(unread) != 0 || !strings.Contains(said.String(), "read the policies of namespace shop") {
 		t.Errorf("%+v, unread %v, said %q", v, unread, said.String())
 	}
 }
@@ -28,7 +28,7 @@ func TestANamespaceThatMayNotBeReadPermitsNothing(t *testing.T) {
 	c := &factory.Factory{}
 	c.ErrOut = &said
 	doubt(c, book, "shop", unread["shop"])
-	if v := book.Gate(policy.Question{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
+	if v := book.Gate(policy.Query{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
 		t.Errorf("%+v, said %q", v, said.String())
 	}
 }

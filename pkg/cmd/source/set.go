@@ -17,16 +17,16 @@ import (
 // the same answers of the same core.
 type Set struct {
 	Plans    []Plan
-	policies []policy.PolicyState
-	Resolver *policy.Book
-	Pauses   map[string]schedule.Switch // of namespaces
+	policies []policy.State
+	Resolver *policy.Resolver
+	Pauses   map[string]schedule.Pause // of namespaces
 	// templates are step templates, by namespace/name.
 	templates map[string]*plan.Template
 }
 
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
-	w := Set{Resolver: policy.NewBook(c.OfflineAgent()), Pauses: map[string]schedule.Switch{}, templates: map[string]*plan.Template{}}
+	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}}
 	for _, d := range docs {
 		w.take(d, c.OfflineNamespace())
 	}
@@ -43,7 +43,7 @@ type Plan struct {
 }
 
 // Question is what is asked of the gates for the plan.
-func (p Plan) Question() policy.Question {
+func (p Plan) Question() policy.Query {
 	return p.Intent.Query(p.Namespace, p.Spec.Policies)
 }
 

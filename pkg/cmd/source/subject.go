@@ -28,7 +28,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 	cm := found.Document
 	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, policy.Question{})
+		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, policy.Query{})
 		return s, nil
 	}
 	doubt(c, b, cm.Namespace, unread[cm.Namespace])
@@ -37,7 +37,7 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 
 // doubt closes a namespace of which nobody may tell us whether it is frozen: what
 // cannot be read permits nothing.
-func doubt(c *factory.Factory, b *policy.Book, namespace string, err error) {
+func doubt(c *factory.Factory, b *policy.Resolver, namespace string, err error) {
 	if err == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func doubt(c *factory.Factory, b *policy.Book, namespace string, err error) {
 	b.PutNamespace(namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
 }
 
-func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *policy.Book) view.Subject {
+func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *policy.Resolver) view.Subject {
 	spec, _ := annotations.Plan(cm)
 	in := annotations.Intent(cm.Annotations)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), b, in.Query(cm.Namespace, spec.Policies))
@@ -67,13 +67,13 @@ func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {
 		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Question()); name == "" || p.Name == factory.BareName(name) {
-			s.Pauses = []schedule.Switch{p.Intent.Pause, w.Pauses[p.Namespace]}
+			s.Pauses = []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace]}
 			plans = append(plans, s)
 		}
 	}
 	for _, p := range w.policies {
 		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
-			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, policy.Question{}))
+			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, policy.Query{}))
 		}
 	}
 	for _, found := range [][]view.Subject{plans, policies} {

@@ -40,7 +40,7 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
 // NewPlan works out what there is to say about a plan: the same pure decision that
 // the agent takes, on the same facts.
-func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Switch, book *policy.Book, now time.Time) Plan {
+func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, book *policy.Resolver, now time.Time) Plan {
 	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Live: live, Ledger: l}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	f := trigger.Facts{
@@ -53,7 +53,7 @@ func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedu
 		f.Gate = book.Between(p.Intent.Query(cm.Namespace, p.Spec.Policies))
 	}
 	for _, r := range live {
-		f.Live = append(f.Live, trigger.LiveOf(r.Run, r.Journal))
+		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))
 	}
 	p.Decision = trigger.Decide(f)
 	return p

@@ -44,7 +44,7 @@ func Asks(rec run.Record) bool {
 // run that the agent has not looked at yet will ask before anything else.
 func Questions(r Run) []string {
 	j := r.Journal
-	if j.Phase == run.RunPending && j.Section != plan.SectionClosing {
+	if j.Phase == run.Pending && j.Section != plan.SectionClosing {
 		if r.Run.Spec.RequiresApproval && j.Approved == nil && !r.Run.Request.DryRun {
 			return []string{r.Run.Name}
 		}
@@ -52,7 +52,7 @@ func Questions(r Run) []string {
 	}
 	var out []string
 	for _, rec := range j.Steps {
-		if j.Phase == run.RunRunning && Asks(rec) {
+		if j.Phase == run.Running && Asks(rec) {
 			out = append(out, r.Run.Name+"/"+rec.Path)
 		}
 	}

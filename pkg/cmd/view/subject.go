@@ -9,7 +9,7 @@ import (
 )
 
 // LongerPause is the one of two pauses that ends last.
-func LongerPause(a, b schedule.Switch) schedule.Switch {
+func LongerPause(a, b schedule.Pause) schedule.Pause {
 	switch {
 	case !b.On:
 		return a
@@ -25,7 +25,7 @@ type Subject struct {
 	Zone                  string // in which people think of its times
 	Gate                  *schedule.Gate
 	policy                *schedule.Policy
-	Pauses                []schedule.Switch
+	Pauses                []schedule.Pause
 	Intervals             func(from time.Time, yield func(schedule.Interval) bool)
 }
 
@@ -40,7 +40,7 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		ask = s.policy.Verdict
 	}
 	v := ask(at)
-	var pause schedule.Switch
+	var pause schedule.Pause
 	for _, p := range s.Pauses {
 		pause = LongerPause(pause, p)
 	}
@@ -77,7 +77,7 @@ func pausedUntil(end, at time.Time, ask func(time.Time) schedule.Verdict) schedu
 }
 
 // NewSubject is a plan, policy or node with its gate.
-func NewSubject(kind, namespace, name, zone string, b *policy.Book, q policy.Question) Subject {
+func NewSubject(kind, namespace, name, zone string, b *policy.Resolver, q policy.Query) Subject {
 	s := Subject{Kind: kind, Namespace: namespace, Name: name, Zone: zone}
 	if kind == annotations.KindPolicy {
 		s.policy = b.Policy(namespace, name)

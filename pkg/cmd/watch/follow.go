@@ -115,7 +115,7 @@ func RunEnd(r view.Run) error {
 		return nil
 	case len(view.NotPutBack(r)) > 0:
 		return exit.Errorf(exit.CodeRunFailed, "run %s ended %s and left something behind%s", r.Run.Name, j.Phase, view.Colon(strings.Join(view.NotPutBack(r), "; ")))
-	case j.Phase == run.RunSucceeded:
+	case j.Phase == run.Succeeded:
 		return nil
 	case j.StartedAt == nil:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start%s", r.Run.Name, view.Colon(j.Message))

@@ -17,18 +17,18 @@ func TestARunThatLeftSomethingBehindIsAFailureForScripts(t *testing.T) {
 	back := run.Record{Path: "down", Type: "scale", Phase: run.StepSucceeded, Restored: run.RestoreDone}
 	for _, c := range []struct {
 		name    string
-		phase   run.RunPhase
+		phase   run.Phase
 		started bool
 		record  run.Record
 		code    int
 		words   string
 	}{
-		{"succeeded", run.RunSucceeded, true, back, 0, ""},
-		{"at work", run.RunRunning, true, left, 0, ""},
-		{"aborted, all put back", run.RunAborted, true, back, exit.CodeRunFailed, "ended Aborted"},
-		{"aborted, not put back", run.RunAborted, true, left, exit.CodeRunFailed, "left something behind: step down could not be put back: put back spec.replicas: 7: forbidden"},
-		{"failed, not put back", run.RunFailed, true, left, exit.CodeRunFailed, "left something behind"},
-		{"did not start", run.RunAborted, false, run.Record{}, exit.CodeNotNow, "did not start"},
+		{"succeeded", run.Succeeded, true, back, 0, ""},
+		{"at work", run.Running, true, left, 0, ""},
+		{"aborted, all put back", run.Aborted, true, back, exit.CodeRunFailed, "ended Aborted"},
+		{"aborted, not put back", run.Aborted, true, left, exit.CodeRunFailed, "left something behind: step down could not be put back: put back spec.replicas: 7: forbidden"},
+		{"failed, not put back", run.Failed, true, left, exit.CodeRunFailed, "left something behind"},
+		{"did not start", run.Aborted, false, run.Record{}, exit.CodeNotNow, "did not start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := cmdtest.RunOf(c.record)
