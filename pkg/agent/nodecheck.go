@@ -14,32 +14,39 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // reasonUnlooked is of a step whose node could not be looked at: it has not begun.
 const reasonUnlooked = "NodeNotRead"
 
-// stillClosed looks, before a step of a rollout begins, whether its node is as an
-// earlier step of the item left it. The look is live and the plan account's own: a
-// cache may be older than the uncordon. A node that is gone, or was made anew under
-// its name, was opened by nobody.
+// stillClosed looks, before a step begins, whether the nodes that earlier steps closed
+// are as they left them. The look is live and the plan account's own: a cache may be
+// older than the uncordon.
 func (a *Agent) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
-	item, relies := l.Run.ClosedNode(l.Journal, m.Path)
-	if !relies {
-		return nil
+	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
+		if failed := a.nodeClosed(ctx, l, n, clients); failed != nil {
+			return failed
+		}
 	}
-	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+	return nil
+}
+
+// nodeClosed looks at one node. One that is gone, or was made anew under its name, was
+// opened by nobody.
+func (a *Agent) nodeClosed(ctx context.Context, l *store.CachedRun, n run.Item, clients executors.Clients) *executors.Outcome {
+	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return a.nodeNotRead(ctx, l, clients, item.Name, err)
-	case node.Spec.Unschedulable || item.UID != "" && string(node.UID) != item.UID:
+		return a.nodeNotRead(ctx, l, clients, n.Name, err)
+	case node.Spec.Unschedulable || n.UID != "" && string(node.UID) != n.UID:
 		return nil
 	}
 	failed := executors.Refuse("Uncordoned", "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
-		item.Name, a.uncordonedBy(node))
+		n.Name, a.uncordonedBy(node))
 	return &failed
 }
 

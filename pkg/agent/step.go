@@ -65,7 +65,7 @@ func (a *Agent) pass(ctx context.Context, l *store.CachedRun, m workflow.Action)
 }
 
 func (a *Agent) report(l *store.CachedRun, m workflow.Action, o executors.Outcome) workflow.StepResult {
-	_, checked := l.Run.ClosedNode(l.Journal, m.Path)
+	checked := len(l.Run.ClosedNodes(l.Journal, m.Path)) > 0
 	rep := workflow.StepResult{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,

@@ -8,7 +8,8 @@ import (
 )
 
 // DrainMemory is what the passes of a drain step share: when its attempt began, and
-// the nodes, so that one which joins later is not drained too.
+// the nodes, so that one which joins later is not drained too. A cordon and an
+// uncordon write their nodes down the same way.
 type DrainMemory struct {
 	Attempt int           `json:"attempt"`
 	Since   time.Time     `json:"since"`

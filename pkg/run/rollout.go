@@ -1,20 +1,37 @@
 package run
 
 import (
+	"encoding/json"
+	"slices"
+	"strings"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// ClosedNode is the node that a step of a rollout relies on to be closed: an
-// earlier step of the same item has cordoned or drained it, and none has opened it
-// since. Such a step looks at the node before the first pass of each attempt: what
-// takes it for empty must not run where somebody lets pods in again. A step that
-// opens the node needs no look.
-func (r Run) ClosedNode(j Journal, path string) (Item, bool) {
+// ClosedNodes are the nodes that a step relies on to be closed: an earlier step of
+// the run has cordoned or drained them, and none has opened them since. Such a step
+// looks at them before the first pass of each attempt: what takes them for empty must
+// not run where somebody lets pods in again. A step that opens a node needs no look,
+// and neither does what cleans up.
+func (r Run) ClosedNodes(j Journal, path string) []Item {
 	rec := j.Record(path)
 	if rec == nil || rec.Type == plan.TypeUncordon || rec.NodeSeen == rec.Attempt || r.Request.DryRun {
-		return Item{}, false
+		return nil
 	}
+	var out []Item
+	if item, closed := r.closedItem(j, path); closed {
+		out = append(out, item)
+	}
+	if plan.SectionOf(path) == plan.SectionSteps && !r.afterFailure(j, path) {
+		out = append(out, r.closedBefore(j, rec)...)
+	}
+	return out
+}
+
+// closedItem is the node of the rollout's item that a step lies in, where an earlier
+// step of the item closed it.
+func (r Run) closedItem(j Journal, path string) (Item, bool) {
 	for _, l := range r.Tree().Chain(path) {
 		if l.Item == "" || l.Step.Type != plan.TypeForEachNode {
 			continue
@@ -57,6 +74,112 @@ func (r Run) about(rec *Record, node string) bool {
 	}
 	name, _ := step.Own()["node"].(string)
 	return name == node || expr.IsTemplate(name) || name == "" && step.Own()["selector"] == nil
+}
+
+// afterFailure says whether a step is there for what went wrong: it, or what holds
+// it, runs whatever failed before, or by a condition after something did.
+func (r Run) afterFailure(j Journal, path string) bool {
+	failed := slices.ContainsFunc(j.Steps, func(rec Record) bool { return rec.Phase == StepFailed })
+	return slices.ContainsFunc(r.Tree().Chain(path), func(l plan.Link) bool { return l.Step.If == plan.IfAlways || l.Step.If != "" && failed })
+}
+
+// closedBefore are the nodes that cordons and drains outside of rollouts closed
+// before an attempt of a step began.
+func (r Run) closedBefore(j Journal, step *Record) []Item {
+	var out []Item
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		if rec.Type != plan.TypeCordon && rec.Type != plan.TypeDrain || rec.Phase != StepSucceeded || rec.FinishedAt == nil || !r.earlier(rec, step) {
+			continue
+		}
+		for _, t := range rec.nodes() {
+			known := slices.ContainsFunc(out, func(i Item) bool { return i.Name == t.Name })
+			if !known && !r.opened(j, *rec, t.Name) {
+				out = append(out, Item{Name: t.Name, UID: t.UID})
+			}
+		}
+	}
+	return out
+}
+
+// earlier says whether a step that closed nodes had ended before an attempt of
+// another began, and is not of a rollout or of another item of a loop.
+func (r Run) earlier(closes, step *Record) bool {
+	if step.AttemptAt != nil && closes.FinishedAt.After(*step.AttemptAt) {
+		return false
+	}
+	for _, l := range r.Tree().Chain(closes.Path) {
+		if l.Item != "" && (l.Step.Type == plan.TypeForEachNode || !plan.Below(step.Path, l.Path+"/"+l.Item)) {
+			return false
+		}
+	}
+	return plan.SectionOf(closes.Path) == plan.SectionSteps
+}
+
+// nodes are those that a step about nodes wrote down.
+func (r Record) nodes() []DrainTarget {
+	var m DrainMemory
+	if json.Unmarshal(r.Memory, &m) != nil {
+		return nil
+	}
+	return m.Nodes
+}
+
+// opened says whether a step of the run has opened a node since another closed it, or
+// may have, or is at it: then the run itself wants it so.
+func (r Run) opened(j Journal, closes Record, node string) bool {
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		began := rec.Phase == StepRunning || rec.Phase == StepSucceeded || rec.Phase == StepFailed
+		over := rec.FinishedAt != nil && rec.FinishedAt.Before(*closes.FinishedAt)
+		around := rec.Holds() && (!plan.IsLoop(rec.Type) || plan.Below(closes.Path, rec.Path)) // the steps in it tell
+		if began && !over && !around && r.opens(rec, node) {
+			return true
+		}
+	}
+	return false
+}
+
+// opens says whether a step opens a node. Of a loop it is enough that one of its
+// steps may: the records of its items do not stay.
+func (r Run) opens(rec *Record, node string) bool {
+	if rec.Type == plan.TypeUncordon && rec.Phase == StepSucceeded && rec.Memory != nil {
+		return slices.ContainsFunc(rec.nodes(), func(t DrainTarget) bool { return t.Name == node })
+	}
+	step, found := r.Tree().Find(rec.Path)
+	if rec.Type == plan.TypeDrain { // one that failed may have undone the cordon
+		return found && rec.Phase == StepFailed && means(step.Own()["node"], node)
+	}
+	return found && r.mayOpen(step, node)
+}
+
+func (r Run) mayOpen(step plan.Step, node string) bool {
+	switch step.Type {
+	case plan.TypeUncordon:
+		return means(step.Own()["node"], node)
+	case "patch-object":
+		patch, err := json.Marshal(step.Properties["patch"])
+		speaks := err != nil || strings.Contains(string(patch), "unschedulable") || strings.Contains(string(patch), "${")
+		resource, _ := step.Properties["resource"].(map[string]any)
+		return speaks && isNode(resource["kind"]) && means(resource["name"], node)
+	case "apply-object": // a field that it leaves out goes, too
+		object, _ := step.Properties["object"].(map[string]any)
+		meta, _ := object["metadata"].(map[string]any)
+		return isNode(object["kind"]) && means(meta["name"], node)
+	}
+	return slices.ContainsFunc(r.Tree().Children(step), func(s plan.Step) bool { return r.mayOpen(s, node) })
+}
+
+func isNode(kind any) bool {
+	text, _ := kind.(string)
+	return text == "Node" || expr.IsTemplate(text)
+}
+
+// means says whether what a step names may be a node: no name stands for the item's,
+// or for those of a selector.
+func means(name any, node string) bool {
+	text, _ := name.(string)
+	return text == "" || text == node || expr.IsTemplate(text)
 }
 
 // RolloutNode is the node that the for-each-node around a path has come to.

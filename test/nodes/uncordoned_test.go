@@ -58,6 +58,59 @@ spec:
 	}
 }
 
+// The same outside of a rollout: what cleans up goes on, and a node that the plan opens
+// by a patch of its own stops nothing.
+func TestStepsAfterABareDrainDoNotRunOnANodeThatSomebodyUncordoned(t *testing.T) {
+	l := newLab(t, unlimited)
+	l.roller()
+	b, reboot, told := newBench(t), newBench(t), newBench(t)
+	reboot.letGo()
+	told.letGo()
+	l.pool("gpu", "node-0")
+	text := func(opening string) string {
+		return fmt.Sprintf(`apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - {name: drain, type: drain, properties: {selector: {matchLabels: {pool: gpu}}}}
+  - {name: work, type: webhook, properties: {url: "%s/work", timeout: 2m}, timeout: 3m}
+%s  - {name: reboot, type: webhook, properties: {url: "%s/node-0"}, retry: {limit: 3, backoff: 1s}}
+  finally:
+  - {name: told, type: webhook, properties: {url: "%s/told"}}
+  - {name: uncordon, type: uncordon, properties: {selector: {matchLabels: {pool: gpu}}}}
+`, b.URL, opening, reboot.URL, told.URL)
+	}
+	_, err := l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "gpu", text(""), ""), metav1.CreateOptions{})
+	l.must(err)
+	l.trigger("gpu", "one")
+	l.eventually("the work has begun", func() (bool, string) { _, there, _ := b.now(); return len(there) == 1, fmt.Sprint(there) })
+	l.cordon("node-0", false)
+	b.letGo()
+	j := l.ends("gpu", 1)
+	if asked, _, _ := reboot.now(); len(asked) > 0 {
+		t.Errorf("rebooted %v, which was uncordoned", asked)
+	}
+	for _, want := range []string{"step reboot failed: Node/node-0 was uncordoned by", " at 20", "does not run"} {
+		if j.Phase != run.RunFailed || !strings.Contains(j.End.Message, want) {
+			t.Errorf("the run ended %s: %+v, which lacks %q", j.Phase, j.End, want)
+		}
+	}
+	if asked, _, _ := told.now(); len(asked) != 1 {
+		t.Errorf("its finally did not run: %v", asked)
+	}
+	opening := `  - {name: open, type: patch-object, properties: {resource: {apiVersion: v1, kind: Node, name: node-0}, patchType: merge, patch: {spec: {unschedulable: false}}}}
+`
+	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "opens", text(opening), ""), metav1.CreateOptions{})
+	l.must(err)
+	l.trigger("opens", "one")
+	if j := l.ends("opens", 1); j.Phase != run.RunSucceeded {
+		t.Errorf("the run of the plan that opens its node itself ended %s: %+v", j.Phase, j.End)
+	}
+	if asked, _, _ := reboot.now(); len(asked) != 1 {
+		t.Errorf("rebooted %v", asked)
+	}
+}
+
 func TestARequestIsNotReadyOnANodeThatSomebodyUncordoned(t *testing.T) {
 	l := newLab(t, unlimited)
 	l.request("node-2", "os", "{}")

@@ -66,9 +66,20 @@ func eachNode(ctx context.Context, call executors.Call, p plan.NodeProperties, d
 	out := api.Done("%s", joined(said))
 	if call.DryRun {
 		out = api.Done("dry run: %s", joined(said))
+	} else {
+		out.Memory = memory(meant(call, nodes))
 	}
 	out.Changed = changes
 	return out
+}
+
+// meant are the nodes of a step, for the steps after it that rely on what it did.
+func meant(call executors.Call, nodes []cordoned) run.DrainMemory {
+	m := run.DrainMemory{Attempt: call.Attempt, Since: call.Now.UTC()}
+	for _, n := range nodes {
+		m.Nodes = append(m.Nodes, run.DrainTarget{Name: n.Name, UID: string(n.UID)})
+	}
+	return m
 }
 
 // joined is the first few of a list.
