@@ -212,7 +212,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 		}
 	}
 	c := factory.Change{annotations.Pause: to}.Signed(annotations.Pause, k.Actor(ctx), o.reason)
-	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, c); err != nil {
+	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, func(*corev1.Namespace) factory.Change { return c }); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "%s paused %s%s\n", what, words, o.Mark())
@@ -220,7 +220,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 }
 
 // annotateNamespace writes an intent that holds for all plans of a namespace.
-func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry *factory.DryRun, c factory.Change) error {
+func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry *factory.DryRun, wanted func(*corev1.Namespace) factory.Change) error {
 	ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no namespace %q", name)
@@ -228,7 +228,8 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 	if err != nil {
 		return factory.Explain("read namespace "+name, err)
 	}
-	if dry.Client() {
+	c := wanted(ns)
+	if dry.Client() || c == nil {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ns.UID, "annotations": c}})

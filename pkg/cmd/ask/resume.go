@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 type resumeOptions struct {
@@ -144,14 +146,18 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 
 func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	was := cm.Annotations[annotations.Pause]
+	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && o.unseen(ctx, k, cm)
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if _, there := cm.Annotations[annotations.Pause]; !there {
 			return nil, nil
 		}
-		return factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", ""), nil
+		return o.noMore(cm.Annotations, unseen), nil
 	})
 	if err != nil {
 		return err
+	}
+	if unseen {
+		o.sayEnded(was)
 	}
 	if was == "" || was == "false" {
 		fmt.Fprintf(o.Out, "%s/%s was not paused\n", cm.Labels[annotations.LabelKind], cm.Name)
@@ -160,6 +166,42 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	}
 	o.stillPaused(ctx, k, cm.Namespace)
 	return nil
+}
+
+// unseen says whether the agent may never have seen a plan's pause: nobody shows that
+// it runs, or whoever asks may not look, and the plan's status does not speak of it.
+func (o *resumeOptions) unseen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) bool {
+	agent, err := o.Agent(ctx, k)
+	if err != nil {
+		return cm.Annotations[annotations.StatusPhase] != string(trigger.PhasePaused)
+	}
+	return agent.Missing != ""
+}
+
+// noMore ends a pause. Where the agent may never have seen it, it stands as one that is
+// over: else what fell due in it would be made up for once the agent is back. One that
+// was over already stays as it was.
+func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change {
+	was := annotations.Intent(map[string]string{annotations.Pause: on[annotations.Pause]}).Pause
+	switch {
+	case !unseen || !was.On:
+		return factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", "")
+	case !was.Holds(o.Now()):
+		return nil
+	}
+	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
+}
+
+// ended is the present second's end: a slot of this second fell due in the pause.
+func (o *resumeOptions) ended() time.Time {
+	return o.Now().UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
+}
+
+func (o *resumeOptions) sayEnded(was string) {
+	s := annotations.Intent(map[string]string{annotations.Pause: was}).Pause
+	if s.Holds(o.Now()) {
+		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it stays noted as one that ended at %s, so that slots in it are not made up for when the agent is back\n", o.ended().Format(time.RFC3339))
+	}
 }
 
 // stillPaused says that a switch above a resumed plan goes on holding it.
@@ -215,9 +257,17 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 	if err != nil {
 		return err
 	}
-	c := factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", "")
-	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, c); err != nil {
+	agent, unknown := o.Agent(ctx, k)
+	unseen, was := unknown != nil || agent.Missing != "", ""
+	err = annotateNamespace(ctx, k, namespace, &o.DryRun, func(ns *corev1.Namespace) factory.Change {
+		was = ns.Annotations[annotations.Pause]
+		return o.noMore(ns.Annotations, unseen)
+	})
+	if err != nil {
 		return err
+	}
+	if unseen {
+		o.sayEnded(was)
 	}
 	what, listed := "all plans in namespace "+namespace, namespace
 	if o.everywhere {

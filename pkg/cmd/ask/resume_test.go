@@ -3,9 +3,14 @@ package ask_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -41,6 +46,85 @@ func TestResumeAcknowledgesForARunThatIsGone(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, cm.Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pause that the agent may never have seen is ended and stays noted: else what fell
+// due in it would be made up for.
+func TestResumeLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
+	const over = "2026-11-21T00:00:00Z"
+	stale := cmdtest.Agent()
+	stale.Data["heartbeat"] = cmdtest.Now().Add(-time.Hour).Format(time.RFC3339)
+	saying := "the agent may not have seen this pause: it stays noted as one that ended at " + over
+	for name, c := range map[string]struct {
+		agent           *corev1.ConfigMap
+		denied          bool
+		was, phase      string
+		want, said, err string
+	}{
+		"the agent runs":                                {agent: cmdtest.Agent(), was: "true", said: "plan/orders resumed\n"},
+		"it is away":                                    {agent: stale, was: "true", want: over, said: "plan/orders resumed\n", err: saying},
+		"there is none":                                 {was: "true", want: over, said: "plan/orders resumed\n", err: saying},
+		"it is away, and the pause had an end":          {agent: stale, was: "2026-12-01T00:00:00Z", want: over, said: "plan/orders resumed\n", err: saying},
+		"it is away, and the pause was over":            {agent: stale, was: "2026-11-20T12:00:00Z", want: "2026-11-20T12:00:00Z", said: "plan/orders resumed\n"},
+		"it is away, and nothing was paused":            {agent: stale, was: "false", said: "plan/orders was not paused\n"},
+		"nobody may look, and the status says paused":   {denied: true, was: "true", phase: "Paused", said: "plan/orders resumed\n"},
+		"nobody may look, and the status says no pause": {denied: true, was: "true", phase: "Idle", want: over, said: "plan/orders resumed\n", err: saying},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "orders", UID: "u", ResourceVersion: "1", Labels: map[string]string{annotations.LabelKind: annotations.KindPlan},
+				Annotations: map[string]string{annotations.Pause: c.was, annotations.Actor(annotations.Pause): "joe"},
+			}}
+			if c.phase != "" {
+				cm.Annotations[annotations.StatusPhase] = c.phase
+			}
+			objects := []runtime.Object{cm}
+			if c.agent != nil {
+				objects = append(objects, c.agent.DeepCopy())
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, objects...)
+			if c.denied {
+				o.Kube.PrependReactor("get", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if a.GetNamespace() != annotations.DefaultNamespace {
+						return false, nil, nil
+					}
+					return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
+				})
+			}
+			got := o.Maint("resume", "orders")
+			if got.Code != 0 || got.Out != c.said || !strings.HasPrefix(got.Err, c.err) || c.err == "" && got.Err != "" {
+				t.Errorf("%+v", got)
+			}
+			left, err := o.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), "orders", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, by := left.Annotations[annotations.Actor(annotations.Pause)]
+			if pause := left.Annotations[annotations.Pause]; pause != c.want || by != (c.was == c.want) {
+				t.Errorf("its annotations are %v", left.Annotations)
+			}
+		})
+	}
+}
+
+func TestResumeOfANamespaceLeavesTheEndOfAPauseThatTheAgentMayNotHaveSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent []runtime.Object
+		want  string
+	}{
+		"the agent runs": {agent: []runtime.Object{cmdtest.Agent()}},
+		"there is none":  {want: "2026-11-21T00:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "s", Annotations: map[string]string{annotations.Pause: "true"}}}
+			o := cmdtest.NewCluster(t, cmd.Run, append(c.agent, ns)...)
+			o.Maint("resume", "--all")
+			left, err := o.Kube.CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{})
+			if err != nil || left.Annotations[annotations.Pause] != c.want {
+				t.Errorf("%v %v", left.Annotations, err)
 			}
 		})
 	}
