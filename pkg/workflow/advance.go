@@ -150,6 +150,7 @@ type advance struct {
 	moved  bool      // a step began or ended: another walk may find more
 	shut   bool      // the gate keeps a step from beginning
 	paused bool      // a pause does
+	broke  string    // path of the step that failed, where what follows from that has not come
 	clock  time.Time // when the first of the steps that hold others is out of time
 	wants  []NodeDemand
 }

@@ -576,6 +576,41 @@ func TestPausedRunBeginsNoStep(t *testing.T) {
 	}
 }
 
+// What failed is said while a pause or a closed gate keeps its cleanup from beginning.
+func TestAHeldRunSaysWhichStepFailed(t *testing.T) {
+	closed := &run.Hold{Reason: "outside of the window"}
+	for name, c := range map[string]struct {
+		spec string
+		fail []string
+		sig  workflow.Signals
+		want string
+	}{
+		"paused":             {"steps: [{name: a, type: suspend}, {name: b, type: suspend}]\nfinally: [{name: fin, type: suspend}]", []string{"a"}, workflow.Signals{Held: "paused: no new step begins"}, "paused: no new step begins; step a failed: HTTP 500; what cleans up after it waits, too"},
+		"in a group":         {"steps: [{name: g, type: step-group, properties: {steps: [{name: a, type: suspend}, {name: b, type: suspend}]}}]", []string{"g/a"}, workflow.Signals{Held: "paused"}, "paused; step g/a failed: HTTP 500; what cleans up after it waits, too"},
+		"side by side":       {"steps: [{name: g, type: step-group, properties: {mode: parallel, steps: [{name: a, type: suspend}, {name: b, type: suspend, dependsOn: [a]}]}}]", []string{"g/a"}, workflow.Signals{Held: "paused"}, "paused; step g/a failed: HTTP 500; what cleans up after it waits, too"},
+		"the gate is closed": {"onWindowClose: wait\nsteps: [{name: a, type: suspend}, {name: b, type: suspend}]", []string{"a"}, workflow.Signals{Hold: closed}, closed.Message() + "; step a failed: HTTP 500; what cleans up after it waits, too"},
+		"nothing failed":     {"steps: [{name: a, type: suspend}, {name: b, type: suspend}]", nil, workflow.Signals{Held: "paused"}, "paused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runOf(t, c.spec)
+			j, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+			for _, path := range c.fail {
+				j = workflow.Note(r, j, path, workflow.Report{Failed: true, Permanent: true, Message: "HTTP 500"}, clock("02:01"))
+			}
+			if c.fail == nil {
+				j = workflow.Note(r, j, m.Path, workflow.Report{Done: true}, clock("02:01"))
+			}
+			j, m = workflow.Advance(r, j, clock("02:02"), c.sig)
+			if m.Act != workflow.ActWait || j.Message != c.want || j.End != nil {
+				t.Errorf("%+v %q %+v", m, j.Message, j.End)
+			}
+			if j, _ = workflow.Advance(r, j, clock("02:03"), workflow.Signals{}); c.fail != nil && (j.End == nil || j.End.Phase != run.RunFailed || j.Message != "") {
+				t.Errorf("resumed, it does not end: %q %+v", j.Message, j.End)
+			}
+		})
+	}
+}
+
 func TestOutputsAreCapped(t *testing.T) {
 	many := repeat(func(i int) string { return fmt.Sprintf("s%d", i) }, 12)
 	r := newRun(func(s *plan.Spec) {

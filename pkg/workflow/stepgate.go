@@ -3,6 +3,7 @@ package workflow
 import (
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -62,7 +63,7 @@ func (a *advance) settle() {
 		a.release()
 	case a.shut:
 		a.hold()
-		a.j.Message = a.sig.Hold.Message() + a.nodesLeft()
+		a.j.Message = a.sig.Hold.Message() + a.nodesLeft() + a.failedMeanwhile()
 	case a.paused && asks.IsZero():
 		a.hold()
 	default:
@@ -75,8 +76,17 @@ func (a *advance) settle() {
 		a.j.Message = "waits for approval: kubectl maint approve " + a.run.Name
 	}
 	if a.sig.Held != "" && !a.working() && asks.IsZero() {
-		a.j.Message = a.sig.Held
+		a.j.Message = a.sig.Held + a.failedMeanwhile()
 	}
+}
+
+// failedMeanwhile names the step that failed of a run that is held: its end, and what
+// cleans up after it, come only when it goes on.
+func (a *advance) failedMeanwhile() string {
+	if a.broke == "" {
+		return ""
+	}
+	return document.Cut("; "+a.whatFailed(a.broke), document.MaxMessage/2) + "; what cleans up after it waits, too"
 }
 
 // working says whether a step of the run is at work. One that asks a person is

@@ -69,7 +69,7 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 // the section ended on the way.
 func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed string, more bool) {
 	for {
-		a.moves, a.wait, a.moved, a.shut, a.paused, a.clock, a.wants = nil, nil, false, false, false, time.Time{}, nil
+		a.moves, a.wait, a.moved, a.shut, a.paused, a.broke, a.clock, a.wants = nil, nil, false, false, false, "", time.Time{}, nil
 		over, failed = a.sequence(scope{section: name, steps: steps})
 		if name == plan.SectionSteps && a.j.End != nil || a.j.Section != name && a.j.Section != "" {
 			return false, "", false
@@ -110,6 +110,7 @@ func (a *advance) sequence(s scope) (over bool, failed string) {
 	for _, step := range s.steps {
 		over, bad := a.one(s, step, failed)
 		if !over {
+			a.broke = cmp.Or(a.broke, failed)
 			return false, failed
 		}
 		if failed == "" {
@@ -140,6 +141,9 @@ func (a *advance) parallel(s scope, most int) (over bool, failed string) {
 		}
 		over = over && done
 		failed = cmp.Or(failed, wrong)
+	}
+	if !over {
+		a.broke = cmp.Or(a.broke, failed)
 	}
 	return over, failed
 }

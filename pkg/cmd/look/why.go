@@ -31,10 +31,10 @@ type whyOptions struct {
 func NewWhy(c *factory.Factory) *cobra.Command {
 	o := &whyOptions{Factory: c}
 	return &cobra.Command{
-		Use:   "why PLAN|POLICY|NODE",
+		Use:   "why PLAN|RUN|POLICY|NODE",
 		Short: "Why nothing happens, and what would make it happen",
 		Long: `Say what keeps a plan from running now, each thing with what would change it, in
-the order in which the agent asks. Of a node: why those who ask for it do not have
+the order in which the agent asks. A run stands for its plan. Of a node: why those who ask for it do not have
 it yet, by which rule and with which numbers. The same core decides here and in the
 agent. Where a plan and a node have one name, write plan/NAME or node/NAME.
 Exit code 0 where nothing is in the way, 3 where something is.`,
@@ -46,7 +46,7 @@ Exit code 0 where nothing is in the way, 3 where something is.`,
 
 // Complete takes the name.
 func (o *whyOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "PLAN, POLICY or NODE", &o.faults)
+	o.name = factory.OneName(args, "PLAN, RUN, POLICY or NODE", &o.faults)
 	return nil
 }
 
@@ -62,7 +62,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+	s, err := o.subject(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,28 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	v := print.New(o.Factory, s.Zone)
 	list := o.obstacles(s, p, agent, v)
 	return o.tell(p, v, list)
+}
+
+// subject is what is asked for. A run stands for its plan; of one that has ended, how
+// is said first.
+func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subject, error) {
+	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
+	if err == nil {
+		return s, nil
+	}
+	cm, notRun := k.Document(ctx, o.name, annotations.KindRun)
+	if notRun != nil {
+		return s, err
+	}
+	r, err := view.ReadRun(cm)
+	if err != nil {
+		return s, err
+	}
+	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
+	if err == nil && r.Journal.Phase.Ended() {
+		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Factory, s.Zone).RunHead(r))
+	}
+	return s, err
 }
 
 func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
