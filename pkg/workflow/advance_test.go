@@ -578,7 +578,7 @@ func TestPausedRunBeginsNoStep(t *testing.T) {
 
 // What failed is said while a pause or a closed gate keeps its cleanup from beginning.
 func TestAHeldRunSaysWhichStepFailed(t *testing.T) {
-	closed := &run.Hold{Reason: "outside of the window"}
+	closed := &run.ClosedGate{Reason: "outside of the window"}
 	for name, c := range map[string]struct {
 		spec string
 		fail []string
@@ -595,16 +595,16 @@ func TestAHeldRunSaysWhichStepFailed(t *testing.T) {
 			r := runOf(t, c.spec)
 			j, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
 			for _, path := range c.fail {
-				j = workflow.Note(r, j, path, workflow.Report{Failed: true, Permanent: true, Message: "HTTP 500"}, clock("02:01"))
+				j = workflow.Note(r, j, path, workflow.StepResult{Failed: true, Permanent: true, Message: "HTTP 500"}, clock("02:01"))
 			}
 			if c.fail == nil {
-				j = workflow.Note(r, j, m.Path, workflow.Report{Done: true}, clock("02:01"))
+				j = workflow.Note(r, j, m.Path, workflow.StepResult{Done: true}, clock("02:01"))
 			}
 			j, m = workflow.Advance(r, j, clock("02:02"), c.sig)
 			if m.Act != workflow.ActWait || j.Message != c.want || j.End != nil {
 				t.Errorf("%+v %q %+v", m, j.Message, j.End)
 			}
-			if j, _ = workflow.Advance(r, j, clock("02:03"), workflow.Signals{}); c.fail != nil && (j.End == nil || j.End.Phase != run.RunFailed || j.Message != "") {
+			if j, _ = workflow.Advance(r, j, clock("02:03"), workflow.Signals{}); c.fail != nil && (j.End == nil || j.End.Phase != run.Failed || j.Message != "") {
 				t.Errorf("resumed, it does not end: %q %+v", j.Message, j.End)
 			}
 		})

@@ -91,7 +91,7 @@ spec:
 		t.Errorf("rebooted %v, which was uncordoned", asked)
 	}
 	for _, want := range []string{"step reboot failed: Node/node-0 was uncordoned by", " at 20", "does not run"} {
-		if j.Phase != run.RunFailed || !strings.Contains(j.End.Message, want) {
+		if j.Phase != run.Failed || !strings.Contains(j.End.Message, want) {
 			t.Errorf("the run ended %s: %+v, which lacks %q", j.Phase, j.End, want)
 		}
 	}
