@@ -103,7 +103,7 @@ spec:
 	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, annotations.NewPlan(l.ns, "opens", text(opening), ""), metav1.CreateOptions{})
 	l.must(err)
 	l.trigger("opens", "one")
-	if j := l.ends("opens", 1); j.Phase != run.RunSucceeded {
+	if j := l.ends("opens", 1); j.Phase != run.Succeeded {
 		t.Errorf("the run of the plan that opens its node itself ended %s: %+v", j.Phase, j.End)
 	}
 	if asked, _, _ := reboot.now(); len(asked) != 1 {
