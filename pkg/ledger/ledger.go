@@ -176,6 +176,19 @@ func (l Ledger) Close(r string, result run.Result, reason string, startedAt *tim
 	return l.add(e)
 }
 
+// CloseRun gives the claim of a run its end: what its journal says, or, of one that
+// never started, what kept it from that.
+func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
+	if j.StartedAt != nil {
+		return l.Finish(r, j, now)
+	}
+	result, reason := run.Skipped, run.ReasonAborted
+	if j.End != nil && j.End.Result != "" {
+		result, reason = j.End.Result, j.End.Reason
+	}
+	return l.Close(r.Name, result, reason, nil, now)
+}
+
 // End records a slot that never had a run.
 func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Time) Ledger {
 	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -65,14 +64,9 @@ func (p *planState) run(name string) *runState {
 
 // createRuns makes the runs of the claims that have none yet.
 func (c *cluster) createRuns(p *planState) {
-	for _, e := range p.ledger.Open {
-		if p.run(e.Run) != nil {
-			continue
-		}
-		one := run.Run{
-			APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: p.Namespace, Plan: p.Name, PlanUID: p.uid,
-			Request: *e.Request, TargetUID: e.TargetUID, Spec: p.Spec, Templates: p.Templates,
-		}
+	f := c.facts(p)
+	for _, e := range trigger.Unstarted(*p.ledger, f.Live) {
+		one := f.NewRun(e, p.Templates)
 		r := &runState{run: one, journal: workflow.NewJournal(one), plan: p}
 		r.bell = &bell{run: true, look: func() (time.Time, error) { return c.look(r) }}
 		p.live = append(p.live, r)

@@ -8,7 +8,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -36,25 +35,24 @@ func (c *cluster) look(r *runState) (time.Time, error) {
 
 func (c *cluster) admit(r *runState) (time.Time, error) {
 	verdict := trigger.Admit(r.run, c.standing(r))
-	switch {
-	case verdict.Void:
+	if verdict.Void {
 		return time.Time{}, fmt.Errorf("run %s: %s", r.run.Name, verdict.Message)
+	}
+	was := r.journal
+	r.journal = trigger.Admitted(was, verdict, c.now)
+	switch {
 	case verdict.Ends():
-		r.journal = r.journal.EndBefore(run.End{Phase: run.Aborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}, c.now)
 		return c.move(r)
 	case verdict.Approve != nil:
-		r.journal.Approved = verdict.Approve
 		return c.admit(r)
 	case verdict.Start:
-		r.journal = r.journal.Start(c.now)
 		if r.run.TargetUID != "" {
 			c.holders[r.run.TargetUID] = r
 		}
 		c.ring(r.plan.bell)
 		return c.move(r)
 	}
-	if r.journal.Waiting != verdict.Waiting || r.journal.Message != verdict.Message {
-		r.journal.Waiting, r.journal.Message = verdict.Waiting, verdict.Message
+	if was.Waiting != verdict.Waiting || was.Message != verdict.Message {
 		c.ring(r.plan.bell)
 		for _, other := range r.plan.live { // under Replace, the one at work gives way now
 			if verdict.Waiting == run.WaitQueue && other != r {
@@ -103,10 +101,8 @@ func (p *planState) siblings() []trigger.ActiveRun {
 
 // signals are what is asked of a started run.
 func (c *cluster) signals(r *runState) workflow.Signals {
-	sig := workflow.Signals{LookingSince: c.since, Hold: c.hold(r), Replace: trigger.Yields(r.run, r.plan.siblings())}
-	if r.plan.paused(c.now) {
-		sig.Held = "paused: no new step begins"
-	}
+	sig := workflow.SignalsOf(r.plan.Intent, r.run, r.journal, r.plan.paused(c.now), c.now)
+	sig.LookingSince, sig.Hold, sig.Replace = c.since, c.hold(r), trigger.Yields(r.run, r.plan.siblings())
 	return sig
 }
 
@@ -252,7 +248,7 @@ func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
 // close ends a run: its entry is closed, and whoever waited for it is rung.
 func (c *cluster) close(r *runState) {
 	p := r.plan
-	ledger := closed(*p.ledger, r, c.now)
+	ledger := p.ledger.CloseRun(r.run, r.journal, c.now)
 	e := ledger.Recent[len(ledger.Recent)-1]
 	c.entries = append(c.entries, p.entry(e, e.Slot, p.zone(r.run.Request)))
 	ledger, _ = ledger.Overflow()
@@ -271,16 +267,4 @@ func (c *cluster) close(r *runState) {
 		}
 	}
 	c.ring(p.bell)
-}
-
-// closed is the ledger with the end of a run's claim, as the agent writes it.
-func closed(l ledger.Ledger, r *runState, now time.Time) ledger.Ledger {
-	if r.journal.StartedAt != nil {
-		return l.Finish(r.run, r.journal, now)
-	}
-	result, reason := run.Skipped, run.ReasonAborted
-	if end := r.journal.End; end != nil && end.Result != "" {
-		result, reason = end.Result, end.Reason
-	}
-	return l.Close(r.run.Name, result, reason, nil, now)
 }

@@ -1,0 +1,79 @@
+package trigger_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+func TestAClaimIsUnstartedUntilItsRunIsLive(t *testing.T) {
+	at := slotAt("02:00")
+	l := ledger.Ledger{Open: []ledger.Entry{
+		{Run: "live", Request: &at},
+		{Run: "missing", Request: &at},
+		{Run: "of an agent that kept no request"},
+		{Run: "missing too", Request: &at},
+	}}
+	var got []string
+	for _, e := range trigger.Unstarted(l, []trigger.ActiveRun{{Name: "live"}, {Name: "another"}}) {
+		got = append(got, e.Run)
+	}
+	if diff := cmp.Diff([]string{"missing", "missing too"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := trigger.Unstarted(ledger.Ledger{}, nil); len(got) > 0 {
+		t.Errorf("of no claims: %v", got)
+	}
+}
+
+func TestANewRunIsThePlanAsItIsNow(t *testing.T) {
+	f := facts("02:00")
+	request := run.Request{Kind: run.ByWatch, Rule: "r", Body: []byte(`{"kind":"Pod"}`)}
+	templates := map[string]plan.TemplateSpec{"restart": {}}
+	got := f.NewRun(ledger.Entry{Run: "orders-1", Request: &request, TargetUID: "target"}, templates)
+	want := run.Run{
+		APIVersion: "maint.dev/v1alpha1", Kind: "Run", Name: "orders-1", Namespace: "shop", Plan: "orders", PlanUID: "uid",
+		Request: run.Request{Kind: run.ByWatch, Rule: "r"}, TargetUID: "target", Spec: f.Spec, Templates: templates,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if request.Body == nil {
+		t.Error("the claim's own request lost its object")
+	}
+}
+
+func TestAnAdmissionIsWrittenIntoTheJournal(t *testing.T) {
+	now := clock("02:00")
+	jane := &intent.Actor{Name: "jane", Reason: "fine"}
+	was := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits", Steps: []run.Record{{Path: "a", Phase: run.StepPending}}}
+	for _, c := range []struct {
+		name     string
+		answer   trigger.Admission
+		from     run.Journal
+		want     run.Journal
+		stepsEnd run.StepPhase
+	}{
+		{"void", trigger.Admission{Void: true, Message: "no such claim"}, was, was, run.StepPending},
+		{"it ends", trigger.Admission{Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"}, was, run.Journal{
+			Phase: run.Pending, Section: plan.SectionClosing, Message: "too late",
+			End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"},
+		}, run.StepSkipped},
+		{"it is approved", trigger.Admission{Approve: jane}, was, run.Journal{Phase: run.Pending, Approved: jane, Message: jane.Said("approved")}, run.StepPending},
+		{"it starts", trigger.Admission{Start: true}, was, run.Journal{Phase: run.Running, Section: plan.SectionSteps, StartedAt: &now}, run.StepPending},
+		{"it waits", trigger.Admission{Waiting: run.WaitLock, Message: "another has it"}, was, run.Journal{Phase: run.Pending, Waiting: run.WaitLock, Message: "another has it"}, run.StepPending},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.want.Steps = []run.Record{{Path: "a", Phase: c.stepsEnd}}
+			if diff := cmp.Diff(c.want, trigger.Admitted(c.from, c.answer, now)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package workflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// SignalsOf is what people ask of a run by the annotations of its plan, and by the
+// pause of that or of what is above it. What the caller knows of gates, nodes and
+// other runs is for it to add.
+func SignalsOf(in intent.Intent, r run.Run, j run.Journal, paused bool, now time.Time) Signals {
+	var sig Signals
+	said := func(what string) intent.Actor {
+		actor := in.Actors[what]
+		actor.At = now.UTC()
+		return actor
+	}
+	if in.Abort.For(r.Name) {
+		actor := in.Actors["abort"]
+		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
+	}
+	if in.Resume.For(r.Name) && suspended(j) {
+		sig.Resume = new(said("resume"))
+	}
+	if in.Approve.For(r.Name) {
+		sig.Approve = &Answer{Step: in.Approve.Step, Actor: said("approve")}
+	}
+	if in.Reject.For(r.Name) {
+		sig.Reject = &Answer{Step: in.Reject.Step, Actor: said("reject")}
+	}
+	if paused {
+		sig.Held = "paused: no new step begins"
+	}
+	return sig
+}
+
+// OfRun is who said it of the run itself, and not of one of its steps; nil: nobody.
+func (a *Answer) OfRun() *intent.Actor {
+	if a == nil || a.Step != "" {
+		return nil
+	}
+	return &a.Actor
+}
+
+// suspended says whether a run waits at a suspend.
+func suspended(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
+}
