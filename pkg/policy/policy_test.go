@@ -204,3 +204,16 @@ func TestABehaviorKeepsFivePastStretches(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+func TestManyStanzasAreNotMadeExpensiveByEachOther(t *testing.T) {
+	b := policy.NewResolver("maint-system")
+	for i := range 40 {
+		next := policy.PolicyRef{Name: "p" + strings.Repeat("x", i+1)}
+		put(t, b, "shop", "p"+strings.Repeat("x", i), "strategy: Permissive", policy.StanzaText{Strategy: schedule.ByPolicy, Policies: []policy.PolicyRef{next, next}})
+	}
+	began := time.Now()
+	b.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "p"}}}).Verdict(began)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("40 policies that name each other twice took %s", took)
+	}
+}

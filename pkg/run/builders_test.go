@@ -5,19 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
-
-func newRun(edits ...func(*plan.Spec)) run.Run {
-	s := plan.Spec{Steps: []plan.Step{{Name: "a", Type: "webhook"}, {Name: "b", Type: "webhook"}, {Name: "c", Type: "webhook"}}}
-	for _, e := range edits {
-		e(&s)
-	}
-	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: slotAt("02:00"), Spec: s.Defaulted()}
-}
 
 // clock reads "02:30" as an instant of the tests' day, 5 December 2026, a
 // Saturday; "+1 02:30" is the day after.
@@ -42,14 +32,6 @@ func on(text string) *time.Time {
 	return &at
 }
 
-func duration(text string) *document.Duration {
-	d, err := document.ParseDuration(text)
-	if err != nil {
-		panic(err)
-	}
-	return &d
-}
-
 func slotAt(t string) run.Request {
 	return run.Request{Kind: run.BySchedule, Slot: on(t), Local: clock(t).Format(time.RFC3339) + "[UTC]", At: clock(t)}
 }
@@ -63,14 +45,4 @@ func runOf(t testing.TB, spec string) run.Run {
 		t.Fatalf("%s\nof\n%s", faults.Error(), text)
 	}
 	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: slotAt("02:00"), Spec: parsed.Defaulted()}
-}
-
-func policyText(spec string) []byte {
-	return []byte("apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  " + strings.ReplaceAll(spec, "\n", "\n  ") + "\n")
-}
-
-func put(t *testing.T, b *policy.Resolver, namespace, name, spec string, stanza policy.StanzaText) {
-	t.Helper()
-	s, faults := policy.Parse(policyText(spec))
-	b.PutPolicy(policy.State{Namespace: namespace, Name: name, Spec: s, Faults: faults, Stanza: stanza})
 }

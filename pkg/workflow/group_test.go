@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -293,47 +292,6 @@ func TestApprovals(t *testing.T) {
 		j = workflow.Note(again, j, "ask", workflow.StepResult{Failed: true, Permanent: true, Reason: "Rejected"}, clock("02:30"))
 		if j, _ = workflow.Advance(again, j, clock("02:30"), workflow.Signals{}); j.End == nil || j.End.Phase != run.Failed {
 			t.Errorf("%+v", j.End)
-		}
-	})
-}
-
-func TestAdmitAsksForApproval(t *testing.T) {
-	r := pending(slotAt("02:00"))
-	r.Request.At = clock("02:00")
-	r.Spec.RequiresApproval = true
-	jane := &intent.Actor{Name: "jane"}
-	closed := &run.ClosedGate{Reason: "closed", Until: clock("08:00")}
-	for _, c := range []struct {
-		name, want string
-		s          trigger.AdmissionFacts
-	}{
-		{"it waits longer than its deadline", "wait approval until 02:00:00", standing("09:00")},
-		{"while it is asked, nothing else is waited for", "wait approval until 02:00:00", standing("02:00", func(s *trigger.AdmissionFacts) { s.Hold = closed })},
-		{"an approval is written down first", "approve jane", standing("09:00", func(s *trigger.AdmissionFacts) { s.Approve = jane })},
-		{"approved, it has met its deadline", "start", standing("09:00", func(s *trigger.AdmissionFacts) { s.Approved = true })},
-		{"approved, it waits for its window without end", "wait window until 08:00:00", standing("04:00", func(s *trigger.AdmissionFacts) { s.Approved, s.Hold = true, closed })},
-		{"rejected", "Skipped(rejected)", standing("09:00", func(s *trigger.AdmissionFacts) { s.Reject, s.Approve = jane, jane })},
-		{"rejected after it was approved", "start", standing("09:00", func(s *trigger.AdmissionFacts) { s.Reject, s.Approved = jane, true })},
-		{"nobody answered", "Missed(approval)", standing("+1 02:00")},
-		{"an approval that came late, and was not seen before", "approve jane", standing("+1 03:00", func(s *trigger.AdmissionFacts) { s.Approve = jane })},
-		{"aborted", "Skipped(aborted)", standing("09:00", func(s *trigger.AdmissionFacts) { s.Abort = &run.End{Phase: run.Aborted} })},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			a := trigger.Admit(r, c.s)
-			got := verdictOf(a)
-			if a.Approve != nil {
-				got = "approve " + a.Approve.Name
-			}
-			if got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-	t.Run("a dry run asks nobody", func(t *testing.T) {
-		dry := r
-		dry.Request.DryRun = true
-		if a := trigger.Admit(dry, standing("02:00")); !a.Start {
-			t.Errorf("%+v", a)
 		}
 	})
 }
