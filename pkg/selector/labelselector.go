@@ -64,18 +64,10 @@ func (s LabelSelector) Check(path string, at func(path, format string, args ...a
 			expressions[i].Values = []string{""}
 		}
 	}
-	Check(match, asExpressions(expressions), func(below, format string, args ...any) { at(path+"."+below, format, args...) })
-}
-
-func asExpressions(requirements []SelectorRequirement) []Expression {
-	out := make([]Expression, len(requirements))
-	for i, r := range requirements {
-		out[i] = Expression(r)
-	}
-	return out
+	Check(match, expressions, func(below, format string, args ...any) { at(path+"."+below, format, args...) })
 }
 
 // Read is the selector as Kubernetes reads it.
 func (s LabelSelector) Read() (Labels, error) {
-	return Of(s.MatchLabels, asExpressions(s.MatchExpressions))
+	return Of(s.MatchLabels, s.MatchExpressions)
 }

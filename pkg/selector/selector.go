@@ -18,13 +18,6 @@ import (
 // Labels are requirements on labels. The zero value picks everything.
 type Labels struct{ requirements labels.Requirements }
 
-// Expression is one of the matchExpressions of a metav1.LabelSelector.
-type Expression struct {
-	Key      string   `json:"key"`
-	Operator string   `json:"operator"` // In, NotIn, Exists, DoesNotExist
-	Values   []string `json:"values,omitempty"`
-}
-
 // Parse reads a selector as a list's options and kubectl's -l take it: app=web,
 // tier!=db, env in (a,b), zone notin (c), gpu, !spot, cores>4. An empty text picks
 // everything. The error says what is wrong and where.
@@ -37,7 +30,7 @@ func Parse(text string) (Labels, error) {
 }
 
 // Of are the requirements of a metav1.LabelSelector in parts.
-func Of(match map[string]string, expressions []Expression) (Labels, error) {
+func Of(match map[string]string, expressions []SelectorRequirement) (Labels, error) {
 	var out Labels
 	var faults []error
 	out.each(match, expressions, func(path, format string, args ...any) {
@@ -48,12 +41,12 @@ func Of(match map[string]string, expressions []Expression) (Labels, error) {
 
 // Check reports what is wrong with a metav1.LabelSelector in parts: at takes the
 // path below the selector.
-func Check(match map[string]string, expressions []Expression, at func(path, format string, args ...any)) {
+func Check(match map[string]string, expressions []SelectorRequirement, at func(path, format string, args ...any)) {
 	(&Labels{}).each(match, expressions, at)
 }
 
 // each reads the parts into requirements.
-func (l *Labels) each(match map[string]string, expressions []Expression, at func(path, format string, args ...any)) {
+func (l *Labels) each(match map[string]string, expressions []SelectorRequirement, at func(path, format string, args ...any)) {
 	for _, key := range slices.Sorted(maps.Keys(match)) {
 		l.add("matchLabels", key, selection.Equals, []string{match[key]}, at)
 	}

@@ -13,20 +13,20 @@ func TestAFaultNamesTheFieldAndWhatIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		match       map[string]string
-		expressions []selector.Expression
+		expressions []selector.SelectorRequirement
 		want        string // empty: none
 	}{
 		{"nothing", nil, nil, ""},
-		{"all that is allowed", map[string]string{"example.com/a": "", "b": "c"}, []selector.Expression{{Key: "d", Operator: "In", Values: []string{"e", ""}}, {Key: "f", Operator: "DoesNotExist"}}, ""},
+		{"all that is allowed", map[string]string{"example.com/a": "", "b": "c"}, []selector.SelectorRequirement{{Key: "d", Operator: "In", Values: []string{"e", ""}}, {Key: "f", Operator: "DoesNotExist"}}, ""},
 		{"a key", map[string]string{"-a": "b"}, nil, `matchLabels: "-a" is no label's key: name part must consist of`},
 		{"a prefix in capitals", map[string]string{"EXAMPLE.com/a": "b"}, nil, `matchLabels: "EXAMPLE.com/a" is no label's key: prefix part a lowercase RFC 1123 subdomain`},
 		{"a value", map[string]string{"a": "b c"}, nil, `matchLabels: "b c" is no label's value: a valid label must be`},
 		{"a value that is too long", map[string]string{"a": strings.Repeat("b", 64)}, nil, `is no label's value: must be no more than 63`},
-		{"a value of an expression", nil, []selector.Expression{{Key: "a", Operator: "In", Values: []string{"b", "c d"}}}, `matchExpressions[0].values: "c d" is no label's value`},
-		{"a key of an expression", nil, []selector.Expression{{Key: "a", Operator: "Exists"}, {Key: "", Operator: "Exists"}}, `matchExpressions[1].key: "" is no label's key: name part must be non-empty`},
-		{"no values", nil, []selector.Expression{{Key: "a", Operator: "NotIn"}}, "matchExpressions[0].values: is empty; In and NotIn need values"},
-		{"values where there are none", nil, []selector.Expression{{Key: "a", Operator: "Exists", Values: []string{"b"}}}, "matchExpressions[0].values: must be left out with Exists and DoesNotExist"},
-		{"an operator", nil, []selector.Expression{{Key: "a", Operator: "Gt", Values: []string{"1"}}}, `matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, is "Gt"`},
+		{"a value of an expression", nil, []selector.SelectorRequirement{{Key: "a", Operator: "In", Values: []string{"b", "c d"}}}, `matchExpressions[0].values: "c d" is no label's value`},
+		{"a key of an expression", nil, []selector.SelectorRequirement{{Key: "a", Operator: "Exists"}, {Key: "", Operator: "Exists"}}, `matchExpressions[1].key: "" is no label's key: name part must be non-empty`},
+		{"no values", nil, []selector.SelectorRequirement{{Key: "a", Operator: "NotIn"}}, "matchExpressions[0].values: is empty; In and NotIn need values"},
+		{"values where there are none", nil, []selector.SelectorRequirement{{Key: "a", Operator: "Exists", Values: []string{"b"}}}, "matchExpressions[0].values: must be left out with Exists and DoesNotExist"},
+		{"an operator", nil, []selector.SelectorRequirement{{Key: "a", Operator: "Gt", Values: []string{"1"}}}, `matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, is "Gt"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := selector.Of(c.match, c.expressions)
