@@ -1,12 +1,14 @@
 package cmd
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
@@ -97,6 +99,35 @@ func TestExamplesAreCommandLines(t *testing.T) {
 				if isFlag && name != "" && cmd.Flag(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
 					t.Errorf("%s: %q: there is no flag --%s", c.Name(), line, name)
 				}
+			}
+		}
+	}
+}
+
+// What messages tell people to give can be given.
+func TestRemediesAreCommandLines(t *testing.T) {
+	root := New(factory.Env{Name: "kubectl maint"})
+	all := reflect.ValueOf(remedy.Commands("kubectl maint"))
+	for i := range all.NumMethod() {
+		args := make([]reflect.Value, all.Method(i).Type().NumIn())
+		for k := range args {
+			args[k] = reflect.ValueOf("x")
+		}
+		text := all.Method(i).Call(args)[0].String()
+		for part := range strings.SplitSeq(text, " or ") {
+			words := strings.Fields(strings.TrimPrefix(strings.Trim(part, "'"), "kubectl maint "))
+			cmd, rest, err := root.Find(words)
+			if err != nil || cmd == root {
+				t.Errorf("%s is no command line: %v", part, err)
+				continue
+			}
+			for i, w := range rest {
+				if w == "…" {
+					rest[i] = "some reason"
+				}
+			}
+			if err := cmd.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %v", part, err)
 			}
 		}
 	}

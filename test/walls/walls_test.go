@@ -139,7 +139,7 @@ func edgeWalls() []wall {
 		{
 			name:      "what is shown are values",
 			why:       "whoever has the objects can show them: a command, a page, a test without a cluster",
-			from:      packages{"pkg/cmd/view", "pkg/cmd/instant", "pkg/cmd/exit"},
+			from:      packages{"pkg/cmd/view", "pkg/cmd/instant", "pkg/cmd/remedy", "pkg/cmd/exit"},
 			forbidden: packages{"k8s.io/client-go/...", "k8s.io/cli-runtime/...", "github.com/spf13/cobra"},
 		},
 	}

@@ -109,7 +109,7 @@ func (o *answerOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
-	return watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
+	return watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)
 }
 
 // asked is what the answer is for, as the annotation names it.
@@ -119,7 +119,7 @@ func (o *answerOptions) asked(r view.Run) (string, error) {
 	}
 	switch open := view.Questions(r); len(open) {
 	case 0:
-		return "", exit.Errorf(exit.CodeNotNow, "run %s does not wait for approval: it is %s", r.Run.Name, print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
+		return "", exit.Errorf(exit.CodeNotNow, "run %s does not wait for approval: it is %s", r.Run.Name, print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
 	case 1:
 		return open[0], nil
 	default:

@@ -139,7 +139,7 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 	}
 	agent, _ := o.Agent(ctx, k)
 	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
-		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see '%s resume --all -A'\n", o.Name)
+		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see %s\n", o.Suggest().ResumeCluster())
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, nam
 	agent, _ := o.Agent(ctx, k)
 	for _, s := range source.Pauses(ctx, k, agent.Namespace, namespace)[namespace] {
 		if s.Holds(o.Now()) {
-			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see '%s resume --all' and '--all -A'\n", o.Name)
+			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see %s and '--all -A'\n", o.Suggest().ResumeAll())
 			return
 		}
 	}
@@ -227,7 +227,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
 	if !suspended(r) {
-		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(print.New(o.Factory, o.Zone).RunHead(r)))
+		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(print.New(o.Env, o.Zone).RunHead(r)))
 	}
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err

@@ -80,7 +80,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
-	return watch.FollowRun(ctx, o.Factory, k, cm, name)
+	return watch.FollowRun(ctx, o.Env, k, cm, name)
 }
 
 // possible refuses what the agent would not do.
@@ -89,7 +89,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 		return fmt.Errorf("run %s is %s: only a Failed or Aborted run can be retried", r.Run.Name, p)
 	}
 	if r.Journal.StartedAt == nil {
-		return fmt.Errorf("run %s never started: ask for a new one with '%s trigger %s'", r.Run.Name, o.Name, r.Run.Plan)
+		return fmt.Errorf("run %s never started: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
 	}
 	live, err := k.Runs(ctx, r.Run.Namespace, r.Run.Plan, factory.LiveOnly)
 	if err != nil {

@@ -137,7 +137,7 @@ func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (intent.Skip,
 	have := annotations.Intent(cm.Annotations).Skip
 	zone := o.zone(view.PlanZone(spec, o.Zone))
 	if o.all {
-		return intent.Skip{All: true}, []string{fmt.Sprintf("all slots until '%s unskip %s'", o.Name, cm.Name)}, nil
+		return intent.Skip{All: true}, []string{"all slots until " + o.Suggest().Unskip(cm.Name)}, nil
 	}
 	if len(spec.Triggers.Schedules) == 0 {
 		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
@@ -326,7 +326,7 @@ func (o *unskipOptions) left(cm *corev1.ConfigMap, zone string) (factory.Change,
 	have := annotations.Intent(cm.Annotations).Skip
 	gone := factory.Change{annotations.Skip: nil}.Signed(annotations.Skip, "", "")
 	if len(o.slots) == 0 {
-		words := print.New(o.Factory, zone).Skip(have)
+		words := print.New(o.Env, zone).Skip(have)
 		if words == "" {
 			words = "what has passed already"
 		}

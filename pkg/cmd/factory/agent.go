@@ -50,7 +50,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	cm, err := k.ConfigMaps(namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return AgentState{Namespace: namespace, Missing: fmt.Sprintf("no agent runs in namespace %s: install it with '%s install --apply'", namespace, c.Name)}, nil
+		return AgentState{Namespace: namespace, Missing: fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())}, nil
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 )
 
@@ -22,7 +23,7 @@ type Cluster struct {
 }
 
 // ConfigMaps are those of a namespace, or of all where it is empty.
-func (k *Cluster) ConfigMaps(namespace string) configMaps {
+func (k *Cluster) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
 	return k.Kube.CoreV1().ConfigMaps(namespace)
 }
 

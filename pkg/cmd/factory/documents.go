@@ -9,12 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
-
-type configMaps = typedcorev1.ConfigMapInterface
 
 // Document finds what a name on the command line means: a plan, or a run, also
 // without the first letters of its name. PLAN may be written plan/PLAN and

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // Env is everything that a command line takes from the process it runs in.
@@ -27,6 +28,9 @@ type Env struct {
 	Color       bool
 	Width       int // of the terminal, 0 where unknown
 }
+
+// Suggest are the command lines that messages tell people to give.
+func (e Env) Suggest() remedy.Commands { return remedy.Commands(e.Name) }
 
 // Factory is what all commands share.
 type Factory struct {

@@ -86,14 +86,14 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 		if err != nil {
 			return nil, err
 		}
-		return append(o.runLines(r), eventLines(ctx, k, cm, print.New(o.Factory, o.Zone))...), nil
+		return append(o.runLines(r), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
 	agent, _ := o.Agent(ctx, k)
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, err
 	}
-	v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 	lines := append(v.PlanLines(p, true), faultLines(p)...)
 	lines = append(lines, o.recent(p, v)...)
 	lines = append(lines, eventLines(ctx, k, cm, v)...)
@@ -116,7 +116,7 @@ func (o *describeOptions) recent(p view.Plan, v print.Printer) []string {
 	if p.Ledger == nil || len(p.Ledger.Recent) == 0 {
 		return nil
 	}
-	lines := []string{"", fmt.Sprintf("History (all of it: '%s history %s'):", o.Name, p.Object.Name)}
+	lines := []string{"", fmt.Sprintf("History (all of it: %s):", o.Suggest().History(p.Object.Name))}
 	for _, e := range p.Ledger.Recent[max(len(p.Ledger.Recent)-5, 0):] {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s%s  %s  %s", entryWhen(e, v.Zone), v.Phase(string(e.Result)), dryMark(e), e.Reason, e.Run), " "))
 	}
@@ -150,7 +150,7 @@ func indentText(s string) string {
 }
 
 func (o *describeOptions) runLines(r view.Run) []string {
-	v := print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone))
+	v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
 	q := r.Run.Request
 	pairs := []string{
 		"Run", v.Bold(r.Run.Name) + " in namespace " + r.Run.Namespace, "Plan", r.Run.Plan, "Phase", v.RunHead(r),

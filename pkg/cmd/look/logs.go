@@ -71,11 +71,11 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err := o.known(r); err != nil {
 		return err
 	}
-	t := &teller{Factory: o.Factory, k: k, step: o.step, follow: o.follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: o.Out}}
+	t := &teller{Env: o.Env, k: k, step: o.step, follow: o.follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: o.Out}}
 	if !o.follow {
 		t.look(ctx, r)
 		if r.Journal.StartedAt == nil {
-			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
+			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
 		}
 		return t.out.err
 	}
@@ -100,7 +100,7 @@ func (o *logsOptions) known(r view.Run) error {
 func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view.Run, t *teller) error {
 	w, err := watch.ConfigMaps(ctx, k, r.Run.Namespace, watch.ByName(r.Run.Name))
 	if err != nil {
-		return watch.NotFollowed(ctx, o.Factory, r.Run.Name, err)
+		return watch.NotFollowed(ctx, r.Run.Name, err)
 	}
 	defer t.drain()
 	for {
@@ -129,7 +129,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 
 // teller tells each step once when it has ended, and what jobs at work say.
 type teller struct {
-	*factory.Factory
+	factory.Env
 	k      *factory.Cluster
 	step   string
 	follow bool

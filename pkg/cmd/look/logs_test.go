@@ -46,8 +46,8 @@ func (h *heard) teller(step string, follow bool, pods ...*corev1.Pod) *teller {
 	for _, pod := range pods {
 		_ = kube.Tracker().Add(pod)
 	}
-	c := &factory.Factory{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &h.out, ErrOut: &h.err}, Now: cmdtest.Now}}
-	return &teller{Factory: c, k: &factory.Cluster{Kube: kube}, step: step, follow: follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: &h.out}}
+	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &h.out, ErrOut: &h.err}, Now: cmdtest.Now}
+	return &teller{Env: env, k: &factory.Cluster{Kube: kube}, step: step, follow: follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: &h.out}}
 }
 
 func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {

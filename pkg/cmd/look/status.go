@@ -85,7 +85,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
 	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in (plan,run)"))
 	if err != nil {
-		return watch.NotFollowed(ctx, o.Factory, "", err)
+		return watch.NotFollowed(ctx, "", err)
 	}
 	o.watchNodes(ctx, k, w.Changed)
 	screen := watch.Screen{Env: o.Env}
@@ -170,9 +170,9 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]stri
 func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 	switch {
 	case err != nil:
-		return []string{print.New(o.Factory, o.Zone).Warn(err.Error()), ""}
+		return []string{print.New(o.Env, o.Zone).Warn(err.Error()), ""}
 	case s.Missing != "":
-		return []string{print.New(o.Factory, o.Zone).Bad(s.Missing), ""}
+		return []string{print.New(o.Env, o.Zone).Bad(s.Missing), ""}
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		return print.New(o.Factory, o.Zone).NodeLines(n), print.NodeUpdates(n), nil
+		return print.New(o.Env, o.Zone).NodeLines(n), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -192,14 +192,14 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		v := print.New(o.Factory, view.PlanZone(r.Run.Spec, o.Zone))
+		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
 		return append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...), print.RunUpdates(r), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
-	return print.New(o.Factory, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false), print.PlanUpdates(p), nil
+	return print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false), print.PlanUpdates(p), nil
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
@@ -211,12 +211,12 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	}
 	below, about := o.nodeLines(ctx, k)
 	if len(plans) == 0 {
-		return append([]string{fmt.Sprintf("no plans%s; '%s schedule' writes one", in(o.namespace(k)), o.Name)}, below...), about, nil
+		return append([]string{fmt.Sprintf("no plans%s; %s writes one", in(o.namespace(k)), o.Suggest().Schedule())}, below...), about, nil
 	}
 	lines := o.pauseLines(ctx, k, agent)
 	var said []print.Update
 	for _, p := range plans {
-		v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		said = append(said, print.PlanUpdates(p)...)
 		for _, r := range p.Live {
 			lines = append(lines, v.Bold(r.Run.Namespace+"/"+r.Run.Name)+"  "+v.RunHead(r))
@@ -247,7 +247,7 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]st
 	if len(claims) == 0 {
 		return nil, nil
 	}
-	return append([]string{""}, print.New(o.Factory, o.Zone).ClaimTable(claims)...), print.ClaimUpdates(claims)
+	return append([]string{""}, print.New(o.Env, o.Zone).ClaimTable(claims)...), print.ClaimUpdates(claims)
 }
 
 func in(namespace string) string {
@@ -305,7 +305,7 @@ func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agen
 	if o.everywhere {
 		return nil
 	}
-	v := print.New(o.Factory, o.Zone)
+	v := print.New(o.Env, o.Zone)
 	for _, s := range source.Pauses(ctx, k, agent.Namespace, k.Namespace)[k.Namespace] {
 		if !s.Holds(v.Now) {
 			continue
@@ -328,7 +328,7 @@ func (o *statusOptions) planTable(plans []view.Plan) []string {
 	}
 	fmt.Fprintln(w, head)
 	for _, p := range plans {
-		v := print.New(o.Factory, view.PlanZone(p.Spec, o.Zone))
+		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, message := p.Phase()
 		row := []string{p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message}
 		if o.everywhere {

@@ -84,7 +84,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v := print.New(o.Factory, s.Zone)
+	v := print.New(o.Env, s.Zone)
 	list := o.obstacles(s, p, agent, v)
 	return o.tell(p, v, list)
 }
@@ -106,7 +106,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	}
 	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
 	if err == nil && r.Journal.Phase.Ended() {
-		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Factory, s.Zone).RunHead(r))
+		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
 }
@@ -123,7 +123,7 @@ func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
 	if len(list) == 0 {
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
-	fmt.Fprintln(o.Out, whatNext(p, v, o.Name))
+	fmt.Fprintln(o.Out, whatNext(p, v))
 	if len(list) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
@@ -131,7 +131,7 @@ func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
 }
 
 // whatNext says what the plan waits for when nothing is in the way.
-func whatNext(p view.Plan, v print.Printer, name string) string {
+func whatNext(p view.Plan, v print.Printer) string {
 	var triggers []string
 	if next := v.Next(p); next != "" {
 		triggers = append(triggers, "next slot: "+next)
@@ -139,7 +139,7 @@ func whatNext(p view.Plan, v print.Printer, name string) string {
 	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
 		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.Target, strings.Join(keys, ", ")))
 	}
-	return strings.Join(append(triggers, fmt.Sprintf("somebody may ask: '%s trigger %s'", name, p.Object.Name)), "\n")
+	return strings.Join(append(triggers, "somebody may ask: "+v.Suggest().Trigger(p.Object.Name)), "\n")
 }
 
 // obstacles are in the order in which the core asks: invalid, not ready, paused,
@@ -153,13 +153,13 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		add("nobody acts: "+agent.Missing, "install or mend the agent")
 	}
 	for _, f := range p.Faults {
-		add("the plan is invalid: "+f.String(), "mend it; '%s lint -f FILE' tells all faults", o.Name)
+		add("the plan is invalid: "+f.String(), "mend it; %s tells all faults", o.Suggest().Lint())
 	}
 	if len(p.Faults) > 0 {
 		return out
 	}
 	if c, bad := falseCondition(p, "Valid"); bad { // what only the agent can see: its templates, its configuration
-		add("the plan is invalid: "+c, "mend it; '%s describe %s' tells all", o.Name, p.Object.Name)
+		add("the plan is invalid: "+c, "mend it; %s tells all", o.Suggest().Describe(p.Object.Name))
 		return out
 	}
 	if c, bad := falseCondition(p, "Ready"); bad {
@@ -174,7 +174,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case verdict.Until != nil:
 			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Roughly(verdict.Until.Sub(o.Now()))
 		}
-		found.remedy += fmt.Sprintf("; or '%s trigger %s --outside-window --reason …'", o.Name, s.Name)
+		found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		out = append(out, found)
 	}
 	if p.Ledger != nil {
@@ -183,7 +183,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 			if left.Before == nil { // nobody can tell whether it is as it was
 				hand = "see to it, and then say that you know"
 			}
-			add("not put back by run "+left.Run+view.After(", step ", left.Step)+": "+left.Message, "%s: '%s resume %s'", hand, o.Name, left.Run)
+			add("not put back by run "+left.Run+view.After(", step ", left.Step)+": "+left.Message, "%s: %s", hand, o.Suggest().Resume(left.Run))
 		}
 	}
 	if refused := p.Decision.Refused; refused != "" {
@@ -198,15 +198,15 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
 	if p.Intent.Pause.Holds(o.Now()) {
-		out = append(out, obstacle{"the plan is paused " + v.Pause(p), fmt.Sprintf("'%s resume %s'", o.Name, s.Name)})
+		out = append(out, obstacle{"the plan is paused " + v.Pause(p), o.Suggest().Resume(s.Name)})
 	}
 	for _, above := range s.Pauses[:len(s.Pauses)-1] {
 		if above.Holds(o.Now()) {
-			out = append(out, obstacle{"its namespace or the whole cluster is paused", fmt.Sprintf("'%s resume --all', with -A for the cluster", o.Name)})
+			out = append(out, obstacle{"its namespace or the whole cluster is paused", o.Suggest().ResumeAll() + ", with -A for the cluster"})
 		}
 	}
 	if skip := v.Skip(p.Intent.Skip); skip != "" {
-		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), fmt.Sprintf("'%s unskip %s'", o.Name, s.Name)})
+		out = append(out, obstacle{"slots are skipped: " + strings.ReplaceAll(skip, "\n", ", "), o.Suggest().Unskip(s.Name)})
 	}
 	return out
 }
@@ -216,7 +216,7 @@ func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	for _, l := range p.Live {
 		switch open := view.Questions(l); {
 		case l.Journal.Phase == run.Pending && len(open) > 0:
-			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.answers(open[0])})
+			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.Suggest().Answer(open[0])})
 		case l.Journal.Phase == run.Pending && l.Journal.Waiting != "":
 			out = append(out, o.waitObstacle(l, v))
 		case l.Journal.HeldSince != nil && len(open) == 0: // else the steps that ask are told below
@@ -249,19 +249,14 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 		case rec.Waits != "":
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + " waits: " + rec.Waits, "it goes on by itself when that is given"})
 		case rec.Type == plan.TypeForEachNode && rec.Phase == run.StepRunning && strings.Contains(rec.Message, "waits: "):
-			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, fmt.Sprintf("it goes on by itself when a node is free; '%s why NODE' says what keeps one", o.Name)})
+			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
-			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, fmt.Sprintf("'%s resume %s'", o.Name, l.Run.Name)})
+			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, o.Suggest().Resume(l.Run.Name)})
 		case view.Asks(rec) && l.Journal.Phase == run.Running:
-			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.answers(l.Run.Name + "/" + rec.Path)})
+			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
 	return out
-}
-
-// answers are the commands that answer a question.
-func (o *whyOptions) answers(question string) string {
-	return fmt.Sprintf("'%s approve %s' or '%s reject %s'", o.Name, question, o.Name, question)
 }
 
 // falseCondition is the message of a condition that the agent published as False
@@ -290,7 +285,7 @@ func (o *whyOptions) permission(s view.Subject) error {
 		fmt.Fprintln(o.Out, l)
 	}
 	if !v.Permitted {
-		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+		fmt.Fprintf(o.Out, "to permit it for a while: %s\n", o.Suggest().Allow(s.String()))
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil

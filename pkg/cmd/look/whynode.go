@@ -171,11 +171,11 @@ func (q nodeQuestion) holding(out *nodeAnswer, v print.Printer, n nodes.Node, a 
 	case a.Fault != "":
 		out.add(requestor+": "+a.Status.Reason, mendRequest(n.Name, requestor))
 	case n.Cordon != nil && n.Cordon.Undone && !n.Unschedulable && a.Status.Phase != nodes.Ready:
-		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Release(n.Name, requestor)))
+		out.add("somebody uncordoned the node while "+requestor+" had it: nothing more is drained", fmt.Sprintf("'kubectl cordon %s' lets it go on; %s gives it back", n.Name, v.Suggest().ReleaseFor(n.Name, requestor)))
 	case blocked:
-		out.add(requestor+" is blocked for good: "+text, fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way", v.Name, n.Name))
+		out.add(requestor+" is blocked for good: "+text, v.Suggest().DrainPlan(n.Name)+" tells all that stands in the way")
 	case a.Status.Phase == nodes.RequestorFailed:
-		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has mended its request; %s gives the node back", requestor, v.Release(n.Name, requestor)))
+		out.add(requestor+" failed, and keeps the node out", fmt.Sprintf("it goes on when %s has mended its request; %s gives the node back", requestor, v.Suggest().ReleaseFor(n.Name, requestor)))
 	}
 }
 
@@ -186,7 +186,7 @@ func (q nodeQuestion) rollout(out *nodeAnswer, v print.Printer, n nodes.Node, r 
 	wait, waits := waitOf(ranking, n.Name, r.Claimant(), r.Step())
 	switch {
 	case r.Yielded:
-		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way; it goes on first once nothing does", v.Name, n.Name))
+		out.add(fmt.Sprintf("%s yielded its turn: %s%s", who, r.Message, at), v.Suggest().DrainPlan(n.Name)+" tells all that stands in the way; it goes on first once nothing does")
 	case r.Phase == run.StepRunning:
 		out.stands("%s: at work%s", who, at)
 	case r.Phase == run.StepFailed:
@@ -204,9 +204,9 @@ func (q nodeQuestion) remedy(v print.Printer, n nodes.Node, claimant string, wai
 	case nodes.WaitClosed:
 		return q.opens(v, n, wait)
 	case nodes.WaitBlocked:
-		return fmt.Sprintf("'%s drain %s --plan' tells all that stands in the way%s", v.Name, n.Name, goesOnWith(n, claimant))
+		return v.Suggest().DrainPlan(n.Name) + " tells all that stands in the way" + goesOnWith(n, claimant)
 	case nodes.WaitEnded:
-		return fmt.Sprintf("%s, then ask again; or ask for something else", v.Release(n.Name, claimant))
+		return fmt.Sprintf("%s, then ask again; or ask for something else", v.Suggest().ReleaseFor(n.Name, claimant))
 	case nodes.WaitInvalid:
 		return mendRequest(n.Name, claimant)
 	case nodes.WaitHeld:
@@ -254,18 +254,18 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	}
 	switch wait.Message {
 	case clusterPaused:
-		return text + fmt.Sprintf("; or '%s resume --all -A'", v.Name)
+		return text + "; or " + v.Suggest().ResumeCluster()
 	case nodePaused:
-		return text + fmt.Sprintf("; or '%s resume node/%s'", v.Name, n.Name)
+		return text + "; or " + v.Suggest().Resume("node/"+n.Name)
 	}
-	return text + fmt.Sprintf("; or '%s allow node/%s --for 2h --reason …'", v.Name, n.Name)
+	return text + "; or " + v.Suggest().Allow("node/"+n.Name)
 }
 
 // whenReleased says how a node is given back by whoever has it.
 func (q nodeQuestion) whenReleased(v print.Printer, n nodes.Node) string {
 	for _, a := range n.Asked {
 		if !a.Gone && a.Status != nil && a.Status.Ended == nil && a.Status.Phase.Holds() {
-			return v.Release(n.Name, a.Request.Requestor) + " gives it back"
+			return v.Suggest().ReleaseFor(n.Name, a.Request.Requestor) + " gives it back"
 		}
 	}
 	return "it goes on by itself when that is through with the node"
@@ -376,7 +376,7 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 		fmt.Fprintf(o.ErrOut, "warning: %v; who asks for the node is not known\n", err)
 		return o.permission(s)
 	}
-	answer := q.answer(print.New(o.Factory, o.Zone))
+	answer := q.answer(print.New(o.Env, o.Zone))
 	verdict := s.Verdict(o.Now())
 	for _, l := range verdictLines(s, verdict, o.Now()) {
 		fmt.Fprintln(o.Out, l)
@@ -389,12 +389,12 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 	}
 	switch {
 	case !verdict.Permitted:
-		fmt.Fprintf(o.Out, "to permit it for a while: '%s allow %s --for 2h --reason …'\n", o.Name, s)
+		fmt.Fprintf(o.Out, "to permit it for a while: %s\n", o.Suggest().Allow(s.String()))
 	case len(answer.obstacles) > 0:
 	case len(answer.standing) > 0:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	default:
-		fmt.Fprintf(o.Out, "nobody asks for it: '%s drain %s' does\n", o.Name, s.Name)
+		fmt.Fprintf(o.Out, "nobody asks for it: %s does\n", o.Suggest().Drain(s.Name))
 	}
 	if !verdict.Permitted || len(answer.obstacles) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")

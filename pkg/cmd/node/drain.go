@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -310,23 +311,24 @@ func (o *drainOptions) givenUp(n *corev1.Node) string {
 	if a == nil || !view.GivenUp(*a) {
 		return ""
 	}
-	return fmt.Sprintf(", and it was given up: %s ('%s release %s', then ask again)", a.Status.Reason, o.Name, n.Name)
+	return fmt.Sprintf(", and it was given up: %s (%s, then ask again)", a.Status.Reason, o.Suggest().Release(n.Name))
 }
 
 // waitForNodes shows the nodes until all are ready.
 func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
-	w := newNodeWait(o.Factory, k, o.requestor, targets)
+	w := newNodeWait(o.Env, k, o.requestor, targets)
 	w.settled, w.expected = w.drained, o.text
-	w.left = fmt.Sprintf("the request of %s stays; '%s release %s%s' takes it back", o.requestor, o.Name, strings.Join(w.names, " "), requestorFlag(o.requestor))
+	w.left = fmt.Sprintf("the request of %s stays; %s takes it back", o.requestor, releases(o.Suggest(), strings.Join(w.names, " "), o.requestor))
 	return w.run(ctx)
 }
 
-// requestorFlag names a requestor where it is not one of people.
-func requestorFlag(requestor string) string {
+// releases is the command that takes a request back; it names a requestor that is
+// not one of people.
+func releases(c remedy.Commands, nodes, requestor string) string {
 	if strings.HasPrefix(requestor, cliRequestor) {
-		return ""
+		return c.Release(nodes)
 	}
-	return " --requestor " + requestor
+	return c.ReleaseFor(nodes, requestor)
 }
 
 func namesOf(list []*corev1.Node) []string {

@@ -61,7 +61,7 @@ func (o *drainOptions) printForecasts(all []view.Forecast) error {
 			if i > 0 {
 				fmt.Fprintln(o.Out)
 			}
-			for _, l := range print.New(o.Factory, o.Zone).ForecastLines(f) {
+			for _, l := range print.New(o.Env, o.Zone).ForecastLines(f) {
 				fmt.Fprintln(o.Out, l)
 			}
 		}

@@ -41,7 +41,7 @@ func podsOn(ctx context.Context, k *factory.Cluster, node string) ([]drain.Pod, 
 
 // nodeWait shows a requestor's nodes live, until each of them has settled.
 type nodeWait struct {
-	*factory.Factory
+	factory.Env
 	k         *factory.Cluster
 	requestor string
 	names     []string
@@ -70,9 +70,9 @@ type podsOf struct {
 	before map[string]bool // that were to leave when last looked at
 }
 
-func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
+func newNodeWait(env factory.Env, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		Factory: c, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: c.Env},
+		Env: env, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: env},
 		bell: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, patience: factory.HandleWithin,
 	}
 	for _, n := range targets {
@@ -136,7 +136,7 @@ func (w *nodeWait) ended(ctx context.Context, err error) error {
 
 // look shows how the nodes stand, and says whether all have settled.
 func (w *nodeWait) look(ctx context.Context) (over bool, err error) {
-	w.view = print.New(w.Factory, w.Zone)
+	w.view = print.New(w.Env, w.Zone)
 	var picture []string
 	var lines []print.Update
 	var faults []error
@@ -326,7 +326,7 @@ func (w *nodeWait) warn() {
 		}
 	}
 	if len(ready) > 0 && len(ready)+len(pending) == len(w.names) && len(pending) > 0 {
-		w.tell("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: '%s release %s%s'", strings.Join(ready, ", "), w.Name, strings.Join(ready, " "), requestorFlag(w.requestor)))
+		w.tell("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: %s", strings.Join(ready, ", "), releases(w.Suggest(), strings.Join(ready, " "), w.requestor)))
 	}
 }
 

@@ -116,8 +116,3 @@ func (v Printer) Asked(a *nodes.Asked) string {
 	}
 	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Roughly(v.Now.Sub(a.Status.Since)), view.Colon(a.Status.Reason))
 }
-
-// Release is the command that takes a request off a node.
-func (v Printer) Release(node, requestor string) string {
-	return fmt.Sprintf("'%s release %s --requestor %s'", v.Name, node, requestor)
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // Printer is how things are shown: to whom, when, in which colours.
@@ -20,9 +21,12 @@ type Printer struct {
 }
 
 // New prints for whoever called, on the clocks of a zone.
-func New(c *factory.Factory, zone string) Printer {
-	return Printer{paint: paint(c.Color), Name: c.Name, Now: c.Now(), Zone: zone}
+func New(env factory.Env, zone string) Printer {
+	return Printer{paint: paint(env.Color), Name: env.Name, Now: env.Now(), Zone: zone}
 }
+
+// Suggest are the command lines that messages tell people to give.
+func (v Printer) Suggest() remedy.Commands { return remedy.Commands(v.Name) }
 
 // Both shows an instant on the zone's clocks and in UTC.
 func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }

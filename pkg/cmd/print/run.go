@@ -98,11 +98,11 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	case s.Phase == run.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
 		parts = append(parts, "tries again in "+instant.Roughly(s.NotBefore.Sub(v.Now)))
 	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
-		parts = append(parts, fmt.Sprintf("waits for '%s resume %s'", v.Name, r.Run.Name))
+		parts = append(parts, "waits for "+v.Suggest().Resume(r.Run.Name))
 	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:
 		parts = append(parts, v.question(r, s))
 	case s.Phase == run.StepRunning && s.ResumeAt != nil:
-		parts = append(parts, fmt.Sprintf("until %s or '%s resume %s'", v.soon(*s.ResumeAt), v.Name, r.Run.Name))
+		parts = append(parts, fmt.Sprintf("until %s or %s", v.soon(*s.ResumeAt), v.Suggest().Resume(r.Run.Name)))
 	case s.Phase == run.StepFailed && s.Reason != "":
 		parts = append(parts, s.Reason)
 	}
@@ -139,7 +139,7 @@ func (v Printer) question(r view.Run, s run.Record) string {
 	case s.Message != "": // it names the command
 		return s.Message
 	}
-	return fmt.Sprintf("waits for '%s approve %s/%s'", v.Name, r.Run.Name, s.Path)
+	return "waits for " + v.Suggest().Approve(r.Run.Name+"/"+s.Path)
 }
 
 func restoredWords() map[string]string {

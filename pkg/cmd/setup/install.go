@@ -240,7 +240,7 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 	}
 	for _, n := range list {
 		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: '%s status' shows all such nodes; release them, or let their plans end", n.Name, view.ClaimantWords(c.By[0]), o.Name)
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, view.ClaimantWords(c.By[0]), o.Suggest().Status())
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	for _, cm := range list {
 		namespaces = append(namespaces, cm.Namespace)
 		spec, faults := annotations.Plan(cm)
-		if tell(c, cm.Namespace, cm.Name, faults) {
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
 			continue
 		}
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
@@ -45,7 +46,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	w.policies = w.Resolver.Policies()
 	for _, p := range w.policies {
 		namespaces = append(namespaces, p.Namespace)
-		tell(c, p.Namespace, p.Name, p.Faults)
+		warnOf(c.ErrOut, p.Namespace, p.Name, p.Faults)
 	}
 	for name, switches := range Pauses(ctx, k, agent.Namespace, namespaces...) {
 		for _, s := range switches {
@@ -55,10 +56,10 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	return w, nil
 }
 
-// tell warns of a document's faults, and says whether it has any.
-func tell(c *factory.Factory, namespace, name string, faults document.Faults) bool {
+// warnOf warns of a document's faults, and says whether it has any.
+func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool {
 	for _, f := range faults {
-		fmt.Fprintf(c.ErrOut, "warning: %s/%s: %s\n", namespace, name, f)
+		fmt.Fprintf(out, "warning: %s/%s: %s\n", namespace, name, f)
 	}
 	return len(faults) > 0
 }

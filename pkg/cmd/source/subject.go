@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,17 +32,17 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, policy.Query{})
 		return s, nil
 	}
-	doubt(c, b, cm.Namespace, unread[cm.Namespace])
+	closeUnread(c.ErrOut, b, cm.Namespace, unread[cm.Namespace])
 	return planSubject(ctx, c, k, agent, cm, b), nil
 }
 
-// doubt closes a namespace of which nobody may tell us whether it is frozen: what
+// closeUnread closes a namespace of which nobody may tell us whether it is frozen: what
 // cannot be read permits nothing.
-func doubt(c *factory.Factory, b *policy.Resolver, namespace string, err error) {
+func closeUnread(out io.Writer, b *policy.Resolver, namespace string, err error) {
 	if err == nil {
 		return
 	}
-	fmt.Fprintf(c.ErrOut, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", factory.Explain("read namespace "+namespace, err))
+	fmt.Fprintf(out, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", factory.Explain("read namespace "+namespace, err))
 	b.PutNamespace(namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
 }
 

@@ -18,16 +18,16 @@ import (
 
 // FollowRun shows a run live until it ends, and answers with the exit code that
 // its end has.
-func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
+func FollowRun(ctx context.Context, env factory.Env, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
 	runs, err := ConfigMaps(ctx, k, cm.Namespace, ByName(name))
 	if err != nil {
-		return NotFollowed(ctx, c, name, err)
+		return NotFollowed(ctx, name, err)
 	}
 	plans, err := ConfigMaps(ctx, k, cm.Namespace, ByName(cm.Name))
 	if err != nil {
-		return NotFollowed(ctx, c, name, err)
+		return NotFollowed(ctx, name, err)
 	}
-	f := follower{Factory: c, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env}}
+	f := follower{Env: env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: env}}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -37,7 +37,7 @@ func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		}
 		select {
 		case <-ctx.Done():
-			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see '%s status %s', or end it with '%s abort %s'", name, c.Name, name, c.Name, name))
+			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", name, env.Suggest().StatusOf(name), env.Suggest().Abort(name)))
 		case <-runs.Changed:
 		case <-plans.Changed:
 		case <-tick.C: // the clock runs on; and a run taken away without a start is told by the ledger alone
@@ -46,7 +46,7 @@ func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 }
 
 // NotFollowed tells why a run is not shown.
-func NotFollowed(ctx context.Context, c *factory.Factory, name string, err error) error {
+func NotFollowed(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return EndedEarly(ctx, "run "+name+" goes on without you")
 	}
@@ -54,7 +54,7 @@ func NotFollowed(ctx context.Context, c *factory.Factory, name string, err error
 }
 
 type follower struct {
-	*factory.Factory
+	factory.Env
 	k           *factory.Cluster
 	plan        *corev1.ConfigMap
 	name        string
@@ -69,7 +69,7 @@ func (f *follower) look(ctx context.Context) (over bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		v := print.New(f.Factory, view.PlanZone(r.Run.Spec, f.Zone))
+		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		f.screen.Show(picture, print.RunUpdates(r))
 		return r.Journal.Phase.Ended(), RunEnd(r)
@@ -100,7 +100,7 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 			continue
 		}
 		if e.Result == run.Ran {
-			return true, exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see '%s history %s'", f.name, f.Name, f.plan.Name)
+			return true, exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.Suggest().History(f.plan.Name))
 		}
 		return true, exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
 	}

@@ -359,7 +359,7 @@ func (o *scheduleOptions) tell(cm *corev1.ConfigMap, how string) error {
 	}
 	if slot, ok := set.Next(o.Now()); ok {
 		at := trigger.StartsAt(o.spec, cm.Namespace, cm.Name, slot.At, slot.Index)
-		fmt.Fprintf(o.ErrOut, "next run %s\n", print.New(o.Factory, slot.Zone).When(at))
+		fmt.Fprintf(o.ErrOut, "next run %s\n", print.New(o.Env, slot.Zone).When(at))
 	} else if len(set) > 0 {
 		fmt.Fprintln(o.ErrOut, "warning: its schedule has no slot to come")
 	}

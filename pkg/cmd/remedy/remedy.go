@@ -1,0 +1,87 @@
+// Package remedy holds the command lines that messages tell people to give. They
+// stand in one place, so that a test can try each of them and a changed flag is
+// changed everywhere. It knows nothing of ours.
+package remedy
+
+import "fmt"
+
+// Commands are command lines in quotes, as the plugin was called: "kubectl maint".
+type Commands string
+
+func (c Commands) line(format string, args ...any) string {
+	return fmt.Sprintf("'%s %s'", string(c), fmt.Sprintf(format, args...))
+}
+
+// Abort ends a run.
+func (c Commands) Abort(run string) string { return c.line("abort %s", run) }
+
+// Allow permits change of an object for a while.
+func (c Commands) Allow(object string) string {
+	return c.line("allow %s --for 2h --reason …", object)
+}
+
+// Answer answers a question of a run, RUN or RUN/STEP, in one of two ways.
+func (c Commands) Answer(question string) string {
+	return c.Approve(question) + " or " + c.line("reject %s", question)
+}
+
+// Approve says yes to a question of a run, RUN or RUN/STEP.
+func (c Commands) Approve(question string) string { return c.line("approve %s", question) }
+
+// Describe tells everything about a plan or run.
+func (c Commands) Describe(name string) string { return c.line("describe %s", name) }
+
+// Drain asks for a node.
+func (c Commands) Drain(node string) string { return c.line("drain %s", node) }
+
+// DrainPlan shows what stands in the way of a drain.
+func (c Commands) DrainPlan(node string) string { return c.line("drain %s --plan", node) }
+
+// History shows how a plan's slots and runs ended.
+func (c Commands) History(plan string) string { return c.line("history %s", plan) }
+
+// Install puts the agent into the cluster.
+func (c Commands) Install() string { return c.line("install --apply") }
+
+// Lint tells all faults of a file.
+func (c Commands) Lint() string { return c.line("lint -f FILE") }
+
+// Release takes back what people ask of nodes, by name.
+func (c Commands) Release(nodes string) string { return c.line("release %s", nodes) }
+
+// ReleaseFor takes back what a requestor asks of nodes.
+func (c Commands) ReleaseFor(nodes, requestor string) string {
+	return c.line("release %s --requestor %s", nodes, requestor)
+}
+
+// Resume ends the pause of a plan, policy or node, or a run's suspend.
+func (c Commands) Resume(name string) string { return c.line("resume %s", name) }
+
+// ResumeAll ends the pause of a namespace.
+func (c Commands) ResumeAll() string { return c.line("resume --all") }
+
+// ResumeCluster ends the pause of the whole cluster.
+func (c Commands) ResumeCluster() string { return c.line("resume --all -A") }
+
+// Schedule writes a plan.
+func (c Commands) Schedule() string { return c.line("schedule") }
+
+// Status shows the namespace.
+func (c Commands) Status() string { return c.line("status") }
+
+// StatusOf shows a plan, run or node.
+func (c Commands) StatusOf(name string) string { return c.line("status %s", name) }
+
+// Trigger asks for a run of a plan.
+func (c Commands) Trigger(plan string) string { return c.line("trigger %s", plan) }
+
+// TriggerOutside asks for a run that does not wait for a window.
+func (c Commands) TriggerOutside(plan string) string {
+	return c.line("trigger %s --outside-window --reason …", plan)
+}
+
+// Unskip lets skipped slots of a plan run again.
+func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) }
+
+// WhyNode says why a node is not given; which one, the message says.
+func (c Commands) WhyNode() string { return c.line("why NODE") }
