@@ -61,7 +61,6 @@ func Questions(r Run) []string {
 
 // Run is a run as it stands in the cluster.
 type Run struct {
-	object  *corev1.ConfigMap
 	Run     run.Run
 	Journal run.Journal
 }
@@ -69,7 +68,7 @@ type Run struct {
 // ReadRun reads a run from its object.
 func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 	r, j, err := annotations.ReadRun(cm)
-	return Run{object: cm, Run: r, Journal: j}, err
+	return Run{Run: r, Journal: j}, err
 }
 
 // SortRuns sorts runs by when they were asked for.

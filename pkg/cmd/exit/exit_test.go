@@ -1,0 +1,43 @@
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+)
+
+func TestTheCodeOfAnEnd(t *testing.T) {
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	var some Faults
+	some.Add("--count must be at least 1, is %d", 0)
+	some.Check(nil)
+	some.Check(errors.New("PLAN is missing"))
+	for _, c := range []struct {
+		name string
+		err  error
+		code int
+		text string
+	}{
+		{"nothing went wrong", nil, CodeDone, ""},
+		{"an error without a code is an error", Coded(t.Context(), errors.New("no")), CodeError, "no"},
+		{"an error with a code keeps it, however deep", Coded(t.Context(), fmt.Errorf("look: %w", Errorf(CodeNoAgent, "no agent"))), CodeNoAgent, "look: no agent"},
+		{"what ended by Ctrl-C is interrupted", Coded(interrupted, errors.New("context canceled")), CodeInterrupted, "interrupted"},
+		{"what has a code is not interrupted", Coded(interrupted, Errorf(CodeTimeout, "too late")), CodeTimeout, "too late"},
+		{"what never reached a command is wrong usage", errors.New("unknown flag"), CodeUsage, "unknown flag"},
+		{"faults are told together", some.Err(), CodeUsage, "--count must be at least 1, is 0\nPLAN is missing"},
+		{"no faults are no error", Faults{}.Err(), CodeDone, ""},
+		{"a code alone says nothing more", &Error{Code: CodeNotNow}, CodeNotNow, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := ""
+			if c.err != nil {
+				text = c.err.Error()
+			}
+			if code := CodeOf(c.err); code != c.code || text != c.text {
+				t.Errorf("code %d, %q; want %d, %q", code, text, c.code, c.text)
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package factory
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+)
+
+func saturday() time.Time { return time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC) }
+
+func object(kind, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "u", Labels: map[string]string{annotations.LabelKind: kind}}}
+}
+
+func clusterOf(objects ...runtime.Object) *Cluster {
+	return &Cluster{Kube: fake.NewClientset(objects...), Namespace: "shop"}
+}
+
+func TestWhatANameMeans(t *testing.T) {
+	foreign := object("", "settings")
+	k := clusterOf(object(annotations.KindPlan, "orders-weekly"), object(annotations.KindRun, "maint-run-x"), foreign)
+	for _, c := range []struct{ name, arg, want, err string }{
+		{"a plan", "orders-weekly", "orders-weekly", ""},
+		{"a plan with its kind", "plan/orders-weekly", "orders-weekly", ""},
+		{"a run without its first letters", "x", "maint-run-x", ""},
+		{"a name that was probably meant", "orders", "", `there is no plan or run "orders" in namespace shop; did you mean "orders-weekly"?`},
+		{"a name of nothing", "zzz", "", `there is no plan or run "zzz" in namespace shop; see 'kubectl maint list'`},
+		{"somebody else's object", "settings", "", "the ConfigMap shop/settings is no plan or run: it lacks the label " + annotations.LabelKind},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cm, err := k.Document(t.Context(), c.arg, annotations.KindPlan, annotations.KindRun)
+			got, text := "", ""
+			if err != nil {
+				text = err.Error()
+			} else {
+				got = cm.Name
+			}
+			if got != c.want || text != c.err {
+				t.Errorf("%q, error %q", got, text)
+			}
+		})
+	}
+}
+
+func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
+	heartbeat := func(age time.Duration) *corev1.ConfigMap {
+		cm := object(annotations.KindHeartbeat, annotations.HeartbeatName)
+		cm.Namespace = annotations.DefaultNamespace
+		cm.Data = map[string]string{"heartbeat": saturday().Add(-age).Format(time.RFC3339)}
+		return cm
+	}
+	broken := heartbeat(0)
+	broken.Data["heartbeat"] = "soon"
+	for _, c := range []struct {
+		name    string
+		objects []runtime.Object
+		code    int
+		err     string
+	}{
+		{"one that lives", []runtime.Object{heartbeat(time.Second)}, exit.CodeDone, ""},
+		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
+		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
+		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
+			err := f.NeedAgent(t.Context(), clusterOf(c.objects...))
+			if code := exit.CodeOf(err); code != c.code || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("code %d: %v", code, err)
+			}
+		})
+	}
+}
+
+// Who may not look gets a word of doubt, and goes on.
+func TestWhetherAnAgentRunsMayNotBeKnown(t *testing.T) {
+	kube := fake.NewClientset()
+	kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
+	})
+	var said bytes.Buffer
+	f := &Factory{Env: Env{IOStreams: genericiooptions.IOStreams{ErrOut: &said}, Now: saturday}}
+	if err := f.NeedAgent(t.Context(), &Cluster{Kube: kube}); err != nil || !strings.HasPrefix(said.String(), "warning: could not look whether the agent runs") {
+		t.Errorf("%v, said %q", err, said.String())
+	}
+}
+
+// What somebody wrote in between is looked at again, so that no intent is lost.
+func TestAnIntentIsDecidedAgainAfterAConflict(t *testing.T) {
+	kube := fake.NewClientset(object(annotations.KindPlan, "orders"))
+	conflicts := 2
+	kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		conflicts--
+		if conflicts < 0 {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewConflict(corev1.Resource("configmaps"), "orders", errors.New("changed"))
+	})
+	k, asked := &Cluster{Kube: kube, Namespace: "shop"}, 0
+	err := k.Annotate(t.Context(), object(annotations.KindPlan, "orders"), &DryRun{Mode: "none"}, func(*corev1.ConfigMap) (Change, error) {
+		asked++
+		return Change{annotations.Pause: Value("true")}.Signed(annotations.Pause, "jane", "why not"), nil
+	})
+	if err != nil || asked != 3 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	cm, err := k.ConfigMaps("shop").Get(t.Context(), "orders", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{annotations.Pause: "true", annotations.Actor(annotations.Pause): "jane", annotations.Reason(annotations.Pause): "why not"}
+	if diff := cmp.Diff(want, cm.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestConsent(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		consent  Consent
+		terminal bool
+		typed    string
+		code     int
+	}{
+		{"--yes asks nobody", Consent{yes: true}, false, "", exit.CodeDone},
+		{"without a terminal nobody can be asked", Consent{}, false, "", exit.CodeUsage},
+		{"yes", Consent{}, true, "Yes\n", exit.CodeDone},
+		{"anything else is no", Consent{}, true, "sure\n", exit.CodeError},
+		{"the end of input is no", Consent{}, true, "", exit.CodeError},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &Factory{Env: Env{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(c.typed), ErrOut: &bytes.Buffer{}}, InTerminal: c.terminal}}
+			if code := exit.CodeOf(f.Confirm(t.Context(), c.consent, "abort run x")); code != c.code {
+				t.Errorf("code %d, want %d", code, c.code)
+			}
+		})
+	}
+}
