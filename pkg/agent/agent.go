@@ -26,8 +26,12 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/leader"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/nodemaintenance"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/plans"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/policies"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
@@ -87,7 +91,7 @@ type Agent struct {
 	events      record.EventRecorder
 	broadcaster record.EventBroadcaster
 	metrics     *metrics.Metrics
-	changes     *changeCollector
+	changes     *policies.Changes
 
 	documents  cache.SharedIndexInformer
 	live       cache.SharedIndexInformer
@@ -108,18 +112,17 @@ type Agent struct {
 	ledgers    *store.Ledgers
 	locks      *store.Locks
 	targets    *targets.Watches
-	blockers   *blockers
 	rules      *watchrules.Controller
-	watches    *stepWatches
-	passes     *passes
-	refusals   *store.Refusals[store.StepKey]
+	passes     *runs.StepPool
 
-	refusedRuns *refusedRuns
-	config      *config.Store
-	herald      *notify.Notifier
-	planQueue   *queue.Queue
-	runQueue    *queue.Queue
-	keeper      *nodeKeeper
+	config    *config.Store
+	herald    *notify.Notifier
+	planQueue *queue.Queue
+	runQueue  *queue.Queue
+	keeper    *nodemaintenance.Controller
+	runner    *runs.Controller
+	planner   *plans.Controller
+	policies  *policies.Controller
 
 	healthy  atomic.Bool
 	mu       sync.Mutex
@@ -162,22 +165,22 @@ func New(o Options) (*Agent, error) {
 	a.ledgers = store.NewLedgers(a.kube)
 	a.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Now: o.Now, Plans: a.planQueue,
-		Changed: func(k types.NamespacedName) { a.blockers.changed(k) }, Outdate: func(k types.NamespacedName) { a.blockers.outdate(k) },
+		Changed: func(k types.NamespacedName) { a.planner.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.planner.TargetOutdated(k) },
 	})
-	a.blockers = newBlockers(o.Now, a.ringPlan)
-	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
-	a.passes = newPasses(a.ringRun)
-	a.refusals = store.NewRefusals[store.StepKey]()
-	a.refusedRuns = &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}
-	a.watches = &stepWatches{ring: a.passes.moved, silence: informer.LongSilence, open: map[store.StepKey]*stepWatch{}}
+	a.passes = runs.NewStepPool(a.ringRun)
 	a.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.ledgers, Runs: a.runs, Plans: a.planQueue, Events: a.events, Log: a.log, Now: o.Now})
-	a.keeper = newNodeKeeper(a.nodeConfig())
+	a.keeper = nodemaintenance.New(a.nodeConfig())
+	a.runner = runs.New(a.runsConfig())
+	a.planner = plans.New(a.plansConfig())
+	a.policies = policies.New(policies.Config{
+		Documents: a.docs, Plans: a.plans, Book: a.gates, Gates: a.gatekeeper, Status: a.status, Notify: a.herald, Enqueue: a.ringPlan, Changed: a.ringGated, Now: o.Now,
+	})
 	a.accounts.OnWrite(a.rules.Listen)
-	a.metrics.CountWatches(func() int { return a.targets.Count() + a.rules.Count() }, a.watches.count, a.gatekeeper.Count)
+	a.metrics.CountWatches(func() int { return a.targets.Count() + a.rules.Count() }, a.runner.WatchCount, a.gatekeeper.Count)
 	a.metrics.CountDocuments(a.plans.Count, func(phase run.Phase) int {
 		return len(a.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
 	})
-	a.changes = &changeCollector{gates: a.gates, runs: a.runs, held: a.gatekeeper.Objects, now: o.Now, leading: func() bool { return !a.lookingSince().IsZero() }}
+	a.changes = policies.NewChanges(a.gates, a.runs, a.gatekeeper, o.Now, func() bool { return !a.lookingSince().IsZero() })
 	return a, nil
 }
 
@@ -241,24 +244,48 @@ func (a *Agent) awaitConfig(ctx context.Context) {
 	}
 }
 
-func (a *Agent) nodeConfig() nodeConfig {
+func (a *Agent) nodeConfig() nodemaintenance.Config {
 	o := a.options
-	c := nodeConfig{
+	c := nodemaintenance.Config{
 		Kube: a.kube, Accounts: a.accounts, Nodes: a.caches[a.nodes].Informer.GetStore(), Runs: a.runs, Draining: a.plans.Draining, Steps: a.passes,
-		Gates:   nodeGates{Book: a.gates, Pauses: func() []schedule.Pause { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
-		Enqueue: a.ringRun, Blocked: a.drainBlocked, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
+		Gates:      nodemaintenance.Gates{Book: a.gates, Pauses: func() []schedule.Pause { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
+		EnqueueRun: a.ringRun, Blocked: func(l *store.CachedRun, path string, names []string, why string) {
+			a.runner.DrainBlocked(l, path, names, why)
+		}, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
 		Held: func(found []metav1.Condition) {
 			if a.config.SetLimits(found) {
 				a.ringPlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
 			}
 		},
-		Telemetry: Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
-		Scope:     Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
+		Telemetry: nodemaintenance.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}
 	if o.Drainer != nil {
 		c.Drainer = func(changed func(node, by string)) executors.Drainer { return o.Drainer(a.kube, changed) }
 	}
 	return c
+}
+
+func (a *Agent) runsConfig() runs.Config {
+	o := a.options
+	return runs.Config{
+		Clients:   runs.Clients{Kube: a.kube, Accounts: a.accounts, Fence: a.fence, ClockDoubt: a.clock.Doubt},
+		Stores:    runs.Stores{Documents: a.docs, Runs: a.runs, Ledgers: a.ledgers, Locks: a.locks, Gates: a.gates},
+		Telemetry: runs.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
+		Executor:  o.Executor, Status: a.status, Steps: a.passes, Nodes: a.keeper, Expected: a.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
+	}
+}
+
+func (a *Agent) plansConfig() plans.Config {
+	o := a.options
+	return plans.Config{
+		Clients:   plans.Clients{Kube: a.kube, Accounts: a.accounts, ClockDoubt: a.clock.Doubt},
+		Stores:    plans.Stores{Documents: a.docs, Plans: a.plans, Runs: a.runs, History: a.history, Ledgers: a.ledgers, Gates: a.gates},
+		Telemetry: plans.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
+		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.rules, Targets: a.targets, Runner: a.runner, EnqueueRun: a.ringRun, Queue: a.planQueue, Now: o.Now,
+	}
 }
 
 // ownPod is the agent's pod as namespace/name, where it is known.
@@ -273,7 +300,7 @@ func (a *Agent) ownPod() string {
 func (a *Agent) Ready() bool { return a.healthy.Load() }
 
 // Handler serves /metrics, /healthz and /readyz.
-func (a *Agent) Handler() http.Handler { return a.metrics.Handler(a.Ready, a.changes.write) }
+func (a *Agent) Handler() http.Handler { return a.metrics.Handler(a.Ready, a.changes.Write) }
 
 func (a *Agent) elector() *leader.Elector {
 	o := a.options
@@ -310,12 +337,11 @@ func (a *Agent) work(ctx context.Context) {
 	group.Go(func() { a.heartbeat().Run(ctx) })
 	group.Go(func() { a.gatekeeper.Run(ctx) })
 	group.Go(func() { a.herald.Run(ctx) })
-	group.Go(func() { a.keeper.work(ctx) })
-	group.Go(func() { a.blockers.work(ctx) })
+	group.Go(func() { a.keeper.Run(ctx) })
+	group.Go(func() { a.planner.Run(ctx) })
 	group.Go(func() { a.planQueue.Work(ctx, planWorkers, a.syncDocument) })
-	group.Go(func() { a.runQueue.Work(ctx, runWorkers, a.syncRun) })
+	group.Go(func() { a.runner.Run(ctx, runWorkers) })
 	group.Wait()
-	a.passes.group.Wait()
 }
 
 // begin forgets what was believed while another agent led, and looks at everything.

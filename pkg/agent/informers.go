@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/nodemaintenance"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
@@ -34,13 +37,13 @@ func (a *Agent) informers() {
 	a.live = a.inform(a.configMaps(live), store.Strip)
 	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), store.SlimEndedRun)
 	a.namespaces = a.inform(a.metadata("namespaces", "", ""), store.Strip)
-	a.nodes = a.inform(a.everyNode(), slimNode)
+	a.nodes = a.inform(a.everyNode(), nodemaintenance.SlimNode)
 	a.heads = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
 	a.caches[a.documents].Handle(a.sawDocument, a.lostDocument)
-	a.caches[a.live].Handle(a.sawRun, a.lostRun)
-	a.caches[a.ended].Handle(a.sawEnded, a.lostEnded)
+	a.caches[a.live].Handle(func(o any) { a.runner.Observe(o) }, func(o any) { a.runner.Lost(o) })
+	a.caches[a.ended].Handle(func(o any) { a.planner.RunEnded(o) }, func(o any) { a.planner.EndedRunGone(o) })
 	a.caches[a.namespaces].Handle(a.sawNamespace, func(any) {})
-	a.caches[a.nodes].Handle(func(o any) { a.keeper.observe(o) }, func(o any) { a.keeper.lost(o) })
+	a.caches[a.nodes].Handle(func(o any) { a.keeper.Observe(o) }, func(o any) { a.keeper.Lost(o) })
 }
 
 // inform is an informer of the agent's own.
@@ -133,15 +136,15 @@ func (a *Agent) sawDocument(o any) {
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.Observe(cm)
-		a.keeper.ring()
+		a.keeper.Enqueue()
 	case annotations.KindPolicy, annotations.KindCalendar:
-		a.sawPolicy(cm)
+		a.policies.Observe(cm)
 		return
 	case annotations.KindGate:
-		a.sawGates(cm)
+		a.policies.GatesSeen(cm)
 		return
 	case annotations.KindStepTemplate:
-		a.ringTemplated(cm.Namespace)
+		a.planner.EnqueueTemplated(cm.Namespace)
 	}
 	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
@@ -153,46 +156,16 @@ func (a *Agent) lostDocument(o any) {
 	case annotations.KindAgentConfig:
 		a.config.Removed(cm)
 	case annotations.KindPolicy, annotations.KindCalendar:
-		a.lostPolicy(cm)
+		a.policies.Lost(cm)
 		return
 	case annotations.KindGate:
-		a.lostGates(cm)
+		a.policies.GatesLost(cm)
 		return
 	case annotations.KindStepTemplate:
-		a.ringTemplated(cm.Namespace)
+		a.planner.EnqueueTemplated(cm.Namespace)
 	}
 	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
-
-func (a *Agent) sawRun(o any) {
-	cm := o.(*corev1.ConfigMap)
-	if a.runs.Observe(cm) {
-		if l := a.runs.Get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
-			a.passes.cutFor(l.Key())
-		}
-		a.ringRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
-	}
-}
-
-// lostRun hears that a run is no longer among the live ones: it ended, by us, or
-// somebody tore its finalizer off.
-func (a *Agent) lostRun(o any) {
-	cm := o.(*corev1.ConfigMap)
-	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
-	a.runs.Gone(k, informer.VersionOf(cm))
-	a.ringRun(k)
-	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
-}
-
-// sawEnded lets a plan prune its history.
-func (a *Agent) sawEnded(o any) {
-	r := o.(*store.EndedRun)
-	a.history.Put(r)
-	a.ringPlan(types.NamespacedName{Namespace: r.Namespace, Name: r.Plan})
-}
-
-func (a *Agent) lostEnded(o any) { a.history.Drop(o.(*store.EndedRun)) }
 
 // sawNamespace looks at a namespace's plans and runs again: it may be paused, or
 // on its way out.
@@ -207,7 +180,7 @@ func (a *Agent) sawNamespace(o any) {
 		return
 	}
 	everywhere := m.Name == a.options.Namespace
-	a.keeper.ring()
+	a.keeper.Enqueue()
 	for _, o := range a.documents.GetStore().List() {
 		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == m.Name {
 			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
@@ -294,7 +267,7 @@ func (a *Agent) ringGated() { a.planQueue.Add(types.NamespacedName{}) }
 // lookAtGated rings what is behind a gate, and what waits for one.
 func (a *Agent) lookAtGated() {
 	a.gatekeeper.EnqueueAll()
-	a.keeper.ring()
+	a.keeper.Enqueue()
 	for _, o := range a.documents.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {
@@ -307,7 +280,29 @@ func (a *Agent) lookAtGated() {
 			}
 		}
 	}
-	for _, l := range a.runs.Where(looksAtGate) {
+	for _, l := range a.runs.Where(runs.LooksAtGate) {
 		a.ringRun(l.Key())
+	}
+}
+
+// watchLedgers looks at plans whose ledger is deleted, at once: it is made anew from
+// then on, and the next slot is not lost. Nothing is kept of a ledger but what tells
+// its deletion. begun is set when those that are there are known.
+func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
+	w, err := a.heads.WatchWithContext(ctx, metav1.ListOptions{})
+	if err != nil { // it begins nothing that could fail
+		return
+	}
+	for event := range w.ResultChan() {
+		m, err := meta.Accessor(event.Object)
+		if err != nil {
+			continue
+		}
+		if event.Type == watch.Deleted {
+			a.planner.LedgerLost(m)
+		}
+		if event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "" {
+			begun.Store(true)
+		}
 	}
 }

@@ -11,17 +11,21 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
-		"watchrules": {"client", "store"},
-		"gates":      {"client", "queue", "status", "store"},
-		"targets":    {"client", "store"},
-		"store":      {"client", "queue", "status"},
-		"status":     {"client", "queue"},
-		"notify":     nil,
-		"leader":     {"client"},
-		"config":     {"client"},
-		"metrics":    nil,
-		"client":     nil,
-		"queue":      {"client"},
+		"plans":           {"client", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
+		"policies":        {"gates", "metrics", "notify", "status", "store"},
+		"runs":            {"client", "metrics", "notify", "queue", "status", "store", "targets"},
+		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
+		"watchrules":      {"client", "store"},
+		"gates":           {"client", "queue", "status", "store"},
+		"targets":         {"client", "store"},
+		"store":           {"client", "queue", "status"},
+		"status":          {"client", "queue"},
+		"notify":          nil,
+		"leader":          {"client"},
+		"config":          {"client", "status"},
+		"metrics":         nil,
+		"client":          nil,
+		"queue":           {"client"},
 	}
 }
 

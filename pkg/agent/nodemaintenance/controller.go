@@ -1,0 +1,654 @@
+// Package nodemaintenance gives nodes to those who ask for them, requestors and rollouts\nalike, and carries requests out.
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// batchDelay is how long the keeper waits after it was rung, so that many changes at
+// once are one look.
+const batchDelay = 20 * time.Millisecond
+
+// Controller gives nodes to those who ask for them, requestors and rollouts alike,
+// and carries requests out. One goroutine looks and decides, so that no slot is
+// given twice; what it decided stands in the nodes' annotations and in the runs'
+// journals, and is found there by whoever comes after.
+type Controller struct {
+	Config
+	drainer executors.Drainer
+	wake    chan struct{}
+	pods    *nodePods
+	again   time.Time        // the latest instant of the next look
+	gone    map[string]bool  // nodes of rollouts that are known not to be there
+	refused workflow.Refusal // of every write of a node for want of a right; zero: not
+	denied  time.Time        // until then requests are left out: the agent may not write nodes
+	writers chan struct{}    // bounds writes in flight
+	writes  sync.WaitGroup
+	shut    *nodes.Gate // what keeps change from all nodes, at the present look
+
+	mu      sync.Mutex
+	seen    map[string]*nodeObject // as the watch showed it last
+	writing map[string]*nodeWriting
+	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
+	written map[string]*nodeObject // as our own last write left it, until the watch shows that
+	wants   map[store.StepKey]nodeWant
+	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
+	since   map[wish]time.Time
+	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
+	later   map[string]time.Time                // nodes that could not be written, and until when they are left alone
+	why     map[store.StepKey]map[string]string // by step, why it was not given a node
+	ranking nodes.Ranking
+}
+
+// nodeWant is what one step of a run would take, and what it was given.
+type nodeWant struct {
+	nodes []string
+	most  int
+	given map[string]bool
+	drain *drain.DrainOptions // what is looked at before a node is given; nil: nothing
+	bare  bool                // of a drain: outside of any for-each-node, or one that yielded its slot
+}
+
+// wish is a step that waits for a node.
+type wish struct {
+	node string
+	spot store.StepKey
+}
+
+// Config is what nodes are maintained with.
+type Config struct {
+	Kube       kubernetes.Interface // the agent's own
+	Accounts   *client.Impersonator
+	Drainer    func(changed func(node, by string)) executors.Drainer // nil: nothing is drained
+	Nodes      cache.Store
+	Runs       *store.Runs
+	Draining   func() map[types.NamespacedName]client.Account // the plans that may drain nodes, and whom they act as
+	Gates      Gates
+	Steps      Steps
+	EnqueueRun func(run types.NamespacedName)
+	Blocked    func(run *store.CachedRun, path string, list []string, why string) // hears of drains that no waiting ends
+	Limits     func() nodes.NodeLimits
+	Held       func(conditions []metav1.Condition) // hears what holds maintenance back
+	Telemetry
+	Scope
+	Now func() time.Time
+}
+
+// Telemetry is where the maintenance of nodes is told.
+type Telemetry struct {
+	Events  record.EventRecorder
+	Notify  *notify.Notifier
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
+
+// Scope is what an agent looks after, and where it runs itself.
+type Scope struct {
+	Namespace      string // the agent's own
+	WatchNamespace string // empty: all
+	Pod            string // the agent's, as namespace/name; empty: not known
+	DryRun         bool
+}
+
+// Steps wakes the steps of runs that wait for nodes.
+type Steps interface {
+	Wake(store.StepKey)
+	WakeAll(match func(store.StepKey) bool)
+}
+
+// recoverPanic is deferred where one broken object must not take the agent down.
+func (c *Config) recoverPanic(where string) {
+	if p := recover(); p != nil {
+		c.Metrics.Panicked()
+		c.Log.Error("internal error "+where, "panic", fmt.Sprint(p))
+	}
+}
+
+// New has looked at nothing yet.
+func New(c Config) *Controller {
+	k := &Controller{
+		Config: c, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
+		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+	}
+	k.pods = newNodePods(c, k.Enqueue, func(claimant string) { k.drained("", claimant) })
+	if c.Drainer != nil {
+		k.drainer = c.Drainer(k.drained)
+	}
+	return k
+}
+
+// Enqueue has the keeper look again.
+func (k *Controller) Enqueue() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// saw takes in a node as the watch shows it. Heartbeats are no news.
+func (k *Controller) saw(n *nodeObject) {
+	k.mu.Lock()
+	was := k.seen[n.Name]
+	k.seen[n.Name] = n
+	if n.Spec.Unschedulable {
+		delete(k.opened, n.Name)
+	} else if was != nil && was.Spec.Unschedulable {
+		k.opened[n.Name] = k.Now()
+	}
+	k.answered(n)
+	k.mu.Unlock()
+	if was == nil || !was.same(n) {
+		k.Enqueue()
+	}
+}
+
+// OpenedAt is when the watch showed a node being uncordoned; zero: it did not.
+func (k *Controller) OpenedAt(name string) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.opened[name]
+}
+
+// drained is told by the drainer that a drain has come further.
+func (k *Controller) drained(_, by string) {
+	if by == requestsClaimant {
+		k.Enqueue()
+		return
+	}
+	k.Steps.WakeAll(func(l store.StepKey) bool {
+		run := k.Runs.Get(l.Run)
+		return run != nil && run.Run.Plan != "" && claimantOf(run) == by
+	})
+}
+
+// Run looks whenever it is rung, and when an instant has come that it waits for.
+func (k *Controller) Run(ctx context.Context) {
+	defer k.stop()
+	go k.sweepSurges(ctx)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+			if !informer.Sleep(ctx, batchDelay) {
+				return
+			}
+		case <-timer.C:
+		}
+		next := k.reconcileSafely(ctx)
+		timer.Reset(min(max(next.Sub(k.Now()), time.Second), queue.ResyncPeriod))
+	}
+}
+
+// reconcileSafely keeps one broken node from taking the agent down.
+func (k *Controller) reconcileSafely(ctx context.Context) (next time.Time) {
+	next = k.Now().Add(queue.ResyncPeriod)
+	defer k.recoverPanic("over nodes")
+	return k.reconcile(ctx)
+}
+
+// reconcile observes, ranks, tells the rollouts what they were given, and does for each
+// node with requests the one next thing.
+func (k *Controller) reconcile(ctx context.Context) time.Time {
+	now := k.Now()
+	limits, err := nodes.LimitsOf(k.Limits())
+	if err != nil { // the configuration was validated
+		k.Log.Error("limits of nodes", "error", err.Error())
+		return now.Add(queue.ResyncPeriod)
+	}
+	k.again, k.shut = now.Add(queue.ResyncPeriod), k.Gates.cluster(now)
+	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
+	objects := k.objects()
+	k.forgetRefusal(objects)
+	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
+	}
+	k.confirm(ctx, objects)
+	claims := k.claims(ctx, objects, now)
+	world.Holds = append(claims.holds, promised(writing)...)
+	ranking := k.rank(&world, claims)
+	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
+	k.reportLimits(ranking.Conditions, now)
+	k.Metrics.NodeRequests(world.Nodes)
+	k.apply(ctx, objects, world, ranking, writing)
+	return k.again
+}
+
+// unseen is why a node that a plan names is not given.
+const unseen = "is not seen by the agent: it is new, or the agent runs with --watch-namespace"
+
+// drainsNow says whether a drain's journal speaks of a node that it was given.
+func drainsNow(l *store.CachedRun, path, node string) bool {
+	rec := l.Journal.Record(path)
+	return rec != nil && slices.ContainsFunc(rec.Drains(), func(t run.DrainTarget) bool { return t.Name == node && t.Cordoned && !t.Yielded })
+}
+
+// confirm asks live whether nodes that rollouts want and that no watch shows are
+// gone, so that neither a new node counts as done nor one that is gone is waited for.
+// An agent that sees no nodes at all asks nobody.
+func (k *Controller) confirm(ctx context.Context, objects map[string]*nodeObject) {
+	if k.WatchNamespace != "" {
+		return
+	}
+	gone := map[string]bool{}
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
+		for i := range l.Journal.Steps {
+			for _, item := range itemsOf(&l.Journal.Steps[i]) {
+				if objects[item.Name] != nil || item.Phase != "" {
+					continue
+				}
+				if gone[item.Name] = k.gone[item.Name]; !gone[item.Name] {
+					_, err := k.Kube.CoreV1().Nodes().Get(ctx, item.Name, metav1.GetOptions{})
+					gone[item.Name] = apierrors.IsNotFound(err)
+				}
+			}
+		}
+	}
+	k.gone = gone
+}
+
+// by notes an instant at which to look again.
+func (k *Controller) by(at *time.Time) {
+	if at != nil && at.Before(k.again) {
+		k.again = *at
+	}
+}
+
+// objects are all nodes, each as the newer of what the watch shows and what our own
+// last write left.
+func (k *Controller) objects() map[string]*nodeObject {
+	out := map[string]*nodeObject{}
+	for _, o := range k.Nodes.List() {
+		n := o.(*nodeObject)
+		out[n.Name] = n
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name := range k.seen {
+		if out[name] == nil {
+			delete(k.seen, name)
+			delete(k.opened, name)
+		}
+	}
+	for name, ours := range k.written {
+		shown := out[name]
+		if shown == nil || shown.UID != ours.UID || informer.Version(shown.ResourceVersion) >= informer.Version(ours.ResourceVersion) {
+			delete(k.written, name)
+			continue
+		}
+		out[name] = ours
+	}
+	return out
+}
+
+// facts are a node with what its annotations do not say.
+func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
+	f := annotations.Node(&n.Node)
+	if k.DryRun || k.withheld(now) { // what is never carried out takes nobody's turn
+		f.Asked = nil
+	}
+	if len(f.Asked) == 0 && f.Cordon == nil {
+		return f
+	}
+	f.Gate = k.Gates.node(n, k.shut, now)
+	f.Drain = k.pods.session(n.Name)
+	for i := range f.Asked {
+		asked := &f.Asked[i]
+		asked.Pods = k.pods.counted(n.Name, asked.Request)
+		asked.Preview = k.pods.preview(n.Name, *asked)
+		k.pods.previewNext(ctx, f, *asked, now)
+		k.by(soonestOf(k.pods.refresh(ctx, n.Name, *asked, now)))
+		k.by(soonestOf(k.pods.previewStalled(ctx, f, *asked, now)))
+	}
+	k.by(f.Gate.Next)
+	return f
+}
+
+// claims are what the runs have and want of nodes.
+type claims struct {
+	holds   []nodes.Hold
+	wants   []nodes.Want
+	drains  map[wish]planDrain
+	spots   map[string]store.StepKey // steps that want nodes, by their names in the ranking
+	unknown []wish                   // nodes that the agent does not see
+}
+
+func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
+	c := claims{spots: map[string]store.StepKey{}, drains: map[wish]planDrain{}}
+	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
+	wants := maps.Clone(k.wants)
+	k.mu.Unlock()
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.Journal.Phase == run.Running }) {
+		holds, _ := workflow.NodeClaims(l.Run, l.Journal) // what it wants now, it said itself
+		for _, h := range holds {
+			h.Step = store.StepKey{Run: l.Key(), Path: h.Path}.String()
+			h.Stalled = k.stalls(ctx, l, h, now)
+			c.holds = append(c.holds, h)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	waits := map[wish]bool{}
+	for _, s := range slices.SortedFunc(maps.Keys(wants), compareSpots) {
+		want, l := wants[s], k.Runs.Get(s.Run)
+		if l == nil || want.bare && !atWork(l, s.Path) {
+			delete(k.wants, s)
+			continue
+		}
+		c.spots[s.String()] = s
+		for i, name := range want.nodes {
+			w := wish{name, s}
+			if want.given[name] && want.bare && drainsNow(l, s.Path, name) { // the journal has it
+				continue
+			}
+			if want.given[name] { // until the run has taken it, or does not want it any more
+				c.holds = append(c.holds, nodes.Hold{Node: name, Claimant: claimantOf(l), Step: s.String()})
+				continue
+			}
+			if objects[name] == nil {
+				c.unknown = append(c.unknown, w)
+				continue
+			}
+			waits[w] = true
+			if k.since[w].IsZero() {
+				k.since[w] = now
+			}
+			gate := k.Gates.node(objects[name], k.shut, now)
+			k.by(gate.Next)
+			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason}
+			if want.drain != nil {
+				c.drains[w] = k.planDrain(l, name, *want.drain)
+				var next time.Time
+				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.Path, name), now)
+				k.by(soonestOf(next))
+				if len(annotations.RequestStatuses(objects[name].Annotations)) > 0 { // it may go from a requestor to the plan without an uncordon
+					_, _, next = k.pods.previewPlan(ctx, c.drains[w], now)
+					k.by(soonestOf(next))
+				}
+			}
+			c.wants = append(c.wants, one)
+		}
+	}
+	maps.DeleteFunc(k.since, func(w wish, _ time.Time) bool { return !waits[w] })
+	return c
+}
+
+func compareSpots(a, b store.StepKey) int {
+	if a.Run == b.Run {
+		return strings.Compare(a.Path, b.Path)
+	}
+	return strings.Compare(a.Run.String(), b.Run.String())
+}
+
+// rank ranks until nobody is given more than it takes at once: what one rollout
+// cannot begin is another's.
+func (k *Controller) rank(world *nodes.World, c claims) nodes.Ranking {
+	world.Wants = c.wants
+	for {
+		ranking := nodes.Rank(*world)
+		surplus := k.surplus(ranking, c)
+		if len(surplus) == 0 {
+			return ranking
+		}
+		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return w.Step != "" && surplus[wish{w.Node, c.spots[w.Step]}] })
+	}
+}
+
+// surplus are the grants past what a step of a run begins at once.
+func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	given, out := map[store.StepKey]int{}, map[wish]bool{}
+	for _, g := range ranking.Grants {
+		s, wanted := c.spots[g.Step]
+		if !wanted {
+			continue
+		}
+		if given[s]++; given[s]+len(k.wants[s].given) > k.wants[s].most {
+			out[wish{g.Node, s}] = true
+		}
+	}
+	return out
+}
+
+// notifyRuns notes what the rollouts were given and why they were not given the rest,
+// and wakes the runs for which that is news.
+func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
+	why, blocked := map[wish]string{}, map[wish]bool{}
+	for _, w := range ranking.Waits {
+		if s, wanted := c.spots[w.Step]; wanted {
+			why[wish{w.Node, s}] = w.Lasting
+			blocked[wish{w.Node, s}] = w.Reason == nodes.WaitBlocked
+		}
+		k.by(w.Next)
+	}
+	var news []store.StepKey
+	var stuck []wish
+	for _, w := range c.unknown {
+		why[w] = unseen
+	}
+	k.mu.Lock()
+	k.ranking = ranking
+	for _, g := range ranking.Grants {
+		s, wanted := c.spots[g.Step]
+		if want, there := k.wants[s]; wanted && there {
+			given := maps.Clone(want.given)
+			if given == nil {
+				given = map[string]bool{}
+			}
+			given[g.Node] = true
+			want.given = given
+			k.wants[s] = want
+		}
+	}
+	before := k.why
+	k.why = map[store.StepKey]map[string]string{}
+	for _, s := range c.spots {
+		want := k.wants[s]
+		k.why[s] = map[string]string{}
+		for _, name := range want.nodes {
+			k.why[s][name] = why[wish{name, s}]
+			if !want.bare && blocked[wish{name, s}] && before[s][name] != k.why[s][name] {
+				stuck = append(stuck, wish{name, s})
+			}
+			if want.bare && (want.given[name] || before[s][name] != k.why[s][name]) {
+				news = append(news, s)
+			}
+		}
+	}
+	sights, held := map[store.StepKey]map[string]workflow.NodeState{}, map[string]bool{}
+	for _, h := range c.holds {
+		held[h.Node] = true
+	}
+	for _, l := range k.Runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && l.RollsOut() }) {
+		maps.Copy(sights, k.sightsOf(l, objects, held, why))
+	}
+	was := k.sights
+	k.sights = sights
+	k.mu.Unlock()
+	for _, s := range append(news, k.noteYields(ranking.Yields)...) {
+		k.Steps.Wake(s)
+	}
+	for _, w := range stuck {
+		if l := k.Runs.Get(w.spot.Run); l != nil {
+			k.Blocked(l, w.spot.Path, []string{w.node}, w.node+": "+why[w])
+		}
+	}
+	for s, now := range sights {
+		if !reflect.DeepEqual(was[s], now) {
+			k.EnqueueRun(s.Run)
+		}
+	}
+}
+
+// sightsOf is what a run needs to know of its nodes, by rollout.
+func (k *Controller) sightsOf(l *store.CachedRun, objects map[string]*nodeObject, held map[string]bool, why map[wish]string) map[store.StepKey]map[string]workflow.NodeState {
+	out := map[store.StepKey]map[string]workflow.NodeState{}
+	for i := range l.Journal.Steps {
+		s := store.StepKey{Run: l.Key(), Path: l.Journal.Steps[i].Path}
+		for _, item := range itemsOf(&l.Journal.Steps[i]) {
+			if out[s] == nil {
+				out[s] = map[string]workflow.NodeState{}
+			}
+			sight := k.sightOf(s, item.Name, objects[item.Name], why)
+			// Of a live run, also of another of its steps, a cordon is not left behind.
+			sight.Abandoned = !held[item.Name] && objects[item.Name].cordonedBy(claimantOf(l))
+			out[s][item.Name] = sight
+		}
+	}
+	return out
+}
+
+func (k *Controller) sightOf(s store.StepKey, name string, n *nodeObject, why map[wish]string) workflow.NodeState {
+	sight := workflow.NodeState{Gone: k.gone[name], Why: unseen}
+	if n != nil {
+		sight = workflow.NodeState{Unavailable: n.Spec.Unschedulable || !n.ready(), Why: why[wish{name, s}]}
+	}
+	if k.wants[s].given[name] {
+		sight.Granted, sight.Why = true, ""
+	}
+	return sight
+}
+
+func itemsOf(rec *run.Record) []run.Item {
+	if rec.Type != plan.TypeForEachNode || rec.Phase != run.StepRunning {
+		return nil
+	}
+	return rec.Items
+}
+
+// States is what a run is told of its nodes, by the path of its rollout.
+func (k *Controller) States(run types.NamespacedName) map[string]map[string]workflow.NodeState {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	out := map[string]map[string]workflow.NodeState{}
+	for s, sights := range k.sights {
+		if s.Run != run {
+			continue
+		}
+		out[s.Path] = map[string]workflow.NodeState{}
+		for name, sight := range sights {
+			sight.Granted = k.wants[s].given[name] // as it stands now, and not at the last look
+			out[s.Path][name] = sight
+		}
+	}
+	return out
+}
+
+// Want takes in which nodes a run would take next. What it was given and does not
+// want any more is another's.
+func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand) {
+	k.mu.Lock()
+	news := false
+	fresh := map[string]bool{}
+	for _, w := range wants {
+		s := store.StepKey{Run: run, Path: w.Path}
+		fresh[w.Path] = true
+		was := k.wants[s]
+		if was.most == w.Most && slices.Equal(was.nodes, w.Nodes) {
+			continue
+		}
+		given := map[string]bool{}
+		for name := range was.given {
+			if slices.Contains(w.Nodes, name) {
+				given[name] = true
+			}
+		}
+		k.wants[s] = nodeWant{nodes: w.Nodes, most: w.Most, given: given, drain: w.Drain}
+		news = true
+	}
+	for s := range k.wants {
+		if s.Run == run && !fresh[s.Path] && !k.wants[s].bare {
+			delete(k.wants, s)
+			news = true
+		}
+	}
+	k.mu.Unlock()
+	if news {
+		k.Enqueue()
+	}
+}
+
+// Turn says whether a drain outside of a for-each-node may take a node now, or why
+// not; asking is wanting. What it has, it keeps until its step ends.
+func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.DrainOptions) (granted bool, why string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	want := k.wants[s]
+	if want.given[node] {
+		return true, ""
+	}
+	if !slices.Contains(want.nodes, node) {
+		k.wants[s] = want.asks(node, ahead)
+		k.Enqueue()
+	}
+	return false, k.why[s][node]
+}
+
+func atWork(l *store.CachedRun, path string) bool {
+	rec := l.Journal.Record(path)
+	return rec != nil && rec.Phase == run.StepRunning
+}
+
+// stop ends what was begun; another agent goes on with it.
+func (k *Controller) stop() {
+	k.writes.Wait()
+	k.pods.stop()
+	if k.drainer != nil {
+		k.drainer.Keep(func(string, string) bool { return false })
+		k.drainer.Settle()
+	}
+}
+
+// requestsClaimant is the claimant under which the agent drains for all requestors of a node.
+const requestsClaimant = "requests"
+
+// Observe takes in a node as the watch shows it.
+func (k *Controller) Observe(o any) {
+	n := o.(*nodeObject)
+	k.saw(n)
+	k.Gates.note(n)
+}
+
+// Lost hears that a node is gone.
+func (k *Controller) Lost(o any) {
+	if n, ok := o.(*nodeObject); ok {
+		k.Gates.Book.Forget(types.NamespacedName{Name: n.Name})
+		k.Enqueue()
+	}
+}
+
+// Drains is what drains nodes; nil: nothing does.
+func (k *Controller) Drains() executors.Drainer { return k.drainer }

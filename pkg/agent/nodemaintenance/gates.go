@@ -1,0 +1,83 @@
+package nodemaintenance
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Gates say when nodes may be changed.
+type Gates struct {
+	Book       *store.Gates
+	Pauses     func() []schedule.Pause // of the whole cluster
+	ClockDoubt func() string
+}
+
+// note tells metrics of a node whose stanza says when it may be changed.
+func (g Gates) note(n *nodeObject) {
+	k := types.NamespacedName{Name: n.Name}
+	in := annotations.Intent(n.Annotations)
+	if !in.Stanza.Set() && !in.Pause.On && len(annotations.Requests(n.Annotations)) == 0 {
+		g.Book.Forget(k)
+		return
+	}
+	q := in.Query("", nil)
+	strategy := g.Book.SubjectStrategy(q)
+	g.Book.Note(k, &store.Subject{Kind: "Node", System: systemOf(n), Verdict: g.verdict(q, in.Pause), Strategy: func(now time.Time) schedule.Strategy {
+		if in.Pause.Holds(now) {
+			return schedule.Restrictive
+		}
+		return strategy(now)
+	}, Uses: g.Book.Uses(q)})
+}
+
+// verdict asks anew each time: the policies behind a node may have changed.
+func (g Gates) verdict(q policy.Query, pause schedule.Pause) func(time.Time) schedule.Verdict {
+	return func(now time.Time) schedule.Verdict {
+		if pause.Holds(now) {
+			until := schedule.Stanza{Strategy: schedule.Restrictive}
+			if pause.Until != nil {
+				until = schedule.Stanza{Strategy: schedule.RestrictiveUntil, Until: pause.Until}
+			}
+			return schedule.NewGate(schedule.GateSpec{Own: until}).Verdict(now)
+		}
+		if gate := g.Book.Ask(q); gate != nil {
+			return gate.Verdict(now)
+		}
+		return schedule.NewGate(schedule.GateSpec{}).Verdict(now)
+	}
+}
+
+// cluster is what keeps change from starting on any node: a pause of the whole
+// cluster, or doubt about the clock; nil: nothing.
+func (g Gates) cluster(now time.Time) *nodes.Gate {
+	if doubt := g.ClockDoubt(); doubt != "" {
+		next := now.Add(queue.ResyncPeriod)
+		return &nodes.Gate{Reason: doubt, Next: &next}
+	}
+	for _, p := range g.Pauses() {
+		if p.Holds(now) {
+			return &nodes.Gate{Reason: "the whole cluster is paused", Next: p.Until}
+		}
+	}
+	return nil
+}
+
+// node says whether change may start on a node now.
+func (g Gates) node(n *nodeObject, everywhere *nodes.Gate, now time.Time) nodes.Gate {
+	if everywhere != nil {
+		return *everywhere
+	}
+	in := annotations.Intent(n.Annotations)
+	if in.Pause.Holds(now) {
+		return nodes.Gate{Reason: "the node is paused", Next: in.Pause.Until}
+	}
+	return nodes.GateOf(g.verdict(in.Query("", nil), in.Pause)(now))
+}

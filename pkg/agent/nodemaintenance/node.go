@@ -1,0 +1,85 @@
+package nodemaintenance
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// controlPlane are the labels of nodes that run the cluster itself.
+func controlPlane() []string {
+	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+}
+
+// nodeObject is what is kept of a node: whether it takes pods, where it stands, its
+// role, and what we and others ask of it.
+type nodeObject struct{ corev1.Node }
+
+// SlimNode keeps of a node what is looked at.
+func SlimNode(o any) (any, error) {
+	node, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	return nodeOf(node), nil
+}
+
+func nodeOf(node *corev1.Node) *nodeObject {
+	n := &nodeObject{}
+	n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp = node.Name, node.UID, node.ResourceVersion, node.DeletionTimestamp
+	n.Spec.Unschedulable = node.Spec.Unschedulable
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	n.Annotations, n.ManagedFields = annotations.OfNode(node.Annotations), annotations.SlimCordon(node)
+	n.Labels = map[string]string{}
+	for _, label := range append(controlPlane(), annotations.LabelSystem, corev1.LabelTopologyZone) {
+		if value, there := node.Labels[label]; there {
+			n.Labels[label] = value
+		}
+	}
+	return n
+}
+
+// same says whether nothing that is looked at differs: nodes tell their heartbeat.
+func (n *nodeObject) same(o *nodeObject) bool {
+	return n.UID == o.UID && n.Spec.Unschedulable == o.Spec.Unschedulable && n.ready() == o.ready() && (n.DeletionTimestamp == nil) == (o.DeletionTimestamp == nil) &&
+		slices.Equal(annotations.CordonWriters(&n.Node), annotations.CordonWriters(&o.Node)) &&
+		maps.Equal(n.Annotations, o.Annotations) && maps.Equal(n.Labels, o.Labels)
+}
+
+func (n *nodeObject) ready() bool { return annotations.NodeReady(&n.Node) }
+
+// cordonedBy says whether a node is cordoned, and for a claimant among others.
+func (n *nodeObject) cordonedBy(claimant string) bool {
+	if n == nil || !n.Spec.Unschedulable {
+		return false
+	}
+	record, ok := nodes.ParseCordon(n.Annotations[annotations.StatusCordoned])
+	return ok && slices.Contains(record.By, claimant)
+}
+
+// systemOf is a node's role, unless its label says otherwise.
+func systemOf(n *nodeObject) string {
+	if s := n.Labels[annotations.LabelSystem]; s != "" {
+		return s
+	}
+	for _, label := range controlPlane() {
+		if _, there := n.Labels[label]; there {
+			return "control-plane"
+		}
+	}
+	return "worker-nodes"
+}
+
+// claimantOf is whom a run takes nodes for.
+func claimantOf(l *store.CachedRun) string {
+	return nodes.PlanClaimant(l.Run.Namespace, l.Run.Plan)
+}

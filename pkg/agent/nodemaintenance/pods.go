@@ -1,0 +1,429 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
+)
+
+// previewTTL is how long what was found on a node before its cordon is believed: as
+// long as something there stands in the way for good, nobody need hear of every pod
+// (a guess: who mends it waits no longer than this).
+const previewTTL = time.Minute
+
+// nodePods knows what is asked about pods of nodes: of those alone that are to be
+// drained or waited for, and of no others.
+type nodePods struct {
+	Config
+	enqueue func()
+	wake    func(claimant string) // the steps of a plan
+	looks   chan struct{}         // bounds looks under way
+
+	mu       sync.Mutex
+	watches  map[string]*podWatch
+	drains   map[string]nodes.Session
+	stalled  map[string]time.Time // nodes whose drain is blocked for good, and since when
+	previews map[previewKey]*preview
+	budgets  context.CancelFunc // of the watch on budgets; nil: there is none
+	watched  time.Time          // since when that watch shows every change; zero: not yet
+}
+
+// preview is a look at a node's pods for one value of one request.
+type previewKey struct{ node, requestor, identity string }
+
+type preview struct {
+	at        time.Time
+	block     nodes.Block
+	budgets   []string // that are in the way for good, namespace/name
+	stale     bool     // one of them has moved since
+	unsettled bool     // a budget was changed, and is not computed yet
+	looking   bool     // again, or for the first time
+	moved     []string // budgets that moved during the look
+}
+
+type podWatch struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+}
+
+func newNodePods(c Config, ring func(), wake func(claimant string)) *nodePods {
+	return &nodePods{Config: c, enqueue: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
+}
+
+// session is how the drain of a node stood when it was last asked.
+func (p *nodePods) session(node string) nodes.Session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drains[node]
+}
+
+// sessions are the nodes that are being drained for requestors.
+func (p *nodePods) sessions() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for name := range p.drains {
+		out = append(out, name)
+	}
+	return out
+}
+
+// noteSession takes in how a drain stands; where that is news, its node is looked
+// at again.
+func (p *nodePods) noteSession(node string, order *nodes.Drain, status executors.DrainStatus) {
+	now := sessionOf(order.Key, status)
+	p.mu.Lock()
+	news := p.drains[node] != now
+	ends := news && status.Done && p.drains[node].State != nodes.SessionDone
+	p.drains[node] = now
+	if _, stalled := p.stalled[node]; !now.Block.Permanent {
+		delete(p.stalled, node)
+	} else if !stalled {
+		p.stalled[node] = p.Now()
+	}
+	p.mu.Unlock()
+	if ends {
+		p.Metrics.DrainEnded(order.Since, p.Now(), status.Outcome)
+	}
+	if news {
+		p.enqueue()
+	}
+}
+
+func sessionOf(key string, s executors.DrainStatus) nodes.Session {
+	out := nodes.Session{State: nodes.SessionRunning, Key: key, Left: s.Left, Total: s.Total, Text: s.Message}
+	switch {
+	case s.Done:
+		out.State, out.Text = nodes.SessionDone, s.Outcome.String()
+		out.Note = noteOf(s.Outcome)
+	case s.Aborted:
+		out.State = nodes.SessionAborted
+	}
+	for _, p := range s.Pods {
+		if p.Pod == drain.Volumes {
+			out.Waits = p.Why
+		}
+	}
+	var texts []string
+	for _, b := range s.Blocks {
+		out.Block.Permanent, out.Block.Refused = out.Block.Permanent || b.Permanent, out.Block.Refused || b.Refused
+		texts = append(texts, b.String())
+	}
+	if len(texts) == 0 && (s.Reason == executors.DrainForbidden || s.Reason == executors.DrainUnavailable) {
+		texts = append(texts, s.Message)
+	}
+	out.Block.Text = strings.Join(texts, "; ")
+	return out
+}
+
+// noteOf is what a requestor has to know of the pods that stay on its node.
+func noteOf(o drain.Outcome) string {
+	var notes []string
+	if o.Agent != nil {
+		notes = append(notes, o.Agent.Pod+": "+o.Agent.Why)
+	}
+	for i, s := range o.LeftPods {
+		before := ""
+		if i == 0 {
+			before = "left: "
+		}
+		notes = append(notes, before+s.Pod+" ("+s.Why+")")
+	}
+	return strings.Join(notes, "; ")
+}
+
+func (p *nodePods) dropSession(node string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.drains, node)
+	delete(p.stalled, node)
+}
+
+// watch keeps a watch on the pods of a node while somebody counts them.
+func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	open := p.watches[node]
+	switch {
+	case len(wanted) > 0 && open == nil:
+		p.watches[node] = p.open(ctx, node)
+	case len(wanted) == 0 && open != nil:
+		open.stop()
+		delete(p.watches, node)
+	}
+}
+
+func (p *nodePods) open(ctx context.Context, node string) *podWatch {
+	ctx, stop := context.WithCancel(ctx)
+	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.Kube.CoreV1().Pods(metav1.NamespaceAll)
+	there := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		o.FieldSelector = there
+		return pods.List(ctx, o)
+	}
+	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.FieldSelector = there
+		return pods.Watch(ctx, o)
+	}
+	w := &podWatch{stop: stop}
+	w.informer, _ = informer.New(from, slimPod, cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { p.enqueue() }, UpdateFunc: func(any, any) { p.enqueue() }, DeleteFunc: func(any) { p.enqueue() },
+	})
+	go w.informer.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), w.informer.HasSynced) {
+			p.enqueue()
+		}
+	}()
+	return w
+}
+
+// slimPod keeps of a pod what is counted.
+func slimPod(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	slim := &corev1.Pod{Status: corev1.PodStatus{Phase: pod.Status.Phase}}
+	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion, slim.Labels = pod.Name, pod.Namespace, pod.UID, pod.ResourceVersion, pod.Labels
+	slim.OwnerReferences = pod.OwnerReferences
+	return slim, nil
+}
+
+// counted are the unfinished pods that a request waits for. What is not known yet
+// is not zero.
+func (p *nodePods) counted(node string, r nodes.Request) nodes.Pods {
+	p.mu.Lock()
+	w := p.watches[node]
+	p.mu.Unlock()
+	if w == nil || !w.informer.HasSynced() || r.WaitFor == nil {
+		return nodes.Pods{}
+	}
+	picked, err := selector.Parse(r.WaitFor.PodSelector)
+	if err != nil { // the request was read
+		return nodes.Pods{}
+	}
+	var names []string
+	for _, o := range w.informer.GetStore().List() {
+		pod := o.(*corev1.Pod)
+		owner := metav1.GetControllerOf(pod)
+		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !finished && (owner == nil || owner.Kind != "DaemonSet") && picked.Matches(pod.Labels) {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return nodes.Pods{Known: true, Left: len(names), Some: names[:min(len(names), 3)]}
+}
+
+// preview is what a look at the pods found before anything was cordoned; as long as
+// there was none, what the request's status remembers of the last one.
+func (p *nodePods) preview(node string, a nodes.Asked) nodes.Block {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[previewOf(node, a.Request)]
+	if seen == nil || seen.at.IsZero() {
+		return a.Remembered()
+	}
+	return seen.block // the last known one, while a new look is under way
+}
+
+func previewOf(node string, r nodes.Request) previewKey {
+	return previewKey{node, r.Requestor, r.Identity}
+}
+
+// previewed says whether the pods of a node have been looked at for a request whose
+// turn has come; if not, the look begins, and rings when it is done. What the ranking
+// makes of what was found stands in Asked.Preview.
+func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
+	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
+	if i < 0 || n.Asked[i].Fault != "" || n.Asked[i].Request.Drain == nil {
+		return true
+	}
+	r := n.Asked[i].Request
+	k := previewOf(n.Name, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[k]
+	if seen != nil && (seen.looking || seen.fresh(now)) {
+		return !seen.looking
+	}
+	p.begin(ctx, k, *r.Drain, p.own)
+	return false
+}
+
+// begin has the pods of a node looked at, for the first time or again; its caller
+// holds the lock.
+func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.DrainOptions, kube func() (kubernetes.Interface, error)) {
+	if p.previews[k] == nil {
+		p.previews[k] = &preview{}
+	}
+	p.previews[k].looking, p.previews[k].moved = true, nil
+	go p.runPreview(ctx, k, o, kube)
+}
+
+// refresh looks again at what stood in a request's way for good, once that is old.
+func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now time.Time) (next time.Time) {
+	k := previewOf(node, a.Request)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[k]
+	switch {
+	case seen == nil && (!a.Remembered().Permanent || a.Fault != "" || a.Request.Drain == nil):
+		return time.Time{}
+	case seen == nil: // it is remembered from an agent before
+	case seen.looking || !seen.block.Permanent:
+		return time.Time{}
+	case seen.fresh(now):
+		return seen.due()
+	}
+	p.begin(ctx, k, *a.Request.Drain, p.own)
+	return time.Time{}
+}
+
+func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.DrainOptions, kube func() (kubernetes.Interface, error)) {
+	defer p.recoverPanic("over the pods of a node")
+	p.looks <- struct{}{}
+	defer func() { <-p.looks }()
+	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
+	defer cancel()
+	began := p.Now()
+	found, err := p.preflight(ctx, k.node, o, kube)
+	if err != nil { // no verdict is no obstacle: the drain itself says what stands in its way
+		p.Log.Warn("pods could not be looked at before a drain", "node", k.node, "error", err.Error())
+	}
+	found.at = p.Now()
+	p.mu.Lock()
+	p.settle(k, &found, began)
+	p.mu.Unlock()
+	p.wakeAll(map[string]bool{k.requestor: true})
+}
+
+// preflight is what stands in the way of a drain for good, before anything is cordoned.
+func (p *nodePods) preflight(ctx context.Context, node string, o drain.DrainOptions, clients func() (kubernetes.Interface, error)) (preview, error) {
+	kube, err := clients()
+	if err != nil {
+		return preview{}, err
+	}
+	list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
+	if err != nil {
+		return preview{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	var pods []drain.Pod
+	namespaces := map[string]bool{}
+	for i := range list.Items {
+		pods = append(pods, annotations.DrainPod(&list.Items[i]))
+		namespaces[list.Items[i].Namespace] = true
+	}
+	var budgets []drain.Budget
+	for namespace := range namespaces {
+		found, err := p.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return preview{}, fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
+		}
+		for i := range found.Items {
+			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
+		}
+	}
+	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.Now())
+	var out preview
+	var texts []string
+	for _, b := range drain.Lasting(forecast.Blocks, o) {
+		texts = append(texts, b.String())
+		out.budgets = append(out.budgets, b.Budgets...)
+		out.block.Refused = out.block.Refused || b.Refused
+	}
+	out.unsettled = slices.ContainsFunc(budgets, func(b drain.Budget) bool { return !b.Current })
+	out.block.Permanent, out.block.Text = len(texts) > 0, strings.Join(texts, "; ")
+	return out, nil
+}
+
+// ownReplicas is what is known of the agent's replicas, where the node has one.
+func (p *nodePods) ownReplicas(ctx context.Context, node string, pods []drain.Pod) drain.Agent {
+	namespace, own := p.Namespace, p.Pod
+	is := func(pod drain.Pod) bool { return annotations.AgentPod(pod, namespace, own) }
+	if !slices.ContainsFunc(pods, is) {
+		return drain.Agent{}
+	}
+	list, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		known := drain.AgentOn(node, own, slices.DeleteFunc(slices.Clone(pods), func(pod drain.Pod) bool { return !is(pod) }), p.Now())
+		known.Unknown = err.Error()
+		return known
+	}
+	var replicas []drain.Pod
+	for i := range list.Items {
+		if pod := annotations.DrainPod(&list.Items[i]); is(pod) {
+			replicas = append(replicas, pod)
+		}
+	}
+	return drain.AgentOn(node, own, replicas, p.Now())
+}
+
+// daemonSets asks for each DaemonSet once.
+func daemonSets(ctx context.Context, kube kubernetes.Interface) drain.DaemonSets {
+	known := map[string]bool{}
+	return func(namespace, name string) (bool, error) {
+		at := namespace + "/" + name
+		if there, asked := known[at]; asked {
+			return there, nil
+		}
+		_, err := kube.AppsV1().DaemonSets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, err
+		}
+		known[at] = err == nil
+		return known[at], nil
+	}
+}
+
+// keepOnly forgets what is known of pods of nodes that nobody asks for any more.
+func (p *nodePods) keepOnly(ctx context.Context, asked func(node string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, w := range p.watches {
+		if !asked(name) {
+			w.stop()
+			delete(p.watches, name)
+		}
+	}
+	for k, seen := range p.previews {
+		if !seen.looking && (!asked(k.node) && !nodes.IsPlan(k.requestor) || p.Now().Sub(seen.at) > 3*previewTTL) {
+			delete(p.previews, k)
+		}
+	}
+	p.watchBudgets(ctx)
+}
+
+// stop ends the watches.
+func (p *nodePods) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.budgets != nil {
+		p.budgets()
+		p.budgets = nil
+	}
+	for name, w := range p.watches {
+		w.stop()
+		delete(p.watches, name)
+	}
+}

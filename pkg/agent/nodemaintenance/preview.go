@@ -1,0 +1,331 @@
+package nodemaintenance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// previewPause is the least time between two looks at the pods of a node whose budgets
+// move.
+const previewPause = time.Second
+
+// planDrain is a drain that a plan would begin on a node. Its pods are read as the
+// plan's account.
+type planDrain struct {
+	previewKey
+	options drain.DrainOptions
+	kube    func() (kubernetes.Interface, error)
+}
+
+func (k *Controller) planDrain(l *store.CachedRun, node string, o drain.DrainOptions) planDrain {
+	return planDrain{
+		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
+		kube: func() (kubernetes.Interface, error) {
+			c, err := k.Accounts.Clients(l.Account(), l.Run.Name)
+			return c.Kube, err
+		},
+	}
+}
+
+func optionsIdentity(o drain.DrainOptions) string {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return "" // words and spans: JSON can say them all
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+// standing is what stands in the way of a plan's drain for good, as the last look
+// found it; once that is old, or its budget has moved, another look begins. What an
+// agent before us found holds until then.
+func (p *nodePods) standing(ctx context.Context, d planDrain, remembered nodes.Block, now time.Time) (nodes.Block, time.Time) {
+	p.mu.Lock()
+	seen := p.previews[d.previewKey]
+	if seen == nil && remembered.Permanent {
+		p.begin(ctx, d.previewKey, d.options, d.kube)
+		seen = p.previews[d.previewKey]
+		seen.block = remembered
+	}
+	block := seen != nil && seen.block.Permanent
+	p.mu.Unlock()
+	if !block {
+		return nodes.Block{}, time.Time{}
+	}
+	found, _, next := p.previewPlan(ctx, d, now)
+	return found, next
+}
+
+// previewPlan is what stands in the way of a plan's drain for good, and whether that is
+// known. Where it is not, a look begins, and the keeper and the plan's steps are
+// woken when it is done.
+func (p *nodePods) previewPlan(ctx context.Context, d planDrain, now time.Time) (block nodes.Block, known bool, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[d.previewKey]
+	switch {
+	case seen != nil && seen.looking:
+		return seen.block, seen.block.Permanent, time.Time{}
+	case seen != nil && seen.fresh(now):
+		return seen.block, true, seen.due()
+	}
+	p.begin(ctx, d.previewKey, d.options, d.kube)
+	block = p.previews[d.previewKey].block
+	return block, block.Permanent, time.Time{}
+}
+
+// fresh says whether a look is still believed.
+func (f *preview) fresh(now time.Time) bool { return now.Before(f.due()) }
+
+// due is when to look again.
+func (f *preview) due() time.Time {
+	if f.stale {
+		return f.at.Add(previewPause)
+	}
+	return f.at.Add(previewTTL)
+}
+
+// previewedGrants takes back the grants to plans whose drains have not been looked
+// at yet: a look is under way then.
+func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
+	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
+		d, looked := c.drains[wish{g.Node, c.spots[g.Step]}]
+		if g.Step == "" || !looked {
+			return false
+		}
+		block, known, _ := k.pods.previewPlan(ctx, d, now)
+		return !known || block.Permanent
+	})
+	return ranking
+}
+
+// Preflight says whether a step of a rollout may cordon the node that it has come
+// to: not while pods are in the way that would never leave.
+func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.DrainOptions) (bool, string) {
+	l := k.Runs.Get(s.Run)
+	if ahead == nil || l == nil {
+		return true, ""
+	}
+	// The look outlives the pass that asks for it.
+	block, known, _ := k.pods.previewPlan(context.WithoutCancel(ctx), k.planDrain(l, node, *ahead), k.Now())
+	switch {
+	case block.Permanent:
+		return false, nodes.BlockedText(block)
+	case !known:
+		return false, "until its pods have been looked at"
+	}
+	return true, ""
+}
+
+// BlockedBy is what keeps a step's drain of a node from its cordon for good.
+func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.DrainOptions) string {
+	l := k.Runs.Get(s.Run)
+	if ahead == nil || l == nil {
+		return ""
+	}
+	k.pods.mu.Lock()
+	defer k.pods.mu.Unlock()
+	if seen := k.pods.previews[k.planDrain(l, node, *ahead).previewKey]; seen != nil && seen.block.Permanent {
+		return seen.block.Text
+	}
+	return ""
+}
+
+// stalledBy is what a look at the pods finds in the way of a drain for good that has
+// stalled; it begins one where there was none since.
+func (p *nodePods) stalledBy(ctx context.Context, d planDrain, since, now time.Time) (block nodes.Block, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := p.previews[d.previewKey]
+	known := seen != nil && !seen.at.Before(since)
+	if known {
+		block = seen.block
+	}
+	switch {
+	case seen != nil && seen.looking:
+		return block, time.Time{}
+	case known && seen.fresh(now):
+		return block, seen.due()
+	}
+	p.begin(ctx, d.previewKey, d.options, d.kube)
+	return block, time.Time{}
+}
+
+// previewStalled has the pods of a node looked at whose drain for a request is
+// blocked for good: whether it may yield its slot is decided by that.
+func (p *nodePods) previewStalled(ctx context.Context, n nodes.Node, a nodes.Asked, now time.Time) (next time.Time) {
+	if a.Gone || a.Fault != "" || a.Request.Drain == nil || a.Status == nil || a.Status.Phase != nodes.Draining {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	since, stalled := p.stalled[n.Name]
+	p.mu.Unlock()
+	if !stalled {
+		return time.Time{}
+	}
+	_, next = p.stalledBy(ctx, planDrain{previewKey: previewOf(n.Name, a.Request), options: *a.Request.Drain, kube: p.own}, since, now)
+	return next
+}
+
+// previewNext has the pods of a held node looked at for who waits for it, so that one
+// whose drain could not end does not take the node over.
+func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked, now time.Time) {
+	if n.Cordon == nil || a.Gone || a.Fault != "" || a.Request.Drain == nil || a.Status == nil || a.Status.Phase != nodes.Pending || a.Status.Ended != nil {
+		return
+	}
+	k := previewOf(n.Name, a.Request)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if seen := p.previews[k]; seen == nil || !seen.looking && !seen.fresh(now) {
+		p.begin(ctx, k, *a.Request.Drain, p.own)
+	}
+}
+
+// own is the agent's own client: requests are carried out with its rights.
+func (p *nodePods) own() (kubernetes.Interface, error) { return p.Kube, nil }
+
+// watchBudgets keeps a watch on the budgets while one of them is in the way of a
+// drain that has not begun: who mends it does not wait for the next look. Its
+// caller holds the lock.
+func (p *nodePods) watchBudgets(ctx context.Context) {
+	blocked := false
+	for _, seen := range p.previews {
+		blocked = blocked || seen.block.Permanent
+	}
+	switch {
+	case blocked && p.budgets == nil:
+		ctx, stop := context.WithCancel(ctx)
+		p.budgets = stop
+		from, budgets := informer.NewLongListWatch(&policyv1.PodDisruptionBudget{}, nil), p.Kube.PolicyV1().PodDisruptionBudgets(metav1.NamespaceAll)
+		from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return budgets.List(ctx, o) }
+		from.WatchFunc = budgets.Watch
+		moved := func(o any) {
+			if b, ok := o.(*policyv1.PodDisruptionBudget); ok {
+				p.budgetMoved(b.Namespace + "/" + b.Name)
+			}
+		}
+		watched, _ := informer.New(from, slimBudget, cache.ResourceEventHandlerDetailedFuncs{
+			UpdateFunc: func(_, now any) { moved(now) },
+			DeleteFunc: func(o any) {
+				if gone, lost := o.(cache.DeletedFinalStateUnknown); lost {
+					o = gone.Obj
+				}
+				moved(o)
+			},
+			AddFunc: func(o any, initial bool) {
+				if !initial {
+					moved(o)
+				}
+			},
+		})
+		go watched.RunWithContext(ctx)
+		go func() {
+			if cache.WaitForCacheSync(ctx.Done(), watched.HasSynced) {
+				p.budgetsWatched()
+			}
+		}()
+	case !blocked && p.budgets != nil:
+		p.budgets()
+		p.budgets, p.watched = nil, time.Time{}
+	}
+}
+
+// budgetsWatched has all that was found before the watch on budgets began looked at
+// again: what moved in between, it does not show.
+func (p *nodePods) budgetsWatched() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watched = p.Now()
+	for k, seen := range p.previews {
+		if !seen.looking && seen.block.Permanent { // a look under way finds the watch when it ends
+			p.outdate(k, seen)
+		}
+	}
+}
+
+// slimBudget keeps of a budget its name: that it moved is all that is asked.
+func slimBudget(o any) (any, error) {
+	b, ok := o.(*policyv1.PodDisruptionBudget)
+	if !ok {
+		return o, nil
+	}
+	slim := &policyv1.PodDisruptionBudget{}
+	slim.Name, slim.Namespace, slim.UID, slim.ResourceVersion = b.Name, b.Namespace, b.UID, b.ResourceVersion
+	return slim, nil
+}
+
+// budgetMoved has what a budget held up looked at again.
+func (p *nodePods) budgetMoved(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k, seen := range p.previews {
+		switch {
+		case seen.looking:
+			seen.moved = append(seen.moved, name)
+		case slices.Contains(seen.budgets, name):
+			p.outdate(k, seen)
+		}
+	}
+}
+
+// outdate has a node looked at again, as soon as that may be; its caller holds the
+// lock. A step of a plan sleeps until it is woken, so this must not come before the
+// next look is due.
+func (p *nodePods) outdate(k previewKey, seen *preview) {
+	if seen.stale {
+		return
+	}
+	seen.stale = true
+	time.AfterFunc(seen.due().Sub(p.Now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
+}
+
+// settle takes in what a look found that began at an instant; its caller holds the
+// lock. What moved since may be missing from it.
+func (p *nodePods) settle(k previewKey, found *preview, began time.Time) {
+	was := p.previews[k]
+	p.previews[k] = found
+	if was == nil {
+		return
+	}
+	if found.unsettled && was.block.Permanent {
+		found.block, found.budgets = was.block, was.budgets // until the budget is computed, which moves it
+	}
+	missed := began.Before(p.watched) || slices.ContainsFunc(was.moved, func(name string) bool { return slices.Contains(found.budgets, name) })
+	if found.block.Permanent && missed {
+		p.outdate(k, found)
+	}
+}
+
+// wakeAll has the keeper look again, and the steps of plans.
+func (p *nodePods) wakeAll(claimants map[string]bool) {
+	if len(claimants) > 0 {
+		p.enqueue()
+	}
+	for by := range claimants {
+		if nodes.IsPlan(by) {
+			p.wake(by)
+		}
+	}
+}
+
+func soonestOf(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
+}

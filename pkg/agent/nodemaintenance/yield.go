@@ -1,0 +1,98 @@
+package nodemaintenance
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+// stalledDrain is a drain of a plan that is blocked for good after its cordon.
+type stalledDrain struct {
+	since  time.Time
+	drain  drain.DrainOptions
+	yields bool // others wait for its slot
+}
+
+// Stalled notes whether a step's drain of a node is blocked for good, and says
+// whether its slot is to go to others.
+func (k *Controller) Stalled(s store.StepKey, node string, options *drain.DrainOptions, blocked bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := wish{node, s}
+	was, known := k.stalled[w]
+	switch {
+	case !blocked || options == nil:
+		delete(k.stalled, w)
+	case !known:
+		k.stalled[w] = stalledDrain{since: k.Now(), drain: *options}
+		k.Enqueue()
+	case was.yields:
+		delete(k.stalled, w)
+		k.wants[s] = k.wants[s].asks(node, options)
+		return true
+	}
+	return false
+}
+
+// asks is the want of a drain that asks for one more node, or asks for it again.
+func (w nodeWant) asks(node string, options *drain.DrainOptions) nodeWant {
+	given := maps.Clone(w.given)
+	delete(given, node)
+	w.given, w.bare, w.drain = given, true, options
+	if !slices.Contains(w.nodes, node) {
+		w.nodes = append(slices.Clone(w.nodes), node)
+	}
+	w.most = len(w.nodes)
+	return w
+}
+
+// stalls says whether what a run has of a node is a drain that is blocked for good,
+// and would be however long it waited.
+func (k *Controller) stalls(ctx context.Context, l *store.CachedRun, h nodes.Hold, now time.Time) bool {
+	k.mu.Lock()
+	d, stalled := k.stalled[wish{h.Node, store.StepKey{Run: l.Key(), Path: h.Drain}}]
+	k.mu.Unlock()
+	if !stalled || h.Failed || h.Yielded {
+		return false
+	}
+	block, next := k.pods.stalledBy(ctx, k.planDrain(l, h.Node, d.drain), d.since, now)
+	k.by(soonestOf(next))
+	return block.Permanent
+}
+
+// noteYields notes which stalled drains of plans are to give up their slots, and
+// returns those steps for which that is news. Drains of steps that are at work no
+// more are forgotten.
+func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for w, d := range k.stalled {
+		if l := k.Runs.Get(w.spot.Run); l == nil || !atWork(l, w.spot.Path) {
+			delete(k.stalled, w)
+			continue
+		}
+		was := d.yields
+		if d.yields = slices.Contains(yields, w.node); d.yields && !was {
+			news = append(news, w.spot)
+		}
+		k.stalled[w] = d
+	}
+	return news
+}
+
+// rememberedBlock is what was in the way of a drain when it yielded its slot.
+func rememberedBlock(l *store.CachedRun, path, node string) nodes.Block {
+	if rec := l.Journal.Record(path); rec != nil {
+		for _, t := range rec.Drains() {
+			if t.Name == node && t.Yielded {
+				return nodes.Block{Permanent: true, Text: t.Why}
+			}
+		}
+	}
+	return nodes.Block{}
+}

@@ -1,0 +1,131 @@
+// Package plans decides over plans: facts in, verdict out, ledger first, runs second,\neverything else last.
+package plans
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/watchrules"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// Controller decides over plans: facts in, verdict out, ledger first, runs second,
+// everything else last.
+type Controller struct {
+	Config
+	blockers *blockers
+	refused  *refusedRuns
+}
+
+// Config is what plans are decided on with.
+type Config struct {
+	Clients
+	Stores
+	Telemetry
+	Scope
+	Executor   func(stepType string) (executors.Executor, bool)
+	Settings   func() agentconfig.AgentConfig // in force
+	Status     *status.Writer
+	Rules      *watchrules.Controller
+	Targets    *targets.Watches
+	Runner     Runs
+	EnqueueRun func(types.NamespacedName)
+	Queue      *queue.Queue // of plans
+	Now        func() time.Time
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube       kubernetes.Interface // the agent's own
+	Accounts   *client.Impersonator
+	ClockDoubt func() string
+}
+
+// Stores are what is held in memory.
+type Stores struct {
+	Documents *store.Documents
+	Plans     *store.Plans
+	Runs      *store.Runs
+	History   *store.History
+	Ledgers   *store.Ledgers
+	Gates     *store.Gates
+}
+
+// Telemetry is where plans are told of.
+type Telemetry struct {
+	Events  record.EventRecorder
+	Notify  *notify.Notifier
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
+
+// Scope is who decides over the plans.
+type Scope struct {
+	Namespace    string // the agent's own
+	DryRun       bool
+	LookingSince func() time.Time // when this agent began to lead
+}
+
+// Runs moves the runs of plans.
+type Runs interface {
+	// PlanChanged has the runs of a plan looked at that its change may concern.
+	PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap)
+	// CloseOrphans ends the entries of a plan's runs that vanished without us.
+	CloseOrphans(ctx context.Context, k types.NamespacedName) error
+	// TellOrphan says that a run was taken away.
+	TellOrphan(run *corev1.ConfigMap, name, what string)
+}
+
+// New has decided nothing yet.
+func New(c Config) *Controller {
+	a := &Controller{Config: c, blockers: newBlockers(c.Now, c.Queue.Add), refused: &refusedRuns{byPlan: map[types.NamespacedName]map[string]refusedRun{}}}
+	a.blockers.ask, a.blockers.news = a.askBlocker, a.blockerChanged
+	return a
+}
+
+// Run asks what keeps plans from being ready until ctx ends.
+func (c *Controller) Run(ctx context.Context) { c.blockers.work(ctx) }
+
+// TargetChanged says that a plan's target has changed: it is looked at live.
+func (c *Controller) TargetChanged(k types.NamespacedName) { c.blockers.changed(k) }
+
+// TargetOutdated has the next look at a plan be a live one.
+func (c *Controller) TargetOutdated(k types.NamespacedName) { c.blockers.outdate(k) }
+
+// LedgerLost hears that a ledger, or a part of one, is gone. A plan that is gone
+// takes its ledger along.
+func (c *Controller) LedgerLost(m metav1.Object) {
+	k := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetLabels()[annotations.LabelPlan]}
+	cm := c.Documents.Plan(k)
+	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
+		return
+	}
+	c.Ledgers.Doubt(string(cm.UID))
+	c.Queue.Add(k)
+}
+
+// RunEnded lets a plan prune its history.
+func (c *Controller) RunEnded(o any) {
+	r := o.(*store.EndedRun)
+	c.History.Put(r)
+	c.Queue.Add(types.NamespacedName{Namespace: r.Namespace, Name: r.Plan})
+}
+
+// EndedRunGone hears that an ended run was deleted.
+func (c *Controller) EndedRunGone(o any) { c.History.Drop(o.(*store.EndedRun)) }

@@ -1,0 +1,280 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// Reconcile decides over one plan: facts in, verdict out, ledger first, runs
+// second, everything else last.
+func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	on := c.Documents.Basis(k)
+	cm := c.Documents.Plan(k)
+	c.Runner.PlanChanged(k, cm)
+	if cm != nil {
+		c.Plans.Of(cm).NoteResume(cm.Annotations[annotations.Resume], c.Now())
+	}
+	if err := c.Runner.CloseOrphans(ctx, k); err != nil {
+		return time.Time{}, err
+	}
+	if cm == nil || cm.DeletionTimestamp != nil || c.Documents.Terminating(k.Namespace) {
+		c.Targets.Drop(k)
+		c.blockers.drop(k)
+		c.Rules.Drop(k)
+		if cm == nil {
+			c.Plans.Drop(k)
+		}
+		return time.Time{}, nil
+	}
+	known := c.Plans.Of(cm)
+	facts, err := c.facts(ctx, k, cm, known)
+	if err != nil {
+		return c.cannotDecide(ctx, cm, known, err)
+	}
+	decision, err := c.decide(ctx, k, cm, known, &facts)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if len(decision.Claims) > 0 || facts.Ledger == nil && decision.Changed { // on an old state nothing is claimed, and no ledger is made
+		if sure, err := c.Documents.Sure(ctx, k, on); err != nil || !sure {
+			c.Queue.Add(k)
+			return time.Time{}, err
+		}
+	}
+	c.Gates.Waiting(k, decision.Waiting != "")
+	noted, err := c.Rules.Note(ctx, k, facts, &decision)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if decision.Changed {
+		if err := c.Ledgers.Put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
+			err = errors.Join(err, noted(ctx, false))
+			if client.NeverTaken(err) {
+				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
+			}
+			return time.Time{}, err
+		}
+		c.Metrics.SlotsEnded(facts.Ledger, decision.Ledger)
+		c.recordEnds(cm, facts.Ledger, decision.Ledger)
+	}
+	if err := noted(ctx, true); err != nil {
+		return time.Time{}, err
+	}
+	retry, err := c.createRuns(ctx, k, cm, known, facts, decision)
+	if err != nil {
+		return time.Time{}, err
+	}
+	decision.Wake = queue.Soonest(decision.Wake, retry)
+	for _, name := range slices.Concat(decision.Replace, decision.Supersede) {
+		c.EnqueueRun(types.NamespacedName{Namespace: k.Namespace, Name: name})
+	}
+	if err := c.consume(ctx, cm, facts, decision); err != nil {
+		return time.Time{}, err
+	}
+	if len(decision.Claims) > 0 { // its start, or its wait, is what the status will say
+		c.Queue.AddAfter(k, status.Delay)
+		return decision.Wake, nil
+	}
+	c.mirror(c.Rules.WritesFor(ctx, k), k, known, status.Standing(cm, &known.Written), facts, decision)
+	if err := c.publish(ctx, cm, known, facts, decision); err != nil {
+		return time.Time{}, err
+	}
+	leftAgain, err := c.leftAsItWas(ctx, k, cm, known, decision.Ledger)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain), c.prune(ctx, k, string(cm.UID), known.Spec)
+}
+
+// errLedger is a ledger that the API server does not take: somebody made it immutable.
+var errLedger = errors.New("nothing of this plan starts or ends")
+
+// cannotDecide says on the plan why its ledger cannot be read or written.
+func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, reason error) (time.Time, error) {
+	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, errLedger) {
+		return time.Time{}, reason
+	}
+	facts := trigger.Facts{Now: c.Now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.Spec}
+	return c.Now().Add(time.Minute), c.publish(ctx, cm, known, facts, trigger.Decide(facts))
+}
+
+// facts gathers what the decision looks at.
+func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan) (trigger.Facts, error) {
+	uid := string(cm.UID)
+	f := trigger.Facts{
+		Now: c.Now(), LookingSince: c.LookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
+		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
+		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.Resume.At, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
+		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
+	}
+	f.Faults = append(slices.Clone(f.Faults), c.templateFaults(k.Namespace, known)...)
+	if denied := c.deniedSteps(k.Namespace, known); denied != "" {
+		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
+	}
+	f.Spec.DryRun = f.Spec.DryRun || c.DryRun
+	for _, l := range c.Runs.OfPlan(k) {
+		if l.Broken == nil && l.Run.PlanUID == uid {
+			f.Live = append(f.Live, l.ActiveRun())
+		}
+	}
+	ledger, err := c.Ledgers.Get(ctx, k, uid)
+	if err != nil {
+		return f, err
+	}
+	f.Ledger = ledger
+	f.Gate = c.Gates.Of(&known.Gate, f.Intent.Query(cm.Namespace, known.Spec.Policies))
+	c.noteGate(k, cm, known, ledger)
+	f.LedgerLost, f.Handled = ledger == nil && wasDecided(cm), cm.Annotations[annotations.StatusTrigger]
+	if len(f.Faults) == 0 {
+		c.labelTarget(ctx, k, known, &f)
+		return f, c.Rules.Observe(ctx, cm, known, &f)
+	}
+	c.Rules.Drop(k)
+	c.Targets.Drop(k)
+	c.blockers.leave(k)
+	return f, nil
+}
+
+// wasDecided says whether an agent has decided over a plan before, and so gave it a
+// ledger: what it says of a plan that is not valid it says without one.
+func wasDecided(cm *corev1.ConfigMap) bool {
+	said := cm.Annotations[annotations.StatusNextRun] + cm.Annotations[annotations.StatusLastRun] + cm.Annotations[annotations.StatusTrigger]
+	return said != "" || cm.Annotations[annotations.StatusObserved] != "" && cm.Annotations[annotations.StatusPhase] != string(trigger.PhaseInvalid)
+}
+
+// noteGate tells metrics of the plan.
+func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, l *ledger.Ledger) {
+	if len(known.Faults) > 0 {
+		c.Gates.Forget(k)
+		return
+	}
+	o := c.Gates.Subject(known.Gate.Question, known.Gate.Gate)
+	o.Kind, o.System = "Plan", cm.Labels[annotations.LabelSystem]
+	if l != nil && l.Last != nil && l.Last.StartedAt != nil {
+		o.LastStart = *l.Last.StartedAt
+	}
+	c.Gates.Note(k, o)
+}
+
+// deniedSteps says which step the agent's configuration does not allow in a
+// namespace, also among those that other steps and templates hold.
+func (c *Controller) deniedSteps(namespace string, known *store.CachedPlan) string {
+	denied := c.Settings().Denied(namespace)
+	if len(denied) == 0 {
+		return ""
+	}
+	found := ""
+	r := run.Run{Spec: known.Spec, Templates: known.Templates}
+	r.Tree().Walk(func(s plan.Step) {
+		if found == "" && slices.Contains(denied, s.Type) {
+			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
+		}
+	})
+	return found
+}
+
+// createRuns makes sure that every open entry has its run: the ones claimed just
+// now, and those whose creation an earlier agent did not live to see. One that the
+// API server does not take holds up no other; retry is when it is tried again. A run
+// that was made and taken away since is not made again.
+func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) (retry time.Time, err error) {
+	if len(f.Faults) > 0 || f.ClockDoubt != "" {
+		return time.Time{}, nil
+	}
+	c.refused.keep(k, d.Ledger.Open)
+	for _, e := range d.Ledger.Open {
+		if e.Request == nil || c.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == e.Run }) {
+			continue
+		}
+		if l := c.Runs.Get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
+			continue // it is there, is left alone, and said so
+		}
+		if phase, made := store.WasMade(cm, e.Run); made {
+			err = errors.Join(err, c.closeTaken(ctx, k, cm, e, phase))
+			continue
+		}
+		if next := c.refused.next(k, e.Run, known.Observed); c.Now().Before(next) {
+			retry = queue.Soonest(retry, next)
+			continue
+		}
+		next, failed := c.createRun(ctx, k, cm, f.Spec, known, e)
+		retry, err = queue.Soonest(retry, next), errors.Join(err, failed)
+	}
+	return retry, err
+}
+
+func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *store.CachedPlan, e ledger.Entry) (retry time.Time, err error) {
+	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
+	if err != nil {
+		return time.Time{}, err
+	}
+	r := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
+		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.Templates, Watched: watched,
+	}
+	r.Request.Body = nil
+	journal := workflow.NewJournal(r)
+	object, err := annotations.RunObject(r, journal)
+	if err != nil {
+		return time.Time{}, err
+	}
+	maps := c.Kube.CoreV1().ConfigMaps(k.Namespace)
+	made, err := maps.Create(ctx, object, client.CreateOptions())
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return time.Time{}, c.adopt(ctx, k, e)
+	case err != nil && !c.Documents.Terminating(k.Namespace) && client.NotTaken(err):
+		return c.refuseRun(ctx, k, cm, known, e, err)
+	case err != nil:
+		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)
+	}
+	made.ManagedFields = nil
+	l := &store.CachedRun{Object: made, Run: r, Journal: journal}
+	c.Runs.Put(l)
+	c.EnqueueRun(l.Key())
+	if e.Refused == "" {
+		return time.Time{}, nil
+	}
+	return time.Time{}, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger { return l.Refuse(e.Run, "") })
+}
+
+// adopt goes on with a run that an earlier agent created. One that has ended
+// leaves only its entry to be closed.
+func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger.Entry) error {
+	cm, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, e.Run, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
+	}
+	run, journal, err := annotations.ReadRun(cm)
+	if err != nil {
+		return fmt.Errorf("%w: %w", annotations.ErrForeign, err)
+	}
+	if !journal.Phase.Ended() {
+		cm.ManagedFields = nil
+		l := &store.CachedRun{Object: cm, Run: run, Journal: journal}
+		c.Runs.Put(l)
+		c.EnqueueRun(l.Key())
+		return nil
+	}
+	return c.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return store.CloseEntry(l, run, journal, c.Now()) })
+}

@@ -1,0 +1,234 @@
+package plans
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+// publish writes a plan's status where it differs from what stands there.
+func (c *Controller) publish(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) error {
+	live := c.Runs.OfPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	news, err := c.Status.Write(ctx, cm, &known.Written, func(have map[string]string) map[string]string {
+		want := c.planStatus(have, known, f, d)
+		want[annotations.StatusRuns] = store.FormatRuns(live)
+		return want
+	})
+	c.letRunsAct(live, err)
+	if news {
+		c.recordPhase(cm, known, f, d)
+	}
+	return err
+}
+
+func (c *Controller) planStatus(have map[string]string, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) map[string]string {
+	want := map[string]string{
+		annotations.StatusPhase:    string(d.Phase),
+		annotations.StatusMessage:  document.Cut(c.message(f, d), document.MaxMessage),
+		annotations.StatusObserved: known.Observed,
+		annotations.StatusNextRun:  nextRun(d),
+	}
+	if n := len(d.Ledger.Tokens); n > 0 {
+		want[annotations.StatusTrigger] = d.Ledger.Tokens[n-1]
+	}
+	want[annotations.StatusBehavior] = have[annotations.StatusBehavior]
+	switch {
+	case d.Window != nil:
+		want[annotations.StatusBehavior] = status.Behavior(have[annotations.StatusBehavior], *d.Window, c.Gates.Strategy(known.Gate.Question, f.Now), f.Now)
+	case f.Gate == nil:
+		want[annotations.StatusBehavior] = ""
+	}
+	c.lastRun(want, f, d)
+	want[annotations.StatusMirrored] = known.Mirror.Digest
+	want[annotations.StatusWatching] = c.Rules.Watching(types.NamespacedName{Namespace: f.Namespace, Name: f.Name})
+	want[annotations.StatusConditions] = status.Conditions(have[annotations.StatusConditions], c.conditions(known, f, d), f.Now)
+	return want
+}
+
+// message adds to the decision's sentence what nobody may overlook.
+func (c *Controller) message(f trigger.Facts, d trigger.Decision) string {
+	if left := d.Ledger.LeftMessage(); left != "" {
+		d.Message = "not put back by " + left + "; " + d.Message
+	}
+	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
+		d.Message = stuck + "; " + d.Message
+	}
+	if len(f.Faults) > 1 {
+		return fmt.Sprintf("%s (and %d more: kubectl maint lint)", d.Message, len(f.Faults)-1)
+	}
+	if len(f.Intent.Faults) > 0 {
+		return d.Message + "; " + f.Intent.Faults[0].String()
+	}
+	return d.Message
+}
+
+func nextRun(d trigger.Decision) string {
+	if d.Next == nil {
+		return ""
+	}
+	return d.Next.At.UTC().Format(time.RFC3339)
+}
+
+func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.Decision) {
+	if last := d.Ledger.Last; last != nil {
+		want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = last.Name, string(last.Phase)
+		want[annotations.StatusLastRun] = status.Instant(last.StartedAt)
+		want[annotations.StatusLastSuccess] = status.Instant(last.SuccessAt)
+	}
+	for _, l := range f.Live {
+		if l.Phase == run.Running {
+			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
+			want[annotations.StatusLastRun] = status.Instant(l.StartedAt)
+		}
+	}
+}
+
+// recordPhase sends an Event when a plan's phase became another.
+func (c *Controller) recordPhase(cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) {
+	was := known.Phase
+	known.Phase = d.Phase
+	if d.Phase == trigger.PhaseInvalid && was != d.Phase {
+		c.Events.Event(cm, corev1.EventTypeWarning, "PlanInvalid", document.Cut(f.Faults.Error(), document.MaxMessage))
+	}
+	if len(d.Returned) > 0 {
+		c.Events.Eventf(cm, corev1.EventTypeWarning, "TriggerLabelReturns", "The label %s came back from the tool that applies it; no run was started", d.Returned[0])
+	}
+}
+
+// recordEnds sends an Event for slots that ended without a run just now.
+func (c *Controller) recordEnds(cm *corev1.ConfigMap, was *ledger.Ledger, now ledger.Ledger) {
+	if was == nil || len(now.Recent) == 0 {
+		return
+	}
+	e := now.Recent[len(now.Recent)-1]
+	if e.Slot == nil || e.Run != "" && e.Reason != run.ReasonRefused { // what had a run tells of itself
+		return
+	}
+	if n := now.Totals[run.Missed] - was.Totals[run.Missed]; n > 0 {
+		c.Events.Eventf(cm, corev1.EventTypeWarning, "SlotMissed", "%d slot(s) missed up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+		c.Notify.SlotMissed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, n, e)
+	}
+	if n := now.Totals[run.Skipped] - was.Totals[run.Skipped]; n > 0 {
+		c.Events.Eventf(cm, corev1.EventTypeNormal, "SlotSkipped", "%d slot(s) skipped up to %s: %s", n, status.Instant(e.Slot), e.Reason)
+	}
+}
+
+// consume removes the intents that are used up: skips that met their slots and
+// a retry that was taken up or means nothing.
+func (c *Controller) consume(ctx context.Context, cm *corev1.ConfigMap, f trigger.Facts, d trigger.Decision) error {
+	gone := map[string]string{}
+	left := ""
+	if d.Skip != nil {
+		left = annotations.FormatSkip(*d.Skip)
+		gone[annotations.Skip] = cm.Annotations[annotations.Skip]
+	}
+	if trigger.RetryHandled(d.Ledger, f.Intent.Retry) && len(f.Faults) == 0 {
+		gone[annotations.Retry] = cm.Annotations[annotations.Retry]
+	}
+	for in, ask := range map[string]intent.RunRef{annotations.Abort: f.Intent.Abort, annotations.Resume: f.Intent.Resume, annotations.Approve: f.Intent.Approve, annotations.Reject: f.Intent.Reject} {
+		if ask.Run != "" && !lives(f, d, ask.Run) {
+			gone[in] = cm.Annotations[in]
+			if in == annotations.Resume && f.Ledger != nil && f.Ledger.LeftBy(ask.Run, f.ResumeSeen) {
+				c.Events.Eventf(cm, corev1.EventTypeNormal, "LeftoversAcknowledged", "What run %s did not put back is known: %s", ask.Run, f.Intent.Actors["resume"].Said("acknowledged"))
+				continue
+			}
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "IntentIgnored", "%s: %s counts for nothing: no such run lives", in, document.Cut(gone[in], 200))
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return c.Status.RemoveIntents(ctx, cm, gone, left)
+}
+
+// lives says whether a run is there or is going to be.
+func lives(f trigger.Facts, d trigger.Decision, run string) bool {
+	_, open := d.Ledger.OpenEntry(run)
+	return open || slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == run })
+}
+
+// changeConditions say whether a gated plan may change something, and whether it
+// wants to.
+func changeConditions(f trigger.Facts, d trigger.Decision) []metav1.Condition {
+	if d.Window == nil {
+		return nil
+	}
+	paused := metav1.Condition{Type: policy.ChangesPaused, Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(d.Window.Reason, document.MaxMessage)}
+	switch {
+	case d.Phase == trigger.PhasePaused:
+		paused.Reason, paused.Message = "Paused", d.Message
+	case d.Window.Permitted:
+		paused.Status, paused.Reason = metav1.ConditionFalse, "Permissive"
+	}
+	pending := metav1.Condition{Type: "ChangesPending", Status: metav1.ConditionFalse, Reason: "Nothing", Message: "no run waits"}
+	if d.Waiting != "" {
+		pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "Waits", document.Cut(d.Waiting, document.MaxMessage)
+	}
+	for _, l := range f.Live {
+		if l.Held || l.Phase == run.Pending && l.Waiting != "" && l.Waiting != run.WaitJitter {
+			pending.Status, pending.Reason, pending.Message = metav1.ConditionTrue, "RunWaits", document.Cut("run "+l.Name+": "+l.Message, document.MaxMessage)
+		}
+	}
+	return []metav1.Condition{paused, pending}
+}
+
+func (c *Controller) conditions(known *store.CachedPlan, f trigger.Facts, d trigger.Decision) []metav1.Condition {
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
+	if len(f.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(f.Faults.Error(), 4*document.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "a run can start"}
+	switch {
+	case len(f.Faults) > 0:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "Invalid", "the plan is not valid"
+	case !d.Ready.OK:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", d.Ready.Message
+	case f.Unwatched != "":
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotWatching", document.Cut(f.Unwatched, document.MaxMessage)
+	}
+	out := append([]metav1.Condition{valid, ready}, changeConditions(f, d)...)
+	out = append(out, mirrorCondition(known)...)
+	if d.Refused != "" {
+		out = append(out, metav1.Condition{Type: "RunRefused", Status: metav1.ConditionTrue, Reason: "NotTaken", Message: document.Cut(d.Refused, document.MaxMessage)})
+	}
+	if stuck := c.Runs.StuckOf(types.NamespacedName{Namespace: f.Namespace, Name: f.Name}); stuck != "" {
+		out = append(out, metav1.Condition{Type: "RunStuck", Status: metav1.ConditionTrue, Reason: "NotWritten", Message: document.Cut(stuck, document.MaxMessage)})
+	}
+	for _, l := range f.Live {
+		if l.Stays != "" {
+			out = append(out, metav1.Condition{Type: "TriggerLabelStays", Status: metav1.ConditionTrue, Reason: "Refused", Message: document.Cut("run "+l.Name+" cannot end: "+l.Stays, document.MaxMessage)})
+			break
+		}
+	}
+	if left := d.Ledger.LeftMessage(); left != "" {
+		out = append(out, metav1.Condition{Type: "Restored", Status: metav1.ConditionFalse, Reason: "NotPutBack", Message: document.Cut(left, document.MaxMessage)})
+	}
+	if f.ClockDoubt != "" {
+		out = append(out, metav1.Condition{Type: "ClockDoubt", Status: metav1.ConditionTrue, Reason: "ClocksDiffer", Message: f.ClockDoubt})
+	}
+	if len(f.Intent.Faults) > 0 {
+		out = append(out, metav1.Condition{Type: "IntentUnderstood", Status: metav1.ConditionFalse, Reason: "NotUnderstood", Message: f.Intent.Faults.Error()})
+	}
+	if len(d.Returned) > 0 {
+		out = append(out, metav1.Condition{
+			Type: "TriggerLabelReturns", Status: metav1.ConditionTrue, Reason: "AppliedAgain",
+			Message: fmt.Sprintf("the label %s came back with the same value from the tool that applies it; that is no request: take it out of its source, or change its value", d.Returned[0]),
+		})
+	}
+	return out
+}

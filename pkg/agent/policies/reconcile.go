@@ -1,0 +1,159 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// ReconcilePolicy publishes what a policy says now, and looks again when it changes.
+func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
+	if cm.DeletionTimestamp != nil || p.Documents.Terminating(k.Namespace) {
+		p.Book.Forget(k)
+		return p.Gates.Reconcile(ctx, k, nil)
+	}
+	state, policy := p.Book.Policy(k)
+	if policy == nil { // the watch is ahead of the book, or behind it: either will ring
+		return time.Time{}, nil
+	}
+	now := p.Now()
+	v := policy.Verdict(now)
+	p.Book.Note(k, &store.Subject{Kind: "Policy", System: cm.Labels[annotations.LabelSystem], Verdict: policy.Verdict, Strategy: state.StrategyOf, Uses: state.Stanza.Policies})
+	wake, gateErr := p.Gates.Reconcile(ctx, k, &state)
+	opens := false
+	wrote, err := p.Status.Write(ctx, cm, p.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
+		opens = v.Permitted && have[annotations.StatusPermitted] == "false"
+		return policyStatus(have, cm, state, v, p.Gates.Condition(k), now)
+	})
+	if wrote && opens {
+		p.Notify.WindowOpens(k, status.VerdictSentence(v))
+	}
+	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
+}
+
+// policyWake is the next instant at which what is published may differ: also
+// where an Until ends and the answer stays the same, its reason changes.
+func policyWake(state policy.State, v schedule.Verdict, now time.Time) time.Time {
+	var wake time.Time
+	for _, at := range []*time.Time{v.Until, state.Stanza.Until, state.Pause.Until} {
+		if at != nil && at.After(now) {
+			wake = queue.Soonest(wake, *at)
+		}
+	}
+	return wake
+}
+
+func policyStatus(have map[string]string, cm *corev1.ConfigMap, state policy.State, v schedule.Verdict, gates []metav1.Condition, now time.Time) map[string]string {
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the policy is valid"}
+	if len(state.Faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(state.Faults.Error(), 4*document.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Ready", Message: "the policy is in force"}
+	if !v.Ready {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotReady", document.Cut(v.Reason, document.MaxMessage)
+	}
+	restricted := metav1.Condition{Type: "ChangesRestricted", Status: metav1.ConditionTrue, Reason: "Restrictive", Message: document.Cut(v.Reason, document.MaxMessage)}
+	if v.Permitted {
+		restricted.Status, restricted.Reason = metav1.ConditionFalse, "Permissive"
+	}
+	message := status.VerdictSentence(v)
+	if len(state.Stanza.Faults) > 0 {
+		message += "; " + state.Stanza.Faults[0].String()
+	}
+	return map[string]string{
+		annotations.StatusMessage: document.Cut(message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+		annotations.StatusPermitted: fmt.Sprint(v.Permitted), annotations.StatusBehavior: status.Behavior(have[annotations.StatusBehavior], v, state.StrategyOf(now), now),
+		annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], append([]metav1.Condition{valid, ready, restricted}, gates...), now),
+	}
+}
+
+// ReconcileCalendar publishes which lines of a calendar were not understood.
+func (p *Controller) ReconcileCalendar(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
+	if cm.DeletionTimestamp != nil || p.Documents.Terminating(k.Namespace) {
+		return nil
+	}
+	c, faults := annotations.Calendar(cm)
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the calendar is valid"}
+	switch {
+	case c == nil:
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", faults.Error()
+	case len(faults) > 0:
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "SomeFaults", "the rest works: "+faults.Error()
+	}
+	valid.Message = document.Cut(valid.Message, 4*document.MaxMessage)
+	_, err := p.Status.Write(ctx, cm, p.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
+		return map[string]string{
+			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
+			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, p.Now()),
+		}
+	})
+	return err
+}
+
+// Observe takes in a policy or a calendar.
+func (p *Controller) Observe(cm *corev1.ConfigMap) {
+	if !p.Book.News(cm) {
+		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have torn the status off
+		return
+	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+		state := annotations.Policy(cm)
+		p.Book.Change(func(b *policy.Resolver) { b.PutPolicy(state) })
+	} else {
+		c, _ := annotations.Calendar(cm)
+		p.Book.Change(func(b *policy.Resolver) { b.PutCalendar(cm.Namespace, cm.Name, c) })
+	}
+	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Changed()
+}
+
+// Lost hears that a policy or a calendar is gone.
+func (p *Controller) Lost(cm *corev1.ConfigMap) {
+	p.Book.Change(func(b *policy.Resolver) {
+		if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
+			b.DropPolicy(cm.Namespace, cm.Name)
+			return
+		}
+		b.DropCalendar(cm.Namespace, cm.Name)
+	})
+	p.Book.Unsaid(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Book.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	p.Changed()
+}
+
+// GatesSeen hears of a record: there may be something to open of a policy that
+// is gone.
+func (p *Controller) GatesSeen(cm *corev1.ConfigMap) {
+	if r, err := annotations.ReadGates(cm); err == nil {
+		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy})
+	}
+}
+
+// GatesLost hears that a record is gone. One that we did not remove ourselves is
+// written again as long as its policy is there; without policy and record nobody
+// can say any more what is to be opened.
+func (p *Controller) GatesLost(cm *corev1.ConfigMap) {
+	r, err := annotations.ReadGates(cm)
+	if err != nil {
+		return
+	}
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: r.Policy}
+	if p.Documents.Any(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) == nil {
+		p.Gates.RecordLost(k)
+	}
+	p.Enqueue(k)
+}

@@ -1,0 +1,354 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// act does one act on a step and says what came of it.
+func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	if err := c.Fence.Check(); err != nil {
+		return outcome{}, err
+	}
+	switch m.Act {
+	case workflow.ActPass:
+		return c.pass(ctx, l, m)
+	case workflow.ActStop:
+		return c.stop(ctx, l, m)
+	case workflow.ActRestore:
+		return c.restore(ctx, l, m)
+	case workflow.ActKeep:
+		return c.keep(ctx, l, m)
+	case workflow.ActRelease:
+		return c.releaseLease(ctx, l, m)
+	}
+	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
+}
+
+// pass calls the executor of a step for one bounded piece.
+func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	began := c.Now()
+	out, clients, err := c.call(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	out = c.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out)
+	if l.Journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
+		c.Plans.AddAfter(l.PlanKey(), status.Delay)
+	}
+	c.Metrics.StepPass(m.Step.Type, out.State, c.Now().Sub(began))
+	if out.State == executors.NotYet {
+		return c.notYet(l, m, clients, out), nil
+	}
+	s := store.StepKey{Run: l.Key(), Path: m.Path}
+	if out.State != executors.Record {
+		c.watches.drop(s)
+	}
+	rep := c.report(l, m, out)
+	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }}, nil
+}
+
+func (c *Controller) report(l *store.CachedRun, m workflow.Action, o executors.Outcome) workflow.StepResult {
+	checked := len(l.Run.ClosedNodes(l.Journal, m.Path)) > 0
+	rep := workflow.StepResult{
+		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
+		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
+		NodeSeen: checked && o.State != executors.Record && o.Reason != reasonUnlooked,
+		Listed:   o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
+	}
+	if rep.Failed && !o.WakeAt.IsZero() {
+		rep.NotBefore = &o.WakeAt
+	}
+	if o.State == executors.NotYet && isRefusal(o) {
+		rep.Waits = o.Message
+	}
+	if executor, _ := c.Executor(m.Step.Type); executor != nil && rep.Done && !o.WakeAt.IsZero() {
+		if _, keeps := executor.(executors.Keeper); keeps {
+			rep.KeepAt = &o.WakeAt
+		}
+	}
+	return rep
+}
+
+// notYet lets the step rest, and keeps the watch it asked for. A message or a
+// memory is worth a write only when it is new.
+func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, clients executors.Clients, out executors.Outcome) outcome {
+	rec := l.Journal.Record(m.Path)
+	rep := c.report(l, m, out)
+	after := workflow.Note(l.Run, l.Journal, m.Path, rep, c.Now())
+	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: clients.Dynamic}
+	if out.Watch != nil && out.Watch.Every > 0 {
+		o.wait.least = c.Now().Add(out.Watch.Every)
+	}
+	if m.Step.Type == plan.TypeDrain {
+		c.DrainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Memory), out.Message)
+	}
+	if rec.Waits != rep.Waits { // the plan says it, too
+		c.Plans.AddAfter(l.PlanKey(), status.Delay)
+	}
+	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
+		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }
+	}
+	return o
+}
+
+// call expands a step's properties and passes it to its executor. What is wrong
+// with the step itself is a failure of the step, not of the agent.
+func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Outcome, executors.Clients, error) {
+	w := l.Account()
+	clients, err := c.Accounts.Clients(w, l.Run.Name)
+	if err != nil {
+		return executors.Outcome{}, clients, err
+	}
+	missing, err := c.noAccount(ctx, w)
+	if err != nil {
+		return executors.Outcome{}, clients, err
+	}
+	if missing != nil {
+		return *missing, clients, nil
+	}
+	if unwatched := c.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, clients, c.Now()); unwatched != nil {
+		return *unwatched, clients, nil
+	}
+	executor, known := c.Executor(m.Step.Type)
+	if !known {
+		return executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type), clients, nil
+	}
+	call, failed := c.prepare(ctx, l, m, clients)
+	if failed == nil {
+		failed = c.stillClosed(ctx, l, m, clients)
+	}
+	if failed != nil {
+		return *failed, clients, nil
+	}
+	out := c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
+	if out.State == executors.Failed && !c.Fence.Valid() { // it is we who failed, and nothing was sent
+		return out, clients, client.ErrFenced
+	}
+	return out, clients, ctx.Err()
+}
+
+// bounded runs one pass within its time. A pass that was cut off by an abort has
+// no outcome: the next look at the run decides.
+func (c *Controller) bounded(ctx context.Context, m workflow.Action, pass func(context.Context) executors.Outcome) executors.Outcome {
+	limit := c.Now().Add(store.LongestPass)
+	if !m.WakeAt.IsZero() && m.WakeAt.Before(limit) {
+		limit = m.WakeAt
+	}
+	inner, cancel := context.WithTimeout(ctx, limit.Sub(c.Now()))
+	defer cancel()
+	out := pass(inner)
+	if out.State == executors.Failed && !out.Permanent && inner.Err() != nil {
+		return executors.Outcome{State: executors.NotYet, WakeAt: c.Now()}
+	}
+	return out
+}
+
+// stop ends what an abandoned step left working. After a minute of trying it is
+// said and left.
+func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	c.watches.drop(store.StepKey{Run: l.Key(), Path: m.Path})
+	stopped := func(err error) outcome {
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
+	}
+	executor, _ := c.Executor(m.Step.Type)
+	stopper, ok := executor.(executors.Stopper)
+	if !ok {
+		return stopped(nil), nil
+	}
+	call, failed, err := c.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	rec := l.Journal.Record(m.Path)
+	within := func(limit time.Duration) bool {
+		return rec.FinishedAt != nil && c.Now().Before(queue.Latest(*rec.FinishedAt, c.LookingSince()).Add(limit))
+	}
+	switch {
+	case failed != nil && isRefusal(*failed) && within(plan.DefaultCleanupDuration):
+		return c.waitsFor(l, m.Path, *failed), nil
+	case failed != nil && failed.State == executors.NotYet && within(time.Minute):
+		return c.later(rec, failed.WakeAt), nil
+	case failed != nil && (failed.State == executors.NotYet || isRefusal(*failed)):
+		return stopped(errors.New(failed.Message)), nil
+	case failed != nil: // what could not be prepared was never started
+		return stopped(nil), nil
+	}
+	err = stopper.Stop(ctx, call)
+	switch {
+	case err == nil:
+		return stopped(nil), nil
+	case executors.RefusalOf(err, l.Account().User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
+		return c.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
+	case within(time.Minute):
+		return c.later(rec, c.Now().Add(executors.RetryAfter(err))), nil
+	}
+	return stopped(err), nil
+}
+
+// later is an act that could not be done now, and is tried again: not before the
+// instant that somebody asked for.
+func (c *Controller) later(rec *run.Record, notBefore time.Time) outcome {
+	return outcome{wait: &stepWait{record: *rec, wake: queue.Latest(notBefore, c.Now().Add(retryDelay))}}
+}
+
+// prepared is a call of a step with clients of its own, for what cleans up after
+// it: an account that is gone is waited for.
+func (c *Controller) prepared(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Call, *executors.Outcome, error) {
+	clients, err := c.Accounts.Clients(l.Account(), l.Run.Name)
+	if err != nil {
+		return executors.Call{}, nil, err
+	}
+	if missing, err := c.noAccount(ctx, l.Account()); err != nil || missing != nil {
+		return executors.Call{}, missing, err
+	}
+	call, failed := c.prepare(ctx, l, m, clients)
+	return call, failed, nil
+}
+
+// keep renews the lease that a step left.
+func (c *Controller) keep(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	executor, _ := c.Executor(m.Step.Type)
+	keeper, ok := executor.(executors.Keeper)
+	if !ok {
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, "") }}, nil
+	}
+	call, failed, err := c.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	out := executors.Outcome{State: executors.Failed, Message: "cannot be renewed"}
+	if failed == nil {
+		out = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Keep(ctx, call) })
+	} else {
+		out.Message += ": " + failed.Message
+	}
+	next := out.WakeAt
+	if out.State != executors.Done || next.IsZero() {
+		next = queue.Latest(next, c.Now().Add(15*time.Second)) // a guess: well within any lease
+	}
+	return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteKeep(j, m.Path, out.Memory, next, out.Message) }}, nil
+}
+
+// releaseLease ends the lease that a step left.
+func (c *Controller) releaseLease(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	released := func(message string) outcome {
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRelease(j, m.Path, message) }}
+	}
+	executor, _ := c.Executor(m.Step.Type)
+	keeper, ok := executor.(executors.Keeper)
+	if !ok {
+		return released(""), nil
+	}
+	call, failed, err := c.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	var out executors.Outcome
+	if failed != nil {
+		out = *failed
+	} else {
+		out = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return keeper.Release(ctx, call) })
+	}
+	switch {
+	case isRefusal(out):
+		return c.waitsFor(l, m.Path, out), nil
+	case out.State == executors.NotYet || out.State == executors.Failed && !out.Permanent:
+		return c.later(l.Journal.Record(m.Path), out.WakeAt), nil
+	}
+	return released(out.Message), nil
+}
+
+// restore puts back what a step with restoreAfter found.
+func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
+	rec := l.Journal.Record(m.Path)
+	ended := func(how, message string, changed []run.Change) outcome {
+		c.Runs.Holds.Over(l.Key(), m.Path, c.Now())
+		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteRestore(j, m.Path, how, message, changed) }}
+	}
+	defer c.Runs.Holds.Restoring(store.UIDOf(rec.Before))()
+	executor, _ := c.Executor(m.Step.Type)
+	restorer, ok := executor.(executors.Restorer)
+	if !ok {
+		return ended(run.RestoreFailed, c.toPutBack(m, rec, "steps of type "+m.Step.Type+" cannot be restored"), nil), nil
+	}
+	call, failed, err := c.prepared(ctx, l, m)
+	if err != nil {
+		return outcome{}, err
+	}
+	var out executors.Outcome
+	if failed != nil {
+		out = *failed
+	} else {
+		out = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
+	}
+	if ctx.Err() != nil {
+		return outcome{}, ctx.Err()
+	}
+	how := run.RestoreDone
+	if out.State != executors.Done {
+		out.Message = c.toPutBack(m, rec, out.Message)
+	}
+	switch {
+	case isRefusal(out):
+		return c.waitsFor(l, m.Path, out), nil
+	case out.State == executors.NotYet, out.State == executors.Failed && !out.Permanent:
+		return c.restoreLater(l, m, out), nil
+	case out.State == executors.Failed:
+		how = run.RestoreFailed
+	case out.Reason == "ChangedMeanwhile":
+		how = run.RestoreChanged
+	case out.Reason == "Gone":
+		how = run.RestoreGone
+	case out.Reason == executors.ReasonHanded:
+		how = run.RestoreHanded
+	}
+	return ended(how, out.Message, out.Changed), nil
+}
+
+// restoreLater is a restore that could not be done now. Why is written down: who
+// looks at the run wants to know, and others go ahead of it then. A text that changes
+// is written with pauses, for errors may hold what is new each time.
+func (c *Controller) restoreLater(l *store.CachedRun, m workflow.Action, out executors.Outcome) outcome {
+	const pause = 15 * time.Second // a guess
+	rec := l.Journal.Record(m.Path)
+	o := c.later(rec, out.WakeAt)
+	waits := document.Cut(out.Message, document.MaxMessage)
+	if waits == "" || waits == rec.Waits || out.Reason == executors.ReasonConflict {
+		return o
+	}
+	o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, m.Path, waits) }
+	if rec.Waits != "" {
+		o.wait.wake = queue.Latest(o.wait.wake, c.Now().Add(pause))
+	}
+	return o
+}
+
+// DrainBlocked says of nodes, on their plan and to the sinks, that a run's drain of
+// them is blocked for good.
+func (c *Controller) DrainBlocked(l *store.CachedRun, path string, names []string, words string) {
+	if len(names) == 0 || l.Run.Request.DryRun || c.DryRun {
+		return
+	}
+	text := document.Cut(fmt.Sprintf("Run %s, step %s: %s", l.Run.Name, path, words), document.MaxMessage)
+	c.Events.Event(c.aboutRun(l), corev1.EventTypeWarning, nodes.EventBlocked, text)
+	for _, node := range names {
+		c.Notify.DrainBlocked(l.PlanKey(), l.Run.Name, node, text)
+	}
+}

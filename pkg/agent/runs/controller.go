@@ -1,0 +1,185 @@
+// Package runs moves runs: their journals say what comes next, and what came of it is written\nbefore the next.
+package runs
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// Controller moves runs: a journal says what comes next, and what came of it is
+// written before the next.
+type Controller struct {
+	Config
+	watches  *stepWatches
+	refusals *store.Refusals[store.StepKey]
+}
+
+// Config is what runs are moved with.
+type Config struct {
+	Clients
+	Stores
+	Telemetry
+	Scope
+	Executor func(stepType string) (executors.Executor, bool)
+	Status   *status.Writer
+	Steps    *StepPool
+	Nodes    Nodes
+	Expected *store.Expectations // of targets
+	Queue    *queue.Queue        // of runs
+	Plans    interface {         // that are to be looked at
+		Add(types.NamespacedName)
+		AddAfter(types.NamespacedName, time.Duration)
+	}
+	Now func() time.Time
+}
+
+// Clients reach the API server.
+type Clients struct {
+	Kube       kubernetes.Interface // the agent's own
+	Accounts   *client.Impersonator
+	Fence      *client.Fence
+	ClockDoubt func() string
+}
+
+// Stores are what is held in memory.
+type Stores struct {
+	Documents *store.Documents
+	Runs      *store.Runs
+	Ledgers   *store.Ledgers
+	Locks     *store.Locks
+	Gates     *store.Gates
+}
+
+// Telemetry is where runs are told of.
+type Telemetry struct {
+	Events  record.EventRecorder
+	Notify  *notify.Notifier
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
+
+// Scope is who moves the runs.
+type Scope struct {
+	Identity     string // of this process
+	DryRun       bool
+	LookingSince func() time.Time // when this agent began to lead
+}
+
+// Nodes gives nodes to runs.
+type Nodes interface {
+	// Want takes in which nodes a run would take next.
+	Want(run types.NamespacedName, wants []workflow.NodeDemand)
+	// States is what a run is told of its nodes, by the path of its rollout.
+	States(run types.NamespacedName) map[string]map[string]workflow.NodeState
+	// Turn says whether a drain outside of a rollout may take a node now, or why not.
+	Turn(s store.StepKey, node string, ahead *drain.DrainOptions) (granted bool, why string)
+	// Preflight says whether a step of a rollout may cordon the node that it has come to.
+	Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.DrainOptions) (bool, string)
+	// BlockedBy is what keeps a step's drain of a node from its cordon for good.
+	BlockedBy(s store.StepKey, node string, ahead *drain.DrainOptions) string
+	// Stalled notes whether a drain is blocked for good, and says whether it is to yield.
+	Stalled(s store.StepKey, node string, options *drain.DrainOptions, blocked bool) bool
+	// OpenedAt is when a node was seen being uncordoned; zero: it was not.
+	OpenedAt(node string) time.Time
+	// Gone are those of the nodes that are not there any more.
+	Gone(ctx context.Context, known run.NodeTurns) map[string]bool
+	// Enqueue has the nodes looked at again.
+	Enqueue()
+	// Drains is what drains nodes; nil: nothing does.
+	Drains() executors.Drainer
+}
+
+// New moves nothing yet.
+func New(c Config) *Controller {
+	return &Controller{
+		Config: c, refusals: store.NewRefusals[store.StepKey](),
+		watches: &stepWatches{wake: c.Steps.Wake, silence: informer.LongSilence, open: map[store.StepKey]*stepWatch{}},
+	}
+}
+
+// WatchCount is how many watches are open for steps.
+func (c *Controller) WatchCount() int { return c.watches.count() }
+
+// Run moves runs until ctx ends, and waits for the acts that are under way.
+func (c *Controller) Run(ctx context.Context, workers int) {
+	c.Queue.Work(ctx, workers, c.reconcile)
+	c.Steps.group.Wait()
+}
+
+// PlanChanged has the runs of a plan looked at that its change may concern.
+func (c *Controller) PlanChanged(k types.NamespacedName, cm *corev1.ConfigMap) {
+	for _, l := range c.Runs.OfPlan(k) {
+		if c.interests(cm, l) {
+			if l.Journal.End == nil && c.signals(l).Abort != nil {
+				c.Steps.Cancel(l.Key())
+			}
+			c.Queue.Add(l.Key())
+		}
+	}
+}
+
+// interests says whether a plan's change may concern one of its runs: it is
+// gone, or an intent names the run.
+func (c *Controller) interests(cm *corev1.ConfigMap, l *store.CachedRun) bool {
+	if cm == nil || cm.DeletionTimestamp != nil || string(cm.UID) != l.Run.PlanUID || l.Journal.Phase == run.Pending {
+		return true
+	}
+	in := annotations.Intent(cm.Annotations)
+	return in.Abort.For(l.Run.Name) || in.Resume.For(l.Run.Name) || in.Approve.For(l.Run.Name) || in.Reject.For(l.Run.Name) || betweenSteps(l.Journal)
+}
+
+// betweenSteps says whether a run has no step at work, or holds steps that may
+// begin beside those at work: where it does not go on, a pause or a gate holds it.
+func betweenSteps(j run.Journal) bool {
+	beside := func(r run.Record) bool {
+		return r.Phase == run.StepRunning && plan.IsLoop(r.Type) || r.Phase == run.StepPending && strings.Contains(r.Path, "/")
+	}
+	if j.Section == plan.SectionSteps && slices.ContainsFunc(j.Steps, beside) {
+		return true
+	}
+	return j.Section == plan.SectionSteps && !slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Phase == run.StepRunning })
+}
+
+// Observe takes in a live run as the watch shows it.
+func (c *Controller) Observe(o any) {
+	cm := o.(*corev1.ConfigMap)
+	if c.Runs.Observe(cm) {
+		if l := c.Runs.Get(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}); l != nil && cm.DeletionTimestamp != nil && l.Journal.End == nil { // its cleanup goes on
+			c.Steps.Cancel(l.Key())
+		}
+		c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		c.Plans.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
+	}
+}
+
+// Lost hears that a run is no longer among the live ones: it ended, by us, or
+// somebody tore its finalizer off.
+func (c *Controller) Lost(o any) {
+	cm := o.(*corev1.ConfigMap)
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	c.Runs.Gone(k, informer.VersionOf(cm))
+	c.Queue.Add(k)
+	c.Plans.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
+}

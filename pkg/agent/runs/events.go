@@ -1,0 +1,110 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// consumeAnswers takes away the intents that a run's journal just took up. A resume that
+// came while nothing waited for it counts for nothing, and that is said. asked is
+// the plan as it was when it was looked at: what came since is for the next look.
+func (c *Controller) consumeAnswers(ctx context.Context, l *store.CachedRun, asked *corev1.ConfigMap, sig workflow.Signals) error {
+	cm := asked
+	if cm == nil {
+		return nil
+	}
+	in, gone := annotations.Intent(cm.Annotations), map[string]string{}
+	if in.Abort.For(l.Run.Name) {
+		gone[annotations.Abort] = cm.Annotations[annotations.Abort]
+	}
+	if in.Resume.For(l.Run.Name) {
+		gone[annotations.Resume] = cm.Annotations[annotations.Resume]
+		if sig.Resume == nil {
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "ResumeIgnored", "Run %s was not suspended when it was asked to resume", l.Run.Name)
+		}
+	}
+	for key, ask := range map[string]intent.RunRef{annotations.Approve: in.Approve, annotations.Reject: in.Reject} {
+		if !ask.For(l.Run.Name) {
+			continue
+		}
+		gone[key] = cm.Annotations[key]
+		if !takenUp(l.Journal, ask) {
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "AnswerIgnored", "%s: %s counts for nothing: nobody waits for it", key, cm.Annotations[key])
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return c.Status.RemoveHandled(ctx, cm, gone)
+}
+
+// takenUp says whether an approval or a rejection was taken up.
+func takenUp(j run.Journal, ask intent.RunRef) bool {
+	if ask.Step == "" {
+		return j.Approved != nil || j.End != nil && j.End.Reason == run.ReasonRejected
+	}
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool {
+		return r.Approval != nil && (r.Path == ask.Step || strings.HasSuffix(r.Path, "/"+ask.Step))
+	})
+}
+
+// recordQuestions sends an Event for each step that began to ask a person.
+func (c *Controller) recordQuestions(l *store.CachedRun, was, is run.Journal) {
+	for _, rec := range is.Steps {
+		before := was.Record(rec.Path)
+		if rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Message != "" && (before == nil || before.Message == "") {
+			c.recordQuestion(l, rec.Message)
+		}
+	}
+}
+
+// recordQuestion sends the Event of a run that asks a person.
+func (c *Controller) recordQuestion(l *store.CachedRun, message string) {
+	if cm := c.Documents.Plan(l.PlanKey()); cm != nil {
+		c.Events.Eventf(cm, corev1.EventTypeNormal, "ApprovalNeeded", "Run %s %s", l.Run.Name, message)
+	}
+}
+
+// aboutRun is what Events of a run are about: its plan, as long as that is there.
+func (c *Controller) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
+	if cm := c.Documents.Plan(l.PlanKey()); cm != nil {
+		return cm
+	}
+	return l.Object
+}
+
+// recordEnd sends the Event of a run's end.
+func (c *Controller) recordEnd(l *store.CachedRun, j run.Journal) {
+	kind := corev1.EventTypeNormal
+	if j.Phase == run.Failed || j.NotPutBack() > 0 {
+		kind = corev1.EventTypeWarning
+	}
+	c.recordLeftovers(l, j)
+	c.Events.Eventf(c.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Why(), document.Cut(j.Message, 512))
+	c.Log.Info("run ended", "plan", l.PlanKey().String(), "run", l.Run.Name, "phase", string(j.Phase), "reason", l.Run.Request.Why(), "message", j.Message)
+	c.Notify.RunEnded(l.PlanKey(), l.Run, j)
+}
+
+// recordLeftovers sends an Event for what a run did not put back, for the first of many.
+func (c *Controller) recordLeftovers(l *store.CachedRun, j run.Journal) {
+	const most = 5 // a guess: the run names all of them
+	told := 0
+	for _, rec := range j.Steps {
+		if rec.Restored != run.RestoreFailed || told == most {
+			continue
+		}
+		told++
+		c.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "NotPutBack", "Run %s, step %s: %s", l.Run.Name, rec.Path, document.Cut(rec.RestoreMessage, 512))
+	}
+}

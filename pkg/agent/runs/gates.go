@@ -1,0 +1,48 @@
+package runs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// holdOf asks the gate of a run; nil where it may go on.
+func (c *Controller) holdOf(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) *run.ClosedGate {
+	return run.ClosedFor(c.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow)), l.Run.Name, in.Bypass, now)
+}
+
+// closesAt is when the open gate of a run closes; zero where that is not known, and
+// where somebody let the run through it.
+func (c *Controller) closesAt(l *store.CachedRun, cm *corev1.ConfigMap, in intent.Intent, now time.Time) time.Time {
+	gate := c.Gates.Ask(in.Query(cm.Namespace, l.Run.Spec.Policies).For(l.Run.Request.OutsideWindow))
+	if gate == nil {
+		return time.Time{}
+	}
+	if v := gate.Verdict(now); v.Permitted && v.Until != nil {
+		return *v.Until
+	}
+	return time.Time{}
+}
+
+// passedBy is who let a run start through a closed gate, if it is closed.
+func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
+	cm := c.Documents.Plan(l.PlanKey())
+	if cm == nil {
+		return nil
+	}
+	in := annotations.Intent(cm.Annotations)
+	q := in.Query(cm.Namespace, l.Run.Spec.Policies)
+	q.Bypass = nil
+	return run.PassedBy(c.Gates.Ask(q), l.Run.Request, in, now)
+}
+
+// LooksAtGate says whether a live run may be waiting for its gate.
+func LooksAtGate(l *store.CachedRun) bool {
+	return l.Broken == nil && (l.Journal.Phase == run.Pending || l.Run.Spec.OnWindowClose == plan.CloseWait || l.Run.Spec.OnWindowClose == plan.CloseAbort || l.Run.Tree().Loops())
+}

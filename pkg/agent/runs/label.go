@@ -1,0 +1,114 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+)
+
+// endLabel takes a run's trigger label away, as the plan's account, in one write
+// with the number of the request, on the state of the target that was read. It
+// says whether the request is done with; a run does not end before.
+func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, error) {
+	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil {
+		return false, nil
+	}
+	for range 3 {
+		u, err := targets.Read(ctx, c.Accounts, l.Account(), *l.Run.Spec.Target)
+		var gone targets.GoneError
+		if errors.As(err, &gone) || client.UnknownKind(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
+		}
+		object := targets.Slim(u)
+		shared := c.sharesLabel(l)
+		end := trigger.EndLabel(l.Run, object.Facts([]string{l.Run.Request.Label}), shared)
+		if !end.Write {
+			return !shared, nil
+		}
+		err = c.patchLabel(ctx, l, object, end)
+		if !apierrors.IsConflict(err) {
+			return err == nil, err
+		}
+	}
+	return false, queue.ErrConflict
+}
+
+// labelStays says, on the run and on its plan, that the API server does not let the
+// label be taken away: for want of a right, by an admission policy, or because the
+// object would be too large. It is tried
+// again without end, for a label that stays would ask for another run.
+func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal error) error {
+	kind := executors.RefusalOf(refusal, l.Account().User())
+	if kind == executors.NotRefused && !client.NeverTaken(refusal) || kind == executors.RefusedAgent {
+		return refusal
+	}
+	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.Run.Request.Label, refusal), document.MaxMessage)
+	if l.Journal.Waits == waits {
+		return refusal
+	}
+	j := l.Journal
+	j.Waits = waits
+	if _, err := c.write(ctx, l, j); err != nil {
+		return err
+	}
+	c.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.Run.Name, waits)
+	c.Plans.AddAfter(l.PlanKey(), status.Delay)
+	return refusal
+}
+
+// sharesLabel says whether another plan's live run answers the same request.
+func (c *Controller) sharesLabel(l *store.CachedRun) bool {
+	return len(c.Runs.Where(func(o *store.CachedRun) bool {
+		return o.Run.PlanUID != l.Run.PlanUID && o.Run.Request.Kind == run.ByLabel && o.Run.Request.Label == l.Run.Request.Label &&
+			o.Run.Request.TargetUID == l.Run.Request.TargetUID && o.Run.Request.Ordinal == l.Run.Request.Ordinal && o.Journal.Section != plan.SectionClosing
+	})) > 0
+}
+
+func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object *targets.Object, end trigger.LabelEnd) error {
+	metadata := map[string]any{
+		"uid": object.UID, "resourceVersion": object.ResourceVersion,
+		"annotations": map[string]any{annotations.Handled(l.Run.Request.Label): strconv.FormatInt(end.Number, 10)},
+	}
+	if end.Remove {
+		metadata["labels"] = map[string]any{l.Run.Request.Label: nil}
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	to, err := c.Accounts.Resource(l.Account(), l.Run.Name, *l.Run.Spec.Target)
+	if err != nil {
+		return err
+	}
+	options := client.PatchOptions()
+	options.FieldManager = annotations.PlanManager(l.Run.Namespace, l.Run.Plan)
+	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		c.Expected.Expect(got.GetUID(), got.GetResourceVersion())
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// reasonUnlooked is of a step whose node could not be looked at: it has not begun.
+const reasonUnlooked = "NodeNotRead"
+
+// stillClosed looks, before a step begins, whether the nodes that earlier steps closed
+// are as they left them. The look is live and the plan account's own: a cache may be
+// older than the uncordon.
+func (c *Controller) stillClosed(ctx context.Context, l *store.CachedRun, m workflow.Action, clients executors.Clients) *executors.Outcome {
+	for _, n := range l.Run.ClosedNodes(l.Journal, m.Path) {
+		if failed := c.nodeClosed(ctx, l, n, clients); failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+// nodeClosed looks at one node. One that is gone, or was made anew under its name, was
+// opened by nobody.
+func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.Item, clients executors.Clients) *executors.Outcome {
+	node, err := clients.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return c.nodeNotRead(ctx, l, clients, n.Name, err)
+	case node.Spec.Unschedulable || n.UID != "" && string(node.UID) != n.UID:
+		return nil
+	}
+	failed := executors.Refuse("Uncordoned", "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
+		n.Name, c.uncordonedBy(node))
+	return &failed
+}
+
+// nodeNotRead is a look at a node that failed: the step has not begun.
+func (c *Controller) nodeNotRead(ctx context.Context, l *store.CachedRun, clients executors.Clients, name string, err error) *executors.Outcome {
+	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
+	right := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Name: name}
+	failed := s.unread(ctx, executors.ReasonForbidden, right, fmt.Errorf("read node %s as %s, to see whether it is still cordoned: %w", name, s.account.User(), err))
+	if failed.Reason == executors.ReasonUnavailable {
+		failed.State, failed.Permanent, failed.WakeAt = executors.NotYet, false, queue.Latest(failed.WakeAt, c.Now().Add(retryDelay))
+	}
+	if failed.State == executors.NotYet {
+		failed.Reason = reasonUnlooked
+	}
+	return failed
+}
+
+// uncordonedBy says who opened a node and when, as far as anything tells. The API
+// server keeps the name only of who wrote the field, and not of who took it away.
+func (c *Controller) uncordonedBy(node *corev1.Node) string {
+	at := c.Nodes.OpenedAt(node.Name)
+	if at.IsZero() {
+		at = c.Now()
+	}
+	if writers := annotations.CordonWriters(node); len(writers) > 0 {
+		return fmt.Sprintf("by %s at %s", writers[0].Manager, writers[0].At.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("by somebody else (seen at %s)", at.UTC().Format(time.RFC3339))
+}

@@ -1,0 +1,94 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// CloseOrphans ends the entries of runs that vanished without us: somebody took
+// their finalizers off. What they had begun cannot be undone any more; their
+// slots must not start again, and it is said aloud.
+func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) error {
+	for _, l := range c.Runs.OrphansOf(k) {
+		uid, run := c.planOf(l), l.Object.Name
+		led, err := c.Ledgers.Get(ctx, k, uid)
+		if err != nil {
+			return err
+		}
+		if led != nil {
+			entry, open := led.OpenEntry(run)
+			if !open { // it ended, and the watch was faster than our own reply
+				c.Runs.OrphanClosed(l.Key())
+				continue
+			}
+			if l.Broken == nil {
+				if err := c.saveTurns(ctx, l, c.Now()); err != nil {
+					return err
+				}
+			}
+			err = c.Ledgers.Edit(ctx, k, uid, func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, l, c.Now()) })
+		}
+		if err != nil {
+			return err
+		}
+		c.TellOrphan(l.Object, run, "its finally did not run")
+		c.Runs.OrphanClosed(l.Key())
+		c.release(l.Key())
+	}
+	return nil
+}
+
+// planOf is the uid of a run's plan. A run that cannot be read does not say it.
+func (c *Controller) planOf(l *store.CachedRun) string {
+	if cm := c.Documents.Plan(l.PlanKey()); l.Broken != nil && cm != nil {
+		return string(cm.UID)
+	}
+	return l.Run.PlanUID
+}
+
+// closeOrphanEntry ends the claim of a run that is gone, by its journal; where that
+// could not be read, by the label that says whether it had begun.
+func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now time.Time) ledger.Ledger {
+	if l.Broken == nil {
+		j := l.Journal
+		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
+		return store.CloseEntry(led, l.Run, j, now)
+	}
+	var started *time.Time
+	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {
+		started = &l.Object.CreationTimestamp.Time
+	}
+	return led.Taken(e, started, now)
+}
+
+// TellOrphan says that a run was taken away, on what is left to say it on.
+func (c *Controller) TellOrphan(run *corev1.ConfigMap, name, what string) {
+	message := fmt.Sprintf("Run %s was removed against its finalizer; its slot does not run again; %s", name, what)
+	c.Events.Event(run, corev1.EventTypeWarning, "RunTornAway", message)
+	if cm := c.Documents.Plan(types.NamespacedName{Namespace: run.Namespace, Name: run.Labels[annotations.LabelPlan]}); cm != nil && cm.UID != run.UID {
+		c.Events.Event(cm, corev1.EventTypeWarning, "RunTornAway", message)
+	}
+}
+
+// recorded says whether a run stands in the status of its plan, which comes before
+// its first act. A plan that is not there has no ledger that could start it again.
+func (c *Controller) recorded(l *store.CachedRun) bool {
+	if c.Runs.IsRecorded(l.Key()) {
+		return true
+	}
+	cm := c.Documents.Plan(l.PlanKey())
+	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
+		return true
+	}
+	phase, made := store.WasMade(cm, l.Run.Name)
+	return made && phase == run.Running
+}

@@ -1,0 +1,532 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// maxActs is how many acts of one run are done before others get their turn.
+const maxActs = 64
+
+// reconcile moves one run as far as it goes now and says when to look again. What the
+// API server would refuse for ever is said on the plan: on the run it may not stand.
+func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	wake, err := c.advance(ctx, k)
+	stuck := ""
+	if err != nil && client.NeverTaken(err) {
+		stuck = err.Error()
+	}
+	if l := c.Runs.Get(k); l != nil && c.Runs.MarkStuck(k, stuck) {
+		c.Plans.Add(l.PlanKey())
+	}
+	return wake, err
+}
+
+func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	l := c.Runs.Get(k)
+	if l == nil {
+		c.release(k)
+		return time.Time{}, nil
+	}
+	if c.Documents.Terminating(k.Namespace) {
+		return time.Time{}, c.abandon(ctx, l)
+	}
+	if l.Broken != nil {
+		c.Events.Eventf(l.Object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.Broken)
+		return time.Time{}, nil
+	}
+	if l.Journal.Phase == run.Pending && l.Journal.Section != plan.SectionClosing {
+		return c.admit(ctx, l)
+	}
+	return c.reconcileLive(ctx, l)
+}
+
+// release gives back what was held for a run that is no longer live.
+func (c *Controller) release(k types.NamespacedName) {
+	c.Runs.Holds.Drop(k, c.Now())
+	c.watches.dropRun(k)
+	c.Steps.forget(k)
+	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
+	c.Nodes.Want(k, nil)
+	c.Nodes.Enqueue()
+	c.Locks.Free(k.String())
+	c.enqueueWaiting(k.Namespace)
+}
+
+// enqueueWaiting looks again at the pending runs of a namespace, and at those that
+// wait for a target, which may be one of the cluster: a lock or a place may be free.
+func (c *Controller) enqueueWaiting(namespace string) {
+	for _, l := range c.Runs.Where(func(l *store.CachedRun) bool {
+		return l.Journal.Phase == run.Pending && (l.Object.Namespace == namespace || l.Journal.Waiting == run.WaitLock)
+	}) {
+		c.Queue.Add(l.Key())
+	}
+}
+
+// signals are what has been asked of a run: by intents on its plan, by the
+// deletion of either, or by a newer run that wants its place. They are read off
+// the cluster each time, so none can be lost with a process.
+func (c *Controller) signals(l *store.CachedRun) workflow.Signals {
+	sig := c.asked(l)
+	sig.Leader = c.Identity
+	return sig
+}
+
+func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
+	cm := c.Documents.Plan(l.PlanKey())
+	if cm == nil || string(cm.UID) != l.Run.PlanUID || cm.DeletionTimestamp != nil {
+		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "PlanDeleted", Message: "its plan was deleted"}}
+	}
+	if l.Object.DeletionTimestamp != nil {
+		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
+	}
+	in := annotations.Intent(cm.Annotations)
+	sig := workflow.Signals{LookingSince: c.LookingSince()}
+	if in.Abort.For(l.Run.Name) {
+		actor := in.Actors["abort"]
+		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
+	}
+	if in.Resume.For(l.Run.Name) && suspended(l.Journal) {
+		actor := in.Actors["resume"]
+		actor.At = c.Now().UTC()
+		sig.Resume = &actor
+	}
+	if in.Approve.For(l.Run.Name) {
+		sig.Approve = c.answer(in, "approve", in.Approve)
+	}
+	if in.Reject.For(l.Run.Name) {
+		sig.Reject = c.answer(in, "reject", in.Reject)
+	}
+	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
+	if in.Pause.Holds(c.Now()) || anyHolds(c.Documents.Pauses(l.Object.Namespace), c.Now()) {
+		sig.Held = "paused: no new step begins"
+	}
+	if l.Journal.Phase == run.Running && LooksAtGate(l) {
+		now := c.Now()
+		sig.Hold = c.holdOf(l, cm, in, now)
+		if sig.Hold == nil {
+			sig.Passed = c.passedBy(l, now)
+			sig.ClosesAt = c.closesAt(l, cm, in, now)
+		}
+	}
+	sig.Nodes = c.Nodes.States(l.Key())
+	return sig
+}
+
+func (c *Controller) answer(in intent.Intent, asked string, ask intent.RunRef) *workflow.Answer {
+	actor := in.Actors[asked]
+	actor.At = c.Now().UTC()
+	return &workflow.Answer{Step: ask.Step, Actor: actor}
+}
+
+// toRun is what was said of the run itself, and not of one of its steps.
+func toRun(answer *workflow.Answer) *intent.Actor {
+	if answer == nil || answer.Step != "" {
+		return nil
+	}
+	return &answer.Actor
+}
+
+// suspended says whether a run waits at a suspend.
+func suspended(j run.Journal) bool {
+	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
+}
+
+func anyHolds(switches []schedule.Pause, now time.Time) bool {
+	for _, s := range switches {
+		if s.Holds(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// siblings are the live runs of a run's plan.
+func (c *Controller) siblings(l *store.CachedRun) []trigger.ActiveRun {
+	var out []trigger.ActiveRun
+	for _, other := range c.Runs.OfPlan(l.PlanKey()) {
+		if other.Broken == nil {
+			out = append(out, other.ActiveRun())
+		}
+	}
+	return out
+}
+
+// admit asks whether a pending run may start, and does what the answer says.
+func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, error) {
+	on := c.Documents.Basis(l.PlanKey())
+	standing, err := c.standing(ctx, l)
+	if err != nil {
+		return time.Time{}, err
+	}
+	verdict := trigger.Admit(l.Run, standing)
+	if verdict.Start {
+		if sure, err := c.Documents.Sure(ctx, l.PlanKey(), on); err != nil || !sure {
+			c.Queue.Add(l.Key())
+			return time.Time{}, err
+		}
+	}
+	if verdict.Start {
+		names := c.claims(l)
+		if held, by := c.Locks.Take(l.Key().String(), names); by != "" {
+			by = nameFrom(l.Object.Namespace, by)
+			if held == planLock(l) {
+				standing.PlanBusy = by
+			} else {
+				standing.LockedBy = by
+			}
+			verdict = trigger.Admit(l.Run, standing)
+		}
+	}
+	switch {
+	case verdict.Void:
+		return time.Time{}, c.void(ctx, l, verdict.Message)
+	case verdict.Ends():
+		end := run.End{Phase: run.Aborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
+		l = &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.EndBefore(end, c.Now())}
+		return c.reconcileLive(ctx, l)
+	case verdict.Approve != nil:
+		return time.Time{}, c.approve(ctx, l, *verdict.Approve)
+	case verdict.Start:
+		return c.start(ctx, l, standing.Now)
+	}
+	return verdict.Until, c.wait(ctx, l, verdict)
+}
+
+// approve writes down that a run was approved; then it is asked again whether it
+// may start.
+func (c *Controller) approve(ctx context.Context, l *store.CachedRun, by intent.Actor) error {
+	asked, j := c.Documents.Plan(l.PlanKey()), l.Journal
+	j.Approved, j.Waiting, j.Message = &by, "", by.Said("approved")
+	fresh, err := c.write(ctx, l, j)
+	if err != nil {
+		return err
+	}
+	c.Queue.Add(l.Key())
+	return c.consumeAnswers(ctx, fresh, asked, workflow.Signals{})
+}
+
+func (c *Controller) start(ctx context.Context, l *store.CachedRun, now time.Time) (time.Time, error) {
+	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.Start(now)}
+	started.Journal.Passed = c.passedBy(l, now)
+	wake, err := c.reconcileLive(ctx, started)
+	if held := c.Runs.Get(l.Key()); held != nil && held.Journal.Phase == run.Pending {
+		c.Locks.Free(l.Key().String()) // the start was not written: somebody else may be first
+	}
+	if err == nil {
+		c.Metrics.RunStarted(l.Run, now)
+		c.recordBypass(l, started.Journal.Passed)
+		c.Log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
+		c.Plans.AddAfter(l.PlanKey(), status.Delay)
+	}
+	return wake, err
+}
+
+// recordBypass sends an Event where a run started through a closed gate.
+func (c *Controller) recordBypass(l *store.CachedRun, by *intent.Actor) {
+	if cm := c.Documents.Plan(l.PlanKey()); cm != nil && by != nil {
+		c.Events.Eventf(cm, corev1.EventTypeWarning, "GateBypassed", "Run %s started although its gate is closed: %s", l.Run.Name, by.Said("let through"))
+	}
+}
+
+// wait writes down what a pending run waits for, if that is new.
+func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Admission) error {
+	if l.Journal.Waiting == v.Waiting && l.Journal.Message == v.Message {
+		return nil
+	}
+	j := l.Journal
+	j.Waiting, j.Message = v.Waiting, v.Message
+	_, err := c.write(ctx, l, j)
+	if err == nil && v.Waiting == run.WaitApproval {
+		c.recordQuestion(l, v.Message)
+	}
+	c.Plans.Add(l.PlanKey())
+	if v.Waiting == run.WaitQueue && l.Run.Spec.ConcurrencyPolicy == plan.Replace {
+		for _, other := range c.Runs.OfPlan(l.PlanKey()) { // the one at work gives way now
+			c.Queue.Add(other.Key())
+		}
+	}
+	return err
+}
+
+func planLock(l *store.CachedRun) string { return "plan/" + l.Run.PlanUID }
+
+func targetLock(l *store.CachedRun) string { return "target/" + l.Run.TargetUID }
+
+// claims are the names that a run holds while it works: its plan, unless runs
+// may overlap, and its target.
+func (c *Controller) claims(l *store.CachedRun) []string {
+	var names []string
+	if l.Run.Spec.ConcurrencyPolicy != plan.Allow {
+		names = append(names, planLock(l))
+	}
+	if l.Run.TargetUID != "" {
+		names = append(names, targetLock(l))
+	}
+	return names
+}
+
+// standing gathers what surrounds a pending run.
+func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
+	sig := c.signals(l)
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	ledger, err := c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
+	if err != nil {
+		return s, err
+	}
+	if ledger != nil {
+		_, s.EntryOpen = ledger.OpenEntry(l.Run.Name)
+	}
+	switch cm := c.Documents.Plan(l.PlanKey()); {
+	case cm == nil || string(cm.UID) != l.Run.PlanUID:
+		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
+	default:
+		s.Hold = c.holdOf(l, cm, annotations.Intent(cm.Annotations), s.Now)
+	}
+	c.heldBy(l, &s)
+	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
+		return s, nil
+	}
+	u, err := targets.Read(ctx, c.Accounts, l.Account(), *l.Run.Spec.Target)
+	var gone targets.GoneError
+	switch {
+	case errors.As(err, &gone):
+		s.TargetGone = true
+	case apierrors.IsForbidden(err):
+		s.NotReady = err.Error()
+	case err != nil:
+		return s, err
+	default:
+		s.Target = targets.Slim(u).Facts([]string{l.Run.Request.Label})
+	}
+	return s, nil
+}
+
+// heldBy finds started runs in the way. The locks say it too, but only after
+// each started run was looked at once since this agent began.
+func (c *Controller) heldBy(l *store.CachedRun, s *trigger.AdmissionFacts) {
+	for _, other := range c.Runs.Where(func(o *store.CachedRun) bool { return o.Journal.Phase == run.Running && o.Run.Name != l.Run.Name }) {
+		if other.Run.PlanUID == l.Run.PlanUID && l.Run.Spec.ConcurrencyPolicy != plan.Allow {
+			s.PlanBusy = other.Run.Name
+		}
+		if l.Run.TargetUID != "" && other.Run.TargetUID == l.Run.TargetUID {
+			s.LockedBy = nameFrom(l.Object.Namespace, other.Key().String())
+		}
+	}
+}
+
+// nameFrom is a run as it is named within a namespace: another's with its own.
+func nameFrom(namespace, run string) string { return strings.TrimPrefix(run, namespace+"/") }
+
+// reconcileLive advances a run act by act. Before an act the journal is written if it
+// changed; the act's outcome goes into the same write as the next intent.
+func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (time.Time, error) {
+	written := c.Runs.Get(l.Key())
+	if written == nil {
+		return time.Time{}, nil
+	}
+	for range maxActs {
+		with, outcomes := c.withOutcomes(l)
+		on := c.Documents.Basis(l.PlanKey())
+		asked := c.Documents.Plan(l.PlanKey())
+		sig := c.signals(with)
+		journal, next := workflow.Advance(l.Run, with.Journal, c.Now(), sig)
+		if journal.Begins(written.Journal) {
+			if sure, err := c.Documents.Sure(ctx, l.PlanKey(), on); err != nil {
+				return time.Time{}, err
+			} else if !sure {
+				continue
+			}
+		}
+		if changed(written.Journal, journal) {
+			fresh, err := c.write(ctx, l, journal)
+			if err != nil {
+				return time.Time{}, err
+			}
+			if l.Journal.Passed == nil && journal.Passed != nil {
+				c.recordBypass(l, journal.Passed)
+			}
+			c.recordQuestions(l, l.Journal, journal)
+			l, written = fresh, fresh
+			if l.Drains() {
+				c.Nodes.Enqueue()
+			}
+			if err := c.consumeAnswers(ctx, l, asked, sig); err != nil && !errors.Is(err, queue.ErrConflict) {
+				return time.Time{}, err
+			}
+		}
+		c.Steps.noted(l.Key(), outcomes)
+		c.Steps.cancelStale(l.Key(), l.Journal)
+		c.Nodes.Want(l.Key(), next.Wants)
+		if next.Act == workflow.ActClose {
+			return time.Time{}, c.close(ctx, l)
+		}
+		if slices.ContainsFunc(next.All(), func(m workflow.Action) bool { return m.Act != workflow.ActWait }) && !c.recorded(l) {
+			c.Plans.Add(l.PlanKey()) // its status comes first, and then the run again
+			return time.Time{}, nil
+		}
+		wake, more, err := c.dispatch(ctx, l, next)
+		if err != nil || !more {
+			return wake, err
+		}
+	}
+	c.Queue.Add(l.Key())
+	return time.Time{}, nil
+}
+
+// write stores a journal on top of the state that was read; whoever was first
+// wins, and the other looks again.
+func (c *Controller) write(ctx context.Context, l *store.CachedRun, j run.Journal) (*store.CachedRun, error) {
+	object, err := annotations.WithJournal(l.Object, j)
+	if err != nil {
+		return nil, err
+	}
+	// What a ConfigMap cannot hold would be refused for ever. What goes from records
+	// that stand compressed makes less room than it takes: the more goes the next time.
+	for cut, over := 1, annotations.TooLarge(object); over > 0 && cut < 100; cut, over = 4*cut, annotations.TooLarge(object) {
+		j = j.Shrunk(cut * over)
+		if object, err = annotations.WithJournal(l.Object, j); err != nil {
+			return nil, err
+		}
+	}
+	return c.store(ctx, l, object, j)
+}
+
+func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *corev1.ConfigMap, j run.Journal) (*store.CachedRun, error) {
+	maps := c.Kube.CoreV1().ConfigMaps(object.Namespace)
+	got, err := maps.Update(ctx, object, client.UpdateOptions())
+	if apierrors.IsConflict(err) {
+		return nil, c.reread(ctx, l)
+	}
+	if apierrors.IsNotFound(err) {
+		c.Runs.Vanished(l)
+		c.Plans.Add(l.PlanKey())
+		return nil, queue.ErrConflict
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write run %s: %w", l.Key(), err)
+	}
+	got.ManagedFields = nil
+	fresh := &store.CachedRun{Object: got, Run: l.Run, Journal: j}
+	if j.Phase.Ended() {
+		c.Runs.Drop(l.Key(), informer.VersionOf(got))
+		return fresh, nil
+	}
+	c.Runs.Put(fresh)
+	return fresh, nil
+}
+
+// reread takes in what somebody else wrote on a run.
+func (c *Controller) reread(ctx context.Context, l *store.CachedRun) error {
+	cm, err := c.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		c.Runs.Vanished(l)
+		c.Plans.Add(l.PlanKey())
+		return queue.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("read run %s: %w", l.Key(), err)
+	}
+	cm.ManagedFields = nil
+	c.Runs.Observe(cm)
+	return queue.ErrConflict
+}
+
+// close ends a run: its label goes, its entry in the ledger is closed, and only
+// then does it lose its finalizer. Each of these can be done twice.
+func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
+	removed, err := c.endLabel(ctx, l)
+	if err != nil {
+		return c.labelStays(ctx, l, err)
+	}
+	now := c.Now()
+	if err := c.saveTurns(ctx, l, now); err != nil { // before the entry closes: the next run lists after it
+		return err
+	}
+	err = c.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
+		led = store.CloseEntry(led, l.Run, l.Journal, now)
+		if removed {
+			led = led.LabelTaken(l.Run.Request)
+		}
+		return led
+	})
+	if err != nil {
+		return err
+	}
+	j := l.Journal.Finish(now)
+	object, err := annotations.WithJournal(l.Object, j)
+	if err != nil {
+		return err
+	}
+	annotations.Retire(object, l.Run)
+	if _, err := c.store(ctx, l, object, j); err != nil {
+		return err
+	}
+	c.Metrics.RunEnded(l.Run, j)
+	c.recordEnd(l, j)
+	c.release(l.Key())
+	c.Plans.Add(l.PlanKey())
+	return nil
+}
+
+// void takes away a run whose request was answered by another.
+func (c *Controller) void(ctx context.Context, l *store.CachedRun, why string) error {
+	j := l.Journal.EndBefore(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, c.Now()).Finish(c.Now())
+	object, err := annotations.WithJournal(l.Object, j)
+	if err != nil {
+		return err
+	}
+	annotations.Retire(object, l.Run)
+	_, err = c.store(ctx, l, object, j)
+	return err
+}
+
+// abandon lets a run go whose namespace is being deleted: its accounts are gone,
+// so nothing more can run, and a finalizer would hold the namespace up.
+func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
+	object := l.Object.DeepCopy()
+	annotations.Retire(object, l.Run)
+	object.OwnerReferences = nil
+	_, err := c.Kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
+	switch {
+	case apierrors.IsConflict(err):
+		return c.reread(ctx, l)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("release run %s: %w", l.Key(), err)
+	}
+	c.Runs.Drop(l.Key(), 0)
+	c.release(l.Key())
+	pending := run.ProgressOf(l.Journal)
+	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: object.Namespace}
+	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
+		l.Object.Name, l.Object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
+	return nil
+}
+
+// changed says whether two journals differ in anything that is written.
+func changed(was, is run.Journal) bool { return !reflect.DeepEqual(was, is) }

@@ -1,0 +1,82 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// isRefusal says whether an outcome speaks of a right, an account or an admission
+// that somebody has to give, and not of the step itself.
+func isRefusal(out executors.Outcome) bool {
+	gives := out.State == executors.Failed || out.State == executors.NotYet
+	return gives && slices.Contains([]string{executors.ReasonForbidden, executors.ReasonDenied, executors.ReasonNoAccount}, out.Reason)
+}
+
+// judge says what a refusal means for a step. A missing right is final when it was
+// missing for half a minute; an admission's no is a failed attempt. What undoes
+// (onFailure, finally) waits for all of them until its own time is over.
+func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Outcome {
+	if !isRefusal(out) {
+		c.refusals.Over(s)
+		return out
+	}
+	now := c.Now()
+	r, final := c.refusals.Again(s, now)
+	later := func(what string, at time.Time) executors.Outcome {
+		out.State, out.Permanent, out.Message = executors.NotYet, false, document.Cut(out.Message+what, document.MaxMessage)
+		out.WakeAt = queue.Latest(out.WakeAt, at)
+		return out
+	}
+	switch {
+	case plan.SectionOf(s.Path) != plan.SectionSteps:
+		return later(waitsInCleanup(), r.RetryAt(now))
+	case out.State == executors.NotYet && out.Reason == executors.ReasonForbidden: // it says nothing of the account
+		return later("", r.RetryAt(now))
+	case out.State == executors.NotYet && final: // whoever refuses it, it is not for want of a right
+		out.State = executors.Failed
+	case out.State == executors.NotYet:
+		return later("", r.VerdictAt(now))
+	case out.Reason == executors.ReasonForbidden && !final:
+		return later("; unless that is so by "+r.Since.Add(workflow.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
+	}
+	c.refusals.Over(s)
+	return out
+}
+
+func waitsInCleanup() string {
+	return fmt.Sprintf("; cleanup waits for it, %s at most", plan.DefaultCleanupDuration)
+}
+
+// waitsFor is an act of cleanup that is refused: it is tried again, more and more
+// rarely, and the run says for what it waits.
+func (c *Controller) waitsFor(l *store.CachedRun, path string, out executors.Outcome) outcome {
+	now := c.Now()
+	r, _ := c.refusals.Again(store.StepKey{Run: l.Key(), Path: path}, now)
+	waits := document.Cut(out.Message+waitsInCleanup(), document.MaxMessage)
+	o := outcome{wait: &stepWait{record: *l.Journal.Record(path), wake: queue.Latest(out.WakeAt, r.RetryAt(now))}}
+	if l.Journal.Record(path).Waits != waits {
+		o.note = func(j run.Journal) run.Journal { return workflow.NoteWaits(j, path, waits) }
+	}
+	return o
+}
+
+// noAccount says that a run's account is not there; nil where it is.
+func (c *Controller) noAccount(ctx context.Context, w client.Account) (*executors.Outcome, error) {
+	missing, err := c.Accounts.Missing(ctx, w)
+	if err != nil || missing == "" {
+		return nil, err
+	}
+	out := executors.Refuse(executors.ReasonNoAccount, "%s", missing)
+	return &out, nil
+}

@@ -1,0 +1,80 @@
+package runs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// What a step watches may move at any point of a look at it.
+func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
+	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "wait"}, &run.Record{Path: "wait", Phase: run.StepRunning, Attempt: 1}
+	for name, c := range map[string]struct {
+		at   string
+		want bool // it rests
+	}{
+		"it does not move":                               {"", true},
+		"it moves before the look begins":                {"before", true}, // which sees it
+		"it moves while the look is under way":           {"during", false},
+		"it moves before the answer of the look is used": {"after", false},
+		"it moves while the step rests":                  {"resting", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rung := 0
+			p := NewStepPool(func(types.NamespacedName) { rung++ })
+			moves := func(now string) {
+				if now == c.at {
+					p.Wake(s)
+				}
+			}
+			moves("before")
+			_, end := p.begin(context.Background(), s, workflow.ActPass, 1)
+			moves("during")
+			end()
+			moves("after")
+			p.complete(outcome{spot: s, wait: &stepWait{record: *rec}})
+			moves("resting")
+			if _, rests := p.waits(s, rec, time.Now()); rests != c.want {
+				t.Errorf("rests: %t, want %t", rests, c.want)
+			}
+			if told := c.at != ""; told != (rung == 1) {
+				t.Errorf("the run was rung %d times", rung)
+			}
+			p.forget(s.Run)
+			if len(p.waiting)+len(p.woken) > 0 {
+				t.Errorf("keeps %v %v of a run that is over", p.waiting, p.woken)
+			}
+		})
+	}
+}
+
+// Looks that cost have a pause between them: what moves meanwhile is looked at
+// together, and not lost.
+func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
+	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
+	p, now := NewStepPool(func(types.NamespacedName) {}), time.Now()
+	least := now.Add(time.Second)
+	p.complete(outcome{spot: s, wait: &stepWait{record: *rec, wake: now.Add(time.Minute), least: least}})
+	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {
+		p.Wake(s)
+		if until, rests := p.waits(s, rec, now.Add(at)); !rests || !until.Equal(least) {
+			t.Errorf("after %s: rests %t until %s", at, rests, until)
+		}
+	}
+	if _, rests := p.waits(s, rec, least); rests {
+		t.Error("what moved is lost")
+	}
+	p.complete(outcome{spot: s, wait: &stepWait{record: *rec, least: least}})
+	p.Wake(s)
+	changed := *rec
+	changed.Attempt = 2
+	if _, rests := p.waits(s, &changed, now); rests {
+		t.Error("another attempt waits for the pause of the one before")
+	}
+}
