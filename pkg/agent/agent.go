@@ -16,9 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -78,52 +76,26 @@ const (
 	runWorkers  = 128
 )
 
-// Agent decides over plans and moves their runs.
+// Agent wires the rooms, and says what they look at.
 type Agent struct {
+	lifecycle
 	options     Options
-	log         *slog.Logger
-	now         func() time.Time
-	clock       *client.Clock
-	fence       *client.Fence
-	kube        kubernetes.Interface
-	meta        metadata.Interface
+	conn        *client.Connection
 	accounts    *client.Impersonator
-	events      record.EventRecorder
-	broadcaster record.EventBroadcaster
 	metrics     *metrics.Metrics
-	changes     *policies.Changes
+	events      events
+	config      *config.Store
+	notifier    *notify.Notifier
+	status      *status.Writer
+	caches      caches
+	memory      memory
+	planQueue   *queue.Queue
+	runQueue    *queue.Queue
+	controllers controllers
+}
 
-	documents  cache.SharedIndexInformer
-	live       cache.SharedIndexInformer
-	ended      cache.SharedIndexInformer
-	namespaces cache.SharedIndexInformer
-	nodes      cache.SharedIndexInformer
-	heads      *informer.ListWatch // of ledgers, without a store
-	caches     map[cache.SharedIndexInformer]*informer.Cache
-	docs       *store.Documents
-
-	plans      *store.Plans
-	status     *status.Writer
-	gates      *store.Gates
-	gatekeeper *gates.Controller
-	runs       *store.Runs
-	history    *store.History
-	words      *informer.Interner
-	ledgers    *store.Ledgers
-	locks      *store.Locks
-	targets    *targets.Watches
-	rules      *watchrules.Controller
-	passes     *runs.StepPool
-
-	config    *config.Store
-	herald    *notify.Notifier
-	planQueue *queue.Queue
-	runQueue  *queue.Queue
-	keeper    *nodemaintenance.Controller
-	runner    *runs.Controller
-	planner   *plans.Controller
-	policies  *policies.Controller
-
+// lifecycle is how far the process has come.
+type lifecycle struct {
 	healthy  atomic.Bool
 	mu       sync.Mutex
 	leading  time.Time // since when; zero: not
@@ -131,56 +103,97 @@ type Agent struct {
 	shutdown context.CancelFunc
 }
 
+// events are recorded from the start, and sent once the agent runs.
+type events struct {
+	broadcaster record.EventBroadcaster
+	recorder    record.EventRecorder
+}
+
+// caches are what the agent watches as itself.
+type caches struct {
+	documents  *informer.Cache
+	live       *informer.Cache // runs that have not ended
+	ended      *informer.Cache // runs that have, their metadata alone
+	namespaces *informer.Cache
+	nodes      *informer.Cache
+	ledgers    *informer.ListWatch // without a store
+	words      *informer.Interner
+}
+
+// memory is what is held in memory of them.
+type memory struct {
+	documents *store.Documents
+	plans     *store.Plans
+	runs      *store.Runs
+	history   *store.History
+	ledgers   *store.Ledgers
+	gates     *store.Gates
+	locks     *store.Locks
+}
+
+// controllers look at what is there and do what follows.
+type controllers struct {
+	plans    *plans.Controller
+	policies *policies.Controller
+	changes  *policies.Changes
+	gates    *gates.Controller
+	rules    *watchrules.Controller
+	targets  *targets.Watches
+	nodes    *nodemaintenance.Controller
+	runs     *runs.Controller
+	steps    *runs.StepPool
+}
+
 // New prepares an agent. Nothing is read or written before Run.
 func New(o Options) (*Agent, error) {
 	o = withDefaults(o)
-	a := &Agent{options: o, log: o.Log, now: o.Now, runs: store.NewRuns(), history: store.NewHistory(), words: informer.NewInterner(), locks: store.NewLocks(), metrics: metrics.New(o.Version)}
-	conn, err := client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
+	a := &Agent{options: o, metrics: metrics.New(o.Version)}
+	var err error
+	a.conn, err = client.Connect(client.Config{Rest: o.Config, Version: o.Version, Lease: o.LeaseDuration, Now: o.Now, OnAnswer: a.metrics.Request})
 	if err != nil {
 		return nil, err
 	}
-	a.kube, a.meta, a.fence, a.clock = conn.Kube, conn.Meta, conn.Fence, conn.Clock
 	a.config = config.New(config.Config{
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
-		Fence: a.fence, Kube: a.kube, OnRead: a.metrics.ConfigRead,
+		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink})
+	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
-	a.broadcaster, a.events = newEvents()
-	a.herald = notify.New(notify.Config{
-		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.fence.Check,
+	a.events = newEvents()
+	a.notifier = notify.New(notify.Config{
+		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
-	a.plans, a.status = store.NewPlans(), status.NewWriter(a.kube)
-	a.gates = store.NewGates(o.Namespace)
-	a.caches = map[cache.SharedIndexInformer]*informer.Cache{}
+	a.status = status.NewWriter(a.conn.Kube)
+	a.memory = memory{
+		plans: store.NewPlans(), runs: store.NewRuns(), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
+	}
 	a.informers()
-	a.docs = store.NewDocuments(a.caches[a.documents], a.caches[a.namespaces], store.FreshConfig{
-		Kube: a.kube, Meta: a.meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.plans.Size,
+	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{
+		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.memory.plans.Size,
 	})
-	a.gatekeeper = gates.New(gates.Config{
-		Kube: a.kube, Accounts: a.accounts, ClockDoubt: a.clock.Doubt, Documents: a.docs, Gates: a.gates, Queue: a.newQueue("gates"),
-		Policies: a.planQueue, Events: a.events, Log: a.log, Now: o.Now, DryRun: o.DryRun,
+	a.controllers.gates = gates.New(gates.Config{
+		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt, Documents: a.memory.documents, Gates: a.memory.gates, Queue: a.newQueue("gates"),
+		Policies: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
 	})
-	a.ledgers = store.NewLedgers(a.kube)
-	a.targets = targets.New(targets.Config{
+	a.controllers.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Now: o.Now, Plans: a.planQueue,
-		Changed: func(k types.NamespacedName) { a.planner.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.planner.TargetOutdated(k) },
+		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
-	a.passes = runs.NewStepPool(a.ringRun)
-	a.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.ledgers, Runs: a.runs, Plans: a.planQueue, Events: a.events, Log: a.log, Now: o.Now})
-	a.keeper = nodemaintenance.New(a.nodeConfig())
-	a.runner = runs.New(a.runsConfig())
-	a.planner = plans.New(a.plansConfig())
-	a.policies = policies.New(policies.Config{
-		Documents: a.docs, Plans: a.plans, Book: a.gates, Gates: a.gatekeeper, Status: a.status, Notify: a.herald, Enqueue: a.ringPlan, Changed: a.ringGated, Now: o.Now,
+	a.controllers.steps = runs.NewStepPool(a.enqueueRun)
+	a.controllers.rules = watchrules.New(watchrules.Config{Accounts: a.accounts, Ledgers: a.memory.ledgers, Runs: a.memory.runs, Plans: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now})
+	a.controllers.nodes = nodemaintenance.New(a.nodeConfig())
+	a.controllers.runs = runs.New(a.runsConfig())
+	a.controllers.plans = plans.New(a.plansConfig())
+	a.controllers.policies = policies.New(policies.Config{
+		Documents: a.memory.documents, Plans: a.memory.plans, Book: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
 	})
-	a.accounts.OnWrite(a.rules.Listen)
-	a.metrics.CountWatches(func() int { return a.targets.Count() + a.rules.Count() }, a.runner.WatchCount, a.gatekeeper.Count)
-	a.metrics.CountDocuments(a.plans.Count, func(phase run.Phase) int {
-		return len(a.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
+	a.accounts.OnWrite(a.controllers.rules.Listen)
+	a.metrics.CountWatches(func() int { return a.controllers.targets.Count() + a.controllers.rules.Count() }, a.controllers.runs.WatchCount, a.controllers.gates.Count)
+	a.metrics.CountDocuments(a.memory.plans.Count, func(phase run.Phase) int {
+		return len(a.memory.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
 	})
-	a.changes = policies.NewChanges(a.gates, a.runs, a.gatekeeper, o.Now, func() bool { return !a.lookingSince().IsZero() })
+	a.controllers.changes = policies.NewChanges(a.memory.gates, a.memory.runs, a.controllers.gates, o.Now, func() bool { return !a.lookingSince().IsZero() })
 	return a, nil
 }
 
@@ -201,11 +214,11 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-func (a *Agent) ringPlan(k types.NamespacedName) { a.planQueue.Add(k) }
-func (a *Agent) ringRun(k types.NamespacedName)  { a.runQueue.Add(k) }
+func (a *Agent) enqueuePlan(k types.NamespacedName) { a.planQueue.Add(k) }
+func (a *Agent) enqueueRun(k types.NamespacedName)  { a.runQueue.Add(k) }
 
 func (a *Agent) newQueue(name string) *queue.Queue {
-	return queue.New(queue.Config{Name: name, Now: a.now, Log: a.log, OnPanic: a.metrics.Panicked})
+	return queue.New(queue.Config{Name: name, Now: a.options.Now, Log: a.options.Log, OnPanic: a.metrics.Panicked})
 }
 
 // Run works until ctx ends or the lease is lost; the latter is an error, and the
@@ -236,7 +249,7 @@ func (a *Agent) awaitConfig(ctx context.Context) {
 		a.healthy.Store(true)
 		return
 	}
-	a.log.Error(broken.Error())
+	a.options.Log.Error(broken.Error())
 	select {
 	case <-ctx.Done():
 	case <-mended:
@@ -247,21 +260,21 @@ func (a *Agent) awaitConfig(ctx context.Context) {
 func (a *Agent) nodeConfig() nodemaintenance.Config {
 	o := a.options
 	c := nodemaintenance.Config{
-		Kube: a.kube, Accounts: a.accounts, Nodes: a.caches[a.nodes].Informer.GetStore(), Runs: a.runs, Draining: a.plans.Draining, Steps: a.passes,
-		Gates:      nodemaintenance.Gates{Book: a.gates, Pauses: func() []schedule.Pause { return a.docs.Pauses(o.Namespace) }, ClockDoubt: a.clock.Doubt},
-		EnqueueRun: a.ringRun, Blocked: func(l *store.CachedRun, path string, names []string, why string) {
-			a.runner.DrainBlocked(l, path, names, why)
+		Kube: a.conn.Kube, Accounts: a.accounts, Nodes: a.caches.nodes.Informer.GetStore(), Runs: a.memory.runs, Draining: a.memory.plans.Draining, Steps: a.controllers.steps,
+		Gates:      nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.Doubt},
+		EnqueueRun: a.enqueueRun, Blocked: func(l *store.CachedRun, path string, names []string, why string) {
+			a.controllers.runs.DrainBlocked(l, path, names, why)
 		}, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
 		Held: func(found []metav1.Condition) {
 			if a.config.SetLimits(found) {
-				a.ringPlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
+				a.enqueuePlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
 			}
 		},
-		Telemetry: nodemaintenance.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Telemetry: nodemaintenance.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}
 	if o.Drainer != nil {
-		c.Drainer = func(changed func(node, by string)) executors.Drainer { return o.Drainer(a.kube, changed) }
+		c.Drainer = func(changed func(node, by string)) executors.Drainer { return o.Drainer(a.conn.Kube, changed) }
 	}
 	return c
 }
@@ -269,22 +282,22 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 func (a *Agent) runsConfig() runs.Config {
 	o := a.options
 	return runs.Config{
-		Clients:   runs.Clients{Kube: a.kube, Accounts: a.accounts, Fence: a.fence, ClockDoubt: a.clock.Doubt},
-		Stores:    runs.Stores{Documents: a.docs, Runs: a.runs, Ledgers: a.ledgers, Locks: a.locks, Gates: a.gates},
-		Telemetry: runs.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.Doubt},
+		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates},
+		Telemetry: runs.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
 		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executor, Status: a.status, Steps: a.passes, Nodes: a.keeper, Expected: a.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
+		Executor:  o.Executor, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Expected: a.controllers.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
 	}
 }
 
 func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
-		Clients:   plans.Clients{Kube: a.kube, Accounts: a.accounts, ClockDoubt: a.clock.Doubt},
-		Stores:    plans.Stores{Documents: a.docs, Plans: a.plans, Runs: a.runs, History: a.history, Ledgers: a.ledgers, Gates: a.gates},
-		Telemetry: plans.Telemetry{Events: a.events, Notify: a.herald, Metrics: a.metrics, Log: a.log},
+		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt},
+		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates},
+		Telemetry: plans.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.rules, Targets: a.targets, Runner: a.runner, EnqueueRun: a.ringRun, Queue: a.planQueue, Now: o.Now,
+		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.planQueue, Now: o.Now,
 	}
 }
 
@@ -300,19 +313,21 @@ func (a *Agent) ownPod() string {
 func (a *Agent) Ready() bool { return a.healthy.Load() }
 
 // Handler serves /metrics, /healthz and /readyz.
-func (a *Agent) Handler() http.Handler { return a.metrics.Handler(a.Ready, a.changes.Write) }
+func (a *Agent) Handler() http.Handler {
+	return a.metrics.Handler(a.Ready, a.controllers.changes.Write)
+}
 
 func (a *Agent) elector() *leader.Elector {
 	o := a.options
 	return leader.New(leader.Config{
-		Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Elect: o.LeaderElect, Fence: a.fence, Log: a.log, Now: a.now,
+		Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Elect: o.LeaderElect, Fence: a.conn.Fence, Log: a.options.Log, Now: a.options.Now,
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Leads: a.metrics.Leads, Lost: a.die,
 	})
 }
 
 func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return leader.Heartbeat{Kube: a.kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.now, Log: a.log}
+	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.options.Now, Log: a.options.Log}
 }
 
 // die ends the process's work for a reason that another agent must mend.
@@ -335,12 +350,12 @@ func (a *Agent) work(ctx context.Context) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { a.heartbeat().Run(ctx) })
-	group.Go(func() { a.gatekeeper.Run(ctx) })
-	group.Go(func() { a.herald.Run(ctx) })
-	group.Go(func() { a.keeper.Run(ctx) })
-	group.Go(func() { a.planner.Run(ctx) })
-	group.Go(func() { a.planQueue.Work(ctx, planWorkers, a.syncDocument) })
-	group.Go(func() { a.runner.Run(ctx, runWorkers) })
+	group.Go(func() { a.controllers.gates.Run(ctx) })
+	group.Go(func() { a.notifier.Run(ctx) })
+	group.Go(func() { a.controllers.nodes.Run(ctx) })
+	group.Go(func() { a.controllers.plans.Run(ctx) })
+	group.Go(func() { a.planQueue.Work(ctx, planWorkers, a.reconcile) })
+	group.Go(func() { a.controllers.runs.Run(ctx, runWorkers) })
 	group.Wait()
 }
 
@@ -349,17 +364,17 @@ func (a *Agent) work(ctx context.Context) {
 // what is there since this agent leads.
 func (a *Agent) begin(ctx context.Context) {
 	a.barrier(ctx)
-	a.ledgers.Forget()
+	a.memory.ledgers.Forget()
 	a.mu.Lock()
-	a.leading = a.now()
+	a.leading = a.options.Now()
 	a.mu.Unlock()
-	for _, o := range a.live.GetStore().List() {
+	for _, o := range a.caches.live.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
-		a.ringRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		a.enqueueRun(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
-	for _, o := range a.documents.GetStore().List() {
+	for _, o := range a.caches.documents.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
-		a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
 }
 

@@ -33,32 +33,26 @@ func (a *Agent) informers() {
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
-	a.documents = a.inform(a.configMaps(documents), a.slimDocument)
-	a.live = a.inform(a.configMaps(live), store.Strip)
-	a.ended = a.inform(a.metadata("configmaps", a.options.WatchNamespace, ended), store.SlimEndedRun)
-	a.namespaces = a.inform(a.metadata("namespaces", "", ""), store.Strip)
-	a.nodes = a.inform(a.everyNode(), nodemaintenance.SlimNode)
-	a.heads = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
-	a.caches[a.documents].Handle(a.sawDocument, a.lostDocument)
-	a.caches[a.live].Handle(func(o any) { a.runner.Observe(o) }, func(o any) { a.runner.Lost(o) })
-	a.caches[a.ended].Handle(func(o any) { a.planner.RunEnded(o) }, func(o any) { a.planner.EndedRunGone(o) })
-	a.caches[a.namespaces].Handle(a.sawNamespace, func(any) {})
-	a.caches[a.nodes].Handle(func(o any) { a.keeper.Observe(o) }, func(o any) { a.keeper.Lost(o) })
-}
-
-// inform is an informer of the agent's own.
-func (a *Agent) inform(from *informer.ListWatch, keep cache.TransformFunc) cache.SharedIndexInformer {
-	c := informer.NewCache(from, annotations.LabelKind, keep)
-	a.caches[c.Informer] = c
-	return c.Informer
+	a.caches.words = informer.NewInterner()
+	a.caches.documents = informer.NewCache(a.configMaps(documents), annotations.LabelKind, a.slimDocument)
+	a.caches.live = informer.NewCache(a.configMaps(live), annotations.LabelKind, store.Strip)
+	a.caches.ended = informer.NewCache(a.metadata("configmaps", a.options.WatchNamespace, ended), annotations.LabelKind, store.SlimEndedRun)
+	a.caches.namespaces = informer.NewCache(a.metadata("namespaces", "", ""), annotations.LabelKind, store.Strip)
+	a.caches.nodes = informer.NewCache(a.everyNode(), annotations.LabelKind, nodemaintenance.SlimNode)
+	a.caches.ledgers = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
+	a.caches.documents.Handle(a.observeDocument, a.documentLost)
+	a.caches.live.Handle(func(o any) { a.controllers.runs.Observe(o) }, func(o any) { a.controllers.runs.Lost(o) })
+	a.caches.ended.Handle(func(o any) { a.controllers.plans.RunEnded(o) }, func(o any) { a.controllers.plans.EndedRunGone(o) })
+	a.caches.namespaces.Handle(a.observeNamespace, func(any) {})
+	a.caches.nodes.Handle(func(o any) { a.controllers.nodes.Observe(o) }, func(o any) { a.controllers.nodes.Lost(o) })
 }
 
 // keptLabels are what has to be known of an object whose deletion nobody saw.
 func keptLabels() [2]string { return [2]string{annotations.LabelKind, annotations.LabelPlan} }
 
 func (a *Agent) configMaps(selector string) *informer.ListWatch {
-	l, maps := informer.NewListWatch(&corev1.ConfigMap{}), a.kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
-	l.Labels, l.Words = keptLabels(), a.words
+	l, maps := informer.NewListWatch(&corev1.ConfigMap{}), a.conn.Kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
+	l.Labels, l.Words = keptLabels(), a.caches.words
 	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
 		return maps.List(ctx, o)
@@ -72,9 +66,9 @@ func (a *Agent) configMaps(selector string) *informer.ListWatch {
 
 func (a *Agent) metadata(resource, namespace, selector string) *informer.ListWatch {
 	l := informer.NewListWatch(&metav1.PartialObjectMetadata{})
-	from := a.meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
+	from := a.conn.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
 	if selector != "" {
-		l.Labels, l.Words = keptLabels(), a.words
+		l.Labels, l.Words = keptLabels(), a.caches.words
 	}
 	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = selector
@@ -88,7 +82,7 @@ func (a *Agent) metadata(resource, namespace, selector string) *informer.ListWat
 }
 
 func (a *Agent) everyNode() *informer.ListWatch {
-	l, nodes := informer.NewListWatch(&corev1.Node{}), a.kube.CoreV1().Nodes()
+	l, nodes := informer.NewListWatch(&corev1.Node{}), a.conn.Kube.CoreV1().Nodes()
 	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
 	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) }
 	return l
@@ -103,17 +97,17 @@ func (a *Agent) slimDocument(o any) (any, error) {
 	}
 	annotations.KeepEdits(&cm.ObjectMeta)
 	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
-	found, there, err := a.documents.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
+	found, there, err := a.caches.documents.Informer.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
 	if err != nil || !there {
-		cm.Annotations = a.words.Keys(cm.Annotations)
-		cm.Labels = a.words.Keys(cm.Labels)
-		cm.Data = a.words.Keys(cm.Data)
-		cm.Namespace = a.words.Of(cm.Namespace)
+		cm.Annotations = a.caches.words.Keys(cm.Annotations)
+		cm.Labels = a.caches.words.Keys(cm.Labels)
+		cm.Data = a.caches.words.Keys(cm.Data)
+		cm.Namespace = a.caches.words.Of(cm.Namespace)
 		return cm, nil
 	}
 	was := found.(*corev1.ConfigMap)
 	cm.Namespace = was.Namespace
-	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.words.Keys(shared(was.Annotations, cm.Annotations))
+	cm.Data, cm.Labels, cm.Annotations = shared(was.Data, cm.Data), shared(was.Labels, cm.Labels), a.caches.words.Keys(shared(was.Annotations, cm.Annotations))
 	return cm, nil
 }
 
@@ -131,72 +125,72 @@ func shared(was, is map[string]string) map[string]string {
 	return is
 }
 
-func (a *Agent) sawDocument(o any) {
+func (a *Agent) observeDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.Observe(cm)
-		a.keeper.Enqueue()
+		a.controllers.nodes.Enqueue()
 	case annotations.KindPolicy, annotations.KindCalendar:
-		a.policies.Observe(cm)
+		a.controllers.policies.Observe(cm)
 		return
 	case annotations.KindGate:
-		a.policies.GatesSeen(cm)
+		a.controllers.policies.GatesSeen(cm)
 		return
 	case annotations.KindStepTemplate:
-		a.planner.EnqueueTemplated(cm.Namespace)
+		a.controllers.plans.EnqueueTemplated(cm.Namespace)
 	}
-	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
 
-func (a *Agent) lostDocument(o any) {
+func (a *Agent) documentLost(o any) {
 	cm := o.(*corev1.ConfigMap)
-	a.docs.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.memory.documents.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		a.config.Removed(cm)
 	case annotations.KindPolicy, annotations.KindCalendar:
-		a.policies.Lost(cm)
+		a.controllers.policies.Lost(cm)
 		return
 	case annotations.KindGate:
-		a.policies.GatesLost(cm)
+		a.controllers.policies.GatesLost(cm)
 		return
 	case annotations.KindStepTemplate:
-		a.planner.EnqueueTemplated(cm.Namespace)
+		a.controllers.plans.EnqueueTemplated(cm.Namespace)
 	}
-	a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
 
-// sawNamespace looks at a namespace's plans and runs again: it may be paused, or
+// observeNamespace looks at a namespace's plans and runs again: it may be paused, or
 // on its way out.
-func (a *Agent) sawNamespace(o any) {
+func (a *Agent) observeNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
 	var closed bool
-	a.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
+	a.memory.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
-		a.ringGated()
+		a.enqueueGated()
 	}
-	if !a.plans.NamespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
+	if !a.memory.plans.NamespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
 		return
 	}
 	everywhere := m.Name == a.options.Namespace
-	a.keeper.Enqueue()
-	for _, o := range a.documents.GetStore().List() {
+	a.controllers.nodes.Enqueue()
+	for _, o := range a.caches.documents.Informer.GetStore().List() {
 		if cm := o.(*corev1.ConfigMap); everywhere || cm.Namespace == m.Name {
-			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
-	for _, l := range a.runs.Where(func(l *store.CachedRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
-		a.ringRun(l.Key())
+	for _, l := range a.memory.runs.Where(func(l *store.CachedRun) bool { return everywhere || l.Object.Namespace == m.Name }) {
+		a.enqueueRun(l.Key())
 	}
 }
 
 // watched are the caches that the agent fills. With Roles alone neither namespaces
 // nor nodes can be watched: pauses and stanzas on them are not seen then.
 func (a *Agent) watched() []*informer.Cache {
-	all := []*informer.Cache{a.caches[a.documents], a.caches[a.live], a.caches[a.ended]}
+	all := []*informer.Cache{a.caches.documents, a.caches.live, a.caches.ended}
 	if a.options.WatchNamespace == "" {
-		all = append(all, a.caches[a.namespaces], a.caches[a.nodes])
+		all = append(all, a.caches.namespaces, a.caches.nodes)
 	}
 	return all
 }
@@ -211,7 +205,7 @@ func (a *Agent) sync(ctx context.Context) error {
 	var ledgers atomic.Bool
 	go a.watchLedgers(ctx, &ledgers)
 	synced = append(synced, ledgers.Load)
-	a.log.Info("reading documents and runs")
+	a.options.Log.Info("reading documents and runs")
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return errors.Join(ctx.Err(), errors.New("the API server could not be read"))
 	}
@@ -223,23 +217,23 @@ func (a *Agent) sync(ctx context.Context) error {
 const eventsHeld = 512
 
 // newEvents prepares to record Events; none is sent before startEvents.
-func newEvents() (record.EventBroadcaster, record.EventRecorder) {
+func newEvents() events {
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 100, QPS: 1, LRUCacheSize: eventsHeld})
-	return broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})
+	return events{broadcaster, broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: annotations.ManagerAgent})}
 }
 
 // startEvents begins to send Events; the function returned ends it after what is
 // queued was sent.
 func (a *Agent) startEvents() func() {
-	a.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.kube.CoreV1().Events("")})
-	return a.broadcaster.Shutdown
+	a.events.broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: a.conn.Kube.CoreV1().Events("")})
+	return a.events.broadcaster.Shutdown
 }
 
 // barrier returns when every cache holds what was there after this agent began to
 // lead: only then may it decide anything. A watch that hangs holds it up no longer
 // than a list takes.
 func (a *Agent) barrier(ctx context.Context) {
-	began := a.now()
+	began := a.options.Now()
 	var group sync.WaitGroup
 	for _, c := range a.watched() {
 		group.Go(func() {
@@ -251,37 +245,37 @@ func (a *Agent) barrier(ctx context.Context) {
 				if err == nil {
 					return
 				}
-				a.log.Warn("the newest state could not be read; it is tried again", "error", err.Error())
+				a.options.Log.Warn("the newest state could not be read; it is tried again", "error", err.Error())
 				informer.Sleep(ctx, informer.Backoff(failed, err))
 			}
 		})
 	}
 	group.Wait()
-	a.log.Info("the caches are as new as the lease", "took", a.now().Sub(began).String())
+	a.options.Log.Info("the caches are as new as the lease", "took", a.options.Now().Sub(began).String())
 }
 
-// ringGated has everything looked at again that a policy, a calendar or a
+// enqueueGated has everything looked at again that a policy, a calendar or a
 // namespace may have to do with; many changes at once are one look.
-func (a *Agent) ringGated() { a.planQueue.Add(types.NamespacedName{}) }
+func (a *Agent) enqueueGated() { a.planQueue.Add(types.NamespacedName{}) }
 
-// lookAtGated rings what is behind a gate, and what waits for one.
-func (a *Agent) lookAtGated() {
-	a.gatekeeper.EnqueueAll()
-	a.keeper.Enqueue()
-	for _, o := range a.documents.GetStore().List() {
+// reconcileGated rings what is behind a gate, and what waits for one.
+func (a *Agent) reconcileGated() {
+	a.controllers.gates.EnqueueAll()
+	a.controllers.nodes.Enqueue()
+	for _, o := range a.caches.documents.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {
 		case annotations.KindPolicy:
-			a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		case annotations.KindPlan:
-			known := a.plans.Memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
-			if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.gates.NamespaceSet(cm.Namespace) || a.gates.Kept(known) {
-				a.ringPlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			known := a.memory.plans.Memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.Kept(known) {
+				a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 			}
 		}
 	}
-	for _, l := range a.runs.Where(runs.LooksAtGate) {
-		a.ringRun(l.Key())
+	for _, l := range a.memory.runs.Where(runs.LooksAtGate) {
+		a.enqueueRun(l.Key())
 	}
 }
 
@@ -289,7 +283,7 @@ func (a *Agent) lookAtGated() {
 // then on, and the next slot is not lost. Nothing is kept of a ledger but what tells
 // its deletion. begun is set when those that are there are known.
 func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
-	w, err := a.heads.WatchWithContext(ctx, metav1.ListOptions{})
+	w, err := a.caches.ledgers.WatchWithContext(ctx, metav1.ListOptions{})
 	if err != nil { // it begins nothing that could fail
 		return
 	}
@@ -299,7 +293,7 @@ func (a *Agent) watchLedgers(ctx context.Context, begun *atomic.Bool) {
 			continue
 		}
 		if event.Type == watch.Deleted {
-			a.planner.LedgerLost(m)
+			a.controllers.plans.LedgerLost(m)
 		}
 		if event.Type == watch.Bookmark && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "" {
 			begun.Store(true)
