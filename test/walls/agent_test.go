@@ -11,21 +11,21 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
-		"plans":           {"client", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
-		"policies":        {"gates", "metrics", "notify", "status", "store"},
-		"runs":            {"client", "metrics", "notify", "queue", "status", "store", "targets"},
-		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
-		"watchrules":      {"client", "store"},
-		"gates":           {"client", "queue", "status", "store"},
-		"targets":         {"client", "store"},
-		"store":           {"client", "queue", "status"},
-		"status":          {"client", "queue"},
-		"notify":          nil,
-		"leader":          {"client"},
-		"config":          {"client", "status"},
-		"metrics":         nil,
 		"client":          nil,
 		"queue":           {"client"},
+		"metrics":         nil,
+		"config":          {"client", "status"},
+		"status":          {"client", "queue"},
+		"store":           {"client", "queue", "status"},
+		"leader":          {"client"},
+		"notify":          nil,
+		"targets":         {"client", "store"},
+		"gates":           {"client", "queue", "status", "store"},
+		"watchrules":      {"client", "store"},
+		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
+		"runs":            {"client", "metrics", "notify", "queue", "status", "store", "targets"},
+		"policies":        {"gates", "notify", "queue", "status", "store"},
+		"plans":           {"client", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
 	}
 }
 
