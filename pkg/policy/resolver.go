@@ -82,7 +82,7 @@ type Resolver struct {
 	generation int64
 }
 
-// NewResolver is an empty book.
+// NewResolver is a resolver that knows nothing yet.
 func NewResolver(agentNamespace string) *Resolver {
 	return &Resolver{
 		agent: agentNamespace, policies: map[PolicyRef]State{}, calendars: map[PolicyRef]*schedule.Calendar{},
@@ -90,7 +90,7 @@ func NewResolver(agentNamespace string) *Resolver {
 	}
 }
 
-// Generation changes with every change of the book: a gate of another
+// Generation changes with every change of what it knows: a gate of another
 // generation is to be asked for again.
 func (b *Resolver) Generation() int64 { return b.generation }
 
@@ -140,7 +140,7 @@ func (b *Resolver) PutNamespace(name string, s StanzaText) bool {
 	return true
 }
 
-// Policies are the policies of the book, by namespace and name.
+// Policies are those that it knows, by namespace and name.
 func (b *Resolver) Policies() []State {
 	out := make([]State, 0, len(b.policies))
 	for _, p := range b.policies {

@@ -1,0 +1,61 @@
+package agentconfig_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+func TestAgentConfig(t *testing.T) {
+	head := "apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n"
+	config, faults := agentconfig.Parse([]byte(head + "  steps: [{namespaces: [\"team-*\", shop], deny: [job, exec]}, {namespaces: [\"*\"], deny: [webhook]}]\n  outbound: {allow: [10.0.0.0/8, example.org, \"*.example.org\", \"::1\"]}\n  retention: {runs: 7d}\n  logLevel: debug\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for namespace, want := range map[string][]string{"team-a": {"job", "exec", "webhook"}, "shop": {"job", "exec", "webhook"}, "shopping": {"webhook"}} {
+		if diff := cmp.Diff(want, config.Denied(namespace)); diff != "" {
+			t.Errorf("%s: %s", namespace, diff)
+		}
+	}
+	const sinks = "  notifications: {sinks: ["
+	for text, want := range map[string]string{
+		"  logLevel: loud\n":                                "spec.logLevel: must be one of debug, info, warn, error, is \"loud\"",
+		"  steps: [{namespaces: [a], deny: [webhok]}]\n":    "spec.steps[0].deny[0]: unknown step type \"webhok\"; did you mean \"webhook\"?",
+		"  steps: [{deny: [webhook]}]\n":                    "spec.steps[0].namespaces: is missing: name the namespaces, or \"*\" for all",
+		"  steps: [{namespaces: [\"*-a\"], deny: [job]}]\n": "spec.steps[0].namespaces[0]: \"*-a\" is no namespace: write its name, or a beginning and *, like team-*",
+		"  outbound: {deny: [\"http://a\"]}\n":              "spec.outbound.deny[0]: \"http://a\" is no host name, *.domain, address or CIDR",
+		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
+		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, nodes, notifications, outbound, retention, steps",
+		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" stands twice",
+		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
+		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
+		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
+		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
+	} {
+		_, faults := agentconfig.Parse([]byte(head + text))
+		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {
+			t.Errorf("%s gives %v", text, faults)
+		}
+	}
+}
+
+func TestSinks(t *testing.T) {
+	config, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if got, err := config.Notifications.Sink("dba"); err != nil || got.URLSecretRef != (document.SecretKeyRef{Name: "sinks", Key: "dba"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for there, n := range map[string]agentconfig.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
+		var fault *agentconfig.SinkError
+		if _, err := n.Sink("opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
+			t.Error(err)
+		}
+	}
+}
