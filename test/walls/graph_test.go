@@ -16,6 +16,7 @@ import (
 type listed struct {
 	ImportPath string
 	Name       string
+	Doc        string // the first sentence of its comment
 	Imports    []string
 }
 
@@ -30,7 +31,7 @@ func load(t *testing.T) graph {
 	t.Helper()
 	// -e: a package that does not compile still says what it imports, and is
 	// the compiler's to complain about.
-	command := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Name,Imports", module+"/...")
+	command := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Name,Doc,Imports", module+"/...")
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
 	output, err := command.Output()

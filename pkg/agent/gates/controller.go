@@ -1,4 +1,5 @@
-// Package gates holds other controllers by their knobs while policies are restrictive, as\nthe policies' accounts.
+// Package gates holds other controllers by their knobs while policies are restrictive, as
+// the policies' accounts.
 package gates
 
 import (

@@ -1,4 +1,5 @@
-// Package store holds in memory what the agent knows of documents, plans, runs and their\nledgers, and reads and writes the ledgers.
+// Package store holds in memory what the agent knows of documents, plans, runs and their
+// ledgers, and reads and writes the ledgers.
 package store
 
 import (
