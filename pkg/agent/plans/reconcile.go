@@ -202,8 +202,8 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 		return time.Time{}, nil
 	}
 	c.refused.keep(k, d.Ledger.Open)
-	for _, e := range d.Ledger.Open {
-		if e.Request == nil || c.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) || slices.ContainsFunc(f.Live, func(l trigger.ActiveRun) bool { return l.Name == e.Run }) {
+	for _, e := range trigger.Unstarted(d.Ledger, f.Live) {
+		if c.Runs.IsOrphan(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}) {
 			continue
 		}
 		if l := c.Runs.Get(types.NamespacedName{Namespace: k.Namespace, Name: e.Run}); l != nil && l.Broken != nil {
@@ -217,22 +217,19 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 			retry = queue.Soonest(retry, next)
 			continue
 		}
-		next, failed := c.createRun(ctx, k, cm, f.Spec, known, e)
+		next, failed := c.createRun(ctx, k, cm, f, known, e)
 		retry, err = queue.Soonest(retry, next), errors.Join(err, failed)
 	}
 	return retry, err
 }
 
-func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, spec plan.Spec, known *store.CachedPlan, e ledger.Entry) (retry time.Time, err error) {
-	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(spec)}, *e.Request)
+func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, f trigger.Facts, known *store.CachedPlan, e ledger.Entry) (retry time.Time, err error) {
+	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Spec)}, *e.Request)
 	if err != nil {
 		return time.Time{}, err
 	}
-	r := run.Run{
-		APIVersion: document.APIVersion, Kind: "Run", Name: e.Run, Namespace: k.Namespace, Plan: k.Name, PlanUID: string(cm.UID),
-		Request: *e.Request, TargetUID: e.TargetUID, Spec: spec, Templates: known.Templates, Watched: watched,
-	}
-	r.Request.Body = nil
+	r := f.NewRun(e, known.Templates)
+	r.Watched = watched
 	journal := workflow.NewJournal(r)
 	object, err := annotations.RunObject(r, journal)
 	if err != nil {
@@ -276,5 +273,5 @@ func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger
 		c.EnqueueRun(l.Key())
 		return nil
 	}
-	return c.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return store.CloseEntry(l, run, journal, c.Now()) })
+	return c.Ledgers.Edit(ctx, k, run.PlanUID, func(l ledger.Ledger) ledger.Ledger { return l.CloseRun(run, journal, c.Now()) })
 }

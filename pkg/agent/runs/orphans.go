@@ -61,7 +61,7 @@ func closeOrphanEntry(led ledger.Ledger, e ledger.Entry, l *store.CachedRun, now
 	if l.Broken == nil {
 		j := l.Journal
 		j.End = &run.End{Phase: run.Aborted, Reason: run.TornAway, Message: "its object was removed against its finalizer"}
-		return store.CloseEntry(led, l.Run, j, now)
+		return led.CloseRun(l.Run, j, now)
 	}
 	var started *time.Time
 	if l.Object.Labels[annotations.LabelPhase] != string(run.Pending) {

@@ -106,28 +106,12 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
 	in := annotations.Intent(cm.Annotations)
-	sig := workflow.Signals{LookingSince: c.LookingSince()}
-	if in.Abort.For(l.Run.Name) {
-		actor := in.Actors["abort"]
-		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
-	}
-	if in.Resume.For(l.Run.Name) && suspended(l.Journal) {
-		actor := in.Actors["resume"]
-		actor.At = c.Now().UTC()
-		sig.Resume = &actor
-	}
-	if in.Approve.For(l.Run.Name) {
-		sig.Approve = c.answer(in, "approve", in.Approve)
-	}
-	if in.Reject.For(l.Run.Name) {
-		sig.Reject = c.answer(in, "reject", in.Reject)
-	}
+	now := c.Now()
+	paused := in.Pause.Holds(now) || anyHolds(c.Documents.Pauses(l.Object.Namespace), now)
+	sig := workflow.SignalsOf(in, l.Run, l.Journal, paused, now)
+	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
-	if in.Pause.Holds(c.Now()) || anyHolds(c.Documents.Pauses(l.Object.Namespace), c.Now()) {
-		sig.Held = "paused: no new step begins"
-	}
 	if l.Journal.Phase == run.Running && LooksAtGate(l) {
-		now := c.Now()
 		sig.Hold = c.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
 			sig.Passed = c.passedBy(l, now)
@@ -136,25 +120,6 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	}
 	sig.Nodes = c.Nodes.States(l.Key())
 	return sig
-}
-
-func (c *Controller) answer(in intent.Intent, asked string, ask intent.RunRef) *workflow.Answer {
-	actor := in.Actors[asked]
-	actor.At = c.Now().UTC()
-	return &workflow.Answer{Step: ask.Step, Actor: actor}
-}
-
-// toRun is what was said of the run itself, and not of one of its steps.
-func toRun(answer *workflow.Answer) *intent.Actor {
-	if answer == nil || answer.Step != "" {
-		return nil
-	}
-	return &answer.Actor
-}
-
-// suspended says whether a run waits at a suspend.
-func suspended(j run.Journal) bool {
-	return slices.ContainsFunc(j.Steps, func(r run.Record) bool { return r.Type == "suspend" && r.Phase == run.StepRunning })
 }
 
 func anyHolds(switches []schedule.Pause, now time.Time) bool {
@@ -207,23 +172,21 @@ func (c *Controller) admit(ctx context.Context, l *store.CachedRun) (time.Time, 
 	case verdict.Void:
 		return time.Time{}, c.void(ctx, l, verdict.Message)
 	case verdict.Ends():
-		end := run.End{Phase: run.Aborted, Result: verdict.Result, Reason: verdict.Reason, Message: verdict.Message}
-		l = &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.EndBefore(end, c.Now())}
+		l = &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, verdict, c.Now())}
 		return c.reconcileLive(ctx, l)
 	case verdict.Approve != nil:
-		return time.Time{}, c.approve(ctx, l, *verdict.Approve)
+		return time.Time{}, c.approve(ctx, l, verdict)
 	case verdict.Start:
-		return c.start(ctx, l, standing.Now)
+		return c.start(ctx, l, verdict, standing.Now)
 	}
 	return verdict.Until, c.wait(ctx, l, verdict)
 }
 
 // approve writes down that a run was approved; then it is asked again whether it
 // may start.
-func (c *Controller) approve(ctx context.Context, l *store.CachedRun, by intent.Actor) error {
-	asked, j := c.Documents.Plan(l.PlanKey()), l.Journal
-	j.Approved, j.Waiting, j.Message = &by, "", by.Said("approved")
-	fresh, err := c.write(ctx, l, j)
+func (c *Controller) approve(ctx context.Context, l *store.CachedRun, v trigger.Admission) error {
+	asked := c.Documents.Plan(l.PlanKey())
+	fresh, err := c.write(ctx, l, trigger.Admitted(l.Journal, v, c.Now()))
 	if err != nil {
 		return err
 	}
@@ -231,8 +194,8 @@ func (c *Controller) approve(ctx context.Context, l *store.CachedRun, by intent.
 	return c.consumeAnswers(ctx, fresh, asked, workflow.Signals{})
 }
 
-func (c *Controller) start(ctx context.Context, l *store.CachedRun, now time.Time) (time.Time, error) {
-	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: l.Journal.Start(now)}
+func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Admission, now time.Time) (time.Time, error) {
+	started := &store.CachedRun{Object: l.Object, Run: l.Run, Journal: trigger.Admitted(l.Journal, v, now)}
 	started.Journal.Passed = c.passedBy(l, now)
 	wake, err := c.reconcileLive(ctx, started)
 	if held := c.Runs.Get(l.Key()); held != nil && held.Journal.Phase == run.Pending {
@@ -259,9 +222,7 @@ func (c *Controller) wait(ctx context.Context, l *store.CachedRun, v trigger.Adm
 	if l.Journal.Waiting == v.Waiting && l.Journal.Message == v.Message {
 		return nil
 	}
-	j := l.Journal
-	j.Waiting, j.Message = v.Waiting, v.Message
-	_, err := c.write(ctx, l, j)
+	_, err := c.write(ctx, l, trigger.Admitted(l.Journal, v, c.Now()))
 	if err == nil && v.Waiting == run.WaitApproval {
 		c.recordQuestion(l, v.Message)
 	}
@@ -294,7 +255,7 @@ func (c *Controller) claims(l *store.CachedRun) []string {
 // standing gathers what surrounds a pending run.
 func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.AdmissionFacts, error) {
 	sig := c.signals(l)
-	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: toRun(sig.Approve), Reject: toRun(sig.Reject), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
+	s := trigger.AdmissionFacts{Approved: l.Journal.Approved != nil, Approve: sig.Approve.OfRun(), Reject: sig.Reject.OfRun(), Now: c.Now(), Abort: sig.Abort, Paused: sig.Held != "", ClockDoubt: c.ClockDoubt(), Superseded: trigger.Superseded(l.Run, l.Journal.Waiting, c.siblings(l))}
 	ledger, err := c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
 	if err != nil {
 		return s, err
@@ -469,7 +430,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 		return err
 	}
 	err = c.Ledgers.Edit(ctx, l.PlanKey(), l.Run.PlanUID, func(led ledger.Ledger) ledger.Ledger {
-		led = store.CloseEntry(led, l.Run, l.Journal, now)
+		led = led.CloseRun(l.Run, l.Journal, now)
 		if removed {
 			led = led.LabelTaken(l.Run.Request)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // maxHeld is how many ledgers are held in memory; the rest is read again when
@@ -213,16 +211,4 @@ func (l *Ledgers) archive(ctx context.Context, pk types.NamespacedName, uid stri
 		return fmt.Errorf("archive entries of plan %s: %w", pk, err)
 	}
 	return nil
-}
-
-// CloseEntry gives a run's claim its end.
-func CloseEntry(l ledger.Ledger, r run.Run, j run.Journal, now time.Time) ledger.Ledger {
-	if j.StartedAt != nil {
-		return l.Finish(r, j, now)
-	}
-	result, reason := run.Skipped, run.ReasonAborted
-	if j.End != nil && j.End.Result != "" {
-		result, reason = j.End.Result, j.End.Reason
-	}
-	return l.Close(r.Name, result, reason, nil, now)
 }
