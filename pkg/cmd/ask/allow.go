@@ -132,7 +132,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.sensible(ctx, k, target); err != nil {
+	if err := o.check(ctx, k, target); err != nil {
 		return err
 	}
 	zone := target.zone
@@ -159,9 +159,9 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// sensible refuses what would do harm when it ends by itself: to permit where no
+// check refuses what would do harm when it ends by itself: to permit where no
 // policy takes over again, and to replace a strategy that somebody set for good.
-func (o *overrideOptions) sensible(ctx context.Context, k *factory.Cluster, f found) error {
+func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found) error {
 	have := annotations.Stanza(f.meta.GetAnnotations())
 	switch {
 	case o.end:

@@ -152,7 +152,7 @@ func (o *answerOptions) completeQuestions(cmd *cobra.Command, given []string, _ 
 	if err != nil || len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	runs, err := k.Runs(ctx, k.Namespace, "", factory.LiveOnly)
+	runs, err := k.Runs(ctx, k.Namespace, "", factory.ActiveOnly)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -102,7 +102,7 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.sensible(ctx, k, cm); err != nil {
+	if err := o.check(ctx, k, cm); err != nil {
 		return err
 	}
 	if cm, err = o.ready(ctx, k, cm); err != nil {
@@ -121,8 +121,8 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 	return watch.FollowRun(ctx, o.Env, k, cm, name)
 }
 
-// sensible refuses what the agent would refuse, before anything is written.
-func (o *triggerOptions) sensible(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+// check refuses what the agent would refuse, before anything is written.
+func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	spec, found := annotations.Plan(cm)
 	if len(found) > 0 {
 		return fmt.Errorf("plan %s is not valid, so that nothing would run:\n%w", cm.Name, found)
@@ -188,7 +188,7 @@ func (o *triggerOptions) ready(ctx context.Context, k *factory.Cluster, cm *core
 	if o.readyNow(ctx, k, cm) == "" {
 		return cm, nil
 	}
-	inner, cancel := context.WithTimeout(ctx, factory.HandleWithin)
+	inner, cancel := context.WithTimeout(ctx, factory.AgentTimeout)
 	defer cancel()
 	w, err := watch.ConfigMaps(inner, k, cm.Namespace, watch.ByName(cm.Name))
 	if err != nil {

@@ -87,7 +87,7 @@ func (c *Factory) NeedAgent(ctx context.Context, k *Cluster) error {
 	return nil
 }
 
-// HandleWithin is how long the agent is given to look at a plan or to handle a
+// AgentTimeout is how long the agent is given to look at a plan or to handle a
 // token before somebody is told that it does not (a guess: a leader changes
 // within 15 s).
-const HandleWithin = 30 * time.Second
+const AgentTimeout = 30 * time.Second

@@ -43,14 +43,14 @@ func (k *Cluster) Runs(ctx context.Context, namespace, planName string, more ...
 	return out, nil
 }
 
-// LiveOnly selects runs that have not ended.
-const LiveOnly = annotations.LabelPhase + " in (Pending,Running)"
+// ActiveOnly selects runs that have not ended.
+const ActiveOnly = annotations.LabelPhase + " in (Pending,Running)"
 
-// LiveRuns are those of all namespaces, or of this one where no more may be read.
-func (k *Cluster) LiveRuns(ctx context.Context) ([]view.Run, error) {
-	runs, err := k.Runs(ctx, "", "", LiveOnly)
+// ActiveRuns are those of all namespaces, or of this one where no more may be read.
+func (k *Cluster) ActiveRuns(ctx context.Context) ([]view.Run, error) {
+	runs, err := k.Runs(ctx, "", "", ActiveOnly)
 	if err == nil || k.Namespace == "" {
 		return runs, err
 	}
-	return k.Runs(ctx, k.Namespace, "", LiveOnly)
+	return k.Runs(ctx, k.Namespace, "", ActiveOnly)
 }

@@ -154,7 +154,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 	q := r.Run.Request
 	pairs := []string{
 		"Run", v.Bold(r.Run.Name) + " in namespace " + r.Run.Namespace, "Plan", r.Run.Plan, "Phase", v.RunHead(r),
-		"Asked by", q.Why() + view.After(" of ", q.Actor), "Asked for", v.Both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.Run.Spec),
+		"Asked by", q.Why() + view.Prefix(" of ", q.Actor), "Asked for", v.Both(q.ScheduledAt()), "Runs as", "ServiceAccount " + plan.Account(r.Run.Spec),
 	}
 	pairs = append(pairs, "Parameters", strings.Join(parametersOf(r.Run), ", "))
 	if by := r.Journal.Approved; by != nil {
@@ -173,7 +173,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 		pairs = append(pairs, "Retries", fmt.Sprintf("%d of %d", n, r.Run.Spec.RetryLimit))
 	}
 	if end := r.Journal.End; end != nil && end.Reason != "" {
-		pairs = append(pairs, "Reason", end.Reason+view.After(" in step ", end.Step))
+		pairs = append(pairs, "Reason", end.Reason+view.Prefix(" in step ", end.Step))
 	}
 	if q.DryRun {
 		pairs = append(pairs, "Dry run", "nothing outside the run itself was changed")

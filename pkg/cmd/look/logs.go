@@ -71,9 +71,9 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err := o.known(r); err != nil {
 		return err
 	}
-	t := &teller{Env: o.Env, k: k, step: o.step, follow: o.follow, told: map[string]string{}, tails: map[string]*tail{}, out: &transcript{out: o.Out}}
+	t := &logPrinter{Env: o.Env, k: k, step: o.step, follow: o.follow, printed: map[string]string{}, tails: map[string]*tail{}, out: &logWriter{out: o.Out}}
 	if !o.follow {
-		t.look(ctx, r)
+		t.update(ctx, r)
 		if r.Journal.StartedAt == nil {
 			fmt.Fprintf(o.ErrOut, "no step has begun: the run is %s\n", print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone)).RunHead(r))
 		}
@@ -97,7 +97,7 @@ func (o *logsOptions) known(r view.Run) error {
 }
 
 // followLogs looks again whenever the run changes, until it has ended.
-func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view.Run, t *teller) error {
+func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view.Run, t *logPrinter) error {
 	w, err := watch.ConfigMaps(ctx, k, r.Run.Namespace, watch.ByName(r.Run.Name))
 	if err != nil {
 		return watch.NotFollowed(ctx, r.Run.Name, err)
@@ -111,7 +111,7 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 		if r, err = view.ReadRun(cm); err != nil {
 			return err
 		}
-		t.look(ctx, r)
+		t.update(ctx, r)
 		switch {
 		case t.out.err != nil:
 			return t.out.err
@@ -127,34 +127,34 @@ func (o *logsOptions) followLogs(ctx context.Context, k *factory.Cluster, r view
 	}
 }
 
-// teller tells each step once when it has ended, and what jobs at work say.
-type teller struct {
+// logPrinter tells each step once when it has ended, and what jobs at work say.
+type logPrinter struct {
 	factory.Env
-	k      *factory.Cluster
-	step   string
-	follow bool
-	told   map[string]string // the attempt and phase in which each step was told last, by path
-	tails  map[string]*tail  // logs of jobs at work, by path and attempt
-	out    *transcript
+	k       *factory.Cluster
+	step    string
+	follow  bool
+	printed map[string]string // the attempt and phase in which each step was told last, by path
+	tails   map[string]*tail  // logs of jobs at work, by path and attempt
+	out     *logWriter
 }
 
-// look tells what is new in a run.
-func (t *teller) look(ctx context.Context, r view.Run) {
+// update tells what is new in a run.
+func (t *logPrinter) update(ctx context.Context, r view.Run) {
 	for _, rec := range begun(r.Journal.Steps) {
 		if !t.meant(rec.Path) {
 			continue
 		}
 		state := fmt.Sprintf("%d %s", rec.Attempt, rec.Phase)
-		if t.told[rec.Path] == state {
+		if t.printed[rec.Path] == state {
 			continue
 		}
 		job, atWork := jobAtWork(rec)
 		switch {
 		case atWork:
-			t.told[rec.Path] = state
+			t.printed[rec.Path] = state
 			t.tail(ctx, r, rec, job)
 		case rec.Phase.Ended() || !t.follow:
-			t.told[rec.Path] = state
+			t.printed[rec.Path] = state
 			streamed := t.endTail(rec)
 			t.out.say(logHead(rec), printedBy(rec, streamed))
 		}
@@ -162,7 +162,7 @@ func (t *teller) look(ctx context.Context, r view.Run) {
 }
 
 // meant says whether a step is one of those that were asked for.
-func (t *teller) meant(path string) bool {
+func (t *logPrinter) meant(path string) bool {
 	return t.step == "" || path == t.step || strings.HasPrefix(path, t.step+"/") || strings.HasSuffix(path, "/"+t.step) || strings.Contains(path, "/"+t.step+"/")
 }
 

@@ -218,7 +218,7 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		said = append(said, print.PlanUpdates(p)...)
-		for _, r := range p.Live {
+		for _, r := range p.Active {
 			lines = append(lines, v.Bold(r.Run.Namespace+"/"+r.Run.Name)+"  "+v.RunHead(r))
 			lines = append(lines, print.Indent(v.StepLines(r))...)
 			lines = append(lines, "")
@@ -239,7 +239,7 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]st
 			return nil, nil
 		}
 	}
-	runs, err := k.LiveRuns(ctx)
+	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
 		return nil, nil
 	}
@@ -262,7 +262,7 @@ func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent fac
 	if err != nil {
 		return nil, err
 	}
-	runs, err := k.Runs(ctx, o.namespace(k), "", factory.LiveOnly)
+	runs, err := k.Runs(ctx, o.namespace(k), "", factory.ActiveOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -25,16 +25,16 @@ import (
 // what a kubelet still has is there at once).
 const drainWithin = 10 * time.Second
 
-// transcript prints what several say, each under its own head. It keeps the first
+// logWriter prints what several say, each under its own head. It keeps the first
 // error: nobody reads on.
-type transcript struct {
+type logWriter struct {
 	mu   sync.Mutex
 	out  io.Writer
 	last string
 	err  error
 }
 
-func (t *transcript) say(head, text string) {
+func (t *logWriter) say(head, text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var b strings.Builder
@@ -54,7 +54,7 @@ func (t *transcript) say(head, text string) {
 }
 
 // warn tells something beside what is printed.
-func (t *transcript) warn(to io.Writer, err error) {
+func (t *logWriter) warn(to io.Writer, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(to, "warning: %v\n", err)
@@ -85,13 +85,13 @@ type tail struct {
 }
 
 // tail shows the log of a job at work: with -f until it ends, else what is there.
-func (t *teller) tail(ctx context.Context, r view.Run, rec run.Record, job startedJob) {
+func (t *logPrinter) tail(ctx context.Context, r view.Run, rec run.Record, job startedJob) {
 	t.endTail(rec) // of an earlier attempt
 	reading, stop := context.WithCancel(ctx)
 	looking, ignore := context.WithCancel(reading)
 	one := &tail{attempt: rec.Attempt, looking: ignore, reading: stop, done: make(chan struct{})}
 	t.tails[rec.Path] = one
-	p := &podLogs{teller: t, namespace: r.Run.Namespace, job: job, head: logHead(rec)}
+	p := &podLogs{logPrinter: t, namespace: r.Run.Namespace, job: job, head: logHead(rec)}
 	go func() {
 		defer close(one.done)
 		p.read(looking, reading)
@@ -108,7 +108,7 @@ func (t *teller) tail(ctx context.Context, r view.Run, rec run.Record, job start
 
 // endTail waits for the rest of a log whose job has ended, and says whether any
 // of it was shown for the attempt that ended.
-func (t *teller) endTail(rec run.Record) bool {
+func (t *logPrinter) endTail(rec run.Record) bool {
 	r := t.tails[rec.Path]
 	if r == nil {
 		return false
@@ -125,7 +125,7 @@ func (t *teller) endTail(rec run.Record) bool {
 }
 
 // drain ends what is still being read.
-func (t *teller) drain() {
+func (t *logPrinter) drain() {
 	for path := range t.tails {
 		t.endTail(run.Record{Path: path})
 	}
@@ -133,7 +133,7 @@ func (t *teller) drain() {
 
 // podLogs reads the logs of a Job's pods.
 type podLogs struct {
-	*teller
+	*logPrinter
 	namespace string
 	job       startedJob
 	head      string

@@ -112,7 +112,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 }
 
 func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
-	for _, l := range p.Live {
+	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
 		}
@@ -183,7 +183,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 			if left.Before == nil { // nobody can tell whether it is as it was
 				hand = "see to it, and then say that you know"
 			}
-			add("not put back by run "+left.Run+view.After(", step ", left.Step)+": "+left.Message, "%s: %s", hand, o.Suggest().Resume(left.Run))
+			add("not put back by run "+left.Run+view.Prefix(", step ", left.Step)+": "+left.Message, "%s: %s", hand, o.Suggest().Resume(left.Run))
 		}
 	}
 	if refused := p.Decision.Refused; refused != "" {
@@ -213,7 +213,7 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 
 func (o *whyOptions) runObstacles(p view.Plan, v print.Printer) []obstacle {
 	var out []obstacle
-	for _, l := range p.Live {
+	for _, l := range p.Active {
 		switch open := view.Questions(l); {
 		case l.Journal.Phase == run.Pending && len(open) > 0:
 			out = append(out, obstacle{"run " + l.Run.Name + " " + cmp.Or(l.Journal.Message, "will wait for approval"), o.Suggest().Answer(open[0])})

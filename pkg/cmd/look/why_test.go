@@ -48,7 +48,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := &whyOptions{Factory: &factory.Factory{Env: factory.Env{Name: "kubectl maint", Now: cmdtest.Now}}}
 			var got []string
-			for _, found := range o.runObstacles(view.Plan{Live: []view.Run{c.run}}, aView()) {
+			for _, found := range o.runObstacles(view.Plan{Active: []view.Run{c.run}}, aView()) {
 				got = append(got, found.what+" → "+found.remedy)
 			}
 			if diff := cmp.Diff(c.want, strings.Join(got, "\n")); diff != "" {

@@ -30,12 +30,12 @@ import (
 // nodeQuestion is all that decides who gets a node. Of rollouts it knows what their
 // journals say: of each that has no node at work, the next one counts as wanted.
 type nodeQuestion struct {
-	node     string
-	world    nodes.World       // of all nodes, with their gates
-	rollings []view.StepClaim  // of all nodes
-	runs     map[string]string // a live run, by its plan as a claimant
-	agent    factory.AgentState
-	unread   error // why the limits are not known; nil: they are
+	node       string
+	world      nodes.World       // of all nodes, with their gates
+	stepClaims []view.StepClaim  // of all nodes
+	runs       map[string]string // a live run, by its plan as a claimant
+	agent      factory.AgentState
+	unread     error // why the limits are not known; nil: they are
 }
 
 // nodeAnswer is how a node stands, and what is in the way of whom.
@@ -52,7 +52,7 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 		return out
 	}
 	n := q.world.Nodes[i]
-	q.claims()
+	q.addClaims()
 	ranking := nodes.Rank(q.world)
 	if q.agent.Missing != "" {
 		out.add("nobody acts: "+q.agent.Missing, "install or mend the agent")
@@ -61,7 +61,7 @@ func (q nodeQuestion) answer(v print.Printer) nodeAnswer {
 		q.request(&out, v, n, a, ranking)
 	}
 	var rolling []string
-	for _, r := range q.rollings {
+	for _, r := range q.stepClaims {
 		if r.Node == q.node {
 			rolling = append(rolling, r.Claimant())
 			q.rollout(&out, v, n, r, ranking)
@@ -99,19 +99,19 @@ func (a *nodeAnswer) stands(format string, args ...any) {
 	a.standing = append(a.standing, fmt.Sprintf(format, args...))
 }
 
-// claims puts into the world what rollouts have and want.
-func (q *nodeQuestion) claims() {
+// addClaims puts into the world what rollouts have and want.
+func (q *nodeQuestion) addClaims() {
 	gates := map[string]nodes.Gate{}
 	for _, n := range q.world.Nodes {
 		gates[n.Name] = n.Gate
 	}
 	asked := map[string]bool{} // rollouts that want the very node; the others of theirs are not asked about
-	for _, r := range q.rollings {
+	for _, r := range q.stepClaims {
 		if r.Node == q.node && r.Phase == "" {
 			asked[r.Step()] = true
 		}
 	}
-	for _, r := range q.rollings {
+	for _, r := range q.stepClaims {
 		switch {
 		case r.Phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded})
@@ -301,11 +301,11 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	if err != nil {
 		return q, err
 	}
-	runs, err := k.LiveRuns(ctx)
+	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
 		return q, err
 	}
-	q.rollings, q.runs = view.StepClaims(runs), map[string]string{}
+	q.stepClaims, q.runs = view.StepClaims(runs), map[string]string{}
 	for _, r := range runs {
 		q.runs[nodes.PlanClaimant(r.Run.Namespace, r.Run.Plan)] = r.Run.Name
 	}

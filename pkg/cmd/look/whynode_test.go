@@ -54,7 +54,7 @@ func rolls(items ...run.Item) func(*nodeQuestion) {
 		rec := cmdtest.Record("roll", plan.TypeForEachNode, run.StepRunning)
 		rec.Items, rec.Listed, rec.Message = items, true, "1 of 3 are done, 1 left; soaks until noon"
 		r := cmdtest.RunOf(rec)
-		q.rollings = append(q.rollings, view.StepClaims([]view.Run{r})...)
+		q.stepClaims = append(q.stepClaims, view.StepClaims([]view.Run{r})...)
 	}
 }
 
@@ -67,7 +67,7 @@ func drains(targets ...run.DrainTarget) func(*nodeQuestion) {
 			panic(err)
 		}
 		rec.Memory = memory
-		q.rollings = append(q.rollings, view.StepClaims([]view.Run{cmdtest.RunOf(rec)})...)
+		q.stepClaims = append(q.stepClaims, view.StepClaims([]view.Run{cmdtest.RunOf(rec)})...)
 	}
 }
 

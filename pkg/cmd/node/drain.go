@@ -219,7 +219,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if o.plan {
-		return o.foresee(ctx, k, targets)
+		return o.preview(ctx, k, targets)
 	}
 	if o.requestor, err = requestorOf(ctx, k, o.requestor); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := o.agreed(ctx, targets); err != nil {
+	if err := o.confirm(ctx, targets); err != nil {
 		return err
 	}
 	if err := o.write(ctx, k, targets); err != nil {
@@ -241,11 +241,11 @@ func (o *drainOptions) Run(ctx context.Context) error {
 	return o.waitForNodes(ctx, k, targets)
 }
 
-// agreed asks the person about what would change.
-func (o *drainOptions) agreed(ctx context.Context, targets []*corev1.Node) error {
+// confirm asks the person about what would change.
+func (o *drainOptions) confirm(ctx context.Context, targets []*corev1.Node) error {
 	var names []string
 	for _, n := range targets {
-		if !o.asks(n) {
+		if !o.alreadyAsked(n) {
 			names = append(names, n.Name)
 		}
 	}
@@ -259,8 +259,8 @@ func (o *drainOptions) agreed(ctx context.Context, targets []*corev1.Node) error
 	return o.Confirm(ctx, o.Consent, fmt.Sprintf("%s %s for %s", verb, view.NodeWords(names), o.requestor))
 }
 
-// asks says whether the very same is asked for already.
-func (o *drainOptions) asks(n *corev1.Node) bool {
+// alreadyAsked says whether the very same is asked for already.
+func (o *drainOptions) alreadyAsked(n *corev1.Node) bool {
 	have, stands := annotations.Requests(n.Annotations)[o.requestor]
 	return stands && sameRequest(o.requestor, have, o.text)
 }
@@ -283,7 +283,7 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 		_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
 			have, stands := annotations.Requests(n.Annotations)[o.requestor]
 			switch {
-			case o.asks(n):
+			case o.alreadyAsked(n):
 				words = "unchanged: " + o.requestor + " asks for it already" + o.givenUp(n)
 				return nil, nil
 			case stands:

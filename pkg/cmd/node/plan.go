@@ -20,8 +20,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// foresee shows what would become of the nodes' pods, and changes nothing.
-func (o *drainOptions) foresee(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
+// preview shows what would become of the nodes' pods, and changes nothing.
+func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
 	asked, err := nodes.Parse("cli.me", o.text)
 	if err != nil {
 		return err
@@ -30,17 +30,17 @@ func (o *drainOptions) foresee(ctx context.Context, k *factory.Cluster, targets 
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
-	world := &podWorld{k: k, agent: agent, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
+	world := &podReader{k: k, agent: agent, budgets: map[string][]drain.Budget{}, daemonSets: map[string]bool{}}
 	var all []view.Forecast
 	blocked := false
 	for _, n := range targets {
 		f := drain.Forecast{}
 		if asked.Drain != nil {
-			pods, budgets, err := world.of(ctx, n.Name)
+			pods, budgets, err := world.podsAndBudgets(ctx, n.Name)
 			if err != nil {
 				return err
 			}
-			f = drain.NewJudge(*asked.Drain, world.there(ctx)).WithAgent(world.replicas(ctx, n.Name, pods, o.Now())).Foresee(pods, budgets, o.Now())
+			f = drain.NewJudge(*asked.Drain, world.daemonSet(ctx)).WithAgent(world.replicas(ctx, n.Name, pods, o.Now())).Foresee(pods, budgets, o.Now())
 		}
 		blocked = blocked || !f.Possible()
 		all = append(all, view.NewForecast(n.Name, f))
@@ -96,8 +96,8 @@ func blockCounts(blocks []drain.Block) string {
 	return fmt.Sprintf("%d for good, %d for now", permanent, len(blocks)-permanent)
 }
 
-// podWorld reads pods and what stands before them, with the user's own rights.
-type podWorld struct {
+// podReader reads pods and what stands before them, with the user's own rights.
+type podReader struct {
 	k          *factory.Cluster
 	budgets    map[string][]drain.Budget // by namespace
 	whole      bool                      // budgets holds those of all namespaces
@@ -106,7 +106,7 @@ type podWorld struct {
 }
 
 // replicas is what is known of the agent's replicas, where the node has one.
-func (w *podWorld) replicas(ctx context.Context, node string, pods []drain.Pod, now time.Time) drain.Agent {
+func (w *podReader) replicas(ctx context.Context, node string, pods []drain.Pod, now time.Time) drain.Agent {
 	own := ""
 	if w.agent.Pod != "" {
 		own = w.agent.Namespace + "/" + w.agent.Pod
@@ -130,8 +130,8 @@ func (w *podWorld) replicas(ctx context.Context, node string, pods []drain.Pod, 
 	return drain.AgentOn(node, own, all, now)
 }
 
-// of are the pods of a node, and the budgets of their namespaces.
-func (w *podWorld) of(ctx context.Context, node string) ([]drain.Pod, []drain.Budget, error) {
+// podsAndBudgets are the pods of a node, and the budgets of their namespaces.
+func (w *podReader) podsAndBudgets(ctx context.Context, node string) ([]drain.Pod, []drain.Budget, error) {
 	pods, err := podsOn(ctx, w.k, node)
 	if err != nil {
 		return nil, nil, err
@@ -146,7 +146,7 @@ func (w *podWorld) of(ctx context.Context, node string) ([]drain.Pod, []drain.Bu
 
 // budgetsOf reads the budgets of some namespaces, each once: all at once where that
 // is allowed, for a node has pods of many.
-func (w *podWorld) budgetsOf(ctx context.Context, namespaces []string) ([]drain.Budget, error) {
+func (w *podReader) budgetsOf(ctx context.Context, namespaces []string) ([]drain.Budget, error) {
 	if !w.whole {
 		if list, err := w.k.Kube.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{}); err == nil {
 			w.whole = true
@@ -173,8 +173,8 @@ func (w *podWorld) budgetsOf(ctx context.Context, namespaces []string) ([]drain.
 	return out, nil
 }
 
-// there asks for each DaemonSet once.
-func (w *podWorld) there(ctx context.Context) drain.DaemonSets {
+// daemonSet asks for each DaemonSet once.
+func (w *podReader) daemonSet(ctx context.Context) drain.DaemonSets {
 	return func(namespace, name string) (bool, error) {
 		at := namespace + "/" + name
 		if there, asked := w.daemonSets[at]; asked {

@@ -96,7 +96,7 @@ func (o *releaseOptions) Run(ctx context.Context) error {
 	if err != nil || len(targets) == 0 {
 		return err
 	}
-	if err := o.somebodyActs(ctx, k); err != nil {
+	if err := o.checkAgent(ctx, k); err != nil {
 		return err
 	}
 	var released []*corev1.Node
@@ -136,9 +136,9 @@ func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*co
 	return list, nil
 }
 
-// somebodyActs refuses to wait for an agent that is not there; without --wait a
+// checkAgent refuses to wait for an agent that is not there; without --wait a
 // request can be taken back all the same.
-func (o *releaseOptions) somebodyActs(ctx context.Context, k *factory.Cluster) error {
+func (o *releaseOptions) checkAgent(ctx context.Context, k *factory.Cluster) error {
 	err := o.NeedAgent(ctx, k)
 	if err == nil || o.wait || exit.CodeOf(err) != exit.CodeNoAgent {
 		return err
@@ -169,9 +169,9 @@ func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *cor
 		if o.wait && o.Mark() == "" {
 			out = o.ErrOut
 		}
-		fmt.Fprintf(out, "node/%s released by %s%s%s\n", n.Name, o.requestor, o.Mark(), view.List("; still asked for by ", others))
+		fmt.Fprintf(out, "node/%s released by %s%s%s\n", n.Name, o.requestor, o.Mark(), view.PrefixList("; still asked for by ", others))
 	default:
-		fmt.Fprintf(o.Out, "node/%s was not asked for by %s%s\n", n.Name, o.requestor, view.List("; it is by ", others))
+		fmt.Fprintf(o.Out, "node/%s was not asked for by %s%s\n", n.Name, o.requestor, view.PrefixList("; it is by ", others))
 	}
 	if len(others) == 0 {
 		o.stays(facts)

@@ -52,15 +52,15 @@ type nodeWait struct {
 	// settled says whether a node is at its end, and with which error.
 	settled func(name string, n *corev1.Node) (bool, error)
 
-	patience time.Duration // within which the agent says something of what is asked
-	view     print.Printer
-	screen   watch.Screen
-	bell     chan struct{}
-	nodes    *watch.Cache
-	pods     map[string]*podsOf
-	seen     map[string]bool // nodes that showed what was written
-	heard    bool            // the agent said something of some node
-	warned   map[string]bool
+	reportTimeout time.Duration // within which the agent says something of what is asked
+	view          print.Printer
+	screen        watch.Screen
+	changed       chan struct{}
+	nodes         *watch.Cache
+	pods          map[string]*podsOf
+	seen          map[string]bool // nodes that showed what was written
+	reported      bool            // the agent said something of some node
+	warned        map[string]bool
 }
 
 // podsOf is the live picture of one node's pods.
@@ -73,7 +73,7 @@ type podsOf struct {
 func newNodeWait(env factory.Env, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
 		Env: env, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: env},
-		bell: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, patience: factory.HandleWithin,
+		changed: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
 	}
 	for _, n := range targets {
 		w.uids[n.Name] = n.UID
@@ -84,7 +84,7 @@ func newNodeWait(env factory.Env, k *factory.Cluster, requestor string, targets 
 // run shows the nodes until all have settled.
 func (w *nodeWait) run(ctx context.Context) error {
 	var err error
-	if w.nodes, err = watch.Nodes(ctx, w.k, w.bell, w.names...); err != nil {
+	if w.nodes, err = watch.Nodes(ctx, w.k, w.changed, w.names...); err != nil {
 		return w.ended(ctx, err)
 	}
 	tick := time.NewTicker(time.Second)
@@ -93,21 +93,21 @@ func (w *nodeWait) run(ctx context.Context) error {
 	if !w.OutTerminal {
 		ages = nil
 	}
-	patience := time.NewTimer(w.patience)
-	defer patience.Stop()
+	silent := time.NewTimer(w.reportTimeout)
+	defer silent.Stop()
 	for {
-		over, err := w.look(ctx)
+		over, err := w.refresh(ctx)
 		if over {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return w.ended(ctx, nil)
-		case <-w.bell:
+		case <-w.changed:
 			pauseFor(ctx, gatherFor)
 		case <-ages: // the ages run on
-		case <-patience.C:
-			if w.expected != "" && !w.heard {
+		case <-silent.C:
+			if w.expected != "" && !w.reported {
 				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.names), w.left)
 			}
 		}
@@ -134,8 +134,8 @@ func (w *nodeWait) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// look shows how the nodes stand, and says whether all have settled.
-func (w *nodeWait) look(ctx context.Context) (over bool, err error) {
+// refresh shows how the nodes stand, and says whether all have settled.
+func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 	w.view = print.New(w.Env, w.Zone)
 	var picture []string
 	var lines []print.Update
@@ -168,7 +168,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 	facts := annotations.Node(n)
 	a := view.AskedBy(facts, w.requestor)
 	if a != nil && a.Status != nil {
-		w.heard = true
+		w.reported = true
 	}
 	picture := []string{w.view.Bold(name) + "  " + w.view.Asked(a)}
 	states, settled := w.podStates(ctx, name, a)
@@ -265,12 +265,12 @@ func (w *nodeWait) openPods(ctx context.Context, name string) *podsOf {
 		return p
 	}
 	inner, stop := context.WithCancel(ctx)
-	live, err := watch.PodsOn(inner, w.k, w.bell, name)
+	live, err := watch.PodsOn(inner, w.k, w.changed, name)
 	if err != nil {
 		stop()
 		w.pods[name] = nil
 		if ctx.Err() == nil {
-			w.tell("pods", fmt.Sprintf("warning: %v; only their number is shown", err))
+			w.warnOnce("pods", fmt.Sprintf("warning: %v; only their number is shown", err))
 		}
 		return nil
 	}
@@ -288,7 +288,7 @@ func (w *nodeWait) settledPods(ctx context.Context, name string) []print.Update 
 	}
 	pods, err := podsOn(ctx, w.k, name)
 	if err != nil {
-		w.tell("pods", fmt.Sprintf("warning: %v; what became of its pods is not known", err))
+		w.warnOnce("pods", fmt.Sprintf("warning: %v; what became of its pods is not known", err))
 		return nil
 	}
 	return settledWords(p.before, pods)
@@ -322,16 +322,16 @@ func (w *nodeWait) warn() {
 			pending = append(pending, name)
 		}
 		if text, blocked := view.BlockedForGood(*a.Status); blocked {
-			w.tell(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, text))
+			w.warnOnce(name+text, fmt.Sprintf("node/%s is blocked until somebody changes something: %s", name, text))
 		}
 	}
 	if len(ready) > 0 && len(ready)+len(pending) == len(w.names) && len(pending) > 0 {
-		w.tell("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: %s", strings.Join(ready, ", "), releases(w.Suggest(), strings.Join(ready, " "), w.requestor)))
+		w.warnOnce("places", fmt.Sprintf("%s is ready and keeps its place until it is released; the others may wait for that: %s", strings.Join(ready, ", "), releases(w.Suggest(), strings.Join(ready, " "), w.requestor)))
 	}
 }
 
-// tell says something once, beside what is shown.
-func (w *nodeWait) tell(key, text string) {
+// warnOnce says something once, beside what is shown.
+func (w *nodeWait) warnOnce(key, text string) {
 	if w.warned[key] {
 		return
 	}

@@ -30,11 +30,11 @@ func TestDrainOnATerminal(t *testing.T) {
 	w := newNodeWait(env, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
 	w.settled, w.expected = w.drained, "{}"
 	var err error
-	if w.nodes, err = watch.Nodes(t.Context(), w.k, w.bell, "a"); err != nil {
+	if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if over, err := w.look(t.Context()); over || err != nil {
+		if over, err := w.refresh(t.Context()); over || err != nil {
 			t.Fatal(over, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}
 	w := newNodeWait(env, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
-	w.settled, w.expected, w.left, w.patience = w.drained, "{}", "the request stays", time.Millisecond
+	w.settled, w.expected, w.left, w.reportTimeout = w.drained, "{}", "the request stays", time.Millisecond
 	err := w.run(t.Context())
 	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {
 		t.Errorf("%d, %v", exit.CodeOf(err), err)

@@ -109,5 +109,5 @@ func (v Printer) blockLines(b drain.Block) []string {
 	if b.Count > 1 {
 		pods += fmt.Sprintf(" and %d more", b.Count-1)
 	}
-	return []string{fmt.Sprintf("  %s: %s%s: %s", kind, pods, view.List(" by budget ", b.Budgets), b.Why), "    " + b.Remedy}
+	return []string{fmt.Sprintf("  %s: %s%s: %s", kind, pods, view.PrefixList(" by budget ", b.Budgets), b.Why), "    " + b.Remedy}
 }

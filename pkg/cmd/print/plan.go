@@ -29,7 +29,7 @@ func (v Printer) PlanLines(p view.Plan, all bool) []string {
 		"Notes", strings.Join(view.IntentFaults(p), "\n"),
 		"Conditions", strings.Join(v.conditions(p, all), "\n"),
 	)
-	for _, r := range p.Live {
+	for _, r := range p.Active {
 		lines = append(lines, "", v.Bold("Run "+r.Run.Name)+"  "+v.RunHead(r))
 		lines = append(lines, Indent(v.StepLines(r))...)
 	}

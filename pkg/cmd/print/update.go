@@ -81,7 +81,7 @@ func NodeUpdates(n view.Node) []Update {
 func PlanUpdates(p view.Plan) []Update {
 	phase, message := p.Phase()
 	out := []Update{{Of: p.Object.Namespace + "/" + p.Object.Name, Text: fmt.Sprintf("plan %s: %s%s", p.Object.Name, phase, view.Colon(message))}}
-	for _, r := range p.Live {
+	for _, r := range p.Active {
 		out = append(out, RunUpdates(r)...)
 	}
 	return out

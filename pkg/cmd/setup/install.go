@@ -269,7 +269,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	live, err := k.Runs(ctx, "", "", factory.LiveOnly)
+	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
 	if err != nil {
 		return err
 	}

@@ -339,7 +339,7 @@ func (a *Agenda) plan(p Plan) error {
 // watcher says why nothing starts at an instant that comes after those it was
 // asked about before; empty where something does.
 func (a *Agenda) watcher(p Plan) func(time.Time) string {
-	question := p.Question()
+	question := p.Query()
 	gate, gated := a.World.Resolver.Gate(question), a.World.Resolver.Gated(question)
 	skip := p.Intent.Skip
 	next := skip.Next

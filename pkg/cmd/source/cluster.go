@@ -66,7 +66,7 @@ func warnOf(out io.Writer, namespace, name string, faults document.Faults) bool 
 
 // ReadNode reads what there is to know about one node.
 func ReadNode(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, n *corev1.Node) (view.Node, error) {
-	runs, err := k.LiveRuns(ctx)
+	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
 		return view.Node{}, err
 	}
@@ -81,7 +81,7 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Plan{}, err
 	}
-	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.LiveOnly)
+	live, err := k.Runs(ctx, cm.Namespace, cm.Name, factory.ActiveOnly)
 	if err != nil {
 		return view.Plan{}, err
 	}

@@ -42,8 +42,8 @@ type Plan struct {
 	Used            Used // where files were read
 }
 
-// Question is what is asked of the gates for the plan.
-func (p Plan) Question() policy.Query {
+// Query is what is asked of the gates for the plan.
+func (p Plan) Query() policy.Query {
 	return p.Intent.Query(p.Namespace, p.Spec.Policies)
 }
 

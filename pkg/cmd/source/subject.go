@@ -67,7 +67,7 @@ func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {
-		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Question()); name == "" || p.Name == factory.BareName(name) {
+		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Query()); name == "" || p.Name == factory.BareName(name) {
 			s.Pauses = []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace]}
 			plans = append(plans, s)
 		}

@@ -26,7 +26,7 @@ type Plan struct {
 	Faults   document.Faults
 	Intent   intent.Intent
 	Decision trigger.Decision // what the core would decide now
-	Live     []Run
+	Active   []Run
 	Ledger   *ledger.Ledger
 }
 
@@ -41,7 +41,7 @@ func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 // NewPlan works out what there is to say about a plan: the same pure decision that
 // the agent takes, on the same facts.
 func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, book *policy.Resolver, now time.Time) Plan {
-	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Live: live, Ledger: l}
+	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Active: live, Ledger: l}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	f := trigger.Facts{
 		Now: now, LookingSince: cm.CreationTimestamp.Time, Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// After is s with something before it; empty where s is.
-func After(before, s string) string {
+// Prefix is s with something before it; empty where s is.
+func Prefix(before, s string) string {
 	if s == "" {
 		return ""
 	}
@@ -33,8 +33,8 @@ func AndMore(n int) string {
 	return fmt.Sprintf(" (and %d more)", n)
 }
 
-// List is names with something before them; empty without names.
-func List(before string, names []string) string {
+// PrefixList is names with something before them; empty without names.
+func PrefixList(before string, names []string) string {
 	if len(names) == 0 {
 		return ""
 	}

@@ -31,7 +31,7 @@ func FollowRun(ctx context.Context, env factory.Env, k *factory.Cluster, cm *cor
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		over, err := f.look(ctx)
+		over, err := f.refresh(ctx)
 		if over || err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ type follower struct {
 	lastLedger  time.Time
 }
 
-func (f *follower) look(ctx context.Context) (over bool, err error) {
+func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	if cm := f.runs.ConfigMap(f.plan.Namespace, f.name); cm != nil {
 		r, err := view.ReadRun(cm)
 		if err != nil {

@@ -57,10 +57,10 @@ const (
 // says nothing where the policies are not in the files.
 func neverMeets(w source.Set, p source.Plan, now time.Time) string {
 	set, err := plan.ParseSchedules(p.Spec.Triggers.Schedules)
-	if err != nil || len(set) == 0 || !w.Resolver.Gated(p.Question()) {
+	if err != nil || len(set) == 0 || !w.Resolver.Gated(p.Query()) {
 		return ""
 	}
-	gate := w.Resolver.Gate(p.Question())
+	gate := w.Resolver.Gate(p.Query())
 	from, end, seen := now, now.AddDate(lintYears, 0, 0), 0
 	for range lintSlots {
 		slot, ok := set.Next(from)
