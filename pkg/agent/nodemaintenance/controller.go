@@ -47,24 +47,18 @@ type Controller struct {
 	drainer executors.Drainer
 	wake    chan struct{}
 	pods    *nodePods
-	again   time.Time        // the latest instant of the next look
-	gone    map[string]bool  // nodes of rollouts that are known not to be there
-	refused workflow.Refusal // of every write of a node for want of a right; zero: not
-	denied  time.Time        // until then requests are left out: the agent may not write nodes
-	writers chan struct{}    // bounds writes in flight
-	writes  sync.WaitGroup
-	shut    *nodes.Gate // what keeps change from all nodes, at the present look
+	writer  *nodeWriter
+	again   time.Time       // the latest instant of the next look
+	gone    map[string]bool // nodes of rollouts that are known not to be there
+	shut    *nodes.Gate     // what keeps change from all nodes, at the present look
 
 	mu      sync.Mutex
 	seen    map[string]*nodeObject // as the watch showed it last
-	writing map[string]*nodeWriting
 	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
-	written map[string]*nodeObject // as our own last write left it, until the watch shows that
 	wants   map[store.StepKey]nodeWant
 	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
-	later   map[string]time.Time                // nodes that could not be written, and until when they are left alone
 	why     map[store.StepKey]map[string]string // by step, why it was not given a node
 	ranking nodes.Ranking
 }
@@ -136,9 +130,10 @@ func (c *Config) recoverPanic(where string) {
 // New has looked at nothing yet.
 func New(c Config) *Controller {
 	k := &Controller{
-		Config: c, wake: make(chan struct{}, 1), writers: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, opened: map[string]time.Time{}, seen: map[string]*nodeObject{}, written: map[string]*nodeObject{},
-		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{}, later: map[string]time.Time{},
+		Config: c, wake: make(chan struct{}, 1), opened: map[string]time.Time{}, seen: map[string]*nodeObject{},
+		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{},
 	}
+	k.writer = newNodeWriter(c, k.Enqueue)
 	k.pods = newNodePods(c, k.Enqueue, func(claimant string) { k.drained("", claimant) })
 	if c.Drainer != nil {
 		k.drainer = c.Drainer(k.drained)
@@ -164,7 +159,7 @@ func (k *Controller) saw(n *nodeObject) {
 	} else if was != nil && was.Spec.Unschedulable {
 		k.opened[n.Name] = k.Now()
 	}
-	k.answered(n)
+	k.writer.answered(n)
 	k.mu.Unlock()
 	if was == nil || !was.same(n) {
 		k.Enqueue()
@@ -228,9 +223,9 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		return now.Add(queue.ResyncPeriod)
 	}
 	k.again, k.shut = now.Add(queue.ResyncPeriod), k.Gates.cluster(now)
-	writing := k.inFlight() // before the nodes: what is answered meanwhile is looked at again
+	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
-	k.forgetRefusal(objects)
+	k.writer.forgetRefusal(objects)
 	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
@@ -295,28 +290,21 @@ func (k *Controller) objects() map[string]*nodeObject {
 		out[n.Name] = n
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	for name := range k.seen {
 		if out[name] == nil {
 			delete(k.seen, name)
 			delete(k.opened, name)
 		}
 	}
-	for name, ours := range k.written {
-		shown := out[name]
-		if shown == nil || shown.UID != ours.UID || informer.Version(shown.ResourceVersion) >= informer.Version(ours.ResourceVersion) {
-			delete(k.written, name)
-			continue
-		}
-		out[name] = ours
-	}
+	k.mu.Unlock()
+	k.writer.overlay(out)
 	return out
 }
 
 // facts are a node with what its annotations do not say.
 func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) nodes.Node {
 	f := annotations.Node(&n.Node)
-	if k.DryRun || k.withheld(now) { // what is never carried out takes nobody's turn
+	if k.DryRun || k.writer.withheld(now) { // what is never carried out takes nobody's turn
 		f.Asked = nil
 	}
 	if len(f.Asked) == 0 && f.Cordon == nil {
@@ -624,7 +612,7 @@ func atWork(l *store.CachedRun, path string) bool {
 
 // stop ends what was begun; another agent goes on with it.
 func (k *Controller) stop() {
-	k.writes.Wait()
+	k.writer.underWay.Wait()
 	k.pods.stop()
 	if k.drainer != nil {
 		k.drainer.Keep(func(string, string) bool { return false })

@@ -2,29 +2,19 @@ package nodemaintenance
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 // Guesses about writes of nodes. A look waits for its writes no longer than
@@ -36,20 +26,6 @@ const (
 	writesAwaited = time.Second
 	writeBackoff  = 2 * time.Second // after a write that failed
 )
-
-// nodeWriting is a write of a node in flight.
-type nodeWriting struct {
-	version string     // that it is made of
-	step    nodes.Step // what it writes
-	cancel  context.CancelFunc
-}
-
-// inFlight are the writes that were not answered yet.
-func (k *Controller) inFlight() map[string]*nodeWriting {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return maps.Clone(k.writing)
-}
 
 // promised are the nodes that writes in flight give to requestors: their slots are
 // taken, whether or not the write is seen yet.
@@ -63,38 +39,6 @@ func promised(writing map[string]*nodeWriting) []nodes.Hold {
 		}
 	}
 	return out
-}
-
-// startWrite has a step written, beside the looks.
-func (k *Controller) startWrite(ctx context.Context, group *sync.WaitGroup, n *nodeObject, step nodes.Step) {
-	w := &nodeWriting{version: n.ResourceVersion, step: step}
-	inner, cancel := context.WithCancel(ctx)
-	w.cancel = cancel
-	k.mu.Lock()
-	k.writing[n.Name] = w
-	k.mu.Unlock()
-	k.writes.Add(1)
-	group.Go(func() {
-		defer k.writes.Done()
-		defer cancel()
-		defer k.Enqueue() // after it is in flight no more
-		defer func() {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			delete(k.writing, n.Name)
-		}()
-		k.writers <- struct{}{}
-		defer func() { <-k.writers }()
-		k.write(ctx, inner, n, step)
-	})
-}
-
-// answered ends the wait for the reply to a write soon after the watch has shown a
-// newer node: the write is in it, or it can only be a conflict.
-func (k *Controller) answered(n *nodeObject) {
-	if w := k.writing[n.Name]; w != nil && informer.Version(n.ResourceVersion) > informer.Version(w.version) {
-		time.AfterFunc(replyAwaited, w.cancel)
-	}
 }
 
 // await waits for writes, but not long.
@@ -128,10 +72,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		steps[n.Name] = step
 	}
 	k.endDrains(drains)
-	k.mu.Lock()
-	maps.DeleteFunc(k.later, func(_ string, until time.Time) bool { return !world.Now.Before(until) })
-	later := maps.Clone(k.later)
-	k.mu.Unlock()
+	later := k.writer.postponed(world.Now)
 	var group sync.WaitGroup
 	for _, n := range world.Nodes {
 		step, there := steps[n.Name]
@@ -139,7 +80,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		case !there || writing[n.Name] != nil:
 		case step.Writes():
 			if !k.DryRun && later[n.Name].IsZero() {
-				k.startWrite(ctx, &group, objects[n.Name], step)
+				k.writer.startWrite(ctx, &group, objects[n.Name], step)
 			}
 		case step.Drain != nil && k.drainer != nil:
 			k.pods.noteSession(n.Name, step.Drain, k.drainer.Ensure(ctx, k.order(n, *step.Drain)))
@@ -203,52 +144,10 @@ func (k *Controller) order(n nodes.Node, d nodes.Drain) executors.DrainOrder {
 	}
 }
 
-// write makes a step's one patch of the version that was looked at, and says its
-// Events after it. What somebody else wrote meanwhile is looked at again.
-func (k *Controller) write(ctx, inner context.Context, n *nodeObject, step nodes.Step) {
-	defer k.recoverPanic("over a node's write")
-	inner, cancel := context.WithTimeout(inner, nodeWrite)
-	defer cancel()
-	got, err := k.patch(inner, n, step)
-	if err != nil && ctx.Err() == nil && unanswered(err) {
-		got, err = k.outcomeOf(ctx, n, step, err)
-	}
-	switch {
-	case err == nil && got == nil: // somebody else was first
-	case err == nil:
-		k.keep(got)
-		k.may()
-		k.say(got, step)
-	case apierrors.IsConflict(err):
-		k.reread(ctx, n.Name)
-	case apierrors.IsNotFound(err) || ctx.Err() != nil:
-	default:
-		k.postpone(n.Name, err)
-	}
-}
-
 // unanswered says whether an error leaves open if the request was carried out.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
-}
-
-// outcomeOf looks what became of a write whose reply was lost: the node as written,
-// or nothing where it was not, and is to be looked at again.
-func (k *Controller) outcomeOf(ctx context.Context, n *nodeObject, step nodes.Step, lost error) (*corev1.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeBackoff)
-	defer cancel()
-	node, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, err
-	case err != nil || node.ResourceVersion == n.ResourceVersion:
-		return nil, lost
-	case node.UID == n.UID && shows(nodeOf(node), step):
-		return node, nil
-	}
-	k.keep(node)
-	return nil, nil
 }
 
 // shows says whether a node is as a step writes it.
@@ -276,108 +175,7 @@ func shows(n *nodeObject, step nodes.Step) bool {
 // requeueLater has the keeper look again when the nodes that could not be written
 // may be tried again.
 func (k *Controller) requeueLater() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, until := range k.later {
+	for _, until := range k.writer.next() {
 		k.by(&until)
-	}
-}
-
-// may notes that the agent may write nodes.
-func (k *Controller) may() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.refused = workflow.Refusal{}
-}
-
-// postpone leaves a node that could not be written alone for a while, and all
-// requests where the agent lacks the right to.
-func (k *Controller) postpone(node string, err error) {
-	k.Log.Warn("a node could not be written; it is tried again later", "node", node, "error", err.Error())
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.Now()
-	k.later[node] = now.Add(writeBackoff)
-	switch {
-	case apierrors.IsInvalid(err):
-		k.later[node] = now.Add(queue.ResyncPeriod)
-	case apierrors.IsForbidden(err): // an API server that has just begun says so of everything
-		final := false
-		if k.refused, final = k.refused.Again(now); final {
-			k.denied = now.Add(queue.ResyncPeriod)
-		}
-	}
-}
-
-// keep remembers how our own write left a node, until the watch shows it.
-func (k *Controller) keep(node *corev1.Node) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.written[node.Name] = nodeOf(node)
-}
-
-// reread takes in what somebody else wrote.
-func (k *Controller) reread(ctx context.Context, name string) {
-	node, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err == nil {
-		k.keep(node)
-	}
-}
-
-// patch writes statuses, the record of the cordon and the cordon itself, all or
-// nothing: an agent that dies is before it or after it.
-func (k *Controller) patch(ctx context.Context, n *nodeObject, step nodes.Step) (*corev1.Node, error) {
-	on := map[string]any{}
-	for requestor, status := range step.Statuses {
-		on[annotations.StatusRequestPrefix+requestor] = status.String()
-	}
-	for _, requestor := range step.Remove {
-		on[annotations.StatusRequestPrefix+requestor] = nil
-	}
-	if step.CordonChanged {
-		on[annotations.StatusCordoned] = nil
-		if step.Cordon != nil {
-			on[annotations.StatusCordoned] = step.Cordon.String()
-		}
-	}
-	if step.Progress != nil {
-		on[annotations.StatusProgress] = nil
-		if *step.Progress != "" {
-			on[annotations.StatusProgress] = *step.Progress
-		}
-	}
-	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": on}}
-	if step.Unschedulable != nil {
-		body["spec"] = map[string]any{"unschedulable": nil}
-		if *step.Unschedulable {
-			body["spec"] = map[string]any{"unschedulable": true}
-		}
-	}
-	patch, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("write node %s: %w", n.Name, err)
-	}
-	return k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, client.PatchOptions())
-}
-
-// say sends a step's Events.
-func (k *Controller) say(node *corev1.Node, step nodes.Step) {
-	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: types.UID(node.Name)} // as the kubelet does: kubectl describe finds them by it
-	for _, e := range step.Events {
-		kind := corev1.EventTypeNormal
-		if e.Warning {
-			kind = corev1.EventTypeWarning
-		}
-		message := e.Message
-		if e.Requestor != "" {
-			message = e.Requestor + ": " + message
-		}
-		k.Events.Event(about, kind, e.Reason, message)
-		if e.Reason == nodes.EventBlocked {
-			k.Notify.DrainBlocked(types.NamespacedName{Name: node.Name}, "", node.Name, message)
-		}
-	}
-	for requestor, status := range step.Statuses {
-		k.Log.Info("node request", "node", node.Name, "requestor", requestor, "phase", status.Phase, "reason", status.Reason)
 	}
 }
