@@ -258,7 +258,7 @@ func (a *Agent) barrier(ctx context.Context) {
 // namespace may have to do with; many changes at once are one look.
 func (a *Agent) enqueueGated() { a.planQueue.Add(types.NamespacedName{}) }
 
-// reconcileGated rings what is behind a gate, and what waits for one.
+// reconcileGated enqueues what is behind a gate, and what waits for one.
 func (a *Agent) reconcileGated() {
 	a.controllers.gates.EnqueueAll()
 	a.controllers.nodes.Enqueue()

@@ -34,7 +34,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// batchDelay is how long the keeper waits after it was rung, so that many changes at
+// batchDelay is how long the controller waits after it was enqueued, so that many changes at
 // once are one look.
 const batchDelay = 20 * time.Millisecond
 
@@ -75,7 +75,7 @@ type nodeWant struct {
 // wish is a step that waits for a node.
 type wish struct {
 	node string
-	spot store.StepKey
+	step store.StepKey
 }
 
 // Config is what nodes are maintained with.
@@ -141,7 +141,7 @@ func New(c Config) *Controller {
 	return k
 }
 
-// Enqueue has the keeper look again.
+// Enqueue has the nodes looked at again.
 func (k *Controller) Enqueue() {
 	select {
 	case k.wake <- struct{}{}:
@@ -185,7 +185,7 @@ func (k *Controller) drained(_, by string) {
 	})
 }
 
-// Run looks whenever it is rung, and when an instant has come that it waits for.
+// Run looks whenever it is enqueued, and when an instant has come that it waits for.
 func (k *Controller) Run(ctx context.Context) {
 	defer k.stop()
 	go k.sweepSurges(ctx)
@@ -329,12 +329,12 @@ type claims struct {
 	holds   []nodes.Hold
 	wants   []nodes.Want
 	drains  map[wish]planDrain
-	spots   map[string]store.StepKey // steps that want nodes, by their names in the ranking
+	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
 	unknown []wish                   // nodes that the agent does not see
 }
 
 func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject, now time.Time) claims {
-	c := claims{spots: map[string]store.StepKey{}, drains: map[wish]planDrain{}}
+	c := claims{steps: map[string]store.StepKey{}, drains: map[wish]planDrain{}}
 	k.mu.Lock() // before the journals: what passes from the one to the other meanwhile is counted twice, and not missed
 	wants := maps.Clone(k.wants)
 	k.mu.Unlock()
@@ -355,7 +355,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			delete(k.wants, s)
 			continue
 		}
-		c.spots[s.String()] = s
+		c.steps[s.String()] = s
 		for i, name := range want.nodes {
 			w := wish{name, s}
 			if want.given[name] && want.bare && drainsNow(l, s.Path, name) { // the journal has it
@@ -410,7 +410,7 @@ func (k *Controller) rank(world *nodes.World, c claims) nodes.Ranking {
 		if len(surplus) == 0 {
 			return ranking
 		}
-		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return w.Step != "" && surplus[wish{w.Node, c.spots[w.Step]}] })
+		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return w.Step != "" && surplus[wish{w.Node, c.steps[w.Step]}] })
 	}
 }
 
@@ -420,7 +420,7 @@ func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 	defer k.mu.Unlock()
 	given, out := map[store.StepKey]int{}, map[wish]bool{}
 	for _, g := range ranking.Grants {
-		s, wanted := c.spots[g.Step]
+		s, wanted := c.steps[g.Step]
 		if !wanted {
 			continue
 		}
@@ -436,7 +436,7 @@ func (k *Controller) surplus(ranking nodes.Ranking, c claims) map[wish]bool {
 func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, ranking nodes.Ranking) {
 	why, blocked := map[wish]string{}, map[wish]bool{}
 	for _, w := range ranking.Waits {
-		if s, wanted := c.spots[w.Step]; wanted {
+		if s, wanted := c.steps[w.Step]; wanted {
 			why[wish{w.Node, s}] = w.Lasting
 			blocked[wish{w.Node, s}] = w.Reason == nodes.WaitBlocked
 		}
@@ -450,7 +450,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	k.mu.Lock()
 	k.ranking = ranking
 	for _, g := range ranking.Grants {
-		s, wanted := c.spots[g.Step]
+		s, wanted := c.steps[g.Step]
 		if want, there := k.wants[s]; wanted && there {
 			given := maps.Clone(want.given)
 			if given == nil {
@@ -463,7 +463,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 	}
 	before := k.why
 	k.why = map[store.StepKey]map[string]string{}
-	for _, s := range c.spots {
+	for _, s := range c.steps {
 		want := k.wants[s]
 		k.why[s] = map[string]string{}
 		for _, name := range want.nodes {
@@ -490,8 +490,8 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 		k.Steps.Wake(s)
 	}
 	for _, w := range stuck {
-		if l := k.Runs.Get(w.spot.Run); l != nil {
-			k.Blocked(l, w.spot.Path, []string{w.node}, w.node+": "+why[w])
+		if l := k.Runs.Get(w.step.Run); l != nil {
+			k.Blocked(l, w.step.Path, []string{w.node}, w.node+": "+why[w])
 		}
 	}
 	for s, now := range sights {

@@ -65,8 +65,8 @@ type podWatch struct {
 	stop     context.CancelFunc
 }
 
-func newNodePods(c Config, ring func(), wake func(claimant string)) *nodePods {
-	return &nodePods{Config: c, enqueue: ring, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
+func newNodePods(c Config, enqueue func(), wake func(claimant string)) *nodePods {
+	return &nodePods{Config: c, enqueue: enqueue, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -252,7 +252,7 @@ func previewOf(node string, r nodes.Request) previewKey {
 }
 
 // previewed says whether the pods of a node have been looked at for a request whose
-// turn has come; if not, the look begins, and rings when it is done. What the ranking
+// turn has come; if not, the look begins, and the nodes are looked at when it is done. What the ranking
 // makes of what was found stands in Asked.Preview.
 func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string, now time.Time) bool {
 	i := slices.IndexFunc(n.Asked, func(a nodes.Asked) bool { return a.Request.Requestor == requestor })
@@ -313,7 +313,7 @@ func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.DrainOp
 	}
 	found.at = p.Now()
 	p.mu.Lock()
-	p.settle(k, &found, began)
+	p.storePreview(k, &found, began)
 	p.mu.Unlock()
 	p.wakeAll(map[string]bool{k.requestor: true})
 }

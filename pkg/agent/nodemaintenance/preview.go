@@ -104,7 +104,7 @@ func (f *preview) due() time.Time {
 // at yet: a look is under way then.
 func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking nodes.Ranking, now time.Time) nodes.Ranking {
 	ranking.Grants = slices.DeleteFunc(slices.Clone(ranking.Grants), func(g nodes.Grant) bool {
-		d, looked := c.drains[wish{g.Node, c.spots[g.Step]}]
+		d, looked := c.drains[wish{g.Node, c.steps[g.Step]}]
 		if g.Step == "" || !looked {
 			return false
 		}
@@ -294,9 +294,9 @@ func (p *nodePods) outdate(k previewKey, seen *preview) {
 	time.AfterFunc(seen.due().Sub(p.Now()), func() { p.wakeAll(map[string]bool{k.requestor: true}) })
 }
 
-// settle takes in what a look found that began at an instant; its caller holds the
+// storePreview takes in what a look found that began at an instant; its caller holds the
 // lock. What moved since may be missing from it.
-func (p *nodePods) settle(k previewKey, found *preview, began time.Time) {
+func (p *nodePods) storePreview(k previewKey, found *preview, began time.Time) {
 	was := p.previews[k]
 	p.previews[k] = found
 	if was == nil {

@@ -172,7 +172,7 @@ func shows(n *nodeObject, step nodes.Step) bool {
 		(step.Progress == nil || n.Annotations[annotations.StatusProgress] == *step.Progress)
 }
 
-// requeueLater has the keeper look again when the nodes that could not be written
+// requeueLater has the nodes looked at again when the nodes that could not be written
 // may be tried again.
 func (k *Controller) requeueLater() {
 	for _, until := range k.writer.next() {

@@ -72,13 +72,13 @@ func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for w, d := range k.stalled {
-		if l := k.Runs.Get(w.spot.Run); l == nil || !atWork(l, w.spot.Path) {
+		if l := k.Runs.Get(w.step.Run); l == nil || !atWork(l, w.step.Path) {
 			delete(k.stalled, w)
 			continue
 		}
 		was := d.yields
 		if d.yields = slices.Contains(yields, w.node); d.yields && !was {
-			news = append(news, w.spot)
+			news = append(news, w.step)
 		}
 		k.stalled[w] = d
 	}

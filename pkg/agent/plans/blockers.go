@@ -80,9 +80,9 @@ const (
 // mostLooks is after how many looks the pauses no longer grow.
 const mostLooks = 4
 
-func newBlockers(now func() time.Time, ring func(types.NamespacedName)) *blockers {
+func newBlockers(now func() time.Time, enqueue func(types.NamespacedName)) *blockers {
 	return &blockers{
-		now: now, enqueue: ring, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]bool{},
+		now: now, enqueue: enqueue, open: map[blocker]*openBlocker{}, plans: map[types.NamespacedName]*blockedPlan{}, dark: map[types.NamespacedName]bool{},
 		queue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[blocker]{Name: "blockers"}),
 	}
 }

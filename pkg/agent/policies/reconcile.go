@@ -26,7 +26,7 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
 	state, policy := p.Book.Policy(k)
-	if policy == nil { // the watch is ahead of the book, or behind it: either will ring
+	if policy == nil { // the watch is ahead of the book, or behind it: either will enqueue it
 		return time.Time{}, nil
 	}
 	now := p.Now()
@@ -106,7 +106,7 @@ func (p *Controller) ReconcileCalendar(ctx context.Context, k types.NamespacedNa
 // Observe takes in a policy or a calendar.
 func (p *Controller) Observe(cm *corev1.ConfigMap) {
 	if !p.Book.News(cm) {
-		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have torn the status off
+		p.Enqueue(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}) // somebody may have taken the status off
 		return
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {

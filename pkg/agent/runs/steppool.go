@@ -31,7 +31,7 @@ const retryDelay = 2 * time.Second
 // outcome is what an act on a step came to: how the journal notes it, and, where
 // the step has to wait, until when.
 type outcome struct {
-	spot    store.StepKey
+	step    store.StepKey
 	attempt int
 	note    func(run.Journal) run.Journal // nil: nothing to write down
 	wait    *stepWait
@@ -45,15 +45,15 @@ type stepWait struct {
 	record run.Record
 	wake   time.Time // zero: only when something changes
 	least  time.Time // what changes sooner is looked at then
-	rung   bool
+	woken  bool
 }
 
 // StepPool know what is under way, what has come of it, and which steps rest. All
 // of it is in memory: what is lost with the process is found by another pass.
 type StepPool struct {
-	ring  func(types.NamespacedName)
-	slots chan struct{}
-	group sync.WaitGroup
+	enqueue func(types.NamespacedName)
+	slots   chan struct{}
+	group   sync.WaitGroup
 
 	mu          sync.Mutex
 	byNamespace map[string]chan struct{} // slots of each namespace, a quarter of all
@@ -70,8 +70,8 @@ type execution struct {
 }
 
 // NewStepPool has nothing under way.
-func NewStepPool(ring func(types.NamespacedName)) *StepPool {
-	return &StepPool{ring: ring, slots: make(chan struct{}, maxExecutions), byNamespace: map[string]chan struct{}{}, executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
+func NewStepPool(enqueue func(types.NamespacedName)) *StepPool {
+	return &StepPool{enqueue: enqueue, slots: make(chan struct{}, maxExecutions), byNamespace: map[string]chan struct{}{}, executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
 }
 
 // acquire waits until a pass may be made: one namespace leaves room for the others,
@@ -125,11 +125,11 @@ func (p *StepPool) begin(ctx context.Context, s store.StepKey, act workflow.Act,
 }
 
 // isExecuting says whether a pass over a step is under way, or came to something that
-// the journal does not hold yet: the run is rung then.
+// the journal does not hold yet: the run is enqueued then.
 func (p *StepPool) isExecuting(s store.StepKey) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.executing[s.Run][s.Path] != nil || slices.ContainsFunc(p.finished[s.Run], func(o outcome) bool { return o.spot == s })
+	return p.executing[s.Run][s.Path] != nil || slices.ContainsFunc(p.finished[s.Run], func(o outcome) bool { return o.step == s })
 }
 
 // count is how many passes of a run are under way.
@@ -167,14 +167,14 @@ func (p *StepPool) cancelStale(k types.NamespacedName, j run.Journal) {
 func (p *StepPool) complete(o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.waiting, o.spot)
+	delete(p.waiting, o.step)
 	if o.wait != nil {
-		o.wait.rung = p.woken[o.spot]
-		p.waiting[o.spot] = o.wait
+		o.wait.woken = p.woken[o.step]
+		p.waiting[o.step] = o.wait
 	}
-	delete(p.woken, o.spot)
+	delete(p.woken, o.step)
 	if o.note != nil {
-		p.finished[o.spot.Run] = append(p.finished[o.spot.Run], o)
+		p.finished[o.step.Run] = append(p.finished[o.step.Run], o)
 	}
 }
 
@@ -202,10 +202,10 @@ func (p *StepPool) waits(s store.StepKey, rec *run.Record, now time.Time) (time.
 	if r == nil || rec == nil {
 		return time.Time{}, false
 	}
-	if r.rung && now.Before(r.least) && sameState(r.record, *rec) {
+	if r.woken && now.Before(r.least) && sameState(r.record, *rec) {
 		return r.least, true
 	}
-	if r.rung || !r.wake.IsZero() && !now.Before(r.wake) || !sameState(r.record, *rec) {
+	if r.woken || !r.wake.IsZero() && !now.Before(r.wake) || !sameState(r.record, *rec) {
 		delete(p.waiting, s)
 		return time.Time{}, false
 	}
@@ -222,12 +222,12 @@ func sameState(a, b run.Record) bool {
 func (p *StepPool) Wake(s store.StepKey) {
 	p.mu.Lock()
 	if r := p.waiting[s]; r != nil {
-		r.rung = true
+		r.woken = true
 	} else {
 		p.woken[s] = true
 	}
 	p.mu.Unlock()
-	p.ring(s.Run)
+	p.enqueue(s.Run)
 }
 
 // WakeAll wakes the steps at work for which match is true.
@@ -270,7 +270,7 @@ func (p *StepPool) forget(k types.NamespacedName) {
 	}
 }
 
-// launch does an act beside the workers, and rings the run when something came of
+// launch does an act beside the workers, and enqueues the run when something came of
 // it.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
@@ -289,7 +289,7 @@ func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.
 }
 
 // complete takes in what came of an act, and opens the watch that it asks for: in this
-// order, for the watch rings at once.
+// order, for the watch wakes the step at once.
 // taken says that its run still lives: else there is nothing more to be done for it.
 func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome) (taken bool) {
 	if c.Runs.Get(l.Key()) == nil {
@@ -297,7 +297,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 	}
 	c.Steps.complete(o)
 	if o.watch != nil {
-		c.watches.keep(ctx, o.spot, l.Account(), o.client, *o.watch)
+		c.watches.keep(ctx, o.step, l.Account(), o.client, *o.watch)
 	}
 	if c.Runs.Get(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.dropRun(l.Key())
@@ -315,10 +315,10 @@ func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workf
 		}
 		rec := l.Journal.Record(s.Path)
 		if rec == nil {
-			return outcome{spot: s}
+			return outcome{step: s}
 		}
 		o := c.later(rec, c.Now().Add(executors.RetryAfter(err)))
-		o.spot = s
+		o.step = s
 		return o
 	}
 	defer func() {
@@ -331,7 +331,7 @@ func (c *Controller) guardedAct(ctx context.Context, l *store.CachedRun, m workf
 	if err != nil {
 		return later(err)
 	}
-	o.spot, o.attempt = s, attempt
+	o.step, o.attempt = s, attempt
 	return o
 }
 
@@ -384,7 +384,7 @@ func (c *Controller) doNow(ctx context.Context, l *store.CachedRun, m workflow.A
 	if err != nil {
 		return time.Time{}, false, err
 	}
-	o.spot, o.attempt = s, attempt
+	o.step, o.attempt = s, attempt
 	if !c.complete(ctx, l, o) {
 		return time.Time{}, false, queue.ErrConflict
 	}
@@ -403,7 +403,7 @@ func (c *Controller) withOutcomes(l *store.CachedRun) (*store.CachedRun, int) {
 	outcomes := c.Steps.outcomes(l.Key())
 	j := l.Journal
 	for _, o := range outcomes {
-		if attemptOf(j, o.spot.Path) == o.attempt {
+		if attemptOf(j, o.step.Path) == o.attempt {
 			j = o.note(j)
 		}
 	}

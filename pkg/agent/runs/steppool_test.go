@@ -38,7 +38,7 @@ func TestAStepWhoseObjectMovesIsLookedAtAgain(t *testing.T) {
 			moves("during")
 			end()
 			moves("after")
-			p.complete(outcome{spot: s, wait: &stepWait{record: *rec}})
+			p.complete(outcome{step: s, wait: &stepWait{record: *rec}})
 			moves("resting")
 			if _, rests := p.waits(s, rec, time.Now()); rests != c.want {
 				t.Errorf("rests: %t, want %t", rests, c.want)
@@ -60,7 +60,7 @@ func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	s, rec := store.StepKey{Run: types.NamespacedName{Namespace: "shop", Name: "run"}, Path: "until"}, &run.Record{Path: "until", Phase: run.StepRunning, Attempt: 1}
 	p, now := NewStepPool(func(types.NamespacedName) {}), time.Now()
 	least := now.Add(time.Second)
-	p.complete(outcome{spot: s, wait: &stepWait{record: *rec, wake: now.Add(time.Minute), least: least}})
+	p.complete(outcome{step: s, wait: &stepWait{record: *rec, wake: now.Add(time.Minute), least: least}})
 	for _, at := range []time.Duration{0, 300 * time.Millisecond, 999 * time.Millisecond} {
 		p.Wake(s)
 		if until, rests := p.waits(s, rec, now.Add(at)); !rests || !until.Equal(least) {
@@ -70,7 +70,7 @@ func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	if _, rests := p.waits(s, rec, least); rests {
 		t.Error("what moved is lost")
 	}
-	p.complete(outcome{spot: s, wait: &stepWait{record: *rec, least: least}})
+	p.complete(outcome{step: s, wait: &stepWait{record: *rec, least: least}})
 	p.Wake(s)
 	changed := *rec
 	changed.Attempt = 2

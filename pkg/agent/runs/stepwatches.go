@@ -115,7 +115,7 @@ func (s *stepWatches) count() int {
 	return len(s.open)
 }
 
-// follow keeps one watch open until ctx ends. The run is rung once the watch
+// follow keeps one watch open until ctx ends. The step is woken once the watch
 // stands, since whatever happened between its last look and now sent no event.
 func (s *stepWatches) follow(ctx context.Context, rk store.StepKey, sw *stepWatch, as dynamic.Interface) {
 	var from dynamic.ResourceInterface = as.Resource(sw.what.Resource)
@@ -177,7 +177,7 @@ func (sw *stepWatch) answered(err error) (news bool) {
 	return news
 }
 
-// events rings for what a watch shows, until it ends or is silent for so long that
+// events wakes the step for what a watch shows, until it ends or is silent for so long that
 // it is doubted.
 func (s *stepWatches) events(ctx context.Context, rk store.StepKey, w watch.Interface) {
 	defer w.Stop()

@@ -108,7 +108,7 @@ func (r *Runs) Drop(k types.NamespacedName, version uint64) {
 }
 
 // Gone is the watch's word that a run is no longer live. If we did not end it,
-// it was torn away: from this moment on nobody may create it again.
+// it is an orphan: from this moment on nobody may create it again.
 func (r *Runs) Gone(k types.NamespacedName, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *Runs) orphan(l *CachedRun) {
 	r.orphans[l.Key()] = l
 }
 
-// OrphansOf are the runs of a plan that were torn away.
+// OrphansOf are the runs of a plan that vanished without us.
 func (r *Runs) OrphansOf(k types.NamespacedName) []*CachedRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *Runs) IsOrphan(k types.NamespacedName) bool {
 	return r.orphans[k] != nil
 }
 
-// OrphanClosed forgets a torn run whose entry is closed.
+// OrphanClosed forgets an orphan whose entry is closed.
 func (r *Runs) OrphanClosed(k types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

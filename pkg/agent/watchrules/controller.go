@@ -39,7 +39,7 @@ const flushDelay = 10 * time.Second
 const maxLookups = 50
 
 // Controller watch what plans' watch triggers name, as the plans' accounts. What
-// is seen is judged by watchrule.Tracker; an event rings the plan only where it may
+// is seen is judged by watchrule.Tracker; an event enqueues the plan only where it may
 // ask for a run.
 type Controller struct {
 	Config
@@ -336,7 +336,7 @@ func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) e
 		}
 		wp.mu.Lock()
 		defer wp.mu.Unlock()
-		wp.tracker.See(id, object.sighting())
+		wp.tracker.See(id, object.asSighting())
 		return wp.tracker.Full(id) == ""
 	})
 	if err != nil {
@@ -354,7 +354,7 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 		if !ok || object.ours {
 			return
 		}
-		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.sighting()) })
+		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.asSighting()) })
 		object.body, object.writers = nil, nil
 	}
 	return cache.ResourceEventHandlerFuncs{

@@ -94,7 +94,7 @@ func (r *Controller) took(wp *subscription, ask ask, objects []map[string]any, l
 		if ask.removes {
 			wp.tracker.Removed(string(u.GetUID()))
 		}
-		s := ruleObjectOf(u).sighting()
+		s := ruleObjectOf(u).asSighting()
 		if !ask.isNoop(s, annotations.PlanManager(wp.key.Namespace, wp.key.Name)) {
 			wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), s)
 		}

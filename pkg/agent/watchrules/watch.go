@@ -82,7 +82,7 @@ func agentWrote(u *unstructured.Unstructured) bool {
 	return false
 }
 
-func (o *ruleObject) sighting() watchrule.Sighting {
+func (o *ruleObject) asSighting() watchrule.Sighting {
 	return watchrule.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
 }
 
