@@ -77,9 +77,8 @@ func Clone[T any](v T) T {
 	return out
 }
 
-const (
-	MaxMessage = 1024
-)
+// MaxMessage is how many bytes of a message are kept.
+const MaxMessage = 1024
 
 // SecretKeyRef names one key of a Secret in the plan's namespace.
 type SecretKeyRef struct {

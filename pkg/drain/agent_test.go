@@ -46,7 +46,7 @@ func TestTheAgentsLastReplicaLeavesLastOrNotAtAll(t *testing.T) {
 				t.Fatalf("the last of them is %q, not %q", a.Pod, c.pod)
 			}
 			last := c.replicas[slices.IndexFunc(c.replicas, func(p drain.Pod) bool { return p.String() == a.Pod })]
-			v := drain.NewJudge(drain.DrainOptions{}, daemonSets).WithAgent(a).Of(last)
+			v := drain.NewJudge(drain.Options{}, daemonSets).WithAgent(a).Of(last)
 			if v.Do != c.want || !strings.Contains(v.Why, c.why) {
 				t.Errorf("%+v, want %s: %s", v, c.want, c.why)
 			}
@@ -68,7 +68,7 @@ func TestTheAgentsPodWaitsForAllOthersAlsoPastTheTime(t *testing.T) {
 		"and not at all":          {drain.NoneElsewhere, pods[:1], "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := drain.NewJudge(drain.DrainOptions{}, daemonSets).WithAgent(drain.Agent{Pod: "maint-system/a", Elsewhere: c.elsewhere})
+			judge := drain.NewJudge(drain.Options{}, daemonSets).WithAgent(drain.Agent{Pod: "maint-system/a", Elsewhere: c.elsewhere})
 			v := drain.View{Now: now(), Since: now(), Judged: judge.All(c.left), Slots: 10}
 			got := ""
 			d := drain.Decide(v)

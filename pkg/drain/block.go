@@ -155,7 +155,7 @@ func stuck(blocks []Block) bool {
 
 // Lasting are the blocks that a drain's timeout does not end either: force gets past
 // budgets, but deletes no pod that is refused; skip leaves both.
-func Lasting(blocks []Block, o DrainOptions) []Block {
+func Lasting(blocks []Block, o Options) []Block {
 	var out []Block
 	for _, b := range blocks {
 		if b.Permanent && o.OnTimeout != TimeoutSkip && (b.Refused || o.OnTimeout != TimeoutForce) {

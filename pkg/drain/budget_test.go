@@ -128,7 +128,7 @@ func TestBlocksSayWhatHoldsAndForHowLong(t *testing.T) {
 		"a pod that is waited for to complete":    {web(how("wait-completed")), []drain.Budget{budget(full)}, "", false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judged := drain.NewJudge(drain.DrainOptions{}, daemonSets).All([]drain.Pod{c.pod})
+			judged := drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{c.pod})
 			blocks := drain.Blocks(judged, c.budgets, now())
 			if c.why == "" {
 				if len(blocks) != 0 {
@@ -148,7 +148,7 @@ func TestPodsOfOneCauseAreOneBlock(t *testing.T) {
 	for i := range 60 {
 		pods = append(pods, web(named("web-"+string(rune('a'+i%26))+string(rune('a'+i/26)))))
 	}
-	blocks := drain.Blocks(drain.NewJudge(drain.DrainOptions{}, daemonSets).All(pods), []drain.Budget{budget(full)}, now())
+	blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All(pods), []drain.Budget{budget(full)}, now())
 	if len(blocks) != 1 || blocks[0].Count != 60 || len(blocks[0].Pods) != 50 {
 		t.Errorf("%d blocks, %+v", len(blocks), blocks)
 	}
@@ -160,7 +160,7 @@ func TestAForecastIsInGroups(t *testing.T) {
 		web(named("b"), order(1)), web(named("a")), web(named("j"), how("wait-completed")), web(named("s"), how("surge"), order(-3)),
 		web(named("d"), daemon("there")), web(named("k"), kept), web(named("g"), func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now() }),
 	}
-	f := drain.Foresee(pods, nil, drain.DrainOptions{}, daemonSets, now())
+	f := drain.Foresee(pods, nil, drain.Options{}, daemonSets, now())
 	want := []drain.Group{{Order: -3, Surge: []string{"shop/s"}}, {Evict: []string{"shop/a"}, Await: []string{"shop/j"}, Leaves: []string{"shop/g"}}, {Order: 1, Evict: []string{"shop/b"}}}
 	same(t, want, f.Groups)
 	same(t, []drain.Stay{{Pod: "shop/d", Why: "ignoring DaemonSet-managed Pods"}}, f.Skipped)

@@ -55,7 +55,7 @@ type Replacement struct {
 // View is all that a drain decides on.
 type View struct {
 	Now, Since   time.Time
-	Options      DrainOptions
+	Options      Options
 	Judged       []Judged // pods on the node as they are
 	Budgets      []Budget
 	Room         map[string]int         // by budget: how many may leave now, by what its status says
@@ -93,7 +93,7 @@ type Decision struct {
 }
 
 // Deadline is when a drain's time is over; without a limit ok is false.
-func Deadline(o DrainOptions, since time.Time) (at time.Time, ok bool) {
+func Deadline(o Options, since time.Time) (at time.Time, ok bool) {
 	limit := o.Timeout.Or(DefaultDrainTimeout)
 	return since.Add(limit), limit > 0
 }

@@ -28,7 +28,7 @@ type situation struct {
 	pods []drain.Pod
 }
 
-func during(o drain.DrainOptions, pods ...drain.Pod) *situation {
+func during(o drain.Options, pods ...drain.Pod) *situation {
 	return &situation{
 		View: drain.View{
 			Now: now(), Since: now().Add(-time.Minute), Options: o, Slots: 10, Room: map[string]int{}, Turns: map[string]int{},
@@ -75,9 +75,9 @@ func asked(uid string, a drain.Asked) func(*situation) {
 }
 
 func TestDecide(t *testing.T) {
-	var none drain.DrainOptions
-	over := func(o drain.OnTimeout) drain.DrainOptions {
-		return drain.DrainOptions{Timeout: d(30 * time.Second), OnTimeout: o}
+	var none drain.Options
+	over := func(o drain.OnTimeout) drain.Options {
+		return drain.Options{Timeout: d(30 * time.Second), OnTimeout: o}
 	}
 	room := func(n int) func(*situation) {
 		return func(s *situation) {
@@ -217,11 +217,11 @@ func TestDecide(t *testing.T) {
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Terminating}, wake: time.Minute + 2*time.Second,
 		},
 		"a pod that is refused is left where some may be": {
-			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b", bare)), evict: "a",
+			s: during(drain.Options{OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b", bare)), evict: "a",
 			states: map[string]drain.State{"a": drain.Evicting, "b": drain.Refused},
 		},
 		"and the drain ends when it alone is left": {
-			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutSkip}, pod("b", bare)), done: true, left: 1,
+			s: during(drain.Options{OnTimeout: drain.TimeoutSkip}, pod("b", bare)), done: true, left: 1,
 			states: map[string]drain.State{"b": drain.Refused},
 		},
 		"time is over: retry":                       {s: during(over(""), pod("a")), evict: "a", late: true, states: map[string]drain.State{"a": drain.Evicting}},
@@ -240,29 +240,29 @@ func TestDecide(t *testing.T) {
 			s: during(over(drain.TimeoutForce), pod("c", bare)), late: true, states: map[string]drain.State{"c": drain.Refused},
 		},
 		"nor before that": {
-			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce}, pod("c", bare)), states: map[string]drain.State{"c": drain.Refused},
+			s: during(drain.Options{OnTimeout: drain.TimeoutForce}, pod("c", bare)), states: map[string]drain.State{"c": drain.Refused},
 		},
 		"nor where the pod's order cannot be read": {
-			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce, Force: true}, pod("c", func(p *drain.Pod) { p.OrderFault = "abc" })), states: map[string]drain.State{"c": drain.Refused},
+			s: during(drain.Options{OnTimeout: drain.TimeoutForce, Force: true}, pod("c", func(p *drain.Pod) { p.OrderFault = "abc" })), states: map[string]drain.State{"c": drain.Refused},
 		},
 		"a pod that is refused holds all: force": {
-			s: during(drain.DrainOptions{OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
+			s: during(drain.Options{OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)), states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
 		},
 		"a pod that is refused holds what is late: force": {
-			s:      during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:      during(drain.Options{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a"), pod("b", bare)).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			states: map[string]drain.State{"a": drain.Waiting, "b": drain.Refused},
 		},
-		"no limit is no deadline": {s: during(drain.DrainOptions{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
+		"no limit is no deadline": {s: during(drain.Options{Timeout: d(0)}, pod("a")), evict: "a", states: map[string]drain.State{"a": drain.Evicting}},
 		"a pod is late: skip": {
-			s:      during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:      during(drain.Options{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutSkip}, pod("a"), pod("b")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			states: map[string]drain.State{"a": drain.Staying, "b": drain.Waiting}, wantHeld: 1, wake: time.Second,
 		},
 		"a pod is late: force": {
-			s:       during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:       during(drain.Options{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutForce}, pod("a")).with(room(0)).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			deletes: "a", states: map[string]drain.State{"a": drain.Evicting},
 		},
 		"a pod is late: abort": {
-			s:       during(drain.DrainOptions{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutAbort}, pod("a")).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
+			s:       during(drain.Options{PodTimeout: d(time.Second), OnTimeout: drain.TimeoutAbort}, pod("a")).with(asked("a", drain.Asked{Held: now().Add(-time.Minute)})),
 			aborted: true, left: 1,
 		},
 		"a pod that came back twice stays": {
@@ -330,7 +330,7 @@ func TestADrainNeverAsksForMoreThanItMay(t *testing.T) {
 		}
 		for i := range 9 {
 			room, turns := i%3, i/3
-			s := during(drain.DrainOptions{}, pods...)
+			s := during(drain.Options{}, pods...)
 			s.Budgets, s.Room, s.Slots = []drain.Budget{budget(func(b *drain.Budget) { b.Allowed = room; b.CurrentHealthy = 3 })}, map[string]int{"shop/web": room}, 3
 			s.Turns = map[string]int{"shop/web": turns}
 			got := s.decide()
@@ -358,7 +358,7 @@ func TestNoDrainIsDoneWhilePodsAreThatNobodySkips(t *testing.T) {
 		}
 		for _, o := range []drain.OnTimeout{"", drain.TimeoutRetry, drain.TimeoutSkip, drain.TimeoutForce, drain.TimeoutAbort} {
 			for _, limit := range []time.Duration{0, time.Second, time.Hour} {
-				s := during(drain.DrainOptions{OnTimeout: o, Timeout: d(limit)}, pods...)
+				s := during(drain.Options{OnTimeout: o, Timeout: d(limit)}, pods...)
 				got := s.decide()
 				if got.Done && len(pods) > 0 && (o != drain.TimeoutSkip || len(got.Left) != len(pods)) {
 					t.Fatalf("%s, %s after %s: %+v", names(pods), o, limit, got)
@@ -388,12 +388,12 @@ func TestReturns(t *testing.T) {
 // What time does not end depends on what comes then: force gets past budgets, and
 // past no refusal; skip leaves both.
 func TestWhatNoTimeoutEnds(t *testing.T) {
-	s := during(drain.DrainOptions{}, pod("a"), pod("b", bare))
+	s := during(drain.Options{}, pod("a"), pod("b", bare))
 	s.decide()
 	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, now())
 	for o, want := range map[drain.OnTimeout]string{"": "a b", drain.TimeoutRetry: "a b", drain.TimeoutAbort: "a b", drain.TimeoutForce: "b", drain.TimeoutSkip: ""} {
 		var held []string
-		for _, b := range drain.Lasting(blocks, drain.DrainOptions{OnTimeout: o}) {
+		for _, b := range drain.Lasting(blocks, drain.Options{OnTimeout: o}) {
 			held = append(held, strings.TrimPrefix(b.Pods[0], "shop/"))
 		}
 		same(t, want, strings.Join(held, " "))
@@ -411,7 +411,7 @@ func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {
 	for i := range 200 {
 		many = append(many, pod(strings.Repeat("x", 200)+string(rune('a'+i%26))+string(rune('a'+i/26)), how("skip")))
 	}
-	got := during(drain.DrainOptions{}, many...).decide()
+	got := during(drain.Options{}, many...).decide()
 	if len(got.Skipped) != 50 {
 		t.Error(len(got.Skipped))
 	}

@@ -33,7 +33,7 @@ func (f Forecast) Possible() bool { return len(f.Refused) == 0 && !stuck(f.Block
 
 // Foresee is what a drain of these pods under these budgets would do, if
 // nothing changed. It names at most fifty pods of each kind.
-func Foresee(pods []Pod, budgets []Budget, o DrainOptions, daemonSets DaemonSets, now time.Time) Forecast {
+func Foresee(pods []Pod, budgets []Budget, o Options, daemonSets DaemonSets, now time.Time) Forecast {
 	return NewJudge(o, daemonSets).Foresee(pods, budgets, now)
 }
 

@@ -59,7 +59,7 @@ type DaemonSets func(namespace, name string) (bool, error)
 
 // Judge gives verdicts under one set of options.
 type Judge struct {
-	options    DrainOptions
+	options    Options
 	selector   selector.Labels
 	filters    []*regexp.Regexp
 	fault      string
@@ -69,7 +69,7 @@ type Judge struct {
 
 // NewJudge judges under options. Options that cannot be read are no error here:
 // every pod is refused with it, since doubt must not evict.
-func NewJudge(o DrainOptions, daemonSets DaemonSets) Judge {
+func NewJudge(o Options, daemonSets DaemonSets) Judge {
 	j := Judge{options: o, daemonSets: daemonSets}
 	picked, err := selector.Parse(o.PodSelector)
 	if err != nil {

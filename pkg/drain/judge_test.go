@@ -50,47 +50,47 @@ func daemonSets(_, name string) (bool, error) {
 }
 
 func TestVerdicts(t *testing.T) {
-	force, emptyDir := drain.DrainOptions{Force: true}, drain.DrainOptions{DeleteEmptyDir: true}
-	gpu := drain.DrainOptions{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "nvidia.com/gpu-*"}}}
+	force, emptyDir := drain.Options{Force: true}, drain.Options{DeleteEmptyDir: true}
+	gpu := drain.Options{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "nvidia.com/gpu-*"}}}
 	for name, c := range map[string]struct {
 		pod     drain.Pod
-		options drain.DrainOptions
+		options drain.Options
 		do      drain.Treatment
 		reason  string
 	}{
-		"a pod of a ReplicaSet goes":                                   {web(), drain.DrainOptions{}, drain.Evict, ""},
-		"a pod of a DaemonSet is ignored":                              {web(daemon("there")), drain.DrainOptions{}, drain.Skip, "ignoring DaemonSet-managed Pods"},
-		"a pod of a DaemonSet that is gone holds":                      {web(daemon("gone")), drain.DrainOptions{}, drain.Refuse, `daemonsets.apps "gone" not found`},
+		"a pod of a ReplicaSet goes":                                   {web(), drain.Options{}, drain.Evict, ""},
+		"a pod of a DaemonSet is ignored":                              {web(daemon("there")), drain.Options{}, drain.Skip, "ignoring DaemonSet-managed Pods"},
+		"a pod of a DaemonSet that is gone holds":                      {web(daemon("gone")), drain.Options{}, drain.Refuse, `daemonsets.apps "gone" not found`},
 		"a pod of a DaemonSet that is gone goes by force":              {web(daemon("gone")), force, drain.Evict, ""},
 		"a pod of a DaemonSet that nobody can read holds":              {web(daemon("broken")), force, drain.Refuse, "no answer"},
-		"a finished pod of a DaemonSet goes":                           {web(daemon("there"), finished), drain.DrainOptions{}, drain.Evict, ""},
-		"a static pod is left":                                         {web(mirror, bare), drain.DrainOptions{}, drain.Skip, "static"},
+		"a finished pod of a DaemonSet goes":                           {web(daemon("there"), finished), drain.Options{}, drain.Evict, ""},
+		"a static pod is left":                                         {web(mirror, bare), drain.Options{}, drain.Skip, "static"},
 		"a static pod is left by force, too":                           {web(mirror, bare), force, drain.Skip, "static"},
-		"an emptyDir holds":                                            {web(scratch), drain.DrainOptions{}, drain.Refuse, "Pods with local storage (use --delete-emptydir-data to override)"},
+		"an emptyDir holds":                                            {web(scratch), drain.Options{}, drain.Refuse, "Pods with local storage (use --delete-emptydir-data to override)"},
 		"an emptyDir may be lost":                                      {web(scratch), emptyDir, drain.Evict, ""},
 		"force alone does not lose an emptyDir":                        {web(scratch), force, drain.Refuse, "local storage"},
-		"a pod without a controller holds":                             {web(bare), drain.DrainOptions{}, drain.Refuse, "Pods that declare no controller (use --force to override)"},
+		"a pod without a controller holds":                             {web(bare), drain.Options{}, drain.Refuse, "Pods that declare no controller (use --force to override)"},
 		"a pod without a controller goes by force":                     {web(bare), force, drain.Evict, "deleting Pods that declare no controller"},
-		"of emptyDir and controller, emptyDir is said":                 {web(bare, scratch), drain.DrainOptions{}, drain.Refuse, "local storage"},
-		"a finished pod without anything goes":                         {web(bare, scratch, finished), drain.DrainOptions{}, drain.Evict, ""},
-		"a selector that does not pick":                                {web(bare), drain.DrainOptions{PodSelector: "app=db"}, drain.Skip, "podSelector"},
-		"a selector that picks":                                        {web(), drain.DrainOptions{PodSelector: "app=web"}, drain.Evict, ""},
-		"a selector that nobody can read holds":                        {web(), drain.DrainOptions{PodSelector: "app=a b"}, drain.Refuse, "podSelector"},
-		"a selector that cannot be read holds":                         {web(), drain.DrainOptions{PodSelector: "a>b"}, drain.Refuse, "podSelector"},
-		"a selector with a comparison picks":                           {web(), drain.DrainOptions{PodSelector: "a>1"}, drain.Skip, "podSelector does not pick it"},
+		"of emptyDir and controller, emptyDir is said":                 {web(bare, scratch), drain.Options{}, drain.Refuse, "local storage"},
+		"a finished pod without anything goes":                         {web(bare, scratch, finished), drain.Options{}, drain.Evict, ""},
+		"a selector that does not pick":                                {web(bare), drain.Options{PodSelector: "app=db"}, drain.Skip, "podSelector"},
+		"a selector that picks":                                        {web(), drain.Options{PodSelector: "app=web"}, drain.Evict, ""},
+		"a selector that nobody can read holds":                        {web(), drain.Options{PodSelector: "app=a b"}, drain.Refuse, "podSelector"},
+		"a selector that cannot be read holds":                         {web(), drain.Options{PodSelector: "a>b"}, drain.Refuse, "podSelector"},
+		"a selector with a comparison picks":                           {web(), drain.Options{PodSelector: "a>1"}, drain.Skip, "podSelector does not pick it"},
 		"a filter that does not pick":                                  {web(bare), gpu, drain.Skip, "no eviction filter"},
 		"a filter that picks, unanchored":                              {web(func(p *drain.Pod) { p.Resources = []string{"cpu", "x.nvidia.com/gpu-a"} }), gpu, drain.Evict, ""},
-		"a filter that does not compile holds":                         {web(), drain.DrainOptions{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "("}}}, drain.Refuse, "does not compile"},
-		"skip is left":                                                 {web(how("skip")), drain.DrainOptions{}, drain.Skip, "maint.dev/drain: skip"},
-		"skip is left, though kubectl would refuse":                    {web(how("skip"), bare, scratch), drain.DrainOptions{}, drain.Skip, "maint.dev/drain: skip"},
-		"Cluster API's skip is left":                                   {web(how("skip"), func(p *drain.Pod) { p.HasHowLabel = true }), drain.DrainOptions{}, drain.Skip, "cluster.x-k8s.io/drain: skip"},
-		"wait-completed is waited for":                                 {web(how("wait-completed"), bare), drain.DrainOptions{}, drain.Await, "wait-completed"},
-		"wait-completed that has completed stays":                      {web(how("wait-completed"), finished), drain.DrainOptions{}, drain.Skip, "has completed"},
+		"a filter that does not compile holds":                         {web(), drain.Options{EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "("}}}, drain.Refuse, "does not compile"},
+		"skip is left":                                                 {web(how("skip")), drain.Options{}, drain.Skip, "maint.dev/drain: skip"},
+		"skip is left, though kubectl would refuse":                    {web(how("skip"), bare, scratch), drain.Options{}, drain.Skip, "maint.dev/drain: skip"},
+		"Cluster API's skip is left":                                   {web(how("skip"), func(p *drain.Pod) { p.HasHowLabel = true }), drain.Options{}, drain.Skip, "cluster.x-k8s.io/drain: skip"},
+		"wait-completed is waited for":                                 {web(how("wait-completed"), bare), drain.Options{}, drain.Await, "wait-completed"},
+		"wait-completed that has completed stays":                      {web(how("wait-completed"), finished), drain.Options{}, drain.Skip, "has completed"},
 		"a word that nobody knows holds":                               {web(how("skpi")), force, drain.Refuse, `maint.dev/drain is "skpi"`},
 		"an order that is no number holds":                             {web(func(p *drain.Pod) { p.OrderFault = "first" }), force, drain.Refuse, "drain-order"},
-		"what an autoscaler is told to leave holds":                    {web(kept), drain.DrainOptions{}, drain.Refuse, "do-not-disrupt"},
+		"what an autoscaler is told to leave holds":                    {web(kept), drain.Options{}, drain.Refuse, "do-not-disrupt"},
 		"what an autoscaler is told to leave goes by force":            {web(kept), force, drain.Evict, "set aside by force"},
-		"what an autoscaler is told to leave goes once it is finished": {web(kept, finished), drain.DrainOptions{}, drain.Evict, ""},
+		"what an autoscaler is told to leave goes once it is finished": {web(kept, finished), drain.Options{}, drain.Evict, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := drain.NewJudge(c.options, daemonSets).Of(c.pod)
@@ -105,7 +105,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestSurgeIsForPodsOfADeployment(t *testing.T) {
-	judge := drain.NewJudge(drain.DrainOptions{Force: true}, daemonSets)
+	judge := drain.NewJudge(drain.Options{Force: true}, daemonSets)
 	for name, c := range map[string]struct {
 		pod  drain.Pod
 		want bool
@@ -122,7 +122,7 @@ func TestSurgeIsForPodsOfADeployment(t *testing.T) {
 
 func TestWordsNamePodsTogether(t *testing.T) {
 	pods := []drain.Pod{web(daemon("there"), named("b")), web(daemon("there"), named("a")), web(bare, named("c")), web(scratch, named("d"))}
-	warnings, faults := drain.Words(drain.NewJudge(drain.DrainOptions{}, daemonSets).All(pods))
+	warnings, faults := drain.Words(drain.NewJudge(drain.Options{}, daemonSets).All(pods))
 	if warnings != "ignoring DaemonSet-managed Pods: shop/a, shop/b" {
 		t.Error(warnings)
 	}
@@ -144,7 +144,7 @@ func TestSelectorsPickWhatKubernetesPicks(t *testing.T) {
 		"app  in(web)", "app in(web),!tier", "-a", "a-", "a=-",
 	} {
 		theirs, theirErr := labels.Parse(text)
-		ours := drain.NewJudge(drain.DrainOptions{PodSelector: text}, daemonSets)
+		ours := drain.NewJudge(drain.Options{PodSelector: text}, daemonSets)
 		for _, set := range sets {
 			pod := web(named("a"))
 			pod.Labels = set

@@ -24,9 +24,9 @@ const (
 // DefaultDrainTimeout is how long a drain takes before OnTimeout says how it goes on.
 const DefaultDrainTimeout = 5 * time.Minute
 
-// DrainOptions say which pods leave a node and what is done when they do not. The
+// Options say which pods leave a node and what is done when they do not. The
 // same words stand in requests and in steps.
-type DrainOptions struct {
+type Options struct {
 	Force           bool               `json:"force,omitempty"`           // also pods that no controller brings back
 	PodSelector     string             `json:"podSelector,omitempty"`     // as in a list's options; default: all
 	Timeout         *document.Duration `json:"timeout,omitempty"`         // default 5m; 0s: no limit
@@ -44,7 +44,7 @@ type EvictionFilter struct {
 }
 
 // Check reports what is wrong with drain options; at takes the field's name.
-func (o DrainOptions) Check(at func(path, format string, args ...any)) {
+func (o Options) Check(at func(path, format string, args ...any)) {
 	document.CheckSpan("timeout", o.Timeout, 0, document.Longest, at)
 	document.CheckSpan("gracePeriod", o.GracePeriod, 0, document.Longest, at)
 	document.CheckSpan("podTimeout", o.PodTimeout, 0, document.Longest, at)

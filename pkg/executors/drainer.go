@@ -15,7 +15,7 @@ type DrainOrder struct {
 	Node    string
 	NodeUID string // another one under the name is another drain
 	By      string // claimant: "plan:<namespace>/<name>", or a requestor
-	Options drain.DrainOptions
+	Options drain.Options
 	Since   time.Time // the drain's beginning; its timeouts count from here, also after a restart
 	Clients Clients   // evictions, and everything that is read of pods
 	Manager string    // field manager for what a surge writes

@@ -14,15 +14,15 @@ import (
 // leave: "no more than was drained". How long each may take and what happens then
 // does not count, as the pods are gone; where some were left by onTimeout skip, it
 // covers only those who would have left them too.
-func (d Drained) covers(o drain.DrainOptions) bool {
+func (d Drained) covers(o drain.Options) bool {
 	if d.Left && o.OnTimeout != drain.TimeoutSkip {
 		return false
 	}
-	return wider(d.DrainOptions, o)
+	return wider(d.Options, o)
 }
 
 // wider says whether a is about every pod that b is about.
-func wider(a, b drain.DrainOptions) bool {
+func wider(a, b drain.Options) bool {
 	return (a.Force || !b.Force) && (a.DeleteEmptyDir || !b.DeleteEmptyDir) && (a.WaitForVolumes || !b.WaitForVolumes) &&
 		(a.PodSelector == "" || a.PodSelector == b.PodSelector) && widerFilters(a.EvictionFilters, b.EvictionFilters)
 }
@@ -37,7 +37,7 @@ func widerFilters(a, b []drain.EvictionFilter) bool {
 // merge is one drain for two that are asked for, where one can serve both without
 // doing to any pod what nobody asked: the wider of the two with the first one's
 // rules for time, or both lists of filters where nothing else differs.
-func merge(first, second drain.DrainOptions) (drain.DrainOptions, bool) {
+func merge(first, second drain.Options) (drain.Options, bool) {
 	switch {
 	case wider(first, second):
 		return first, true
@@ -55,7 +55,7 @@ func merge(first, second drain.DrainOptions) (drain.DrainOptions, bool) {
 }
 
 // sameRules says whether two drains agree on what happens in time.
-func sameRules(a, b drain.DrainOptions) bool {
+func sameRules(a, b drain.Options) bool {
 	return a.OnTimeout == b.OnTimeout && sameSpan(a.Timeout, b.Timeout) &&
 		sameSpan(a.GracePeriod, b.GracePeriod) && sameSpan(a.PodTimeout, b.PodTimeout)
 }
@@ -70,9 +70,9 @@ func sortedFilters(filters []drain.EvictionFilter) []drain.EvictionFilter {
 }
 
 // passOf is what a pass over such options was about, without its rules for time.
-func passOf(o drain.DrainOptions, left bool) Drained {
+func passOf(o drain.Options, left bool) Drained {
 	o.Timeout, o.GracePeriod, o.PodTimeout, o.OnTimeout = nil, nil, nil, ""
-	return Drained{DrainOptions: o, Left: left}
+	return Drained{Options: o, Left: left}
 }
 
 // maxPasses bounds the record of what has left a node. Passes that another covers
@@ -82,16 +82,16 @@ const maxPasses = 10
 
 // remember adds a pass to those that are done.
 func remember(passes []Drained, d Drained) []Drained {
-	if slices.ContainsFunc(passes, func(p Drained) bool { return wider(p.DrainOptions, d.DrainOptions) && (!p.Left || d.Left) }) {
+	if slices.ContainsFunc(passes, func(p Drained) bool { return wider(p.Options, d.Options) && (!p.Left || d.Left) }) {
 		return passes
 	}
-	kept := slices.DeleteFunc(slices.Clone(passes), func(p Drained) bool { return wider(d.DrainOptions, p.DrainOptions) && (!d.Left || p.Left) })
+	kept := slices.DeleteFunc(slices.Clone(passes), func(p Drained) bool { return wider(d.Options, p.Options) && (!d.Left || p.Left) })
 	kept = append(kept, d)
 	return kept[max(len(kept)-maxPasses, 0):]
 }
 
 // drainIdentity names the pods that a drain is about; empty: no drain.
-func drainIdentity(o *drain.DrainOptions) string {
+func drainIdentity(o *drain.Options) string {
 	if o == nil {
 		return ""
 	}
@@ -100,7 +100,7 @@ func drainIdentity(o *drain.DrainOptions) string {
 	return shortHash([]byte(compact(d)))
 }
 
-func orderKey(uid string, o drain.DrainOptions, since time.Time) string {
+func orderKey(uid string, o drain.Options, since time.Time) string {
 	return fmt.Sprintf("%s-%d", shortHash([]byte(uid+compact(o))), since.Unix())
 }
 
@@ -112,7 +112,7 @@ type member struct {
 
 // pass is one drain for some requests, and those whom it cannot serve as well.
 type pass struct {
-	options drain.DrainOptions
+	options drain.Options
 	since   time.Time
 	members []member
 	others  []member

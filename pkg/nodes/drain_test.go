@@ -9,8 +9,8 @@ import (
 )
 
 // combinations are options that differ in all that decides who is drained with whom.
-func combinations() []drain.DrainOptions {
-	var out []drain.DrainOptions
+func combinations() []drain.Options {
+	var out []drain.Options
 	filters := func(names ...string) (f []drain.EvictionFilter) {
 		for _, n := range names {
 			f = append(f, drain.EvictionFilter{ByResourceNameRegex: n})
@@ -20,7 +20,7 @@ func combinations() []drain.DrainOptions {
 	for _, selector := range []string{"", "app=a", "app=b"} {
 		for _, f := range [][]drain.EvictionFilter{nil, filters("gpu"), filters("net"), filters("net", "gpu")} {
 			for bits := range 16 {
-				o := drain.DrainOptions{
+				o := drain.Options{
 					PodSelector: selector, EvictionFilters: f, Force: bits&1 > 0, DeleteEmptyDir: bits&2 > 0,
 					WaitForVolumes: bits&4 > 0, Timeout: &document.Duration{Duration: time.Minute}, OnTimeout: drain.TimeoutRetry,
 				}

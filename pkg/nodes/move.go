@@ -307,6 +307,6 @@ func (w *work) drainNow() *Drain {
 }
 
 // endless says that a drain goes on past its timeout.
-func endless(o drain.DrainOptions, since, now time.Time) bool {
+func endless(o drain.Options, since, now time.Time) bool {
 	return o.OnTimeout == drain.TimeoutRetry && o.Timeout != nil && o.Timeout.Duration > 0 && !now.Before(since.Add(o.Timeout.Duration))
 }

@@ -69,7 +69,7 @@ type Block struct {
 
 // holds says whether a block holds a drain up for good, also past its timeout: skip
 // goes on without the pods in the way, force deletes those that budgets keep.
-func (b Block) holds(o drain.DrainOptions) bool {
+func (b Block) holds(o drain.Options) bool {
 	switch o.OnTimeout {
 	case drain.TimeoutSkip:
 		return false

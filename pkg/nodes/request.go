@@ -26,8 +26,8 @@ type Request struct {
 	Shared    bool // Ready together with others that are
 	Failed    bool // the requestor failed: the node is kept out
 	WaitFor   *WaitFor
-	Drain     *drain.DrainOptions // nil: no drain; else Timeout and OnTimeout are set
-	Identity  string              // of the value as it stands: another value, another identity
+	Drain     *drain.Options // nil: no drain; else Timeout and OnTimeout are set
+	Identity  string         // of the value as it stands: another value, another identity
 }
 
 // WaitFor counts unfinished pods before a drain.
@@ -49,13 +49,13 @@ const maxRequestor = 63 // of the name part of an annotation's key
 
 // wire is the value of a request. A drain of false is taken out before.
 type wire struct {
-	Reason   string              `json:"reason"`
-	Cordon   *bool               `json:"cordon"`
-	Priority int                 `json:"priority"`
-	Shared   bool                `json:"shared"`
-	Failed   bool                `json:"failed"`
-	WaitFor  *wireWait           `json:"waitFor"`
-	Drain    *drain.DrainOptions `json:"drain"`
+	Reason   string         `json:"reason"`
+	Cordon   *bool          `json:"cordon"`
+	Priority int            `json:"priority"`
+	Shared   bool           `json:"shared"`
+	Failed   bool           `json:"failed"`
+	WaitFor  *wireWait      `json:"waitFor"`
+	Drain    *drain.Options `json:"drain"`
 }
 
 type wireWait struct {
@@ -98,7 +98,7 @@ func (w wire) request(requestor, identity string, drains bool) Request {
 	}
 	r.Drain = w.Drain
 	if r.Drain == nil {
-		r.Drain = &drain.DrainOptions{}
+		r.Drain = &drain.Options{}
 	}
 	r.Drain.Timeout = &document.Duration{Duration: r.Drain.Timeout.Or(drain.DefaultDrainTimeout)}
 	if r.Drain.OnTimeout == "" {

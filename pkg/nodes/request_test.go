@@ -18,7 +18,7 @@ func TestWhatARequestAsks(t *testing.T) {
 	plain := func(change ...func(*nodes.Request)) nodes.Request {
 		r := nodes.Request{
 			Requestor: "gpu-operator", Cordon: true,
-			Drain: &drain.DrainOptions{Timeout: span(drain.DefaultDrainTimeout), OnTimeout: drain.TimeoutRetry},
+			Drain: &drain.Options{Timeout: span(drain.DefaultDrainTimeout), OnTimeout: drain.TimeoutRetry},
 		}
 		for _, c := range change {
 			c(&r)
@@ -47,7 +47,7 @@ func TestWhatARequestAsks(t *testing.T) {
 		"everything": {full, nodes.Request{
 			Requestor: "gpu-operator", Reason: "driver 560", Cordon: true, Priority: 5, Shared: true,
 			WaitFor: &nodes.WaitFor{PodSelector: "app=important"},
-			Drain: &drain.DrainOptions{
+			Drain: &drain.Options{
 				Force: true, PodSelector: "a in (b, c)", Timeout: span(0), DeleteEmptyDir: true, GracePeriod: span(30 * time.Second),
 				EvictionFilters: []drain.EvictionFilter{{ByResourceNameRegex: "nvidia.com/gpu-*"}}, OnTimeout: drain.TimeoutSkip, PodTimeout: span(time.Minute),
 			},

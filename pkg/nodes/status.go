@@ -111,7 +111,7 @@ type Cordon struct {
 
 // Drained is one pass that is done: which pods it was about.
 type Drained struct {
-	drain.DrainOptions
+	drain.Options
 	Left bool `json:"left,omitempty"` // onTimeout skip left some
 }
 
@@ -159,7 +159,7 @@ func (c *Cordon) Without(claimant string) (next *Cordon, uncordon bool) {
 }
 
 // covers says whether what has left the node is all that a drain asks.
-func (c *Cordon) covers(o drain.DrainOptions) bool {
+func (c *Cordon) covers(o drain.Options) bool {
 	return c != nil && !c.Undone && slices.ContainsFunc(c.Drained, func(d Drained) bool { return d.covers(o) })
 }
 

@@ -29,10 +29,10 @@ type Step struct {
 // Drain is an order to make pods leave. It stands only where its intent has been
 // written before.
 type Drain struct {
-	Key        string             // names the order: same pods, same rules, same begin
-	Options    drain.DrainOptions // Timeout and OnTimeout are set
-	Since      time.Time          // Timeout counts from here, also after a restart
-	Requestors []string           // for whom, sorted
+	Key        string        // names the order: same pods, same rules, same begin
+	Options    drain.Options // Timeout and OnTimeout are set
+	Since      time.Time     // Timeout counts from here, also after a restart
+	Requestors []string      // for whom, sorted
 }
 
 // Watch asks for pods to be counted.

@@ -38,7 +38,7 @@ func (m *machine) copy() *machine {
 
 type session struct {
 	key  string
-	opts drain.DrainOptions
+	opts drain.Options
 	from time.Time
 	s    nodes.Session
 }

@@ -39,7 +39,7 @@ type CordonProperties struct {
 // DrainProperties make pods leave nodes. A node that is not cordoned is cordoned.
 type DrainProperties struct {
 	NodeProperties
-	drain.DrainOptions
+	drain.Options
 }
 
 // ForEachNodeProperties run steps for each node that a selector picks, some at once.
@@ -73,7 +73,7 @@ func checkCordon(p any, at document.Reporter) { checkNodes(p.(*CordonProperties)
 func checkDrain(p any, at document.Reporter) {
 	props := p.(*DrainProperties)
 	checkNodes(props.NodeProperties, at)
-	props.DrainOptions.Check(at)
+	props.Options.Check(at)
 }
 
 func checkForEachNode(p any, at document.Reporter) {
@@ -111,15 +111,15 @@ func checkForEachNode(p any, at document.Reporter) {
 
 // ToPreview are the options of a drain that pods which never leave would hold up
 // for ever; nil: it goes on without them.
-func (p DrainProperties) ToPreview() *drain.DrainOptions {
+func (p DrainProperties) ToPreview() *drain.Options {
 	if p.OnTimeout == drain.TimeoutSkip {
 		return nil
 	}
-	return &p.DrainOptions
+	return &p.Options
 }
 
 // DrainToPreview says which drain a step does that can be looked at before its cordon.
-func DrainToPreview(properties any, dryRun bool) *drain.DrainOptions {
+func DrainToPreview(properties any, dryRun bool) *drain.Options {
 	if p, drains := properties.(*DrainProperties); drains && !dryRun {
 		return p.ToPreview()
 	}

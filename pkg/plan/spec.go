@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
+// Bounds of a document.
 const (
 	MaxSteps    = 100
 	MaxPolicies = 16 // of one object (a guess: nobody reads more reasons)

@@ -181,12 +181,13 @@ func (v *validator) parameters(ps []Parameter) {
 	}
 }
 
-type section struct {
+// StepList is one of a spec's lists of steps, and which.
+type StepList struct {
 	Name  Section
 	Steps []Step
 }
 
 // Sections are the lists of steps of a spec, in the order in which they run.
-func Sections(s Spec) []section {
-	return []section{{SectionSteps, s.Steps}, {SectionOnFailure, s.OnFailure}, {SectionFinally, s.Finally}}
+func Sections(s Spec) []StepList {
+	return []StepList{{SectionSteps, s.Steps}, {SectionOnFailure, s.OnFailure}, {SectionFinally, s.Finally}}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-const (
-	DefaultServiceAccount = "maint-runner"
-)
+// DefaultServiceAccount is whom plans and policies act as that name nobody.
+const DefaultServiceAccount = "maint-runner"
 
 // PolicyRef names a policy in the plan's namespace, or in the agent's.
 type PolicyRef struct {

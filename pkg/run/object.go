@@ -74,7 +74,7 @@ func fits(v any, limit int) bool {
 	return err == nil && len(b) <= limit
 }
 
-// identity is what is left to say of an object that nobody has seen.
+// IdentityOf is what is left to say of an object that nobody has seen.
 func IdentityOf(apiVersion, kind, namespace, name, uid string) map[string]any {
 	meta := map[string]any{"name": name, "uid": uid}
 	if namespace != "" {

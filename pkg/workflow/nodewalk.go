@@ -28,7 +28,7 @@ type NodeDemand struct {
 	Path  string
 	Nodes []string
 	Most  int
-	Drain *drain.DrainOptions // with which the work on each begins; nil: with something else, or not known yet
+	Drain *drain.Options // with which the work on each begins; nil: with something else, or not known yet
 }
 
 // counts counts the nodes of a rollout by how they stand.
@@ -281,7 +281,7 @@ func (a *advance) says(path string, c counts, why string) {
 // firstDrain is the drain with which the work on a node begins. What stands in its
 // way can be seen before the node is taken; behind a step that may move pods itself
 // it cannot. Nor does it count where the drain would leave such pods.
-func (a *advance) firstDrain(step plan.Step) *drain.DrainOptions {
+func (a *advance) firstDrain(step plan.Step) *drain.Options {
 	for _, s := range a.tree.Children(step) {
 		switch s.Type {
 		case plan.TypeCordon, plan.TypeApproval, "notification", "suspend":

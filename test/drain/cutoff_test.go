@@ -49,7 +49,7 @@ func TestAnEvictionThatWasCutOffIsFinished(t *testing.T) {
 	w, _ := half(t)
 	o := w.observe(t)
 	d := w.drainer(t, w.client(t, nil))
-	st := d.until(t, w.nodes[0], drain.DrainOptions{}, "drained", ended)
+	st := d.until(t, w.nodes[0], drain.Options{}, "drained", ended)
 	if took := time.Since(d.since); took > time.Minute || took < 4*time.Second || st.Outcome.Evicted != 3 || st.Outcome.Forced != 0 {
 		t.Errorf("after %s: %+v", took, st.Outcome)
 	}
@@ -73,7 +73,7 @@ func TestAnEvictionThatWasCutOffIsWaitedForByWhoMayNotDelete(t *testing.T) {
 		return send()
 	}
 	d := w.drainer(t, kube)
-	st := d.until(t, w.nodes[0], drain.DrainOptions{Timeout: seconds(0)}, "explained", func(st executors.DrainStatus) bool {
+	st := d.until(t, w.nodes[0], drain.Options{Timeout: seconds(0)}, "explained", func(st executors.DrainStatus) bool {
 		return blocked(st) && strings.Contains(fmt.Sprint(st.Blocks), "the eviction of "+pods[0].Name+" was cut off")
 	})
 	if st.Reason == executors.DrainForbidden || st.Blocks[0].Permanent {
@@ -89,7 +89,7 @@ func TestAnEvictionThatWasCutOffIsWaitedForByWhoMayNotDelete(t *testing.T) {
 	if _, err := w.kube.PolicyV1().PodDisruptionBudgets(w.ns).UpdateStatus(t.Context(), b, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if st := d.until(t, w.nodes[0], drain.DrainOptions{Timeout: seconds(0)}, "drained", ended); st.Outcome.Evicted != 3 {
+	if st := d.until(t, w.nodes[0], drain.Options{Timeout: seconds(0)}, "drained", ended); st.Outcome.Evicted != 3 {
 		t.Errorf("%+v", st.Outcome)
 	}
 }
@@ -109,7 +109,7 @@ func TestAStoppedDrainLetsItsRequestsEnd(t *testing.T) {
 		return resp, err
 	}
 	d := w.drainer(t, kube)
-	d.Ensure(t.Context(), d.order(w.nodes[0], drain.DrainOptions{}))
+	d.Ensure(t.Context(), d.order(w.nodes[0], drain.Options{}))
 	<-under
 	d.Stop(w.nodes[0], "test")
 	begun := time.Now()

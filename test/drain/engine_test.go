@@ -59,7 +59,7 @@ func TestAPodThatMovedIsLeftAlone(t *testing.T) {
 		return send()
 	}
 	d := w.drainer(t, kube)
-	st := d.until(t, old, drain.DrainOptions{}, "drained", ended)
+	st := d.until(t, old, drain.Options{}, "drained", ended)
 	p, err := w.kube.CoreV1().Pods(w.ns).Get(t.Context(), "db-0", metav1.GetOptions{})
 	if err != nil || p.UID != moved || p.DeletionTimestamp != nil || st.Outcome.Evicted != 0 || st.Outcome.Gone != 1 {
 		t.Errorf("%v %v (moved %s), %+v", err, p.UID, moved, st.Outcome)
@@ -128,7 +128,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 			kube := w.client(t, broken.wrap)
 			broken.fault = c.fault
 			d := w.drainer(t, kube)
-			st := d.until(t, w.nodes[0], drain.DrainOptions{}, "drained", ended)
+			st := d.until(t, w.nodes[0], drain.Options{}, "drained", ended)
 			pods, requests := broken.counts()
 			took := time.Since(d.since)
 			if st.Outcome.Evicted != 4 || pods != 4 || requests != 4*c.requests || took < c.least {
@@ -146,7 +146,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 func TestAnAPIServerThatRestarts(t *testing.T) {
 	w := crowded(t, 20)
 	d := w.drainer(t, w.client(t, nil))
-	o := drain.DrainOptions{Timeout: seconds(0)}
+	o := drain.Options{Timeout: seconds(0)}
 	d.until(t, w.nodes[0], o, "begun", func(st executors.DrainStatus) bool { return st.Evicted >= 3 })
 	if err := w.RestartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -162,11 +162,11 @@ func TestAnAPIServerThatRestarts(t *testing.T) {
 func TestAnotherDrainerGoesOn(t *testing.T) {
 	w := crowded(t, 10)
 	first := w.drainer(t, w.client(t, nil))
-	st := first.until(t, w.nodes[0], drain.DrainOptions{}, "begun", func(st executors.DrainStatus) bool { return st.Evicted >= 2 })
+	st := first.until(t, w.nodes[0], drain.Options{}, "begun", func(st executors.DrainStatus) bool { return st.Evicted >= 2 })
 	first.Stop(w.nodes[0], "test")
 	second := w.drainer(t, w.client(t, nil))
 	second.since = first.since
-	after := second.until(t, w.nodes[0], drain.DrainOptions{}, "drained", ended)
+	after := second.until(t, w.nodes[0], drain.Options{}, "drained", ended)
 	if !after.Done || after.Evicted >= 10 || after.Evicted+st.Evicted < 7 {
 		t.Errorf("%+v then %+v", st.Outcome, after.Outcome)
 	}
@@ -211,7 +211,7 @@ func TestABlockSaysWhatAndForHowLong(t *testing.T) {
 			w.cordon(t, w.nodes[0])
 			counted := &wire{}
 			d := w.drainer(t, w.client(t, counted.wrap))
-			st := d.until(t, w.nodes[0], drain.DrainOptions{}, "blocked", blocked)
+			st := d.until(t, w.nodes[0], drain.Options{}, "blocked", blocked)
 			b := st.Blocks[0]
 			if b.Permanent != c.permanent || !strings.Contains(b.Why, c.why) || b.Remedy == "" || b.Count == 0 {
 				t.Errorf("%+v", st)
@@ -221,7 +221,7 @@ func TestABlockSaysWhatAndForHowLong(t *testing.T) {
 			}
 			t.Log(st.Message)
 			c.mend(w, t)
-			d.until(t, w.nodes[0], drain.DrainOptions{}, "drained", ended)
+			d.until(t, w.nodes[0], drain.Options{}, "drained", ended)
 		})
 	}
 }
@@ -235,17 +235,17 @@ func (w *world) dropBudgets(t *testing.T) {
 
 func TestWhenTimeIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
-		options drain.DrainOptions
+		options drain.Options
 		is      func(executors.DrainStatus) bool
 		check   func(executors.DrainStatus) bool
 		there   int
 	}{
-		"retry goes on, late":   {drain.DrainOptions{Timeout: seconds(1)}, func(st executors.DrainStatus) bool { return st.Late }, func(st executors.DrainStatus) bool { return !st.Done && st.Left == 2 && len(st.Blocks) == 1 }, 2},
-		"skip leaves them":      {drain.DrainOptions{Timeout: seconds(2), OnTimeout: drain.TimeoutSkip}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Left == 2 && st.Outcome.Evicted == 2 }, 2},
-		"force deletes them":    {drain.DrainOptions{Timeout: seconds(2), OnTimeout: drain.TimeoutForce}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Forced == 2 && st.Outcome.Left == 0 }, 0},
-		"abort gives up":        {drain.DrainOptions{Timeout: seconds(2), OnTimeout: drain.TimeoutAbort}, ended, func(st executors.DrainStatus) bool { return st.Aborted && st.Outcome.Left == 2 }, 2},
-		"a pod that is skipped": {drain.DrainOptions{PodTimeout: seconds(1), OnTimeout: drain.TimeoutSkip}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Left == 2 && st.Outcome.Evicted == 2 }, 2},
-		"a pod that is forced":  {drain.DrainOptions{PodTimeout: seconds(1), OnTimeout: drain.TimeoutForce}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Forced == 2 }, 0},
+		"retry goes on, late":   {drain.Options{Timeout: seconds(1)}, func(st executors.DrainStatus) bool { return st.Late }, func(st executors.DrainStatus) bool { return !st.Done && st.Left == 2 && len(st.Blocks) == 1 }, 2},
+		"skip leaves them":      {drain.Options{Timeout: seconds(2), OnTimeout: drain.TimeoutSkip}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Left == 2 && st.Outcome.Evicted == 2 }, 2},
+		"force deletes them":    {drain.Options{Timeout: seconds(2), OnTimeout: drain.TimeoutForce}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Forced == 2 && st.Outcome.Left == 0 }, 0},
+		"abort gives up":        {drain.Options{Timeout: seconds(2), OnTimeout: drain.TimeoutAbort}, ended, func(st executors.DrainStatus) bool { return st.Aborted && st.Outcome.Left == 2 }, 2},
+		"a pod that is skipped": {drain.Options{PodTimeout: seconds(1), OnTimeout: drain.TimeoutSkip}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Left == 2 && st.Outcome.Evicted == 2 }, 2},
+		"a pod that is forced":  {drain.Options{PodTimeout: seconds(1), OnTimeout: drain.TimeoutForce}, ended, func(st executors.DrainStatus) bool { return st.Done && st.Outcome.Forced == 2 }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2)
@@ -287,7 +287,7 @@ func TestOrderGroups(t *testing.T) {
 	}
 	defer events.Stop()
 	d := w.drainer(t, w.client(t, nil))
-	d.until(t, w.nodes[0], drain.DrainOptions{}, "drained", ended)
+	d.until(t, w.nodes[0], drain.Options{}, "drained", ended)
 	var order []string
 	for len(order) < 18 {
 		e := <-events.ResultChan()
@@ -327,12 +327,12 @@ func TestPodsThatAreWaitedForAndPodsThatStay(t *testing.T) {
 	w.addNodes(t, 1)
 	w.cordon(t, n)
 	d := w.drainer(t, w.client(t, nil))
-	st := d.until(t, n, drain.DrainOptions{}, "waiting", func(st executors.DrainStatus) bool { return st.Evicted == 1 })
+	st := d.until(t, n, drain.Options{}, "waiting", func(st executors.DrainStatus) bool { return st.Evicted == 1 })
 	if st.Done || st.Left != 1 {
 		t.Errorf("%+v", st)
 	}
 	w.phase(t, "job", corev1.PodSucceeded)
-	st = d.until(t, n, drain.DrainOptions{}, "drained", ended)
+	st = d.until(t, n, drain.Options{}, "drained", ended)
 	if there := w.on(t, n); len(there) != 3 || st.Outcome.Skipped != 3 || st.Outcome.Evicted != 1 {
 		t.Errorf("there %v: %+v", there, st.Outcome)
 	}
@@ -346,7 +346,7 @@ func TestPodsThatKeepComingBack(t *testing.T) {
 	w.cordon(t, n)
 	counted := &wire{}
 	d := w.drainer(t, w.client(t, counted.wrap))
-	st := d.until(t, n, drain.DrainOptions{}, "drained", ended)
+	st := d.until(t, n, drain.Options{}, "drained", ended)
 	if _, requests := counted.counts(); !st.Done || st.Outcome.Left != 2 || st.Outcome.Evicted != 4 || requests != 4 {
 		t.Errorf("%d requests: %+v", requests, st.Outcome)
 	}

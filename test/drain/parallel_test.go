@@ -103,7 +103,7 @@ func TestParallelDrainsShareTheirBudgets(t *testing.T) {
 			counted := &wire{}
 			d := w.drainer(t, w.client(t, counted.wrap))
 			begun := time.Now()
-			options2 := drain.DrainOptions{Timeout: seconds(0)}
+			options2 := drain.Options{Timeout: seconds(0)}
 			for _, n := range drained {
 				d.Ensure(t.Context(), d.order(n, options2))
 			}
@@ -155,7 +155,7 @@ func TestASecondDrainerFightsForTheSameBudget(t *testing.T) {
 	counted := &wire{}
 	kube := w.client(t, counted.wrap)
 	drainers := []*draining{w.drainer(t, kube), w.drainer(t, kube)}
-	options := drain.DrainOptions{Timeout: seconds(0)}
+	options := drain.Options{Timeout: seconds(0)}
 	for i, n := range drained {
 		drainers[i%2].Ensure(t.Context(), drainers[i%2].order(n, options))
 	}

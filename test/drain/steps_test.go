@@ -189,7 +189,7 @@ func TestAnAbortUndoesOurCordon(t *testing.T) {
 	w.running(t, "web", 1)
 	w.budget(t, "web", maxUnavailable(0))
 	d := w.drainer(t, w.kube)
-	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n), DrainOptions: drain.DrainOptions{Timeout: seconds(1), OnTimeout: drain.TimeoutAbort}})
+	s := w.step(node.Drains{}, "p", &plan.DrainProperties{NodeProperties: on(n), Options: drain.Options{Timeout: seconds(1), OnTimeout: drain.TimeoutAbort}})
 	s.call.Drainer, s.bell = d, d.bell
 	out := s.end(t)
 	if c, is := w.record(t, n); out.State != executors.Failed || !out.Permanent || out.Reason != executors.DrainTimedOut || is || len(c.By) != 0 {

@@ -41,7 +41,7 @@ func TestASurgeBringsAReplacementFirst(t *testing.T) {
 	w.cordon(t, n)
 	o := w.observe(t)
 	d := w.drainer(t, w.client(t, nil))
-	st := d.until(t, n, drain.DrainOptions{}, "drained", ended)
+	st := d.until(t, n, drain.Options{}, "drained", ended)
 	// Where a replica is given back while pods are seconds old, the ReplicaSet takes
 	// any of them (LogarithmicScaleDown): the second of "two" may go that way.
 	if !st.Done || st.Left != 0 || st.Outcome.Evicted < 2 || st.Outcome.Evicted+st.Outcome.Gone != 3 || len(w.on(t, n)) != 0 {
@@ -94,7 +94,7 @@ func TestASurgeThatCannotBe(t *testing.T) {
 			c.setup(w, t)
 			w.cordon(t, n)
 			d := w.drainer(t, w.client(t, nil))
-			st := d.until(t, n, drain.DrainOptions{}, "blocked", blocked)
+			st := d.until(t, n, drain.Options{}, "blocked", blocked)
 			if !strings.Contains(fmt.Sprint(st.Blocks), c.why) || !st.Blocks[0].Permanent {
 				t.Errorf("%+v", st.Blocks)
 			}
@@ -129,7 +129,7 @@ func TestASurgeOfADrainerThatDiedIsUndone(t *testing.T) {
 	w.addNodes(t, 1)
 	w.cordon(t, n)
 	d := w.drainer(t, w.client(t, nil))
-	d.until(t, n, drain.DrainOptions{}, "drained", ended)
+	d.until(t, n, drain.Options{}, "drained", ended)
 	w.as(t, "one", 1)
 }
 
@@ -166,7 +166,7 @@ func TestADrainWaitsForVolumes(t *testing.T) {
 	attach(w.ns+"-there", "elsewhere")
 	w.cordon(t, n)
 	d := w.drainer(t, w.client(t, nil))
-	o := drain.DrainOptions{Force: true, WaitForVolumes: true}
+	o := drain.Options{Force: true, WaitForVolumes: true}
 	st := d.until(t, n, o, "empty", func(st executors.DrainStatus) bool {
 		return ended(st) || len(st.Pods) > 0 && strings.Contains(st.Pods[0].Why, "is still attached")
 	})

@@ -29,16 +29,16 @@ func TestTheWordsAreKubectls(t *testing.T) {
 	w.podsOfEveryKind(t, n)
 	for name, c := range map[string]struct {
 		flags   []string
-		options drain.DrainOptions
+		options drain.Options
 	}{
-		"no flags":            {nil, drain.DrainOptions{}},
-		"force":               {[]string{"--force"}, drain.DrainOptions{Force: true}},
-		"delete emptyDir":     {[]string{"--delete-emptydir-data"}, drain.DrainOptions{DeleteEmptyDir: true}},
-		"force and emptyDir":  {[]string{"--force", "--delete-emptydir-data"}, drain.DrainOptions{Force: true, DeleteEmptyDir: true}},
-		"a pod selector":      {[]string{"--pod-selector", "app in (managed, finished), app!=x"}, drain.DrainOptions{PodSelector: "app in (managed, finished), app!=x"}},
-		"a selector, refused": {[]string{"--pod-selector", "app=unmanaged"}, drain.DrainOptions{PodSelector: "app=unmanaged"}},
-		"selector and force":  {[]string{"--force", "--pod-selector", "app notin (scratch)"}, drain.DrainOptions{Force: true, PodSelector: "app notin (scratch)"}},
-		"a grace period":      {[]string{"--force", "--delete-emptydir-data", "--grace-period", "5"}, drain.DrainOptions{Force: true, DeleteEmptyDir: true, GracePeriod: seconds(5)}},
+		"no flags":            {nil, drain.Options{}},
+		"force":               {[]string{"--force"}, drain.Options{Force: true}},
+		"delete emptyDir":     {[]string{"--delete-emptydir-data"}, drain.Options{DeleteEmptyDir: true}},
+		"force and emptyDir":  {[]string{"--force", "--delete-emptydir-data"}, drain.Options{Force: true, DeleteEmptyDir: true}},
+		"a pod selector":      {[]string{"--pod-selector", "app in (managed, finished), app!=x"}, drain.Options{PodSelector: "app in (managed, finished), app!=x"}},
+		"a selector, refused": {[]string{"--pod-selector", "app=unmanaged"}, drain.Options{PodSelector: "app=unmanaged"}},
+		"selector and force":  {[]string{"--force", "--pod-selector", "app notin (scratch)"}, drain.Options{Force: true, PodSelector: "app notin (scratch)"}},
+		"a grace period":      {[]string{"--force", "--delete-emptydir-data", "--grace-period", "5"}, drain.Options{Force: true, DeleteEmptyDir: true, GracePeriod: seconds(5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			theirs := w.kubectlSays(t, n, c.flags...)
@@ -141,7 +141,7 @@ func lists(messages []string) []string {
 	return messages
 }
 
-func (w *world) weSay(t *testing.T, n string, o drain.DrainOptions) said {
+func (w *world) weSay(t *testing.T, n string, o drain.Options) said {
 	t.Helper()
 	list, err := w.kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + n})
 	if err != nil {

@@ -339,12 +339,12 @@ func (w *world) drainer(t *testing.T, kube kubernetes.Interface) *draining {
 	return d
 }
 
-func (d *draining) order(nodeName string, o drain.DrainOptions) executors.DrainOrder {
+func (d *draining) order(nodeName string, o drain.Options) executors.DrainOrder {
 	return executors.DrainOrder{Node: nodeName, By: "test", Options: o, Since: d.since, Clients: executors.Clients{Kube: d.kube}, Manager: "maint-test"}
 }
 
 // until waits for a drain to be in some state.
-func (d *draining) until(t *testing.T, nodeName string, o drain.DrainOptions, what string, is func(executors.DrainStatus) bool) executors.DrainStatus {
+func (d *draining) until(t *testing.T, nodeName string, o drain.Options, what string, is func(executors.DrainStatus) bool) executors.DrainStatus {
 	t.Helper()
 	var st executors.DrainStatus
 	deadline := time.Now().Add(120 * time.Second)

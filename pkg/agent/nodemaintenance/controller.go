@@ -68,8 +68,8 @@ type nodeWant struct {
 	nodes []string
 	most  int
 	given map[string]bool
-	drain *drain.DrainOptions // what is looked at before a node is given; nil: nothing
-	bare  bool                // of a drain: outside of any for-each-node, or one that yielded its slot
+	drain *drain.Options // what is looked at before a node is given; nil: nothing
+	bare  bool           // of a drain: outside of any for-each-node, or one that yielded its slot
 }
 
 // wish is a step that waits for a node.
@@ -591,7 +591,7 @@ func (k *Controller) Want(run types.NamespacedName, wants []workflow.NodeDemand)
 
 // Turn says whether a drain outside of a for-each-node may take a node now, or why
 // not; asking is wanting. What it has, it keeps until its step ends.
-func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.DrainOptions) (granted bool, why string) {
+func (k *Controller) Turn(s store.StepKey, node string, ahead *drain.Options) (granted bool, why string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	want := k.wants[s]

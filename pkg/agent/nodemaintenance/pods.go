@@ -273,7 +273,7 @@ func (p *nodePods) previewed(ctx context.Context, n nodes.Node, requestor string
 
 // begin has the pods of a node looked at, for the first time or again; its caller
 // holds the lock.
-func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.DrainOptions, kube func() (kubernetes.Interface, error)) {
+func (p *nodePods) begin(ctx context.Context, k previewKey, o drain.Options, kube func() (kubernetes.Interface, error)) {
 	if p.previews[k] == nil {
 		p.previews[k] = &preview{}
 	}
@@ -300,7 +300,7 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 	return time.Time{}
 }
 
-func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.DrainOptions, kube func() (kubernetes.Interface, error)) {
+func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kubernetes.Interface, error)) {
 	defer p.recoverPanic("over the pods of a node")
 	p.looks <- struct{}{}
 	defer func() { <-p.looks }()
@@ -319,7 +319,7 @@ func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.DrainOp
 }
 
 // preflight is what stands in the way of a drain for good, before anything is cordoned.
-func (p *nodePods) preflight(ctx context.Context, node string, o drain.DrainOptions, clients func() (kubernetes.Interface, error)) (preview, error) {
+func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, clients func() (kubernetes.Interface, error)) (preview, error) {
 	kube, err := clients()
 	if err != nil {
 		return preview{}, err

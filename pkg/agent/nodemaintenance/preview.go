@@ -28,11 +28,11 @@ const previewPause = time.Second
 // plan's account.
 type planDrain struct {
 	previewKey
-	options drain.DrainOptions
+	options drain.Options
 	kube    func() (kubernetes.Interface, error)
 }
 
-func (k *Controller) planDrain(l *store.CachedRun, node string, o drain.DrainOptions) planDrain {
+func (k *Controller) planDrain(l *store.CachedRun, node string, o drain.Options) planDrain {
 	return planDrain{
 		previewKey: previewKey{node, claimantOf(l), optionsIdentity(o)}, options: o,
 		kube: func() (kubernetes.Interface, error) {
@@ -42,7 +42,7 @@ func (k *Controller) planDrain(l *store.CachedRun, node string, o drain.DrainOpt
 	}
 }
 
-func optionsIdentity(o drain.DrainOptions) string {
+func optionsIdentity(o drain.Options) string {
 	b, err := json.Marshal(o)
 	if err != nil {
 		return "" // words and spans: JSON can say them all
@@ -116,7 +116,7 @@ func (k *Controller) previewedGrants(ctx context.Context, c claims, ranking node
 
 // Preflight says whether a step of a rollout may cordon the node that it has come
 // to: not while pods are in the way that would never leave.
-func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.DrainOptions) (bool, string) {
+func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.Options) (bool, string) {
 	l := k.Runs.Get(s.Run)
 	if ahead == nil || l == nil {
 		return true, ""
@@ -133,7 +133,7 @@ func (k *Controller) Preflight(ctx context.Context, s store.StepKey, node string
 }
 
 // BlockedBy is what keeps a step's drain of a node from its cordon for good.
-func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.DrainOptions) string {
+func (k *Controller) BlockedBy(s store.StepKey, node string, ahead *drain.Options) string {
 	l := k.Runs.Get(s.Run)
 	if ahead == nil || l == nil {
 		return ""

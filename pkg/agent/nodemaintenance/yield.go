@@ -14,13 +14,13 @@ import (
 // stalledDrain is a drain of a plan that is blocked for good after its cordon.
 type stalledDrain struct {
 	since  time.Time
-	drain  drain.DrainOptions
+	drain  drain.Options
 	yields bool // others wait for its slot
 }
 
 // Stalled notes whether a step's drain of a node is blocked for good, and says
 // whether its slot is to go to others.
-func (k *Controller) Stalled(s store.StepKey, node string, options *drain.DrainOptions, blocked bool) bool {
+func (k *Controller) Stalled(s store.StepKey, node string, options *drain.Options, blocked bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w := wish{node, s}
@@ -40,7 +40,7 @@ func (k *Controller) Stalled(s store.StepKey, node string, options *drain.DrainO
 }
 
 // asks is the want of a drain that asks for one more node, or asks for it again.
-func (w nodeWant) asks(node string, options *drain.DrainOptions) nodeWant {
+func (w nodeWant) asks(node string, options *drain.Options) nodeWant {
 	given := maps.Clone(w.given)
 	delete(given, node)
 	w.given, w.bare, w.drain = given, true, options

@@ -94,13 +94,13 @@ type Nodes interface {
 	// States is what a run is told of its nodes, by the path of its rollout.
 	States(run types.NamespacedName) map[string]map[string]workflow.NodeState
 	// Turn says whether a drain outside of a rollout may take a node now, or why not.
-	Turn(s store.StepKey, node string, ahead *drain.DrainOptions) (granted bool, why string)
+	Turn(s store.StepKey, node string, ahead *drain.Options) (granted bool, why string)
 	// Preflight says whether a step of a rollout may cordon the node that it has come to.
-	Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.DrainOptions) (bool, string)
+	Preflight(ctx context.Context, s store.StepKey, node string, ahead *drain.Options) (bool, string)
 	// BlockedBy is what keeps a step's drain of a node from its cordon for good.
-	BlockedBy(s store.StepKey, node string, ahead *drain.DrainOptions) string
+	BlockedBy(s store.StepKey, node string, ahead *drain.Options) string
 	// Stalled notes whether a drain is blocked for good, and says whether it is to yield.
-	Stalled(s store.StepKey, node string, options *drain.DrainOptions, blocked bool) bool
+	Stalled(s store.StepKey, node string, options *drain.Options, blocked bool) bool
 	// OpenedAt is when a node was seen being uncordoned; zero: it was not.
 	OpenedAt(node string) time.Time
 	// Gone are those of the nodes that are not there any more.

@@ -124,7 +124,7 @@ func (s inputReader) node(path string) string {
 
 // turn is how a step takes nodes. What a rollout has come to was granted to it;
 // before its cordon it is looked at all the same.
-func (s inputReader) turn(ctx context.Context, path, node string, ahead *drain.DrainOptions) func(string) (bool, string) {
+func (s inputReader) turn(ctx context.Context, path, node string, ahead *drain.Options) func(string) (bool, string) {
 	at := store.StepKey{Run: s.run.Key(), Path: path}
 	return func(wanted string) (bool, string) {
 		if wanted == node {

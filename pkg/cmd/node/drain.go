@@ -68,8 +68,8 @@ func flagOf(path string) string {
 }
 
 // options are the drain's, with only what differs from the defaults.
-func (r *request) options(f *exit.Faults) drain.DrainOptions {
-	o := drain.DrainOptions{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: drain.OnTimeout(r.onTimeout)}
+func (r *request) options(f *exit.Faults) drain.Options {
+	o := drain.Options{Force: r.force, DeleteEmptyDir: r.deleteEmptyDir, WaitForVolumes: r.waitForVolumes, PodSelector: r.podSelector, OnTimeout: drain.OnTimeout(r.onTimeout)}
 	if o.OnTimeout == drain.TimeoutRetry {
 		o.OnTimeout = ""
 	}

@@ -128,7 +128,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 		t.Since = call.Now.UTC()
 	}
 	st := call.Drainer.Ensure(ctx, executors.DrainOrder{
-		Node: t.Name, NodeUID: t.UID, By: by, Options: p.DrainOptions, Since: t.Since,
+		Node: t.Name, NodeUID: t.UID, By: by, Options: p.Options, Since: t.Since,
 		Clients: call.Clients, Manager: call.Manager, DryRun: call.DryRun,
 	})
 	return yield(call, p, t, st), nil, nil
@@ -138,7 +138,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 // wait for it. The drain stops; the node stays cordoned. The slot is another's only
 // once that is written down.
 func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
-	lasting := drain.Lasting(st.Blocks, p.DrainOptions)
+	lasting := drain.Lasting(st.Blocks, p.Options)
 	if call.Yield == nil || !call.Yield(t.Name, len(lasting) > 0) {
 		return st
 	}
@@ -151,7 +151,7 @@ func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st 
 // resume says whether a drain that yielded its slot goes on, or how it stands.
 func resume(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget) (executors.DrainStatus, bool) {
 	call.Drainer.Stop(t.Name, claimant(call))
-	if at, ends := drain.Deadline(p.DrainOptions, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
+	if at, ends := drain.Deadline(p.Options, t.Since); t.Cordoned && ends && p.OnTimeout == drain.TimeoutAbort && !call.Now.Before(at) {
 		return executors.DrainStatus{Aborted: true, Reason: executors.DrainTimedOut, Message: "the drain was blocked for good, and its time is over"}, false
 	}
 	granted, why := call.Resume(t.Name)
