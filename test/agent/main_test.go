@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -33,12 +35,24 @@ func TestMain(m *testing.M) {
 	code := 1
 	defer func() { os.Exit(code) }()
 	defer world.stop()
+	sideBySide()
 	code = m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
 		if err := harness.CheckRights(world.audit, []string{"maint-agent"}, []string{"maint-agent-drains", "maint-agent-nodes", "maint-surge"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights are exactly those that it used\n"+err.Error())
 			code = 1
 		}
+	}
+}
+
+// sideBySide has more tests run at once than there are processors, unless the
+// command line says how many: each waits most of its time for instants.
+func sideBySide() {
+	flag.Parse()
+	told := false
+	flag.Visit(func(f *flag.Flag) { told = told || f.Name == "test.parallel" })
+	if !told {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0))))
 	}
 }
 
@@ -63,7 +77,7 @@ type shared struct {
 
 func (s *shared) start() error {
 	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // the two commands are built first, perhaps from nothing
 		defer cancel()
 		s.err = s.prepare(ctx)
 	})

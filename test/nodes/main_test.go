@@ -65,7 +65,7 @@ type shared struct {
 
 func (s *shared) start() error {
 	s.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // the two commands are built first, perhaps from nothing
 		defer cancel()
 		s.err = s.prepare(ctx)
 	})
