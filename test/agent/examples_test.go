@@ -521,7 +521,8 @@ type fleet struct {
 func (f *fleet) cluster(i int) string { return fmt.Sprintf("c-%02d", i) }
 
 // control plays the controller until the watch ends. Each cluster becomes healthy a
-// moment after its version changed, and is not in between.
+// moment after its version changed, and is not in between: long enough that the plan
+// has to watch it, on a slow machine, too.
 func (f *fleet) control(w watch.Interface) {
 	defer f.busy.Done()
 	for e := range w.ResultChan() {
@@ -534,7 +535,7 @@ func (f *fleet) control(w watch.Interface) {
 		f.note(u.GetName(), spec == f.version, spec == f.version && status == f.version)
 		if spec != status {
 			f.busy.Add(1)
-			time.AfterFunc(50*time.Millisecond, func() {
+			time.AfterFunc(400*time.Millisecond, func() {
 				defer f.busy.Done()
 				f.heal(u.GetName(), spec)
 			})

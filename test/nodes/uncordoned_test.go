@@ -113,6 +113,7 @@ spec:
 
 func TestARequestIsNotReadyOnANodeThatSomebodyUncordoned(t *testing.T) {
 	l := newLab(t, unlimited)
+	before := len(l.events(metav1.NamespaceDefault, "node-2", "UncordonedByOthers")) // of other tests' requests
 	l.request("node-2", "os", "{}")
 	l.phase("node-2", "os", nodes.Ready)
 	l.cordon("node-2", false)
@@ -121,7 +122,7 @@ func TestARequestIsNotReadyOnANodeThatSomebodyUncordoned(t *testing.T) {
 	}
 	l.eventually("an Event says so", func() (bool, string) {
 		got := l.events(metav1.NamespaceDefault, "node-2", "UncordonedByOthers")
-		return len(got) == 1, fmt.Sprint(got)
+		return len(got) == before+1, fmt.Sprint(got)
 	})
 	l.schedulable("node-2", true)
 	l.cordon("node-2", true)
