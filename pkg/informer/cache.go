@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 	"unique"
@@ -186,12 +187,33 @@ func (c *Cache) Reach(ctx context.Context, version uint64) error {
 	if err := c.From.reach(ctx, version); err != nil {
 		return err
 	}
-	for Version(c.Informer.GetStore().LastStoreSyncResourceVersion()) < version || c.handled.behind(c.Informer.GetStore()) {
+	for !c.caughtUp(version) {
 		if !Sleep(ctx, PollInterval) {
 			return ctx.Err()
 		}
 	}
 	return nil
+}
+
+// caughtUp says whether what was handed on has gone through. The version alone does
+// not: what a list shows is handed on before what it no longer has.
+func (c *Cache) caughtUp(version uint64) bool {
+	store := c.Informer.GetStore()
+	return Version(store.LastStoreSyncResourceVersion()) >= version && !c.From.lost(store) && !c.handled.behind(store)
+}
+
+// lost says whether a store holds an object whose deletion has been handed on.
+func (l *ListWatch) lost(store cache.Store) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(store.List(), func(o any) bool {
+		m, err := meta.Accessor(o)
+		if err != nil {
+			return false
+		}
+		_, there := l.known[keyOf(m)]
+		return !there
+	})
 }
 
 // New is an informer of what a list and a watch show: keep says what is kept of
