@@ -1,5 +1,5 @@
 // Package agent is the in-cluster half of kubectl maint: it watches documents
-// and runs, asks package plan what follows, and does that, no more.
+// and runs, asks the core what follows, and does that, no more.
 package agent
 
 import (

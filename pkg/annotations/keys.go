@@ -1,6 +1,6 @@
 // Package annotations is the only place where a key of ours is spelled: labels,
 // annotations, data keys and the names of the agent's ConfigMaps, and how the
-// nouns of package plan are read from and written into them.
+// nouns of the core are read from and written into them.
 package annotations
 
 import (
