@@ -79,7 +79,10 @@ func FirstWrite(h History) []Finding {
 		if w.process == "" || w.object.Metadata.Labels[labelKind] != "run" {
 			continue
 		}
-		if key := w.process + " " + w.object.Metadata.Name; wrote[key].IsZero() {
+		// The earliest: writes of other kinds, without a version to go by, can stand
+		// between those of one run in another order than that of time.
+		key := w.process + " " + w.object.Metadata.Name
+		if was := wrote[key]; was.IsZero() || w.committed.Before(was) {
 			wrote[key] = w.committed
 		}
 	}
