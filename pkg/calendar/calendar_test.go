@@ -244,7 +244,7 @@ func TestSlotsThatWouldTouchAreOne(t *testing.T) {
 	if len(marks) != 1 || len(marks[0].entries) != 288 || marks[0].text != "288×" {
 		t.Errorf("%d marks, the first of %d slots, %q", len(marks), len(marks[0].entries), marks[0].text)
 	}
-	if rows := p.rows(p.clock()); len(rows) != 1 || rows[0].what != "288 slots" {
+	if rows := p.rows(p.clock()); len(rows) != 1 || rows[0].What != "288 slots" {
 		t.Errorf("%d lines in the table of the page", len(rows))
 	}
 }

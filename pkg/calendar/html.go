@@ -35,7 +35,7 @@ type document struct {
 	Now                               moment
 	Standings                         []standingLine
 	Figure                            template.HTML
-	Rows                              []rowLine
+	Rows                              []row
 }
 
 // moment is an instant for machines (RFC 3339) and for people.
@@ -45,7 +45,8 @@ type standingLine struct {
 	Kind, Path, Class, Present, Next string
 }
 
-type rowLine struct {
+// row is a line of the table.
+type row struct {
 	Local             string
 	Times             []moment // one, or a start and an end; without a stamp: unbounded
 	Class, What, Note string
@@ -58,6 +59,7 @@ func (p Page) document() document {
 		Title: p.Title, Span: p.span(), Clocks: p.clocks(), Counts: p.counts(), Zone: p.Zone,
 		Style:  pageStyle,
 		Now:    moment{stamp(p.Now), now.local(p.clock())},
+		Rows:   p.rows(p.clock()),
 		Figure: template.HTML(p.figure()), //nolint:gosec // drawn here, with every text escaped
 	}
 	for _, s := range p.standings() {
@@ -66,24 +68,20 @@ func (p Page) document() document {
 			Present: strings.TrimPrefix(s.present, s.class), Next: s.next,
 		})
 	}
-	for _, r := range p.rows(p.clock()) {
-		d.Rows = append(d.Rows, rowLine{
-			Local: r.local, Times: utcTimes(r), Class: r.class, What: r.what, Note: r.note,
-			Kind: r.owner.Kind, Path: r.owner.path(),
-		})
-	}
 	return d
 }
 
-// row is a line of the table.
-type row struct {
-	local, utc, class, what, note string
-	owner                         Owner
+// rowOf is the line of an entry, with the times of when, which may be several of them.
+func rowOf(e, when Entry, what string, loc *time.Location) row {
+	return row{
+		Local: when.local(loc), Times: utcTimes(when), Class: class(e), What: what, Note: e.Note,
+		Kind: e.Owner.Kind, Path: e.Owner.path(),
+	}
 }
 
-func utcTimes(r row) []moment {
+func utcTimes(e Entry) []moment {
 	var out []moment
-	for at := range strings.SplitSeq(r.utc, "/") {
+	for at := range strings.SplitSeq(e.utc(), "/") {
 		if at == ".." {
 			out = append(out, moment{Text: "…"})
 			continue
@@ -113,12 +111,12 @@ func (p Page) rows(loc *time.Location) []row {
 	for _, e := range sorted {
 		many := slots[of(e)]
 		if e.Kind != Slot || len(many) <= crowdedDay {
-			out = append(out, row{e.local(loc), e.utc(), class(e), e.what(), e.Note, e.Owner})
+			out = append(out, rowOf(e, e, e.what(), loc))
 			continue
 		}
 		if first, last := many[0], many[len(many)-1]; e == first {
 			whole := Entry{Kind: Window, Start: first.Start, End: last.Start}
-			out = append(out, row{whole.local(loc), whole.utc(), class(e), fmt.Sprintf("%d %ss", len(many), e.what()), e.Note, e.Owner})
+			out = append(out, rowOf(e, whole, fmt.Sprintf("%d %ss", len(many), e.what()), loc))
 		}
 	}
 	return out

@@ -154,12 +154,12 @@ func (h *handledVersions) shows(there map[types.NamespacedName]uint64, ours func
 	return true
 }
 
-// behind says whether the handler has not taken in all that a store holds.
-func (h *handledVersions) behind(store cache.Store) bool {
+// behind says whether the handler has not taken in what is stored, and nothing else.
+func (h *handledVersions) behind(stored []any) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	there := map[types.NamespacedName]bool{}
-	for _, o := range store.List() {
+	for _, o := range stored {
 		m, err := meta.Accessor(o)
 		if err != nil {
 			continue
@@ -199,14 +199,18 @@ func (c *Cache) Reach(ctx context.Context, version uint64) error {
 // not: what a list shows is handed on before what it no longer has.
 func (c *Cache) caughtUp(version uint64) bool {
 	store := c.Informer.GetStore()
-	return Version(store.LastStoreSyncResourceVersion()) >= version && !c.From.lost(store) && !c.handled.behind(store)
+	if Version(store.LastStoreSyncResourceVersion()) < version {
+		return false
+	}
+	stored := store.List()
+	return !c.From.deletedAmong(stored) && !c.handled.behind(stored)
 }
 
-// lost says whether a store holds an object whose deletion has been handed on.
-func (l *ListWatch) lost(store cache.Store) bool {
+// deletedAmong says whether the deletion of one of these objects has been handed on.
+func (l *ListWatch) deletedAmong(stored []any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(store.List(), func(o any) bool {
+	return slices.ContainsFunc(stored, func(o any) bool {
 		m, err := meta.Accessor(o)
 		if err != nil {
 			return false

@@ -1,4 +1,5 @@
-// Package nodemaintenance gives nodes to those who ask for them, requestors and rollouts\nalike, and carries requests out.
+// Package nodemaintenance gives nodes to those who ask for them, requestors and rollouts
+// alike, and carries requests out.
 package nodemaintenance
 
 import (

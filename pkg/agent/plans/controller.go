@@ -1,4 +1,5 @@
-// Package plans decides over plans: facts in, verdict out, ledger first, runs second,\neverything else last.
+// Package plans decides over plans: facts in, verdict out, ledger first, runs second,
+// everything else last.
 package plans
 
 import (

@@ -1,4 +1,5 @@
-// Package runs moves runs: their journals say what comes next, and what came of it is written\nbefore the next.
+// Package runs moves runs: their journals say what comes next, and what came of it is written
+// before the next.
 package runs
 
 import (

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -42,6 +43,11 @@ func askRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, r view.
 		}
 		return factory.Change{intent: factory.Value(wanted)}.Signed(intent, actor, reason), nil
 	})
+}
+
+// planOf is as much of a run's plan as tells it from others.
+func planOf(r view.Run) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: types.UID(r.Run.PlanUID)}}
 }
 
 // unhandled says that an intent stands in the way, and by whom it does.
@@ -130,7 +136,7 @@ func (o *abortOptions) Run(ctx context.Context) error {
 func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
 	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	cm := planOf(r)
 	err := watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
 	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -108,7 +106,7 @@ func (o *answerOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "run/%s %s%s\n", wanted, o.word, o.Mark())
 		return nil
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	cm := planOf(r)
 	return watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)
 }
 

@@ -182,7 +182,7 @@ func (o *resumeOptions) unseen(ctx context.Context, k *factory.Cluster, cm *core
 // over: else what fell due in it would be made up for once the agent is back. One that
 // was over already stays as it was.
 func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change {
-	was := annotations.Intent(map[string]string{annotations.Pause: on[annotations.Pause]}).Pause
+	was := pauseOf(on[annotations.Pause])
 	switch {
 	case !unseen || !was.On:
 		return factory.Change{annotations.Pause: nil}.Signed(annotations.Pause, "", "")
@@ -192,14 +192,18 @@ func (o *resumeOptions) noMore(on map[string]string, unseen bool) factory.Change
 	return factory.Change{annotations.Pause: factory.Value(o.ended().Format(time.RFC3339))}.Signed(annotations.Pause, "", "")
 }
 
+// pauseOf reads the annotation of a pause alone.
+func pauseOf(value string) schedule.Pause {
+	return annotations.Intent(map[string]string{annotations.Pause: value}).Pause
+}
+
 // ended is the present second's end: a slot of this second fell due in the pause.
 func (o *resumeOptions) ended() time.Time {
 	return o.Now().UTC().Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
 func (o *resumeOptions) sayEnded(was string) {
-	s := annotations.Intent(map[string]string{annotations.Pause: was}).Pause
-	if s.Holds(o.Now()) {
+	if pauseOf(was).Holds(o.Now()) {
 		fmt.Fprintf(o.ErrOut, "the agent may not have seen this pause: it stays noted as one that ended at %s, so that slots in it are not made up for when the agent is back\n", o.ended().Format(time.RFC3339))
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -79,7 +76,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "run/%s requested%s\n", name, o.Mark())
 		return nil
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	cm := planOf(r)
 	return watch.FollowRun(ctx, o.Env, k, cm, name)
 }
 
@@ -98,7 +95,7 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if len(live) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "run %s of the plan lives: wait for its end", live[0].Run.Name)
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Plan, UID: uidOf(r.Run.PlanUID)}}
+	cm := planOf(r)
 	ledger, _, err := k.Ledger(ctx, cm)
 	if err != nil {
 		return err
@@ -111,5 +108,3 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	}
 	return o.NeedAgent(ctx, k)
 }
-
-func uidOf(s string) types.UID { return types.UID(s) }

@@ -278,7 +278,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.settleNamespace(k); err != nil {
+	if err := o.completeNamespace(k); err != nil {
 		return err
 	}
 	have, err := notOther(ctx, k, o.name)
@@ -299,8 +299,8 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	return o.tell(got, how)
 }
 
-// settleNamespace takes the namespace that a manifest names, unless -n contradicts.
-func (o *scheduleOptions) settleNamespace(k *factory.Cluster) error {
+// completeNamespace takes the namespace that a manifest names, unless -n contradicts.
+func (o *scheduleOptions) completeNamespace(k *factory.Cluster) error {
 	if o.source == nil || o.source.Namespace == "" || o.source.Namespace == k.Namespace {
 		return nil
 	}
