@@ -1,0 +1,77 @@
+package agenttest
+
+import (
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// When picks requests: an empty field is any, a name may be the beginning of one.
+type When struct{ User, Verb, Resource, Name string }
+
+func (w When) match(r Request) bool {
+	return (w.User == "" || w.User == r.who()) && (w.Verb == "" || w.Verb == r.Verb) && (w.Resource == "" || w.Resource == r.Resource) && strings.HasPrefix(r.Name, w.Name)
+}
+
+// fault is what becomes of the next requests that it picks.
+type fault struct {
+	when    When
+	left    int
+	refusal *apierrors.StatusError
+	away    bool
+	lose    bool
+	before  func()
+}
+
+// Always is how often a fault comes that does not go away by itself.
+const Always = 1 << 30
+
+func (c *Cluster) faultFor(r Request) *fault {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.faults {
+		if f.left > 0 && f.when.match(r) {
+			f.left--
+			return f
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) add(f *fault) (mend func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = append(c.faults, f)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		f.left = 0
+	}
+}
+
+// Refuse answers the next requests with a status, and does nothing.
+func (c *Cluster) Refuse(when When, times, code int, message string) (mend func()) {
+	status := apierrors.NewGenericServerResponse(code, when.Verb, schema.GroupResource{Resource: when.Resource}, when.Name, message, 0, true)
+	status.ErrStatus.Message = message
+	if code == http.StatusUnprocessableEntity {
+		status.ErrStatus.Reason = "Invalid"
+	}
+	return c.add(&fault{when: when, left: times, refusal: status})
+}
+
+// Away does not answer the next requests, and does nothing.
+func (c *Cluster) Away(when When, times int) (mend func()) {
+	return c.add(&fault{when: when, left: times, away: true})
+}
+
+// LoseReply does what the next requests ask, and does not answer.
+func (c *Cluster) LoseReply(when When, times int) (mend func()) {
+	return c.add(&fault{when: when, left: times, lose: true})
+}
+
+// Before has something happen right before the next request: somebody is faster.
+func (c *Cluster) Before(when When, happens func()) {
+	c.add(&fault{when: when, left: 1, before: happens})
+}
