@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestARunClosesItsClaimByWhatItsJournalSays(t *testing.T) {
-	now, began := clock("03:00"), clock("02:00")
+	now, began := coretest.Clock("03:00"), coretest.Clock("02:00")
 	for _, c := range []struct {
 		name    string
 		j       run.Journal
@@ -23,7 +24,7 @@ func TestARunClosesItsClaimByWhatItsJournalSays(t *testing.T) {
 		{"its end names no result", run.Journal{End: &run.End{Reason: "PlanDeleted"}}, run.Skipped, run.ReasonAborted, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run.Run{Name: "r", Request: slotAt("02:00")}
+			r := run.Run{Name: "r", Request: coretest.SlotAt("02:00")}
 			l := ledger.Ledger{}.Claim("r", r.Request, "").CloseRun(r, c.j, now)
 			if len(l.Open) != 0 || len(l.Recent) != 1 {
 				t.Fatalf("open %v, recent %v", l.Open, l.Recent)

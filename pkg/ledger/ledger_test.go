@@ -9,17 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func slotOf(i int) run.Request {
-	at := clock("00:00").Add(time.Duration(i) * time.Minute)
+	at := coretest.Clock("00:00").Add(time.Duration(i) * time.Minute)
 	return run.Request{Kind: run.BySchedule, Slot: &at, Local: at.Format(time.RFC3339) + "[UTC]", At: at}
 }
 
 func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
-	now := clock("12:00")
+	now := coretest.Clock("12:00")
 	l := ledger.Ledger{}
 	for i := range 5 {
 		l = l.End(slotOf(i), run.Missed, run.ReasonDeadline, now)
@@ -40,7 +41,7 @@ func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if e := l.Recent[0]; !e.First.Equal(clock("00:00")) || !e.Last.Equal(clock("00:04")) {
+	if e := l.Recent[0]; !e.First.Equal(coretest.Clock("00:00")) || !e.Last.Equal(coretest.Clock("00:04")) {
 		t.Errorf("%s to %s", e.First, e.Last)
 	}
 	if diff := cmp.Diff(map[run.Result]int64{run.Missed: 9, run.Skipped: 2}, l.Totals); diff != "" {
@@ -49,7 +50,7 @@ func TestAdjacentEntriesOfOneReasonFold(t *testing.T) {
 }
 
 func TestAClaimIsOneHoweverOftenItIsMadeOrClosed(t *testing.T) {
-	now := clock("12:00")
+	now := coretest.Clock("12:00")
 	l := ledger.Ledger{}.Claim("a", slotOf(1), "t").Claim("a", slotOf(1), "t")
 	if len(l.Open) != 1 || l.Open[0].Request == nil || l.Open[0].Result != run.Open {
 		t.Fatalf("%+v", l.Open)
@@ -61,7 +62,7 @@ func TestAClaimIsOneHoweverOftenItIsMadeOrClosed(t *testing.T) {
 }
 
 func TestTheLastRunIsRemembered(t *testing.T) {
-	start, end := clock("01:00"), clock("02:00")
+	start, end := coretest.Clock("01:00"), coretest.Clock("02:00")
 	r := run.Run{Name: "a", Request: slotOf(60)}
 	j := run.Journal{Phase: run.Running, StartedAt: &start, End: &run.End{Phase: run.Succeeded}}
 	l := ledger.Ledger{}.Claim("a", r.Request, "").Finish(r, j, end)
@@ -159,7 +160,7 @@ func TestArchiveLosesAndDoublesNothing(t *testing.T) {
 func TestABurstOfEntriesGoesToTheArchiveAtOnce(t *testing.T) {
 	l := ledger.Ledger{}
 	for i := range 500 {
-		l = l.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], clock("12:00"))
+		l = l.End(slotOf(i), run.Skipped, []string{"a", "b"}[i%2], coretest.Clock("12:00"))
 	}
 	head, batch := l.Overflow()
 	if len(head.Recent) > ledger.MaxRecent || len(head.Recent)+len(batch) != 500 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -15,7 +16,7 @@ import (
 
 // claimed is a ledger with one open entry, whose run is run-1.
 func claimed() ledger.Ledger {
-	return ledger.Ledger{PlanUID: "uid"}.Claim("run-1", slotAt("02:00"), "")
+	return ledger.Ledger{PlanUID: "uid"}.Claim("run-1", coretest.SlotAt("02:00"), "")
 }
 
 func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
@@ -32,18 +33,18 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := claimed()
-			started := at("02:00")
+			started := coretest.On("02:00")
 			if !c.started {
 				started = nil
 			}
-			l = l.Taken(l.Open[0], started, clock("02:30"))
+			l = l.Taken(l.Open[0], started, coretest.Clock("02:30"))
 			if len(l.Open) != 0 || len(l.Recent) != 1 || l.Recent[0].Result != c.result || l.Recent[0].Reason != c.reason || len(l.Left) != c.left {
 				t.Errorf("open %d, entry %+v, left %+v", len(l.Open), l.Recent, l.Left)
 			}
 			if c.last != "" && (l.Last == nil || l.Last.Phase != c.last || l.Last.Name != "run-1") {
 				t.Errorf("last %+v", l.Last)
 			}
-			if again := l.Taken(ledger.Entry{Run: "run-1"}, started, clock("02:31")); len(again.Recent) != 1 {
+			if again := l.Taken(ledger.Entry{Run: "run-1"}, started, coretest.Clock("02:31")); len(again.Recent) != 1 {
 				t.Errorf("closed twice: %+v", again.Recent)
 			}
 		})
@@ -53,13 +54,13 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 // left is the ledger after a run whose steps could not be put back.
 func left(paths ...string) ledger.Ledger {
 	l := claimed()
-	r := newRun()
+	r := coretest.NewRun()
 	r.Name = "run-1"
-	j := run.Journal{Phase: run.Running, StartedAt: at("02:00"), End: &run.End{Phase: run.Aborted}}
+	j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: &run.End{Phase: run.Aborted}}
 	for _, path := range paths {
 		j.Steps = append(j.Steps, run.Record{Path: path, Type: "scale", Phase: run.StepSucceeded, Before: []byte(`{"uid":"u"}`), Restored: run.RestoreFailed, RestoreMessage: "spec.replicas of Deployment/orders stays 0, was 7: forbidden"})
 	}
-	return l.Finish(r, j, clock("02:30"))
+	return l.Finish(r, j, coretest.Clock("02:30"))
 }
 
 func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T) {
@@ -74,18 +75,18 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 		t.Errorf("after one is as it was: %+v", l.Left)
 	}
 	f := trigger.Facts{
-		Now: clock("03:00"), LookingSince: clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: clock("01:00"), Spec: newRun().Spec,
-		Ready: trigger.Readiness{OK: true}, Ledger: &l, NameOf: func(run.Request) string { return "x" }, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}, ResumeSeen: clock("02:45"),
+		Now: coretest.Clock("03:00"), LookingSince: coretest.Clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"), Spec: coretest.NewRun().Spec,
+		Ready: trigger.Readiness{OK: true}, Ledger: &l, NameOf: func(run.Request) string { return "x" }, Intent: intent.Intent{Resume: intent.RunRef{Run: "another"}}, ResumeSeen: coretest.Clock("02:45"),
 	}
-	f.Ledger.Watermark = clock("02:59")
+	f.Ledger.Watermark = coretest.Clock("02:59")
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("another run's resume acknowledges it: %+v", d.Ledger.Left)
 	}
-	f.Intent.Resume.Run, f.ResumeSeen = "run-1", clock("02:29")
+	f.Intent.Resume.Run, f.ResumeSeen = "run-1", coretest.Clock("02:29")
 	if d := trigger.Decide(f); len(d.Ledger.Left) != 1 {
 		t.Errorf("a resume that was meant for the run's suspend acknowledges what it left: %+v", d.Ledger.Left)
 	}
-	f.ResumeSeen = clock("02:31")
+	f.ResumeSeen = coretest.Clock("02:31")
 	d := trigger.Decide(f)
 	if !d.Changed || len(d.Ledger.Left) != 0 || d.Ledger.LeftMessage() != "" {
 		t.Errorf("acknowledged: changed %t, %+v", d.Changed, d.Ledger.Left)
@@ -96,7 +97,7 @@ func TestWhatARunDidNotPutBackIsKeptUntilSomebodyKnowsOrItIsAsItWas(t *testing.T
 }
 
 func TestWhatIsLeftIsBounded(t *testing.T) {
-	paths := repeat(func(i int) string { return "s" + strings.Repeat("x", i) }, 25)
+	paths := coretest.Repeat(func(i int) string { return "s" + strings.Repeat("x", i) }, 25)
 	l := left(paths...)
 	if len(l.Left) != 10 || !strings.Contains(l.Left[9].Message, "and 15 more of this run") {
 		t.Errorf("%d: %+v", len(l.Left), l.Left)
@@ -114,17 +115,17 @@ func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
 	}{
 		{"a step that puts back", "steps: [" + scale + ", restoreAfter: true}}]", "scale", before, []string{"s"}},
 		{"a step that only remembers what it found", "steps: [" + scale + "}}]", "scale", before, nil},
-		{"nothing begun, nothing to clean up", "steps: [" + hook("s") + "]", "webhook", nil, nil},
-		{"a cleanup that did not run", "steps: [" + hook("s") + "]\nfinally: [" + hook("f") + "]", "webhook", nil, []string{""}},
+		{"nothing begun, nothing to clean up", "steps: [" + coretest.Hook("s") + "]", "webhook", nil, nil},
+		{"a cleanup that did not run", "steps: [" + coretest.Hook("s") + "]\nfinally: [" + coretest.Hook("f") + "]", "webhook", nil, []string{""}},
 		{"a node that it cordoned", "steps: [{name: s, type: cordon, properties: {node: n}}]", plan.TypeCordon, nil, []string{""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := runOf(t, c.spec)
+			r := coretest.RunOf(t, c.spec)
 			r.Name = "run-1"
-			j := run.Journal{Phase: run.Running, StartedAt: at("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.TornAway}}
+			j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: &run.End{Phase: run.Aborted, Reason: run.TornAway}}
 			j.Steps = []run.Record{{Path: "s", Type: c.kind, Phase: run.StepSucceeded, Before: c.before}}
 			var got []string
-			for _, left := range claimed().Finish(r, j, clock("02:30")).Left {
+			for _, left := range claimed().Finish(r, j, coretest.Clock("02:30")).Left {
 				got = append(got, left.Step)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -190,14 +191,14 @@ func TestDecodeIsBounded(t *testing.T) {
 		"a long key over a long list":  body("{" + strings.Repeat("a", 100000) + ": [" + strings.Repeat("a,", 70000) + "]}"),
 		"unknown fields":               planText(numbered("f%d: 1", 10000)),
 		"duplicate keys":               body("{" + strings.Repeat("a: 1, ", room/6-10) + "}"),
-		"templates":                    body("[" + strings.Join(repeat(func(i int) string { return fmt.Sprintf("'${%d}'", i) }, 10000), ",") + "]"),
+		"templates":                    body("[" + strings.Join(coretest.Repeat(func(i int) string { return fmt.Sprintf("'${%d}'", i) }, 10000), ",") + "]"),
 		"templates that do not parse":  body("[" + strings.Repeat("'${(}',", 20000) + "]"),
 		"a condition nested":           planText("", "- {name: a, type: suspend, if: \""+strings.Repeat("(", 2000)+"true"+strings.Repeat(")", 2000)+"\"}"),
-		"steps":                        planText("", repeat(func(i int) string { return fmt.Sprintf("- {name: s%d, type: suspend}", i) }, 5000)...),
+		"steps":                        planText("", coretest.Repeat(func(i int) string { return fmt.Sprintf("- {name: s%d, type: suspend}", i) }, 5000)...),
 		"schedules":                    planText("triggers:\n  schedules:\n" + numbered("  - {cron: \"%d * * * *\"}", 3000)),
 		"question marks":               body("\n" + strings.Repeat("? ", 5000) + "a"),
 		"dashes":                       body("\n      " + strings.Repeat("- ", 5000) + "a"),
-		"aliases of aliases":           "a: &a [x]\n" + strings.Join(repeat(func(i int) string { return fmt.Sprintf("b%d: &b%d [*a,*a,*a,*a,*a,*a,*a,*a]", i, i) }, 100), "\n"),
+		"aliases of aliases":           "a: &a [x]\n" + strings.Join(coretest.Repeat(func(i int) string { return fmt.Sprintf("b%d: &b%d [*a,*a,*a,*a,*a,*a,*a,*a]", i, i) }, 100), "\n"),
 		"merge keys":                   body("{<<: {a: 1}, <<: {b: 1}}"),
 		"quotes":                       body(strings.Repeat("'", room)),
 		"a byte order mark and UTF-16": "\xff\xfe" + strings.Repeat("a\x00", 1000),
@@ -215,16 +216,8 @@ func TestDecodeIsBounded(t *testing.T) {
 	}
 }
 
-func repeat(line func(int) string, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = line(i)
-	}
-	return out
-}
-
 func numbered(format string, n int) string {
-	return strings.Join(repeat(func(i int) string { return fmt.Sprintf(format, i) }, n), "\n")
+	return strings.Join(coretest.Repeat(func(i int) string { return fmt.Sprintf(format, i) }, n), "\n")
 }
 
 func TestManyFaultsAreCounted(t *testing.T) {

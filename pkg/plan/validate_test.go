@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -58,7 +59,7 @@ finally:
 		"days as a duration":                planText("maxDuration: 30d"),
 		"a job by its template":             planText("", "- {name: a, type: job, properties: {template: {template: {spec: {containers: [{name: a, image: b}]}}}}}"),
 		"a job by its image":                planText("", "- {name: a, type: job, properties: {image: busybox, command: [sh, -c, 'echo hi']}}"),
-		"a hundred steps": planText("", repeat(func(i int) string {
+		"a hundred steps": planText("", coretest.Repeat(func(i int) string {
 			return "- {name: s" + string(rune('a'+i/26)) + string(rune('a'+i%26)) + ", type: suspend}"
 		}, 100)...),
 		"an empty list of finally": planText("finally: []"),
@@ -147,7 +148,7 @@ func TestParseRefuses(t *testing.T) {
 		{planText("", group("parallel", "{name: b, type: webhook, properties: {url: 'https://example.org/${nobody}'}}")), inGroup + `[0].properties.url: "nobody" does not compile: `},
 		{planText("", strings.Replace(group("parallel", "{name: b, type: suspend}"), "name: g", "name: finally", 1)), `spec.steps[0].name: "finally" cannot name a step that holds others: it is the name of a section`},
 		{planText("", nest(6)), strings.Repeat(inGroup+"[0]", 1) + strings.Repeat(".properties.steps[0]", 4) + ".properties.steps: are too deep: steps may hold steps 5 times"},
-		{planText("", group("parallel", repeat(func(i int) string { return fmt.Sprintf("{name: s%d, type: suspend}", i) }, 100)...)), "spec.steps: a plan may have 100 steps, this one has 101"},
+		{planText("", group("parallel", coretest.Repeat(func(i int) string { return fmt.Sprintf("{name: s%d, type: suspend}", i) }, 100)...)), "spec.steps: a plan may have 100 steps, this one has 101"},
 		// for-each
 		{planText("", each("", "kind: Pod")), "spec.steps[0].properties.apiVersion: is missing: a step of type for-each needs it"},
 		{planText("", each("batches: [10%, 5%]")), p + "batches: each must be larger than the one before: 5% comes after 10%"},
@@ -176,7 +177,7 @@ func TestParseRefuses(t *testing.T) {
 		{planText("triggers: {schedules: [{cron: '0 2 * * 6', jitter: 25h}]}"), "spec.triggers.schedules[0].jitter: must be from 0s to 24h, is 25h0m0s"},
 		// steps
 		{"apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {}\n", "spec.steps: is empty: a plan needs a step"},
-		{planText("", repeat(func(i int) string { return "- {name: a, type: suspend}" }, 101)...), "spec.steps: a plan may have 100 steps, this one has 101"},
+		{planText("", coretest.Repeat(func(i int) string { return "- {name: a, type: suspend}" }, 101)...), "spec.steps: a plan may have 100 steps, this one has 101"},
 		{planText("", "- {name: a_b, type: suspend}"), "spec.steps[0].name: \"a_b\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
 		{planText("", "- {name: "+sixtyFour+", type: suspend}"), "spec.steps[0].name: \"" + sixtyFour + "\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
 		{planText("finally: [{name: pause, type: suspend}]"), "spec.finally[0].name: \"pause\" is already the name of spec.steps[0]"},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -16,7 +17,7 @@ func gateUntil(t time.Time) *schedule.Gate {
 }
 
 func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
-	now, opens := clock("02:00"), clock("03:00")
+	now, opens := coretest.Clock("02:00"), coretest.Clock("03:00")
 	gate := gateUntil(opens)
 	h := run.ClosedFor(gate, "r", intent.Bypass{}, now)
 	if h == nil || h.NotReady || !h.Until.Equal(opens) || !strings.Contains(h.Message(), "opens at "+opens.UTC().Format(time.RFC3339)) {

@@ -8,12 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 func TestWhichStepsRelyOnAClosedNode(t *testing.T) {
-	r := runOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+
+	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: ["+
 		"{name: first, type: webhook, properties: {url: 'https://example.org'}}, {name: drain, type: drain}, {name: reboot, type: webhook, properties: {url: 'https://example.org'}},"+
 		" {name: uncordon, type: uncordon}, {name: last, type: webhook, properties: {url: 'https://example.org'}}, {name: other, type: drain, properties: {node: another}}]}}]")
 	at := func(minute int) *time.Time {
@@ -107,26 +108,26 @@ func TestWhichStepsRelyOnNodesThatEarlierStepsOfTheRunClosed(t *testing.T) {
 		"a drain that failed closed nothing": {steps: []run.Record{ended("drain", run.StepFailed, 1, "n0"), works("work", 5)}},
 		"a drain that undid its cordon opened what another closed": {steps: []run.Record{done("close", 1, "n0"), ended("drain", run.StepFailed, 2, "n0"), works("work", 5)}},
 		"one beside the drain began before its end":                {steps: []run.Record{done("drain", 3, "n0"), works("side", 2)}},
-		"after its uncordon":                                 {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
-		"after the uncordon of one of two":                   {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.Item{n1}},
-		"after an uncordon by a selector":                    {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.Item{n0}},
-		"beside an uncordon that has not said its nodes yet": {steps: []run.Record{done("drain", 1, "n0", "n1"), opens("all"), works("work", 5)}},
-		"closed again after its uncordon":                    {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.Item{n0}},
-		"after a patch that opens it":                        {steps: []run.Record{done("close", 1, "n0"), done("patch", 2), works("work", 5)}},
-		"the patch that opens it":                            {steps: []run.Record{done("close", 1, "n0"), opens("patch")}},
-		"after a patch of something else of it":              {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.Item{n0}},
-		"after an apply of the node":                         {steps: []run.Record{done("close", 1, "n0"), done("apply", 2), works("work", 5)}},
-		"after a rollout that may have opened it":            {steps: []run.Record{done("close", 1, "n0"), loop, works("work", 5)}},
-		"after a rollout that left a node closed":            {steps: []run.Record{loop, done("roll/n0/empty", 1, "n0"), works("work", 5)}},
-		"in the same item of a loop":                         {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.Item{n0}},
-		"in another item of a loop":                          {steps: []run.Record{done("each/n1/shut", 1, "n1"), works("each/n0/toil", 5)}},
-		"one that runs always":                               {steps: []run.Record{done("close", 1, "n0"), works("told", 5)}},
-		"one by a condition":                                 {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.Item{n0}},
-		"one by a condition after a failure":                 {steps: []run.Record{done("close", 1, "n0"), ended("work", run.StepFailed, 2), works("mended", 5)}},
-		"what cleans up":                                     {steps: []run.Record{done("close", 1, "n0"), works("finally/last", 5)}},
+		"after its uncordon":                                       {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), works("work", 5)}},
+		"after the uncordon of one of two":                         {steps: []run.Record{done("drain", 1, "n0", "n1"), done("open", 2, "n0"), works("work", 5)}, want: []run.Item{n1}},
+		"after an uncordon by a selector":                          {steps: []run.Record{done("drain", 1, "n0", "n1"), done("all", 2, "n1"), works("work", 5)}, want: []run.Item{n0}},
+		"beside an uncordon that has not said its nodes yet":       {steps: []run.Record{done("drain", 1, "n0", "n1"), opens("all"), works("work", 5)}},
+		"closed again after its uncordon":                          {steps: []run.Record{done("close", 1, "n0"), done("open", 2, "n0"), done("drain", 3, "n0"), works("work", 5)}, want: []run.Item{n0}},
+		"after a patch that opens it":                              {steps: []run.Record{done("close", 1, "n0"), done("patch", 2), works("work", 5)}},
+		"the patch that opens it":                                  {steps: []run.Record{done("close", 1, "n0"), opens("patch")}},
+		"after a patch of something else of it":                    {steps: []run.Record{done("close", 1, "n0"), done("note", 2), works("work", 5)}, want: []run.Item{n0}},
+		"after an apply of the node":                               {steps: []run.Record{done("close", 1, "n0"), done("apply", 2), works("work", 5)}},
+		"after a rollout that may have opened it":                  {steps: []run.Record{done("close", 1, "n0"), loop, works("work", 5)}},
+		"after a rollout that left a node closed":                  {steps: []run.Record{loop, done("roll/n0/empty", 1, "n0"), works("work", 5)}},
+		"in the same item of a loop":                               {steps: []run.Record{done("each/n0/shut", 1, "n0"), works("each/n0/toil", 5)}, want: []run.Item{n0}},
+		"in another item of a loop":                                {steps: []run.Record{done("each/n1/shut", 1, "n1"), works("each/n0/toil", 5)}},
+		"one that runs always":                                     {steps: []run.Record{done("close", 1, "n0"), works("told", 5)}},
+		"one by a condition":                                       {steps: []run.Record{done("close", 1, "n0"), works("mended", 5)}, want: []run.Item{n0}},
+		"one by a condition after a failure":                       {steps: []run.Record{done("close", 1, "n0"), ended("work", run.StepFailed, 2), works("mended", 5)}},
+		"what cleans up":                                           {steps: []run.Record{done("close", 1, "n0"), works("finally/last", 5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runOf(t, spec)
+			r := coretest.RunOf(t, spec)
 			r.Request.DryRun = c.dryRun
 			if diff := cmp.Diff(c.want, r.ClosedNodes(run.Journal{Steps: c.steps}, c.steps[len(c.steps)-1].Path)); diff != "" {
 				t.Error(diff)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -70,15 +70,7 @@ func zone(name string) edit {
 }
 
 func jitter(d string) edit {
-	return spec(func(s *plan.Spec) { s.Triggers.Schedules[0].Jitter = duration(d) })
-}
-
-func duration(text string) *document.Duration {
-	d, err := document.ParseDuration(text)
-	if err != nil {
-		panic(err)
-	}
-	return &d
+	return spec(func(s *plan.Spec) { s.Triggers.Schedules[0].Jitter = coretest.Duration(d) })
 }
 
 func withPolicy(p plan.ConcurrencyPolicy) edit {
@@ -87,9 +79,11 @@ func withPolicy(p plan.ConcurrencyPolicy) edit {
 
 func catchUp(c plan.CatchUp) edit { return spec(func(s *plan.Spec) { s.CatchUp = c }) }
 
-func deadline(d string) edit { return spec(func(s *plan.Spec) { s.StartDeadline = duration(d) }) }
+func deadline(d string) edit {
+	return spec(func(s *plan.Spec) { s.StartDeadline = coretest.Duration(d) })
+}
 
-func longest(d string) edit { return spec(func(s *plan.Spec) { s.MaxDuration = duration(d) }) }
+func longest(d string) edit { return spec(func(s *plan.Spec) { s.MaxDuration = coretest.Duration(d) }) }
 
 func onClose(c plan.OnWindowClose) edit { return spec(func(s *plan.Spec) { s.OnWindowClose = c }) }
 

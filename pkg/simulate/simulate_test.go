@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -82,10 +83,10 @@ func TestWhileARunIsAtWork(t *testing.T) {
 		{"Queue", span("01:00", "04:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue)), nil, []string{"01:00 Ran", "02:00 Ran at 02:30", "03:00 Ran at 04:00"}},
 		{"Queue, and too late", span("01:00", "03:00"), nightly(hourly, holds("90m"), longest("3h"), withPolicy(plan.Queue), deadline("20m")), nil, []string{"01:00 Ran", "02:00 Missed(deadline)"}},
 		{"a suspend without a duration lasts until maxDuration", span("01:00", "05:00"), nightly(hourly, holds(""), longest("150m")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Skipped(busy)", "04:00 Ran", always}},
-		{"or until its timeout", span("01:00", "04:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.Steps[0].Timeout = duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until its timeout 10m0s"}},
+		{"or until its timeout", span("01:00", "04:00"), nightly(hourly, holds(""), spec(func(s *plan.Spec) { s.Steps[0].Timeout = coretest.Duration("10m") })), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran", "note: plan shop/p: nobody resumes step hold here: it lasts until its timeout 10m0s"}},
 		{"two suspends add up", span("01:00", "04:00"), nightly(hourly, spec(func(s *plan.Spec) {
 			s.Steps = []plan.Step{suspend("a", "31m"), suspend("b", "31m")}
-			s.MaxDuration = duration("2h")
+			s.MaxDuration = coretest.Duration("2h")
 		})), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran"}},
 		{"a dry run holds nothing", span("01:00", "03:00"), nightly(hourly, holds("90m"), spec(func(s *plan.Spec) { s.DryRun = true })), nil, []string{"01:00 Ran", "02:00 Ran"}},
 		{"a duration that is a template", span("01:00", "04:00"), nightly(hourly, holds("${run.parameters.hold}"), longest("3h"), spec(func(s *plan.Spec) {

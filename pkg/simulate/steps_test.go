@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"testing"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/simulate"
 )
@@ -35,7 +36,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 	}}
 	held := plan.Step{Name: "quiet", Type: "silence"}
 	limited := group("g", "sequential", suspend("hold", ""))
-	limited.Timeout = duration("10m")
+	limited.Timeout = coretest.Duration("10m")
 	check(t, nil, []row{
 		{"a group in order takes the time of all", span("01:00", "04:00"), nightly(hourly, steps(group("g", "sequential", suspend("a", "31m"), suspend("b", "31m"))), longest("2h")), nil, []string{"01:00 Ran", "02:00 Skipped(busy)", "03:00 Ran"}},
 		{"a parallel one takes that of the longest", span("01:00", "04:00"), nightly(hourly, steps(group("g", "parallel", suspend("a", "31m"), suspend("b", "31m"))), longest("2h")), nil, []string{"01:00 Ran", "02:00 Ran", "03:00 Ran"}},

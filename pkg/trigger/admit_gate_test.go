@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -15,13 +16,13 @@ import (
 )
 
 func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
-	r := newRun(func(s *plan.Spec) { s.StartDeadline = &document.Duration{Duration: 30 * time.Minute} })
-	hold := &run.ClosedGate{Reason: "closed", Until: clock("03:00")}
-	a := trigger.Admit(r, trigger.AdmissionFacts{Now: clock("02:00"), EntryOpen: true, Hold: hold})
-	if a.Start || a.Waiting != run.WaitWindow || !a.Until.Equal(clock("02:30").Add(time.Nanosecond)) {
+	r := coretest.NewRun(func(s *plan.Spec) { s.StartDeadline = &document.Duration{Duration: 30 * time.Minute} })
+	hold := &run.ClosedGate{Reason: "closed", Until: coretest.Clock("03:00")}
+	a := trigger.Admit(r, trigger.AdmissionFacts{Now: coretest.Clock("02:00"), EntryOpen: true, Hold: hold})
+	if a.Start || a.Waiting != run.WaitWindow || !a.Until.Equal(coretest.Clock("02:30").Add(time.Nanosecond)) {
 		t.Errorf("in time: %+v", a)
 	}
-	late := clock("02:30").Add(time.Nanosecond)
+	late := coretest.Clock("02:30").Add(time.Nanosecond)
 	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonWindow {
 		t.Errorf("too late: %+v", a)
 	}
@@ -29,8 +30,8 @@ func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
 	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: late, EntryOpen: true, Hold: hold}); a.Result != run.Missed || a.Reason != run.ReasonNotReady {
 		t.Errorf("too late, and its policy is not ready: %+v", a)
 	}
-	r.Request = run.Request{Kind: run.ByToken, Token: "t", At: clock("02:00")}
-	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: clock("23:00"), EntryOpen: true, Hold: hold}); a.Waiting != run.WaitWindow {
+	r.Request = run.Request{Kind: run.ByToken, Token: "t", At: coretest.Clock("02:00")}
+	if a = trigger.Admit(r, trigger.AdmissionFacts{Now: coretest.Clock("23:00"), EntryOpen: true, Hold: hold}); a.Waiting != run.WaitWindow {
 		t.Errorf("a request without a slot does not wait: %+v", a)
 	}
 }
@@ -38,8 +39,8 @@ func TestAPendingRunWaitsForItsWindowUpToItsDeadline(t *testing.T) {
 func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testing.T) {
 	unready := schedule.NewGate(schedule.GateSpec{Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "it is broken")}})
 	f := trigger.Facts{
-		Now: clock("02:00"), LookingSince: clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: clock("01:00"),
-		Spec: newRun().Spec, Ready: trigger.Readiness{OK: true}, Gate: unready, Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: clock("01:00"), Created: true},
+		Now: coretest.Clock("02:00"), LookingSince: coretest.Clock("01:00"), Namespace: "shop", Name: "orders", UID: "uid", CreatedAt: coretest.Clock("01:00"),
+		Spec: coretest.NewRun().Spec, Ready: trigger.Readiness{OK: true}, Gate: unready, Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: coretest.Clock("01:00"), Created: true},
 		Intent: intent.Intent{Token: "t"}, NameOf: func(r run.Request) string { return "run-" + r.Token },
 	}
 	d := trigger.Decide(f)
@@ -57,11 +58,11 @@ func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testi
 }
 
 func TestAdmitAsksForApproval(t *testing.T) {
-	r := pending(slotAt("02:00"))
-	r.Request.At = clock("02:00")
+	r := pending(coretest.SlotAt("02:00"))
+	r.Request.At = coretest.Clock("02:00")
 	r.Spec.RequiresApproval = true
 	jane := &intent.Actor{Name: "jane"}
-	closed := &run.ClosedGate{Reason: "closed", Until: clock("08:00")}
+	closed := &run.ClosedGate{Reason: "closed", Until: coretest.Clock("08:00")}
 	for _, c := range []struct {
 		name, want string
 		s          trigger.AdmissionFacts

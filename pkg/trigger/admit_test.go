@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -19,7 +20,7 @@ func pending(r run.Request) run.Run {
 }
 
 func standing(now string, edits ...func(*trigger.AdmissionFacts)) trigger.AdmissionFacts {
-	s := trigger.AdmissionFacts{Now: clock(now), EntryOpen: true}
+	s := trigger.AdmissionFacts{Now: coretest.Clock(now), EntryOpen: true}
 	for _, e := range edits {
 		e(&s)
 	}
@@ -27,7 +28,7 @@ func standing(now string, edits ...func(*trigger.AdmissionFacts)) trigger.Admiss
 }
 
 func labelRequest() run.Request {
-	return run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 3, At: clock("02:00")}
+	return run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 3, At: coretest.Clock("02:00")}
 }
 
 func targetWith(uid string, handled int64, labels ...string) *trigger.Target {
@@ -56,11 +57,11 @@ func verdictOf(a trigger.Admission) string {
 }
 
 func TestAdmit(t *testing.T) {
-	slot := pending(slotAt("02:00"))
+	slot := pending(coretest.SlotAt("02:00"))
 	label := pending(labelRequest())
-	jittered := pending(slotAt("02:00"))
-	jittered.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: duration("30m")}}
-	start := trigger.StartsAt(jittered.Spec, "shop", "orders", clock("02:00"), 0)
+	jittered := pending(coretest.SlotAt("02:00"))
+	jittered.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: coretest.Duration("30m")}}
+	start := trigger.StartsAt(jittered.Spec, "shop", "orders", coretest.Clock("02:00"), 0)
 	type set = func(*trigger.AdmissionFacts)
 	busy := func(s *trigger.AdmissionFacts) { s.PlanBusy = "other" }
 	locked := func(s *trigger.AdmissionFacts) { s.LockedBy = "other" }
@@ -80,7 +81,7 @@ func TestAdmit(t *testing.T) {
 		{"nothing in its way", slot, standing("02:00"), "start"},
 		{"at its deadline", slot, standing("03:00"), "start"},
 		{"claimed in time, started too late (nobody was there)", slot, standing("03:00:01"), "Missed(deadline)"},
-		{"a token has no deadline", pending(run.Request{Kind: run.ByToken, At: clock("02:00")}), standing("+1 02:00"), "start"},
+		{"a token has no deadline", pending(run.Request{Kind: run.ByToken, At: coretest.Clock("02:00")}), standing("+1 02:00"), "start"},
 		{"its entry is not open", slot, standing("02:00", closed, abort), "void"},
 		{"aborted", slot, standing("02:00", abort), "Skipped(aborted)"},
 		{"aborted in doubt of the clock", slot, standing("02:00", abort, doubt), "Skipped(aborted)"},
@@ -96,7 +97,7 @@ func TestAdmit(t *testing.T) {
 		{"for too long", slot, standing("03:00:01", busy), "Missed(deadline)"},
 		{"its target is held", slot, standing("02:00", locked), "wait lock until 03:00:00"},
 		{"for too long ", slot, standing("03:00:01", locked), "Missed(lock)"},
-		{"a token waits without end", pending(run.Request{Kind: run.ByToken, At: clock("02:00")}), standing("+1 02:00", locked), "wait lock"},
+		{"a token waits without end", pending(run.Request{Kind: run.ByToken, At: coretest.Clock("02:00")}), standing("+1 02:00", locked), "wait lock"},
 		{"before its jitter is over", jittered, standing("02:00"), "wait jitter until " + start.Format("15:04:05")},
 		{"after its jitter", jittered, standing(start.Format("15:04:05")), "start"},
 		{"Forbid: another began before its jitter was over", jittered, standing(start.Format("15:04:05"), busy), "Skipped(busy)"},
@@ -151,15 +152,15 @@ func TestEndLabel(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if got := trigger.EndLabel(pending(slotAt("02:00")), targetWith("t", 0, "k", "v"), false); got != (trigger.LabelEnd{}) {
+	if got := trigger.EndLabel(pending(coretest.SlotAt("02:00")), targetWith("t", 0, "k", "v"), false); got != (trigger.LabelEnd{}) {
 		t.Errorf("a run without a label touches one: %+v", got)
 	}
 }
 
 func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
-	old := newRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
+	old := coretest.NewRun(func(s *plan.Spec) { s.ConcurrencyPolicy = plan.Replace })
 	newer := func(waiting string) []trigger.ActiveRun {
-		return []trigger.ActiveRun{{Name: old.Name, Phase: run.Running, Request: old.Request}, {Name: "new", Phase: run.Pending, Waiting: waiting, Request: slotAt("03:00")}}
+		return []trigger.ActiveRun{{Name: old.Name, Phase: run.Running, Request: old.Request}, {Name: "new", Phase: run.Pending, Waiting: waiting, Request: coretest.SlotAt("03:00")}}
 	}
 	for waiting, want := range map[string]bool{run.WaitQueue: true, run.WaitWindow: false, run.WaitJitter: false, run.WaitPause: false, "": false} {
 		if got := trigger.Yields(old, newer(waiting)); got != want {
@@ -170,7 +171,7 @@ func TestARunGivesWayOnlyToOneThatWaitsForNothingElse(t *testing.T) {
 	if trigger.Yields(old, newer(run.WaitQueue)) {
 		t.Error("under Queue it gives way")
 	}
-	if trigger.Yields(old, []trigger.ActiveRun{{Name: "earlier", Phase: run.Pending, Waiting: run.WaitQueue, Request: slotAt("01:00")}}) {
+	if trigger.Yields(old, []trigger.ActiveRun{{Name: "earlier", Phase: run.Pending, Waiting: run.WaitQueue, Request: coretest.SlotAt("01:00")}}) {
 		t.Error("to an earlier one it gives way")
 	}
 	if !trigger.Superseded(old, run.WaitWindow, newer("")) || trigger.Superseded(old, run.WaitQueue, newer("")) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -19,59 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// clock reads "02:30" as an instant of the tests' day, 5 December 2026, a
-// Saturday; "+1 02:30" is the day after.
-func clock(text string) time.Time {
-	day := 5
-	if rest, ok := strings.CutPrefix(text, "+1 "); ok {
-		day, text = 6, rest
-	}
-	layout := "15:04"
-	if strings.Count(text, ":") == 2 {
-		layout = "15:04:05"
-	}
-	at, err := time.Parse(layout, text)
-	if err != nil {
-		panic(err)
-	}
-	return time.Date(2026, 12, day, at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
-}
-
-func on(text string) *time.Time {
-	at := clock(text)
-	return &at
-}
-
-func duration(text string) *document.Duration {
-	d, err := document.ParseDuration(text)
-	if err != nil {
-		panic(err)
-	}
-	return &d
-}
-
-// facts are those of a plan that was made at midnight, is known since, and has
-// nothing to do: every edit is what a case differs in.
-func facts(now string, edits ...func(*trigger.Facts)) trigger.Facts {
-	spec := plan.Spec{Steps: []plan.Step{{Name: "pause", Type: "suspend"}}}.Defaulted()
-	f := trigger.Facts{
-		Now: clock(now), LookingSince: clock("00:00"), Namespace: "shop", Name: "orders", UID: "uid",
-		CreatedAt: clock("00:00"), EditedAt: clock("00:00"), Spec: spec, Ready: trigger.Readiness{OK: true},
-		Ledger: &ledger.Ledger{PlanUID: "uid", Watermark: clock("00:00"), Created: true},
-		NameOf: nameOf,
-	}
-	for _, edit := range edits {
-		edit(&f)
-	}
-	if f.Ledger != nil && f.Ledger.Schedules == nil {
-		f.Ledger.Schedules = f.Spec.Triggers.Schedules
-	}
-	return f
-}
-
-func nameOf(r run.Request) string { return strings.TrimPrefix(r.Identity("uid"), "uid|") }
-
-type edit = func(*trigger.Facts)
+type edit = coretest.Edit
 
 func scheduled(crons ...string) edit {
 	return func(f *trigger.Facts) {
@@ -87,13 +36,13 @@ func policy(p plan.ConcurrencyPolicy) edit {
 
 func catchUp(c plan.CatchUp) edit { return func(f *trigger.Facts) { f.Spec.CatchUp = c } }
 
-func deadline(d string) edit { return func(f *trigger.Facts) { f.Spec.StartDeadline = duration(d) } }
+func deadline(d string) edit {
+	return func(f *trigger.Facts) { f.Spec.StartDeadline = coretest.Duration(d) }
+}
 
-func lookingSince(t string) edit { return func(f *trigger.Facts) { f.LookingSince = clock(t) } }
-
-func skip(s intent.Skip) edit { return func(f *trigger.Facts) { f.Intent.Skip = s } }
-
-func paused(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Intent.Pause = s } }
+func lookingSince(t string) edit {
+	return func(f *trigger.Facts) { f.LookingSince = coretest.Clock(t) }
+}
 
 func token(t string) edit { return func(f *trigger.Facts) { f.Intent.Token = t } }
 
@@ -103,27 +52,19 @@ func ledgerWith(edit func(*ledger.Ledger)) edit {
 
 func first(f *trigger.Facts) { f.Ledger = nil }
 
-func notReady(reason string) edit {
-	return func(f *trigger.Facts) { f.Ready = trigger.Readiness{Reason: reason, Message: "not yet"} }
-}
-
 // live is a run that has not ended, and its claim.
 func live(l trigger.ActiveRun) edit {
 	return func(f *trigger.Facts) {
 		if l.Name == "" {
-			l.Name = nameOf(l.Request)
+			l.Name = coretest.NameOf(l.Request)
 		}
 		f.Live = append(f.Live, l)
 		*f.Ledger = f.Ledger.Claim(l.Name, l.Request, "")
 	}
 }
 
-func slotAt(t string) run.Request {
-	return run.Request{Kind: run.BySchedule, Slot: on(t), Local: clock(t).Format(time.RFC3339) + "[UTC]", At: clock(t)}
-}
-
 func running(t string) edit {
-	return live(trigger.ActiveRun{Request: slotAt(t), Phase: run.Running, StartedAt: on(t)})
+	return live(trigger.ActiveRun{Request: coretest.SlotAt(t), Phase: run.Running, StartedAt: coretest.On(t)})
 }
 
 // told is a decision in short: what was claimed, what ended and how, and what is
@@ -255,7 +196,7 @@ func lawful(t *testing.T, f trigger.Facts, d trigger.Decision) {
 	again := f
 	again.Ledger = &d.Ledger
 	for _, c := range d.Claims {
-		again.Live = append(slices.Clone(again.Live), trigger.ActiveRun{Name: nameOf(c), Phase: run.Pending, Request: c})
+		again.Live = append(slices.Clone(again.Live), trigger.ActiveRun{Name: coretest.NameOf(c), Phase: run.Pending, Request: c})
 	}
 	if twice := trigger.Decide(again); len(twice.Claims) > 0 && f.Spec.ConcurrencyPolicy != plan.Allow && f.Spec.ConcurrencyPolicy != plan.Replace {
 		t.Errorf("claims more when asked again: %v", told(again, twice))
@@ -267,50 +208,50 @@ func TestOrderOfTheQuestions(t *testing.T) {
 	invalid := func(f *trigger.Facts) { f.Faults = document.Faults{{Path: "spec", Message: "is wrong"}} }
 	all := []edit{at2, token("t"), labelled("k", "v")}
 	more := func(edits ...edit) []edit { return append(slices.Clone(all), edits...) }
-	pause := paused(schedule.Pause{On: true})
-	busy := live(trigger.ActiveRun{Name: "old", Phase: run.Running, StartedAt: on("01:00"), Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:00")}})
+	pause := coretest.Paused(schedule.Pause{On: true})
+	busy := live(trigger.ActiveRun{Name: "old", Phase: run.Running, StartedAt: coretest.On("01:00"), Request: run.Request{Kind: run.ByToken, Token: "old", At: coretest.Clock("01:00")}})
 	check(t, []decideCase{
-		{"everything asks: labels come first", facts("02:00", all...), []string{"claim label k=v #1"}},
-		{"a token comes before a slot", facts("02:00", at2, token("t")), []string{"claim token t"}},
-		{"a slot alone", facts("02:00", at2), []string{"claim slot 02:00"}},
-		{"invalid: nothing, whatever else", facts("02:00", more(invalid, pause)...), nil},
-		{"clock in doubt: nothing, whatever else", facts("02:00", more(pause, func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" })...), nil},
-		{"not ready: all wait", facts("02:00", more(notReady(run.ReasonTarget))...), nil},
-		{"not ready comes before paused", facts("02:00", more(notReady(run.ReasonTarget), pause)...), nil},
-		{"not ready for too long, also when paused: Missed for that reason", facts("03:01", more(notReady(run.ReasonTarget), pause)...), []string{"02:00 Missed(target)"}},
-		{"paused: the slot passes, the others wait", facts("02:00", more(pause)...), []string{"02:00 Skipped(paused)"}},
-		{"paused comes before busy", facts("02:00", at2, pause, busy), []string{"02:00 Skipped(paused)"}},
-		{"busy comes before skip", facts("02:00", at2, busy, skip(intent.Skip{Next: true})), []string{"02:00 Skipped(busy)"}},
-		{"busy: the others wait", facts("02:00", more(busy)...), []string{"02:00 Skipped(busy)"}},
-		{"skip holds labels and slots, a token passes", facts("02:00", more(skip(intent.Skip{All: true}))...), []string{"claim token t", "02:00 Skipped(skip)"}},
-		{"skip next holds no label", facts("02:00", labelled("k", "v"), skip(intent.Skip{Next: true})), []string{"claim label k=v #1"}},
-		{"a token does not pass a pause", facts("01:00", token("t"), pause), nil},
-		{"skip comes before the deadline", facts("05:00", at2, skip(intent.Skip{All: true})), []string{"02:00 Skipped(skip)"}},
+		{"everything asks: labels come first", coretest.Facts("02:00", all...), []string{"claim label k=v #1"}},
+		{"a token comes before a slot", coretest.Facts("02:00", at2, token("t")), []string{"claim token t"}},
+		{"a slot alone", coretest.Facts("02:00", at2), []string{"claim slot 02:00"}},
+		{"invalid: nothing, whatever else", coretest.Facts("02:00", more(invalid, pause)...), nil},
+		{"clock in doubt: nothing, whatever else", coretest.Facts("02:00", more(pause, func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" })...), nil},
+		{"not ready: all wait", coretest.Facts("02:00", more(coretest.NotReady(run.ReasonTarget))...), nil},
+		{"not ready comes before paused", coretest.Facts("02:00", more(coretest.NotReady(run.ReasonTarget), pause)...), nil},
+		{"not ready for too long, also when paused: Missed for that reason", coretest.Facts("03:01", more(coretest.NotReady(run.ReasonTarget), pause)...), []string{"02:00 Missed(target)"}},
+		{"paused: the slot passes, the others wait", coretest.Facts("02:00", more(pause)...), []string{"02:00 Skipped(paused)"}},
+		{"paused comes before busy", coretest.Facts("02:00", at2, pause, busy), []string{"02:00 Skipped(paused)"}},
+		{"busy comes before skip", coretest.Facts("02:00", at2, busy, coretest.Skip(intent.Skip{Next: true})), []string{"02:00 Skipped(busy)"}},
+		{"busy: the others wait", coretest.Facts("02:00", more(busy)...), []string{"02:00 Skipped(busy)"}},
+		{"skip holds labels and slots, a token passes", coretest.Facts("02:00", more(coretest.Skip(intent.Skip{All: true}))...), []string{"claim token t", "02:00 Skipped(skip)"}},
+		{"skip next holds no label", coretest.Facts("02:00", labelled("k", "v"), coretest.Skip(intent.Skip{Next: true})), []string{"claim label k=v #1"}},
+		{"a token does not pass a pause", coretest.Facts("01:00", token("t"), pause), nil},
+		{"skip comes before the deadline", coretest.Facts("05:00", at2, coretest.Skip(intent.Skip{All: true})), []string{"02:00 Skipped(skip)"}},
 	})
 }
 
 func TestSlotsAtTheirTime(t *testing.T) {
 	at2 := scheduled("0 2 * * *")
 	check(t, []decideCase{
-		{"not before", facts("01:59:59", at2), nil},
-		{"at the instant", facts("02:00", at2), []string{"claim slot 02:00"}},
-		{"a little late", facts("02:00:01", at2), []string{"claim slot 02:00"}},
-		{"at the deadline still", facts("03:00", at2), []string{"claim slot 02:00"}},
-		{"after the deadline never", facts("03:00:01", at2), []string{"02:00 Missed(deadline)"}},
-		{"one that is passed is passed", facts("02:01", at2, ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("02:00") })), nil},
-		{"a deadline of its own", facts("02:06", at2, deadline("5m")), []string{"02:00 Missed(deadline)"}},
-		{"at most once for two schedules on one instant", facts("02:00", scheduled("0 2 * * *", "0 */2 * * *")), []string{"claim slot 02:00"}},
-		{"no schedule, no slot", facts("02:00"), nil},
-		{"a clock that went back", facts("01:00", at2, ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("02:00") })), nil},
-		{"a plan's first look starts at its creation", facts("02:00", at2, first, func(f *trigger.Facts) { f.CreatedAt, f.EditedAt = clock("02:00"), clock("02:00") }), nil},
-		{"and sees what fell due since", facts("02:30", at2, first), []string{"claim slot 02:00"}},
-		{"dry run", facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }), []string{"claim slot 02:00"}},
+		{"not before", coretest.Facts("01:59:59", at2), nil},
+		{"at the instant", coretest.Facts("02:00", at2), []string{"claim slot 02:00"}},
+		{"a little late", coretest.Facts("02:00:01", at2), []string{"claim slot 02:00"}},
+		{"at the deadline still", coretest.Facts("03:00", at2), []string{"claim slot 02:00"}},
+		{"after the deadline never", coretest.Facts("03:00:01", at2), []string{"02:00 Missed(deadline)"}},
+		{"one that is passed is passed", coretest.Facts("02:01", at2, ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:00") })), nil},
+		{"a deadline of its own", coretest.Facts("02:06", at2, deadline("5m")), []string{"02:00 Missed(deadline)"}},
+		{"at most once for two schedules on one instant", coretest.Facts("02:00", scheduled("0 2 * * *", "0 */2 * * *")), []string{"claim slot 02:00"}},
+		{"no schedule, no slot", coretest.Facts("02:00"), nil},
+		{"a clock that went back", coretest.Facts("01:00", at2, ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:00") })), nil},
+		{"a plan's first look starts at its creation", coretest.Facts("02:00", at2, first, func(f *trigger.Facts) { f.CreatedAt, f.EditedAt = coretest.Clock("02:00"), coretest.Clock("02:00") }), nil},
+		{"and sees what fell due since", coretest.Facts("02:30", at2, first), []string{"claim slot 02:00"}},
+		{"dry run", coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }), []string{"claim slot 02:00"}},
 	})
-	d := trigger.Decide(facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
+	d := trigger.Decide(coretest.Facts("02:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
 	if !d.Claims[0].DryRun || !d.Ledger.Open[0].DryRun {
 		t.Error("a dry run is not marked")
 	}
-	d = trigger.Decide(facts("09:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
+	d = trigger.Decide(coretest.Facts("09:00", at2, func(f *trigger.Facts) { f.Spec.DryRun = true }))
 	if !d.Ledger.Recent[0].DryRun {
 		t.Error("a missed slot of a dry run is not marked")
 	}
@@ -318,114 +259,114 @@ func TestSlotsAtTheirTime(t *testing.T) {
 
 func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 	jittered := func(f *trigger.Facts) {
-		f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: duration("30m")}}
+		f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 2 * * *", Jitter: coretest.Duration("30m")}}
 	}
-	start := trigger.StartsAt(facts("02:00", jittered).Spec, "shop", "orders", clock("02:00"), 0)
-	if !start.After(clock("02:00")) || !start.Before(clock("02:30")) {
+	start := trigger.StartsAt(coretest.Facts("02:00", jittered).Spec, "shop", "orders", coretest.Clock("02:00"), 0)
+	if !start.After(coretest.Clock("02:00")) || !start.Before(coretest.Clock("02:30")) {
 		t.Fatal(start)
 	}
 	late := start.Add(time.Hour).Format("15:04:05")
 	check(t, []decideCase{
-		{"the slot is claimed at its instant", facts("02:00", jittered), []string{"claim slot 02:00"}},
-		{"the deadline counts from slot and jitter", facts(late, jittered), []string{"claim slot 02:00"}},
-		{"and not a second longer", facts(start.Add(time.Hour+time.Second).Format("15:04:05"), jittered), []string{"02:00 Missed(deadline)"}},
+		{"the slot is claimed at its instant", coretest.Facts("02:00", jittered), []string{"claim slot 02:00"}},
+		{"the deadline counts from slot and jitter", coretest.Facts(late, jittered), []string{"claim slot 02:00"}},
+		{"and not a second longer", coretest.Facts(start.Add(time.Hour+time.Second).Format("15:04:05"), jittered), []string{"02:00 Missed(deadline)"}},
 		{
-			"a run that waits for its jitter is not busy, and gives way", facts("02:00", scheduled("0 2 * * *"), live(trigger.ActiveRun{Phase: run.Pending, Waiting: run.WaitJitter, Request: slotAt("01:00")})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+			"a run that waits for its jitter is not busy, and gives way", coretest.Facts("02:00", scheduled("0 2 * * *"), live(trigger.ActiveRun{Phase: run.Pending, Waiting: run.WaitJitter, Request: coretest.SlotAt("01:00")})),
+			[]string{"claim slot 02:00", "supersede " + coretest.NameOf(coretest.SlotAt("01:00"))},
 		},
 	})
 }
 
 func TestConcurrency(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	known := ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("01:00") })
+	known := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })
 	byToken := func(phase run.Phase, waiting string) edit {
-		return live(trigger.ActiveRun{Name: "old", Phase: phase, Waiting: waiting, Request: run.Request{Kind: run.ByToken, Token: "old", At: clock("01:30")}})
+		return live(trigger.ActiveRun{Name: "old", Phase: phase, Waiting: waiting, Request: run.Request{Kind: run.ByToken, Token: "old", At: coretest.Clock("01:30")}})
 	}
 	claimed := func(f *trigger.Facts) {
-		*f.Ledger = f.Ledger.Claim("lost", run.Request{Kind: run.ByToken, Token: "lost", At: clock("01:30")}, "")
+		*f.Ledger = f.Ledger.Claim("lost", run.Request{Kind: run.ByToken, Token: "lost", At: coretest.Clock("01:30")}, "")
 	}
 	ended := func(from, to string) edit {
 		return ledgerWith(func(l *ledger.Ledger) {
-			*l = l.Claim("old", run.Request{Kind: run.ByToken, At: clock(from)}, "").Close("old", run.Ran, "", on(from), clock(to))
+			*l = l.Claim("old", run.Request{Kind: run.ByToken, At: coretest.Clock(from)}, "").Close("old", run.Ran, "", coretest.On(from), coretest.Clock(to))
 		})
 	}
 	check(t, []decideCase{
-		{"Forbid: a slot that falls due while a run lives is skipped, at its time", facts("02:00", hourly, known, running("01:00")), []string{"02:00 Skipped(busy)"}},
-		{"Forbid: also while that run only waits", facts("02:00", hourly, known, byToken(run.Pending, run.WaitLock)), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: a slot that falls due while a run lives is skipped, at its time", coretest.Facts("02:00", hourly, known, running("01:00")), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: also while that run only waits", coretest.Facts("02:00", hourly, known, byToken(run.Pending, run.WaitLock)), []string{"02:00 Skipped(busy)"}},
 		{
-			"Forbid: a run that waits for its window is not busy", facts("02:00", hourly, known, live(trigger.ActiveRun{Request: slotAt("01:00"), Phase: run.Pending, Waiting: run.WaitWindow})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+			"Forbid: a run that waits for its window is not busy", coretest.Facts("02:00", hourly, known, live(trigger.ActiveRun{Request: coretest.SlotAt("01:00"), Phase: run.Pending, Waiting: run.WaitWindow})),
+			[]string{"claim slot 02:00", "supersede " + coretest.NameOf(coretest.SlotAt("01:00"))},
 		},
-		{"Forbid: also when that run has ended since", facts("02:30", hourly, known, ended("01:30", "02:10")), []string{"02:00 Skipped(busy)"}},
-		{"Forbid: a run that ended before is no obstacle", facts("02:00", hourly, known, ended("01:30", "01:59")), []string{"claim slot 02:00"}},
-		{"Forbid: a run that began after the slot makes it wait", facts("02:30", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
-		{"Forbid: until that run has ended", facts("02:30", hourly, known, ended("02:10", "02:20")), []string{"claim slot 02:00"}},
-		{"Forbid: a run asked for before the slot and started after it was there first", facts("02:00", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:00:01"), Request: run.Request{Kind: run.ByToken, At: clock("01:59:59")}})), []string{"02:00 Skipped(busy)"}},
-		{"Forbid: a claim whose run is not there yet makes it wait", facts("02:00", hourly, known, claimed), nil},
-		{"Forbid: tokens wait", facts("01:30", token("t"), running("01:00")), nil},
-		{"Allow: at once", facts("02:00", hourly, known, policy(plan.Allow), running("01:00")), []string{"claim slot 02:00"}},
-		{"Allow: tokens too", facts("01:30", policy(plan.Allow), token("t"), running("01:00")), []string{"claim token t"}},
-		{"Replace: the old one gives way", facts("02:00", hourly, known, policy(plan.Replace), running("01:00")), []string{"claim slot 02:00", "replace " + nameOf(slotAt("01:00"))}},
+		{"Forbid: also when that run has ended since", coretest.Facts("02:30", hourly, known, ended("01:30", "02:10")), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: a run that ended before is no obstacle", coretest.Facts("02:00", hourly, known, ended("01:30", "01:59")), []string{"claim slot 02:00"}},
+		{"Forbid: a run that began after the slot makes it wait", coretest.Facts("02:30", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: coretest.On("02:10"), Request: run.Request{Kind: run.ByToken, At: coretest.Clock("02:10")}})), nil},
+		{"Forbid: until that run has ended", coretest.Facts("02:30", hourly, known, ended("02:10", "02:20")), []string{"claim slot 02:00"}},
+		{"Forbid: a run asked for before the slot and started after it was there first", coretest.Facts("02:00", hourly, known, live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: coretest.On("02:00:01"), Request: run.Request{Kind: run.ByToken, At: coretest.Clock("01:59:59")}})), []string{"02:00 Skipped(busy)"}},
+		{"Forbid: a claim whose run is not there yet makes it wait", coretest.Facts("02:00", hourly, known, claimed), nil},
+		{"Forbid: tokens wait", coretest.Facts("01:30", token("t"), running("01:00")), nil},
+		{"Allow: at once", coretest.Facts("02:00", hourly, known, policy(plan.Allow), running("01:00")), []string{"claim slot 02:00"}},
+		{"Allow: tokens too", coretest.Facts("01:30", policy(plan.Allow), token("t"), running("01:00")), []string{"claim token t"}},
+		{"Replace: the old one gives way", coretest.Facts("02:00", hourly, known, policy(plan.Replace), running("01:00")), []string{"claim slot 02:00", "replace " + coretest.NameOf(coretest.SlotAt("01:00"))}},
 		{
-			"Replace: so does one that only waits", facts("02:00", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Request: slotAt("01:00"), Phase: run.Pending, Waiting: run.WaitLock})),
-			[]string{"claim slot 02:00", "supersede " + nameOf(slotAt("01:00"))},
+			"Replace: so does one that only waits", coretest.Facts("02:00", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Request: coretest.SlotAt("01:00"), Phase: run.Pending, Waiting: run.WaitLock})),
+			[]string{"claim slot 02:00", "supersede " + coretest.NameOf(coretest.SlotAt("01:00"))},
 		},
-		{"Replace: a request without a slot is never dropped", facts("02:00", hourly, known, policy(plan.Replace), byToken(run.Pending, run.WaitLock)), []string{"claim slot 02:00"}},
-		{"Replace: an overdue slot does not replace what began after it", facts("02:30", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: on("02:10"), Request: run.Request{Kind: run.ByToken, At: clock("02:10")}})), nil},
-		{"Queue: waits", facts("02:00", hourly, known, policy(plan.Queue), running("01:00")), nil},
-		{"Queue: after the run, one after the other, not the newest alone", facts("03:10", hourly, known, policy(plan.Queue), deadline("3h"), ended("01:00", "03:05")), []string{"claim slot 02:00"}},
-		{"Queue: too late in the queue", facts("03:01", hourly, known, policy(plan.Queue), running("01:00"), catchUp(plan.CatchUpAll)), []string{"02:00 Missed(deadline)"}},
+		{"Replace: a request without a slot is never dropped", coretest.Facts("02:00", hourly, known, policy(plan.Replace), byToken(run.Pending, run.WaitLock)), []string{"claim slot 02:00"}},
+		{"Replace: an overdue slot does not replace what began after it", coretest.Facts("02:30", hourly, known, policy(plan.Replace), live(trigger.ActiveRun{Name: "new", Phase: run.Running, StartedAt: coretest.On("02:10"), Request: run.Request{Kind: run.ByToken, At: coretest.Clock("02:10")}})), nil},
+		{"Queue: waits", coretest.Facts("02:00", hourly, known, policy(plan.Queue), running("01:00")), nil},
+		{"Queue: after the run, one after the other, not the newest alone", coretest.Facts("03:10", hourly, known, policy(plan.Queue), deadline("3h"), ended("01:00", "03:05")), []string{"claim slot 02:00"}},
+		{"Queue: too late in the queue", coretest.Facts("03:01", hourly, known, policy(plan.Queue), running("01:00"), catchUp(plan.CatchUpAll)), []string{"02:00 Missed(deadline)"}},
 	})
 }
 
 func TestCatchUpAfterAnOutage(t *testing.T) {
-	out := []edit{scheduled("0,20,40 * * * *"), lookingSince("02:50"), ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("01:20") })}
+	out := []edit{scheduled("0,20,40 * * * *"), lookingSince("02:50"), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:20") })}
 	with := func(edits ...edit) []edit { return append(slices.Clone(out), edits...) }
 	check(t, []decideCase{
-		{"latest: the newest runs, the others are superseded", facts("02:50", out...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
-		{"latest: all too late", facts("02:50", with(deadline("5m"))...), []string{"01:40 Missed(deadline) ×4 to 02:40"}},
+		{"latest: the newest runs, the others are superseded", coretest.Facts("02:50", out...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
+		{"latest: all too late", coretest.Facts("02:50", with(deadline("5m"))...), []string{"01:40 Missed(deadline) ×4 to 02:40"}},
 		{
-			"latest: the newest is skipped, so the one before is the newest", facts("02:50", with(skip(intent.Skip{Slots: []time.Time{clock("02:40")}}))...),
+			"latest: the newest is skipped, so the one before is the newest", coretest.Facts("02:50", with(coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:40")}}))...),
 			[]string{"claim slot 02:20", "01:40 Missed(superseded) ×2 to 02:00", "02:40 Skipped(skip)", "skip left: nothing"},
 		},
-		{"latest: the newest fell into a pause that is over", facts("02:50", with(paused(schedule.Pause{On: true, Until: on("02:45")}))...), []string{"01:40 Skipped(paused) ×4 to 02:40"}},
-		{"all: in order, one at a time", facts("02:50", with(catchUp(plan.CatchUpAll), deadline("2h"))...), []string{"claim slot 01:40"}},
-		{"all: each by its own deadline", facts("02:50", with(catchUp(plan.CatchUpAll))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
-		{"all with Allow: all at once", facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Allow))...), []string{"claim slot 02:00", "claim slot 02:20", "claim slot 02:40", "01:40 Missed(deadline)"}},
-		{"all with Replace: one after the other too", facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Replace))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
-		{"all with Replace: the next waits for the one before", facts("02:51", with(catchUp(plan.CatchUpAll), policy(plan.Replace), ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("02:00") }),
-			live(trigger.ActiveRun{Request: run.Request{Kind: run.BySchedule, Slot: on("02:00"), Local: "x", At: clock("02:50")}, Phase: run.Running, StartedAt: on("02:50")}))...), nil},
-		{"none: nothing from before", facts("02:50", with(catchUp(plan.CatchUpNone))...), []string{"01:40 Missed(catch-up) ×4 to 02:40"}},
-		{"none: what falls due before our eyes runs", facts("03:00", with(catchUp(plan.CatchUpNone))...), []string{"claim slot 03:00", "01:40 Missed(catch-up) ×4 to 02:40"}},
-		{"Queue, latest: what fell due while nobody looked is superseded", facts("02:50", with(policy(plan.Queue))...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
+		{"latest: the newest fell into a pause that is over", coretest.Facts("02:50", with(coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:45")}))...), []string{"01:40 Skipped(paused) ×4 to 02:40"}},
+		{"all: in order, one at a time", coretest.Facts("02:50", with(catchUp(plan.CatchUpAll), deadline("2h"))...), []string{"claim slot 01:40"}},
+		{"all: each by its own deadline", coretest.Facts("02:50", with(catchUp(plan.CatchUpAll))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
+		{"all with Allow: all at once", coretest.Facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Allow))...), []string{"claim slot 02:00", "claim slot 02:20", "claim slot 02:40", "01:40 Missed(deadline)"}},
+		{"all with Replace: one after the other too", coretest.Facts("02:50", with(catchUp(plan.CatchUpAll), policy(plan.Replace))...), []string{"claim slot 02:00", "01:40 Missed(deadline)"}},
+		{"all with Replace: the next waits for the one before", coretest.Facts("02:51", with(catchUp(plan.CatchUpAll), policy(plan.Replace), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:00") }),
+			live(trigger.ActiveRun{Request: run.Request{Kind: run.BySchedule, Slot: coretest.On("02:00"), Local: "x", At: coretest.Clock("02:50")}, Phase: run.Running, StartedAt: coretest.On("02:50")}))...), nil},
+		{"none: nothing from before", coretest.Facts("02:50", with(catchUp(plan.CatchUpNone))...), []string{"01:40 Missed(catch-up) ×4 to 02:40"}},
+		{"none: what falls due before our eyes runs", coretest.Facts("03:00", with(catchUp(plan.CatchUpNone))...), []string{"claim slot 03:00", "01:40 Missed(catch-up) ×4 to 02:40"}},
+		{"Queue, latest: what fell due while nobody looked is superseded", coretest.Facts("02:50", with(policy(plan.Queue))...), []string{"claim slot 02:40", "01:40 Missed(superseded) ×3 to 02:20"}},
 	})
 }
 
 func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock(t) }) }
+	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	used := ledgerWith(func(l *ledger.Ledger) { l.NextUsed = true })
 	check(t, []decideCase{
-		{"true stays", facts("02:00", hourly, at("01:00"), skip(intent.Skip{All: true})), []string{"02:00 Skipped(skip)"}},
-		{"next before its slot stays", facts("01:30", hourly, at("01:00"), skip(intent.Skip{Next: true})), nil},
-		{"next is used up by its slot", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
-		{"next skips one of two, and the newest runs", facts("03:00", hourly, at("01:00"), skip(intent.Skip{Next: true})), []string{"claim slot 03:00", "02:00 Skipped(skip)", "skip left: nothing"}},
-		{"a pause does not use up next", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true}), paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
-		{"next that was used before a crash skips no second slot", facts("03:00", hourly, at("02:00"), skip(intent.Skip{Next: true}), used), []string{"claim slot 03:00", "skip left: nothing"}},
-		{"next that was used and is gone is forgotten", facts("02:30", hourly, at("02:00"), used), nil},
-		{"until in the future", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Until: on("02:30")})), []string{"02:00 Skipped(skip)"}},
-		{"until excludes its end", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Until: on("02:00")})), []string{"claim slot 02:00", "skip left: nothing"}},
-		{"until is used up by its instant", facts("02:31", hourly, at("02:00"), skip(intent.Skip{Until: on("02:30")})), []string{"skip left: nothing"}},
-		{"until counts for slots that are looked at later", facts("02:40", hourly, at("01:00"), skip(intent.Skip{Until: on("02:30")})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
-		{"until stays while a slot before it waits", facts("02:40", hourly, at("01:00"), skip(intent.Skip{Until: on("02:30")}), notReady("target")), nil},
-		{"slots, one by one", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Slots: []time.Time{clock("02:00"), clock("04:00")}})), []string{"02:00 Skipped(skip)", "skip left: 04:00"}},
-		{"slots that were passed otherwise", facts("03:00", hourly, at("01:00"), skip(intent.Skip{Slots: []time.Time{clock("02:00")}})), []string{"claim slot 03:00", "02:00 Skipped(skip)", "skip left: nothing"}},
-		{"the last slot leaves nothing", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Slots: []time.Time{clock("02:00")}})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
-		{"an instant that is no slot passes with the next one", facts("02:00", hourly, at("01:00"), skip(intent.Skip{Slots: []time.Time{clock("01:30")}})), []string{"claim slot 02:00", "skip left: nothing"}},
-		{"an instant on a plan without schedules passes with time", facts("02:00", skip(intent.Skip{Slots: []time.Time{clock("01:30")}})), []string{"skip left: nothing"}},
+		{"true stays", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{All: true})), []string{"02:00 Skipped(skip)"}},
+		{"next before its slot stays", coretest.Facts("01:30", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true})), nil},
+		{"next is used up by its slot", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
+		{"next skips one of two, and the newest runs", coretest.Facts("03:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true})), []string{"claim slot 03:00", "02:00 Skipped(skip)", "skip left: nothing"}},
+		{"a pause does not use up next", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true}), coretest.Paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"next that was used before a crash skips no second slot", coretest.Facts("03:00", hourly, at("02:00"), coretest.Skip(intent.Skip{Next: true}), used), []string{"claim slot 03:00", "skip left: nothing"}},
+		{"next that was used and is gone is forgotten", coretest.Facts("02:30", hourly, at("02:00"), used), nil},
+		{"until in the future", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Until: coretest.On("02:30")})), []string{"02:00 Skipped(skip)"}},
+		{"until excludes its end", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), []string{"claim slot 02:00", "skip left: nothing"}},
+		{"until is used up by its instant", coretest.Facts("02:31", hourly, at("02:00"), coretest.Skip(intent.Skip{Until: coretest.On("02:30")})), []string{"skip left: nothing"}},
+		{"until counts for slots that are looked at later", coretest.Facts("02:40", hourly, at("01:00"), coretest.Skip(intent.Skip{Until: coretest.On("02:30")})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
+		{"until stays while a slot before it waits", coretest.Facts("02:40", hourly, at("01:00"), coretest.Skip(intent.Skip{Until: coretest.On("02:30")}), coretest.NotReady("target")), nil},
+		{"slots, one by one", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00"), coretest.Clock("04:00")}})), []string{"02:00 Skipped(skip)", "skip left: 04:00"}},
+		{"slots that were passed otherwise", coretest.Facts("03:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00")}})), []string{"claim slot 03:00", "02:00 Skipped(skip)", "skip left: nothing"}},
+		{"the last slot leaves nothing", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("02:00")}})), []string{"02:00 Skipped(skip)", "skip left: nothing"}},
+		{"an instant that is no slot passes with the next one", coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("01:30")}})), []string{"claim slot 02:00", "skip left: nothing"}},
+		{"an instant on a plan without schedules passes with time", coretest.Facts("02:00", coretest.Skip(intent.Skip{Slots: []time.Time{coretest.Clock("01:30")}})), []string{"skip left: nothing"}},
 	})
-	d := trigger.Decide(facts("02:00", hourly, at("01:00"), skip(intent.Skip{Next: true})))
+	d := trigger.Decide(coretest.Facts("02:00", hourly, at("01:00"), coretest.Skip(intent.Skip{Next: true})))
 	if !d.Ledger.NextUsed {
 		t.Error("the ledger does not know that next was used")
 	}
@@ -433,32 +374,32 @@ func TestSkipAndWhatIsLeftOfIt(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock(t) }) }
+	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	was := func(until *time.Time) edit {
 		return ledgerWith(func(l *ledger.Ledger) { l.Paused = &schedule.Pause{On: true, Until: until} })
 	}
 	above := func(s schedule.Pause) edit { return func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{}, s} } }
 	check(t, []decideCase{
-		{"paused", facts("02:00", hourly, at("01:00"), paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
-		{"paused for the namespace or the cluster", facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
-		{"until an instant that is over", facts("02:00", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("02:00")})), []string{"claim slot 02:00"}},
-		{"slots in a pause are skipped also when seen later", facts("03:10", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
-		{"a pause that was taken away while nobody looked starts nothing retroactively", facts("03:10", hourly, at("01:00"), lookingSince("03:05"), was(nil)), []string{"02:00 Skipped(paused) ×2 to 03:00"}},
-		{"where it had an end, what came after is no part of it", facts("03:10", hourly, at("01:00"), was(on("02:30"))), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
-		{"a pause that stands says itself what it holds", facts("03:10", hourly, at("01:00"), was(nil), paused(schedule.Pause{On: true, Until: on("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
+		{"paused", coretest.Facts("02:00", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"paused for the namespace or the cluster", coretest.Facts("02:00", hourly, at("01:00"), above(schedule.Pause{On: true})), []string{"02:00 Skipped(paused)"}},
+		{"until an instant that is over", coretest.Facts("02:00", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})), []string{"claim slot 02:00"}},
+		{"slots in a pause are skipped also when seen later", coretest.Facts("03:10", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
+		{"a pause that was taken away while nobody looked starts nothing retroactively", coretest.Facts("03:10", hourly, at("01:00"), lookingSince("03:05"), was(nil)), []string{"02:00 Skipped(paused) ×2 to 03:00"}},
+		{"where it had an end, what came after is no part of it", coretest.Facts("03:10", hourly, at("01:00"), was(coretest.On("02:30"))), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
+		{"a pause that stands says itself what it holds", coretest.Facts("03:10", hourly, at("01:00"), was(nil), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:30")})), []string{"claim slot 03:00", "02:00 Skipped(paused)"}},
 	})
-	d := trigger.Decide(facts("01:30", hourly, at("01:00"), paused(schedule.Pause{On: true, Until: on("05:00")}), above(schedule.Pause{On: true, Until: on("04:00")})))
-	if d.Phase != trigger.PhasePaused || !d.Changed || d.Ledger.Paused == nil || !d.Ledger.Paused.Until.Equal(clock("05:00")) || !d.Wake.Equal(clock("02:00")) {
+	d := trigger.Decide(coretest.Facts("01:30", hourly, at("01:00"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
+	if d.Phase != trigger.PhasePaused || !d.Changed || d.Ledger.Paused == nil || !d.Ledger.Paused.Until.Equal(coretest.Clock("05:00")) || !d.Wake.Equal(coretest.Clock("02:00")) {
 		t.Errorf("%s %v %s", d.Phase, d.Ledger.Paused, d.Wake)
 	}
-	if d.Next == nil || !d.Next.At.Equal(clock("05:00")) {
+	if d.Next == nil || !d.Next.At.Equal(coretest.Clock("05:00")) {
 		t.Errorf("the next run of a plan paused until 05:00 is %v", d.Next)
 	}
-	again := trigger.Decide(facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }, paused(schedule.Pause{On: true, Until: on("05:00")}), above(schedule.Pause{On: true, Until: on("04:00")})))
+	again := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }, coretest.Paused(schedule.Pause{On: true, Until: coretest.On("05:00")}), above(schedule.Pause{On: true, Until: coretest.On("04:00")})))
 	if again.Changed {
 		t.Error("a pause is written more than once")
 	}
-	resumed := trigger.Decide(facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }))
+	resumed := trigger.Decide(coretest.Facts("01:30", hourly, func(f *trigger.Facts) { l := d.Ledger; f.Ledger = &l }))
 	if resumed.Ledger.Paused != nil || !resumed.Changed {
 		t.Error("a pause that is over is remembered")
 	}
@@ -467,40 +408,40 @@ func TestPause(t *testing.T) {
 func TestNotReady(t *testing.T) {
 	hourly := scheduled("0 * * * *")
 	check(t, []decideCase{
-		{"a slot waits", facts("01:00", hourly, notReady("target")), nil},
-		{"until its deadline", facts("02:00:01", hourly, notReady("target")), []string{"01:00 Missed(target)"}},
-		{"a newer one takes its place", facts("02:00", hourly, deadline("3h"), notReady("not-ready")), []string{"01:00 Missed(superseded)"}},
-		{"under all none does", facts("02:00", hourly, deadline("3h"), catchUp(plan.CatchUpAll), notReady("not-ready")), nil},
-		{"labels wait", facts("01:00", labelled("k", "v"), notReady("target")), nil},
-		{"creation waits", facts("01:00", notReady("target"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate, f.Ledger.Created = true, false }), nil},
+		{"a slot waits", coretest.Facts("01:00", hourly, coretest.NotReady("target")), nil},
+		{"until its deadline", coretest.Facts("02:00:01", hourly, coretest.NotReady("target")), []string{"01:00 Missed(target)"}},
+		{"a newer one takes its place", coretest.Facts("02:00", hourly, deadline("3h"), coretest.NotReady("not-ready")), []string{"01:00 Missed(superseded)"}},
+		{"under all none does", coretest.Facts("02:00", hourly, deadline("3h"), catchUp(plan.CatchUpAll), coretest.NotReady("not-ready")), nil},
+		{"labels wait", coretest.Facts("01:00", labelled("k", "v"), coretest.NotReady("target")), nil},
+		{"creation waits", coretest.Facts("01:00", coretest.NotReady("target"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate, f.Ledger.Created = true, false }), nil},
 	})
-	f := facts("01:00", hourly, notReady("target"))
-	f.Ready.Again = clock("01:00:30")
-	if d := trigger.Decide(f); !d.Wake.Equal(clock("01:00:30")) || d.Phase != trigger.PhaseWaiting || !strings.Contains(d.Message, "not yet") {
+	f := coretest.Facts("01:00", hourly, coretest.NotReady("target"))
+	f.Ready.Again = coretest.Clock("01:00:30")
+	if d := trigger.Decide(f); !d.Wake.Equal(coretest.Clock("01:00:30")) || d.Phase != trigger.PhaseWaiting || !strings.Contains(d.Message, "not yet") {
 		t.Errorf("%s %s %s", d.Wake, d.Phase, d.Message)
 	}
 }
 
 func TestEdits(t *testing.T) {
 	old := ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "0 * * * *"}} })
-	edited := func(t string) edit { return func(f *trigger.Facts) { f.EditedAt = clock(t) } }
-	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock(t) }) }
+	edited := func(t string) edit { return func(f *trigger.Facts) { f.EditedAt = coretest.Clock(t) } }
+	at := func(t string) edit { return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(t) }) }
 	check(t, []decideCase{
-		{"the old schedule's slots up to the edit are Missed, also when nobody looked", facts("03:45", scheduled("30 * * * *"), old, at("01:00"), edited("03:15")), []string{"claim slot 03:30", "02:00 Missed(edited) ×2 to 03:00"}},
-		{"the new one's slots before the edit never were", facts("03:45", scheduled("0,30 * * * *"), old, at("03:00"), edited("03:40")), nil},
-		{"an edit that takes all schedules away", facts("03:45", old, at("01:00"), edited("03:40"), ledgerWith(func(l *ledger.Ledger) {})), []string{"02:00 Missed(edited) ×2 to 03:00"}},
-		{"a schedule for a plan that had none", facts("03:45", scheduled("30 * * * *"), at("01:00"), edited("03:15"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{} })), []string{"claim slot 03:30"}},
-		{"an edit of something else changes nothing", facts("02:30", scheduled("0 * * * *"), at("01:00"), edited("02:10")), []string{"claim slot 02:00"}},
-		{"an edit of the jitter alone is none", facts("02:10", at("01:00"), edited("02:05"), func(f *trigger.Facts) {
-			f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 * * * *", Jitter: duration("1s")}}
+		{"the old schedule's slots up to the edit are Missed, also when nobody looked", coretest.Facts("03:45", scheduled("30 * * * *"), old, at("01:00"), edited("03:15")), []string{"claim slot 03:30", "02:00 Missed(edited) ×2 to 03:00"}},
+		{"the new one's slots before the edit never were", coretest.Facts("03:45", scheduled("0,30 * * * *"), old, at("03:00"), edited("03:40")), nil},
+		{"an edit that takes all schedules away", coretest.Facts("03:45", old, at("01:00"), edited("03:40"), ledgerWith(func(l *ledger.Ledger) {})), []string{"02:00 Missed(edited) ×2 to 03:00"}},
+		{"a schedule for a plan that had none", coretest.Facts("03:45", scheduled("30 * * * *"), at("01:00"), edited("03:15"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{} })), []string{"claim slot 03:30"}},
+		{"an edit of something else changes nothing", coretest.Facts("02:30", scheduled("0 * * * *"), at("01:00"), edited("02:10")), []string{"claim slot 02:00"}},
+		{"an edit of the jitter alone is none", coretest.Facts("02:10", at("01:00"), edited("02:05"), func(f *trigger.Facts) {
+			f.Spec.Triggers.Schedules = []plan.Schedule{{Cron: "0 * * * *", Jitter: coretest.Duration("1s")}}
 			f.Ledger.Schedules = []plan.Schedule{{Cron: "0 * * * *"}}
 		}), []string{"claim slot 02:00"}},
-		{"an edit from the future is one from now", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("09:00")), []string{"02:00 Missed(edited)"}},
-		{"an edit seen after the watermark had passed it", facts("02:10", scheduled("5 * * * *"), old, at("02:00"), edited("01:50")), []string{"claim slot 02:05"}},
-		{"a plan that was edited before it was first seen owes nothing", facts("02:30", scheduled("0 * * * *"), first, edited("02:10")), []string{"01:00 Missed(edited) ×2 to 02:00"}},
-		{"a schedule of an older version that can no longer be read", facts("02:10", scheduled("5 * * * *"), at("01:00"), edited("02:00"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "nonsense"}} })), []string{"claim slot 02:05"}},
-		{"edited while paused", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), paused(schedule.Pause{On: true})), []string{"02:00 Missed(edited)", "02:05 Skipped(paused)"}},
-		{"edited while not ready", facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), notReady("target")), []string{"02:00 Missed(edited)"}},
+		{"an edit from the future is one from now", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("09:00")), []string{"02:00 Missed(edited)"}},
+		{"an edit seen after the watermark had passed it", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("02:00"), edited("01:50")), []string{"claim slot 02:05"}},
+		{"a plan that was edited before it was first seen owes nothing", coretest.Facts("02:30", scheduled("0 * * * *"), first, edited("02:10")), []string{"01:00 Missed(edited) ×2 to 02:00"}},
+		{"a schedule of an older version that can no longer be read", coretest.Facts("02:10", scheduled("5 * * * *"), at("01:00"), edited("02:00"), ledgerWith(func(l *ledger.Ledger) { l.Schedules = []plan.Schedule{{Cron: "nonsense"}} })), []string{"claim slot 02:05"}},
+		{"edited while paused", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), coretest.Paused(schedule.Pause{On: true})), []string{"02:00 Missed(edited)", "02:05 Skipped(paused)"}},
+		{"edited while not ready", coretest.Facts("02:10", scheduled("5 * * * *"), old, at("01:00"), edited("02:01"), coretest.NotReady("target")), []string{"02:00 Missed(edited)"}},
 	})
 }
 
@@ -508,15 +449,15 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 	lost := func(f *trigger.Facts) { f.Ledger, f.LedgerLost = nil, true }
 	handled := func(token string) edit { return func(f *trigger.Facts) { f.Handled = token } }
 	check(t, []decideCase{
-		{"neither slots, nor creation, nor a token that was handled", facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate = true }), nil},
-		{"a token that came after the one that was handled is new", facts("05:30", lost, token("u"), handled("t")), []string{"claim token u"}},
-		{"so is one on a plan that had none when it was seen", facts("05:30", lost, token("u")), []string{"claim token u"}},
+		{"neither slots, nor creation, nor a token that was handled", coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t"), func(f *trigger.Facts) { f.Spec.Triggers.OnCreate = true }), nil},
+		{"a token that came after the one that was handled is new", coretest.Facts("05:30", lost, token("u"), handled("t")), []string{"claim token u"}},
+		{"so is one on a plan that had none when it was seen", coretest.Facts("05:30", lost, token("u")), []string{"claim token u"}},
 	})
-	if d := trigger.Decide(facts("05:30", lost, token("u"), handled("t"))); !d.Ledger.KnowsToken("t") || !d.Ledger.KnowsToken("u") {
+	if d := trigger.Decide(coretest.Facts("05:30", lost, token("u"), handled("t"))); !d.Ledger.KnowsToken("t") || !d.Ledger.KnowsToken("u") {
 		t.Errorf("%+v", d.Ledger)
 	}
-	d := trigger.Decide(facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t")))
-	if !d.Changed || !d.Ledger.Watermark.Equal(clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") {
+	d := trigger.Decide(coretest.Facts("05:30", scheduled("0 * * * *"), lost, token("t"), handled("t")))
+	if !d.Changed || !d.Ledger.Watermark.Equal(coretest.Clock("05:30")) || !d.Ledger.Created || !d.Ledger.KnowsToken("t") {
 		t.Errorf("%+v", d.Ledger)
 	}
 }
@@ -524,34 +465,34 @@ func TestALostLedgerStartsNothing(t *testing.T) {
 func TestAClaimWhoseRunIsRefusedWaitsWithoutThePlan(t *testing.T) {
 	claimed := func(r run.Request) edit {
 		return ledgerWith(func(l *ledger.Ledger) {
-			name := nameOf(r)
+			name := coretest.NameOf(r)
 			*l = l.Claim(name, r, r.TargetUID)
 			*l = l.Refuse(name, "exceeded quota: few")
 		})
 	}
-	asked := run.Request{Kind: run.ByToken, Token: "a", At: clock("00:30")}
-	label := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 1, At: clock("00:30")}
+	asked := run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("00:30")}
+	label := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: 1, At: coretest.Clock("00:30")}
 	hourly := scheduled("0 * * * *")
 	at := func(watermark string) edit {
-		return ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock(watermark) })
+		return ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock(watermark) })
 	}
 	check(t, []decideCase{
-		{"a slot falls due beside it", facts("02:00", hourly, at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
-		{"and under Queue", facts("02:00", hourly, policy(plan.Queue), at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
-		{"another token asks beside it", facts("02:00", claimed(asked), token("b")), []string{"claim token b"}},
-		{"a slot waits until its deadline", facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00"))), nil},
-		{"and is then Missed", facts("02:06", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00"))), []string{"02:00 Missed(refused)"}},
-		{"a newer slot takes its place", facts("03:00", hourly, deadline("2h"), at("02:00"), claimed(slotAt("02:00"))), []string{"claim slot 03:00", "02:00 Missed(superseded)"}},
-		{"a label waits without end", facts("20:00", labelled("k", "v"), claimed(label)), nil},
-		{"until it is taken away", facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
-		{"a token waits without end", facts("20:00", claimed(asked)), nil},
-		{"a run that was made after all is none of them", facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")), live(trigger.ActiveRun{Name: nameOf(slotAt("02:00")), Request: slotAt("02:00"), Phase: run.Running, StartedAt: on("02:01")})), nil},
+		{"a slot falls due beside it", coretest.Facts("02:00", hourly, at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
+		{"and under Queue", coretest.Facts("02:00", hourly, policy(plan.Queue), at("01:00"), claimed(asked)), []string{"claim slot 02:00"}},
+		{"another token asks beside it", coretest.Facts("02:00", claimed(asked), token("b")), []string{"claim token b"}},
+		{"a slot waits until its deadline", coretest.Facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00"))), nil},
+		{"and is then Missed", coretest.Facts("02:06", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00"))), []string{"02:00 Missed(refused)"}},
+		{"a newer slot takes its place", coretest.Facts("03:00", hourly, deadline("2h"), at("02:00"), claimed(coretest.SlotAt("02:00"))), []string{"claim slot 03:00", "02:00 Missed(superseded)"}},
+		{"a label waits without end", coretest.Facts("20:00", labelled("k", "v"), claimed(label)), nil},
+		{"until it is taken away", coretest.Facts("20:00", labelled("k", "v"), func(f *trigger.Facts) { f.Target.Labels = nil }, claimed(label)), []string{"label Skipped(aborted)"}},
+		{"a token waits without end", coretest.Facts("20:00", claimed(asked)), nil},
+		{"a run that was made after all is none of them", coretest.Facts("02:30", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")), live(trigger.ActiveRun{Name: coretest.NameOf(coretest.SlotAt("02:00")), Request: coretest.SlotAt("02:00"), Phase: run.Running, StartedAt: coretest.On("02:01")})), nil},
 	})
-	d := trigger.Decide(facts("20:00", claimed(asked)))
+	d := trigger.Decide(coretest.Facts("20:00", claimed(asked)))
 	if want := "the trigger waits: the API server does not take its run: exceeded quota: few"; d.Refused != want || d.Waiting != want || d.Message != want || d.Phase != trigger.PhaseWaiting {
 		t.Errorf("%s: %q, %q", d.Phase, d.Message, d.Refused)
 	}
-	if d = trigger.Decide(facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(slotAt("02:00")))); !d.Wake.Equal(clock("02:05").Add(time.Nanosecond)) {
+	if d = trigger.Decide(coretest.Facts("02:04", hourly, deadline("5m"), at("02:00"), claimed(coretest.SlotAt("02:00")))); !d.Wake.Equal(coretest.Clock("02:05").Add(time.Nanosecond)) {
 		t.Errorf("looks again at %s", d.Wake)
 	}
 }
@@ -560,19 +501,19 @@ func TestCreation(t *testing.T) {
 	onCreate := func(f *trigger.Facts) { f.Spec.Triggers.OnCreate = true }
 	pending := func(f *trigger.Facts) { f.Ledger.Created = false }
 	check(t, []decideCase{
-		{"once, when first seen", facts("01:00", first, onCreate), []string{"claim create"}},
-		{"not twice", facts("01:00", onCreate), nil},
-		{"not for a plan that asks later", facts("01:00", onCreate, ledgerWith(func(l *ledger.Ledger) { l.Created = true })), nil},
-		{"waits while paused", facts("01:00", onCreate, pending, paused(schedule.Pause{On: true})), nil},
-		{"waits while skipped", facts("01:00", onCreate, pending, skip(intent.Skip{All: true})), nil},
-		{"comes after", facts("01:00", onCreate, pending), []string{"claim create"}},
-		{"not once it is no longer asked for", facts("01:00", pending), nil},
+		{"once, when first seen", coretest.Facts("01:00", first, onCreate), []string{"claim create"}},
+		{"not twice", coretest.Facts("01:00", onCreate), nil},
+		{"not for a plan that asks later", coretest.Facts("01:00", onCreate, ledgerWith(func(l *ledger.Ledger) { l.Created = true })), nil},
+		{"waits while paused", coretest.Facts("01:00", onCreate, pending, coretest.Paused(schedule.Pause{On: true})), nil},
+		{"waits while skipped", coretest.Facts("01:00", onCreate, pending, coretest.Skip(intent.Skip{All: true})), nil},
+		{"comes after", coretest.Facts("01:00", onCreate, pending), []string{"claim create"}},
+		{"not once it is no longer asked for", coretest.Facts("01:00", pending), nil},
 	})
-	d := trigger.Decide(facts("01:00", first))
+	d := trigger.Decide(coretest.Facts("01:00", first))
 	if !d.Ledger.Created || !d.Changed {
 		t.Error("a plan that did not ask at its creation might still")
 	}
-	d = trigger.Decide(facts("01:00", pending))
+	d = trigger.Decide(coretest.Facts("01:00", pending))
 	if !d.Ledger.Created {
 		t.Error("a plan that gave it up might still")
 	}
@@ -586,29 +527,29 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	hundred := repeat(func(i int) string { return fmt.Sprint("t", i) }, 100)
+	hundred := coretest.Repeat(func(i int) string { return fmt.Sprint("t", i) }, 100)
 	check(t, []decideCase{
-		{"a new one asks", facts("01:00", token("a")), []string{"claim token a"}},
-		{"one found when the plan is first seen is recorded, not run", facts("01:00", first, token("a")), nil},
-		{"the same one asks nothing", facts("01:00", token("a"), knows("a", "b")), nil},
-		{"the 100th before asks nothing", facts("01:00", token("t0"), knows(hundred...)), nil},
-		{"the 101st before is forgotten, and asks", facts("01:00", token("a"), knows(append([]string{"a"}, hundred...)...)), []string{"claim token a"}},
-		{"skip does not hold it", facts("01:00", token("a"), skip(intent.Skip{All: true})), []string{"claim token a"}},
-		{"options that cannot be read hold it: they may say dry run", facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }), nil},
+		{"a new one asks", coretest.Facts("01:00", token("a")), []string{"claim token a"}},
+		{"one found when the plan is first seen is recorded, not run", coretest.Facts("01:00", first, token("a")), nil},
+		{"the same one asks nothing", coretest.Facts("01:00", token("a"), knows("a", "b")), nil},
+		{"the 100th before asks nothing", coretest.Facts("01:00", token("t0"), knows(hundred...)), nil},
+		{"the 101st before is forgotten, and asks", coretest.Facts("01:00", token("a"), knows(append([]string{"a"}, hundred...)...)), []string{"claim token a"}},
+		{"skip does not hold it", coretest.Facts("01:00", token("a"), coretest.Skip(intent.Skip{All: true})), []string{"claim token a"}},
+		{"options that cannot be read hold it: they may say dry run", coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }), nil},
 	})
-	f := facts("01:00", token("a"))
+	f := coretest.Facts("01:00", token("a"))
 	f.Intent.Asked = intent.TriggerOptions{Token: "a", Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}}
 	f.Intent.Actors = map[string]intent.Actor{"trigger": {Name: "jane"}}
-	want := run.Request{Kind: run.ByToken, Token: "a", At: clock("01:00"), Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}, Actor: "jane"}
+	want := run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("01:00"), Reason: "why", DryRun: true, OutsideWindow: true, Parameters: map[string]string{"x": "y"}, Actor: "jane"}
 	if diff := cmp.Diff(want, trigger.Decide(f).Claims[0]); diff != "" {
 		t.Error(diff)
 	}
 	f.Intent.Asked.Token = "b"
-	want = run.Request{Kind: run.ByToken, Token: "a", At: clock("01:00"), Actor: "jane"}
+	want = run.Request{Kind: run.ByToken, Token: "a", At: coretest.Clock("01:00"), Actor: "jane"}
 	if diff := cmp.Diff(want, trigger.Decide(f).Claims[0]); diff != "" {
 		t.Errorf("options of another token: %s", diff)
 	}
-	if d := trigger.Decide(facts("01:00", first, token("a"))); !d.Ledger.KnowsToken("a") {
+	if d := trigger.Decide(coretest.Facts("01:00", first, token("a"))); !d.Ledger.KnowsToken("a") {
 		t.Error("a token found at first sight is not recorded")
 	}
 }
@@ -650,47 +591,47 @@ func TestLabels(t *testing.T) {
 		f.Spec.Triggers.Labels = []string{"k"}
 	}
 	open := func(ordinal int64) edit {
-		return live(trigger.ActiveRun{Name: "old", Phase: run.Running, Request: run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: ordinal, At: clock("00:30")}})
+		return live(trigger.ActiveRun{Name: "old", Phase: run.Running, Request: run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: ordinal, At: coretest.Clock("00:30")}})
 	}
 	check(t, []decideCase{
-		{"a label is a request", facts("01:00", labelled("k", "v")), []string{"claim label k=v #1"}},
-		{"also one without a value", facts("01:00", labelled("k", "")), []string{"claim label k= #1"}},
-		{"another label is none", facts("01:00", labelled("k", "v"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"other"} }), nil},
-		{"two labels, one after the other", facts("01:00", labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1"}},
-		{"two labels, both where runs may overlap", facts("01:00", policy(plan.Allow), labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1", "claim label j=w #1"}},
-		{"the number goes on from the target's", facts("01:00", labelled("k", "v"), handled(7)), []string{"claim label k=v #8"}},
-		{"or from the ledger's, if that is higher", facts("01:00", labelled("k", "v"), handled(7), knows(ledger.LabelState{Claimed: 9, Removed: true})), []string{"claim label k=v #10"}},
-		{"one that is being answered is no second request", facts("01:00", policy(plan.Allow), labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)), nil},
-		{"one that was answered, and waits for another plan's run to take it away, is none", facts("01:00", labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
-		{"set again after it was taken away", facts("01:00", labelled("k", "v"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=v #2"}},
-		{"set again after somebody else took it away", facts("01:00", labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v", Removed: true})), []string{"claim label k=v #2"}},
-		{"a changed value is a new request", facts("01:00", labelled("k", "w"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=w #2"}},
-		{"also where the first was never numbered on the target", facts("01:00", labelled("k", "w"), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=w #2"}},
-		{"but not before its run has ended", facts("01:00", policy(plan.Allow), labelled("k", "w"), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)), nil},
-		{"brought back by the tool that declares it", facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v", Owner: "argocd"})), []string{"returned k"}},
-		{"brought back with another value", facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "u", Owner: "argocd"})), []string{"claim label k=v #2"}},
-		{"set by a person where the tool had it", facts("01:00", labelled("k", "v"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v", Owner: "argocd"})), []string{"claim label k=v #2"}},
-		{"declared by a tool where a person had it", facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=v #2"}},
-		{"declared by a tool for the first time", facts("01:00", labelled("k", "v"), declared("argocd")), []string{"claim label k=v #1"}},
-		{"on another object of the same name", facts("01:00", labelled("k", "v"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v"})), []string{"claim label k=v #1"}},
-		{"also one that a tool declares there", facts("01:00", labelled("k", "v"), declared("argocd"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v", Owner: "argocd"})), []string{"claim label k=v #1"}},
-		{"gone", facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
-		{"no target is seen", facts("01:00", func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"}; f.Spec.Target = &plan.ObjectRef{} }), nil},
-		{"skipped until: waits", facts("01:00", labelled("k", "v"), skip(intent.Skip{Until: on("02:00")})), nil},
-		{"skipped until: comes after", facts("02:00", labelled("k", "v"), skip(intent.Skip{Until: on("02:00")})), []string{"claim label k=v #1", "skip left: nothing"}},
-		{"paused: waits", facts("01:00", labelled("k", "v"), paused(schedule.Pause{On: true, Until: on("02:00")})), nil},
-		{"paused until: comes after, however late", facts("+1 02:00", labelled("k", "v"), paused(schedule.Pause{On: true, Until: on("02:00")})), []string{"claim label k=v #1"}},
+		{"a label is a request", coretest.Facts("01:00", labelled("k", "v")), []string{"claim label k=v #1"}},
+		{"also one without a value", coretest.Facts("01:00", labelled("k", "")), []string{"claim label k= #1"}},
+		{"another label is none", coretest.Facts("01:00", labelled("k", "v"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"other"} }), nil},
+		{"two labels, one after the other", coretest.Facts("01:00", labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1"}},
+		{"two labels, both where runs may overlap", coretest.Facts("01:00", policy(plan.Allow), labelled("k", "v"), labelled("j", "w")), []string{"claim label k=v #1", "claim label j=w #1"}},
+		{"the number goes on from the target's", coretest.Facts("01:00", labelled("k", "v"), handled(7)), []string{"claim label k=v #8"}},
+		{"or from the ledger's, if that is higher", coretest.Facts("01:00", labelled("k", "v"), handled(7), knows(ledger.LabelState{Claimed: 9, Removed: true})), []string{"claim label k=v #10"}},
+		{"one that is being answered is no second request", coretest.Facts("01:00", policy(plan.Allow), labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)), nil},
+		{"one that was answered, and waits for another plan's run to take it away, is none", coretest.Facts("01:00", labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
+		{"set again after it was taken away", coretest.Facts("01:00", labelled("k", "v"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=v #2"}},
+		{"set again after somebody else took it away", coretest.Facts("01:00", labelled("k", "v"), knows(ledger.LabelState{Claimed: 1, Value: "v", Removed: true})), []string{"claim label k=v #2"}},
+		{"a changed value is a new request", coretest.Facts("01:00", labelled("k", "w"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=w #2"}},
+		{"also where the first was never numbered on the target", coretest.Facts("01:00", labelled("k", "w"), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=w #2"}},
+		{"but not before its run has ended", coretest.Facts("01:00", policy(plan.Allow), labelled("k", "w"), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)), nil},
+		{"brought back by the tool that declares it", coretest.Facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v", Owner: "argocd"})), []string{"returned k"}},
+		{"brought back with another value", coretest.Facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "u", Owner: "argocd"})), []string{"claim label k=v #2"}},
+		{"set by a person where the tool had it", coretest.Facts("01:00", labelled("k", "v"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v", Owner: "argocd"})), []string{"claim label k=v #2"}},
+		{"declared by a tool where a person had it", coretest.Facts("01:00", labelled("k", "v"), declared("argocd"), handled(1), knows(ledger.LabelState{Claimed: 1, Value: "v"})), []string{"claim label k=v #2"}},
+		{"declared by a tool for the first time", coretest.Facts("01:00", labelled("k", "v"), declared("argocd")), []string{"claim label k=v #1"}},
+		{"on another object of the same name", coretest.Facts("01:00", labelled("k", "v"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v"})), []string{"claim label k=v #1"}},
+		{"also one that a tool declares there", coretest.Facts("01:00", labelled("k", "v"), declared("argocd"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v", Owner: "argocd"})), []string{"claim label k=v #1"}},
+		{"gone", coretest.Facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
+		{"no target is seen", coretest.Facts("01:00", func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"}; f.Spec.Target = &plan.ObjectRef{} }), nil},
+		{"skipped until: waits", coretest.Facts("01:00", labelled("k", "v"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), nil},
+		{"skipped until: comes after", coretest.Facts("02:00", labelled("k", "v"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), []string{"claim label k=v #1", "skip left: nothing"}},
+		{"paused: waits", coretest.Facts("01:00", labelled("k", "v"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})), nil},
+		{"paused until: comes after, however late", coretest.Facts("+1 02:00", labelled("k", "v"), coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})), []string{"claim label k=v #1"}},
 	})
-	d := trigger.Decide(facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})))
+	d := trigger.Decide(coretest.Facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})))
 	if !d.Changed || !d.Ledger.Labels["k"].Removed {
 		t.Error("that a label was taken away is not noted")
 	}
-	d = trigger.Decide(facts("01:00", absent, policy(plan.Allow), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)))
+	d = trigger.Decide(coretest.Facts("01:00", absent, policy(plan.Allow), knows(ledger.LabelState{Claimed: 1, Value: "v"}), open(1)))
 	if d.Ledger.Labels["k"].Removed {
 		t.Error("a label that goes while its run lives is the run's affair")
 	}
-	d = trigger.Decide(facts("01:00", labelled("k", "v"), declared("argocd")))
-	want := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", Owner: "argocd", TargetUID: "t", Ordinal: 1, At: clock("01:00")}
+	d = trigger.Decide(coretest.Facts("01:00", labelled("k", "v"), declared("argocd")))
+	want := run.Request{Kind: run.ByLabel, Label: "k", Value: "v", Owner: "argocd", TargetUID: "t", Ordinal: 1, At: coretest.Clock("01:00")}
 	if diff := cmp.Diff(want, d.Claims[0]); diff != "" || d.Ledger.Open[0].TargetUID != "t" {
 		t.Error(diff)
 	}
@@ -704,17 +645,17 @@ func TestRetry(t *testing.T) {
 	}
 	retry := func(name string) edit { return func(f *trigger.Facts) { f.Intent.Retry = intent.RunRef{Run: name} } }
 	check(t, []decideCase{
-		{"of the newest failed run", facts("01:00", last("r", run.Failed), retry("r")), []string{"claim token retry/r"}},
-		{"of the newest aborted run", facts("01:00", last("r", run.Aborted), retry("r")), []string{"claim token retry/r"}},
-		{"not of one that succeeded", facts("01:00", last("r", run.Succeeded), retry("r")), nil},
-		{"not of another", facts("01:00", last("r2", run.Failed), retry("r")), nil},
-		{"not of none", facts("01:00", retry("r")), nil},
-		{"not twice", facts("01:00", last("r", run.Failed), retry("r"), ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("retry/r") })), nil},
-		{"waits while a run lives", facts("01:00", last("r", run.Failed), retry("r"), running("00:30")), nil},
-		{"also where runs may overlap", facts("01:00", policy(plan.Allow), last("r", run.Failed), retry("r"), running("00:30")), nil},
-		{"waits while paused", facts("01:00", last("r", run.Failed), retry("r"), paused(schedule.Pause{On: true})), nil},
+		{"of the newest failed run", coretest.Facts("01:00", last("r", run.Failed), retry("r")), []string{"claim token retry/r"}},
+		{"of the newest aborted run", coretest.Facts("01:00", last("r", run.Aborted), retry("r")), []string{"claim token retry/r"}},
+		{"not of one that succeeded", coretest.Facts("01:00", last("r", run.Succeeded), retry("r")), nil},
+		{"not of another", coretest.Facts("01:00", last("r2", run.Failed), retry("r")), nil},
+		{"not of none", coretest.Facts("01:00", retry("r")), nil},
+		{"not twice", coretest.Facts("01:00", last("r", run.Failed), retry("r"), ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("retry/r") })), nil},
+		{"waits while a run lives", coretest.Facts("01:00", last("r", run.Failed), retry("r"), running("00:30")), nil},
+		{"also where runs may overlap", coretest.Facts("01:00", policy(plan.Allow), last("r", run.Failed), retry("r"), running("00:30")), nil},
+		{"waits while paused", coretest.Facts("01:00", last("r", run.Failed), retry("r"), coretest.Paused(schedule.Pause{On: true})), nil},
 	})
-	d := trigger.Decide(facts("01:00", last("r", run.Failed), retry("r")))
+	d := trigger.Decide(coretest.Facts("01:00", last("r", run.Failed), retry("r")))
 	if c := d.Claims[0]; c.Parameters["a"] != "b" || !c.DryRun || c.Reason != "retry of r" {
 		t.Errorf("%+v", c)
 	}
@@ -722,10 +663,10 @@ func TestRetry(t *testing.T) {
 		f    trigger.Facts
 		want bool
 	}{
-		"taken up":         {func() trigger.Facts { f := facts("01:00", retry("r")); l := d.Ledger; f.Ledger = &l; return f }(), true},
-		"means nothing":    {facts("01:00", last("r", run.Succeeded), retry("r")), true},
-		"still to be done": {facts("01:00", last("r", run.Failed), retry("r")), false},
-		"not asked":        {facts("01:00", last("r", run.Failed)), false},
+		"taken up":         {func() trigger.Facts { f := coretest.Facts("01:00", retry("r")); l := d.Ledger; f.Ledger = &l; return f }(), true},
+		"means nothing":    {coretest.Facts("01:00", last("r", run.Succeeded), retry("r")), true},
+		"still to be done": {coretest.Facts("01:00", last("r", run.Failed), retry("r")), false},
+		"not asked":        {coretest.Facts("01:00", last("r", run.Failed)), false},
 	} {
 		if got := trigger.RetryHandled(*c.f.Ledger, c.f.Intent.Retry); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -735,19 +676,19 @@ func TestRetry(t *testing.T) {
 
 func TestWakesWhenTheAnswerMayDiffer(t *testing.T) {
 	hourly := scheduled("0 * * * *")
-	at1 := ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("01:00") })
+	at1 := ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })
 	for name, c := range map[string]struct {
 		f    trigger.Facts
 		want string
 	}{
-		"the next slot":                       {facts("01:30", hourly, at1), "02:00"},
-		"the next slot, also one to skip":     {facts("01:30", hourly, at1, skip(intent.Skip{All: true})), "02:00"},
-		"the end of a pause":                  {facts("01:30", paused(schedule.Pause{On: true, Until: on("01:45")})), "01:45"},
-		"the end of a skip":                   {facts("01:30", skip(intent.Skip{Until: on("01:45")})), "01:45"},
-		"the deadline of a slot that waits":   {facts("01:30", hourly, deadline("40m"), notReady("target")), "01:40:00.000000001"},
-		"the deadline of a slot in the queue": {facts("02:30", hourly, at1, policy(plan.Queue), running("01:00"), deadline("40m")), "02:40:00.000000001"},
-		"nothing":                             {facts("01:30"), ""},
-		"in doubt, soon":                      {facts("01:30", hourly, func(f *trigger.Facts) { f.ClockDoubt = "x" }), "01:30:30"},
+		"the next slot":                       {coretest.Facts("01:30", hourly, at1), "02:00"},
+		"the next slot, also one to skip":     {coretest.Facts("01:30", hourly, at1, coretest.Skip(intent.Skip{All: true})), "02:00"},
+		"the end of a pause":                  {coretest.Facts("01:30", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("01:45")})), "01:45"},
+		"the end of a skip":                   {coretest.Facts("01:30", coretest.Skip(intent.Skip{Until: coretest.On("01:45")})), "01:45"},
+		"the deadline of a slot that waits":   {coretest.Facts("01:30", hourly, deadline("40m"), coretest.NotReady("target")), "01:40:00.000000001"},
+		"the deadline of a slot in the queue": {coretest.Facts("02:30", hourly, at1, policy(plan.Queue), running("01:00"), deadline("40m")), "02:40:00.000000001"},
+		"nothing":                             {coretest.Facts("01:30"), ""},
+		"in doubt, soon":                      {coretest.Facts("01:30", hourly, func(f *trigger.Facts) { f.ClockDoubt = "x" }), "01:30:30"},
 	} {
 		got := ""
 		if d := trigger.Decide(c.f); !d.Wake.IsZero() {
@@ -762,21 +703,21 @@ func TestWakesWhenTheAnswerMayDiffer(t *testing.T) {
 func TestPhases(t *testing.T) {
 	hourly := scheduled("0 * * * *")
 	for want, f := range map[string]trigger.Facts{
-		"Idle: next run 2026-12-05T02:00:00Z UTC":                                               facts("01:30", hourly, ledgerWith(func(l *ledger.Ledger) { l.Watermark = clock("01:00") })),
-		"Idle: waits for kubectl maint trigger":                                                 facts("01:30"),
-		"Idle: waits for a trigger label on Deployment/orders":                                  facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"} }),
-		"Running: a run begins (schedule)":                                                      facts("01:00", hourly),
-		"Running: a run begins (label:k)":                                                       facts("01:00", labelled("k", "v")),
-		"Running: run x is at work":                                                             facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
-		"Waiting: run x waits: lock":                                                            facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
-		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
-		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": facts("01:00", paused(schedule.Pause{On: true})),
-		"Paused: paused until 2026-12-05T02:00:00Z":                                             facts("01:00", paused(schedule.Pause{On: true, Until: on("02:00")})),
-		"Paused: paused for its namespace or for the whole cluster":                             facts("01:00", func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{On: true}} }),
-		"Invalid: line 3: spec: is wrong":                                                       facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
-		"Waiting: clocks differ":                                                                facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
-		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet":                                 facts("01:00", hourly, notReady("target")),
-		"Waiting: not yet":                                                                      facts("00:30", hourly, notReady("target")),
+		"Idle: next run 2026-12-05T02:00:00Z UTC":                                               coretest.Facts("01:30", hourly, ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("01:00") })),
+		"Idle: waits for kubectl maint trigger":                                                 coretest.Facts("01:30"),
+		"Idle: waits for a trigger label on Deployment/orders":                                  coretest.Facts("01:30", onTarget("t"), func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"} }),
+		"Running: a run begins (schedule)":                                                      coretest.Facts("01:00", hourly),
+		"Running: a run begins (label:k)":                                                       coretest.Facts("01:00", labelled("k", "v")),
+		"Running: run x is at work":                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
+		"Waiting: run x waits: lock":                                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
+		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
+		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
+		"Paused: paused until 2026-12-05T02:00:00Z":                                             coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})),
+		"Paused: paused for its namespace or for the whole cluster":                             coretest.Facts("01:00", func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{On: true}} }),
+		"Invalid: line 3: spec: is wrong":                                                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
+		"Waiting: clocks differ":                                                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
+		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet":                                 coretest.Facts("01:00", hourly, coretest.NotReady("target")),
+		"Waiting: not yet":                                                                      coretest.Facts("00:30", hourly, coretest.NotReady("target")),
 	} {
 		d := trigger.Decide(f)
 		if got := string(d.Phase) + ": " + d.Message; got != want {
@@ -787,7 +728,7 @@ func TestPhases(t *testing.T) {
 
 // What asks for more runs than anybody could want waits, and stalls nothing.
 func TestClaimsAreBounded(t *testing.T) {
-	f := facts("05:00", scheduled("* * * * *"), policy(plan.Allow), catchUp(plan.CatchUpAll), deadline("30d"), token("t"))
+	f := coretest.Facts("05:00", scheduled("* * * * *"), policy(plan.Allow), catchUp(plan.CatchUpAll), deadline("30d"), token("t"))
 	d := trigger.Decide(f)
 	if len(d.Ledger.Open) != ledger.MaxOpen || d.Claims[0].Kind != run.ByToken || d.Wake.IsZero() {
 		t.Errorf("%d claims, wakes at %s", len(d.Ledger.Open), d.Wake)

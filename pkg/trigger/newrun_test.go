@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestAClaimIsUnstartedUntilItsRunIsLive(t *testing.T) {
-	at := slotAt("02:00")
+	at := coretest.SlotAt("02:00")
 	l := ledger.Ledger{Open: []ledger.Entry{
 		{Run: "live", Request: &at},
 		{Run: "missing", Request: &at},
@@ -33,7 +34,7 @@ func TestAClaimIsUnstartedUntilItsRunIsLive(t *testing.T) {
 }
 
 func TestANewRunIsThePlanAsItIsNow(t *testing.T) {
-	f := facts("02:00")
+	f := coretest.Facts("02:00")
 	request := run.Request{Kind: run.ByWatch, Rule: "r", Body: []byte(`{"kind":"Pod"}`)}
 	templates := map[string]plan.TemplateSpec{"restart": {}}
 	got := f.NewRun(ledger.Entry{Run: "orders-1", Request: &request, TargetUID: "target"}, templates)
@@ -50,7 +51,7 @@ func TestANewRunIsThePlanAsItIsNow(t *testing.T) {
 }
 
 func TestAnAdmissionIsWrittenIntoTheJournal(t *testing.T) {
-	now := clock("02:00")
+	now := coretest.Clock("02:00")
 	jane := &intent.Actor{Name: "jane", Reason: "fine"}
 	was := run.Journal{Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits", Steps: []run.Record{{Path: "a", Phase: run.StepPending}}}
 	for _, c := range []struct {

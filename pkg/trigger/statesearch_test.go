@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -271,7 +272,7 @@ func (x *searcher) first() *state {
 	return s
 }
 
-func hour(n int) time.Time { return clock("00:00").Add(time.Duration(n) * time.Hour) }
+func hour(n int) time.Time { return coretest.Clock("00:00").Add(time.Duration(n) * time.Hour) }
 
 func uidOf(p int) string { return fmt.Sprintf("p%d", p) }
 
@@ -786,7 +787,7 @@ func (x *searcher) move(s *state, r *sRun, j run.Journal, act int) {
 	}
 	switch m.Act {
 	case workflow.ActPass:
-		if rec := record(r.j, m.Path); rec.Phase != run.StepRunning || rec.Attempt < 1 {
+		if rec := coretest.Record(r.j, m.Path); rec.Phase != run.StepRunning || rec.Attempt < 1 {
 			panic("a webhook is sent before its attempt was written")
 		}
 		t.sent = &request{kind: "hook", name: r.run.Name}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -47,12 +48,12 @@ func TestEverySlotHasExactlyOneEnd(t *testing.T) {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, now: clock("00:00"), began: clock("00:00"), live: map[string]*trigger.ActiveRun{}, starts: map[string]int{}, slots: map[time.Time]string{}, due: map[time.Time]bool{}}
-	w.f = facts("00:00")
+	w := &world{t: t, now: coretest.Clock("00:00"), began: coretest.Clock("00:00"), live: map[string]*trigger.ActiveRun{}, starts: map[string]int{}, slots: map[time.Time]string{}, due: map[time.Time]bool{}}
+	w.f = coretest.Facts("00:00")
 	w.f.Spec.Triggers.Schedules = w.schedules()
 	w.f.Spec.ConcurrencyPolicy = rapid.SampledFrom([]plan.ConcurrencyPolicy{plan.Forbid, plan.Allow, plan.Replace, plan.Queue}).Draw(t, "policy")
 	w.f.Spec.CatchUp = rapid.SampledFrom([]plan.CatchUp{plan.CatchUpLatest, plan.CatchUpAll, plan.CatchUpNone}).Draw(t, "catchUp")
-	w.f.Spec.StartDeadline = rapid.SampledFrom([]*document.Duration{duration("1m"), duration("20m"), duration("5h")}).Draw(t, "deadline")
+	w.f.Spec.StartDeadline = rapid.SampledFrom([]*document.Duration{coretest.Duration("1m"), coretest.Duration("20m"), coretest.Duration("5h")}).Draw(t, "deadline")
 	w.passed = w.now
 	w.decide() // the plan is seen when it is made: what it asks for is known from then on
 	return w
@@ -64,7 +65,7 @@ func (w *world) schedules() []plan.Schedule {
 	for _, c := range crons {
 		s := plan.Schedule{Cron: c}
 		if rapid.Bool().Draw(w.t, "jitter") {
-			s.Jitter = duration("15m")
+			s.Jitter = coretest.Duration("15m")
 		}
 		out = append(out, s)
 	}

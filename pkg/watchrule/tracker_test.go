@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -35,7 +36,7 @@ const (
 // of its writes.
 type field struct {
 	spec    plan.Spec
-	edits   []edit
+	edits   []coretest.Edit
 	now     time.Time
 	version uint64
 	objects map[string]*thing
@@ -66,7 +67,7 @@ type thing struct {
 type dead struct{}
 
 func newField(rules ...plan.Watch) *field {
-	w := &field{now: clock("01:00"), version: 100, objects: map[string]*thing{}, outside: map[string]bool{}, open: map[string]string{}}
+	w := &field{now: coretest.Clock("01:00"), version: 100, objects: map[string]*thing{}, outside: map[string]bool{}, open: map[string]string{}}
 	for i := range rules {
 		if rules[i].Kind == "" {
 			rules[i].APIVersion, rules[i].Kind = "example.org/v1", "App"
@@ -179,7 +180,7 @@ func (w *field) traceless(name string, change func(map[string]any)) {
 // created the object stands beside it then.
 func (w *field) takenOver(name string, n int) {
 	w.quietly(planner, name, sized(n))
-	w.objects[name].writers[foreigner] = clock("01:00").Unix()
+	w.objects[name].writers[foreigner] = coretest.Clock("01:00").Unix()
 }
 
 // quietly is a write that nobody is told of.
@@ -250,7 +251,7 @@ func (w *field) look() (alive bool) {
 
 // pass is one look of the agent at the plan, in the order in which it writes.
 func (w *field) pass() (more bool) {
-	f := facts("01:00", append([]edit{func(f *trigger.Facts) { f.Now, f.Spec, f.Ledger = w.now, w.spec, w.stored }}, w.edits...)...)
+	f := coretest.Facts("01:00", append([]coretest.Edit{func(f *trigger.Facts) { f.Now, f.Spec, f.Ledger = w.now, w.spec, w.stored }}, w.edits...)...)
 	for name, phase := range w.open {
 		entry, _ := w.stored.OpenEntry(name)
 		f.Live = append(f.Live, trigger.ActiveRun{Name: name, Phase: run.Phase(phase), Request: *entry.Request, StartedAt: &entry.At, Waiting: w.waiting})
@@ -332,7 +333,7 @@ func (w *field) createRuns() (made bool) {
 // finish ends the live runs.
 func (w *field) finish() {
 	for name := range w.open {
-		l := w.stored.Close(name, run.Ran, "", on("01:00"), w.now)
+		l := w.stored.Close(name, run.Ran, "", coretest.On("01:00"), w.now)
 		w.stored = &l
 		delete(w.open, name)
 	}
@@ -661,7 +662,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.told = append(w.told, fmt.Sprint(len(w.open)))
 		}, want: "update a, 1, update a"},
 		"a pause holds, and the newest state runs": {play: func(w *field) {
-			w.edits = []edit{paused(schedule.Pause{On: true})}
+			w.edits = []coretest.Edit{coretest.Paused(schedule.Pause{On: true})}
 			w.size(foreigner, "a", 2)
 			w.expectNow("")
 			w.size(foreigner, "a", 3)
@@ -671,7 +672,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.edits = nil
 		}, want: "update a"},
 		"what was put back during a pause is nothing": {play: func(w *field) {
-			w.edits = []edit{paused(schedule.Pause{On: true})}
+			w.edits = []coretest.Edit{coretest.Paused(schedule.Pause{On: true})}
 			w.size(foreigner, "a", 2)
 			w.look()
 			w.size(foreigner, "a", 1)
@@ -679,13 +680,13 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.edits = nil
 		}},
 		"a skip holds, too": {play: func(w *field) {
-			w.edits = []edit{skip(intent.Skip{All: true})}
+			w.edits = []coretest.Edit{coretest.Skip(intent.Skip{All: true})}
 			w.size(foreigner, "a", 2)
 			w.expectNow("")
 			w.edits = nil
 		}, want: "update a"},
 		"a plan that is not ready waits": {play: func(w *field) {
-			w.edits = []edit{notReady("target")}
+			w.edits = []coretest.Edit{coretest.NotReady("target")}
 			w.size(foreigner, "a", 2)
 			w.expectNow("")
 			w.edits = nil
@@ -939,7 +940,7 @@ func TestWhatIsKeptOfObjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newField(c.rule)
-			w.edits = []edit{paused(schedule.Pause{On: true})}
+			w.edits = []coretest.Edit{coretest.Paused(schedule.Pause{On: true})}
 			kept := func(when string, times int) {
 				t.Helper()
 				if n := w.tracker.Kept(); (n+size/2)/size != times {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -32,17 +33,9 @@ type stage struct {
 	restore string
 }
 
-func newRun(edits ...func(*plan.Spec)) run.Run {
-	s := plan.Spec{Steps: []plan.Step{{Name: "a", Type: "webhook"}, {Name: "b", Type: "webhook"}, {Name: "c", Type: "webhook"}}}
-	for _, e := range edits {
-		e(&s)
-	}
-	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: slotAt("02:00"), Spec: s.Defaulted()}
-}
-
 func played(t *testing.T, r run.Run, edits ...func(*stage)) *stage {
 	t.Helper()
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
+	s := &stage{t: t, run: r, now: coretest.Clock("02:00"), j: workflow.NewJournal(r).Start(coretest.Clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
 	for _, e := range edits {
 		e(s)
 	}
@@ -130,7 +123,7 @@ func (s *stage) pass(m workflow.Action) {
 		before(s)
 		return
 	}
-	rec := record(s.j, m.Path)
+	rec := coretest.Record(s.j, m.Path)
 	s.note("%s #%d", m.Path, rec.Attempt)
 	rep := workflow.StepResult{Done: true}
 	if list := s.script[m.Path]; len(list) > 0 {
@@ -148,15 +141,6 @@ func (s *stage) pass(m workflow.Action) {
 	}
 	s.now = s.now.Add(time.Second)
 	s.j = workflow.Note(s.run, s.j, m.Path, rep, s.now)
-}
-
-func record(j run.Journal, path string) run.Record {
-	for _, r := range j.Steps {
-		if r.Path == path {
-			return r
-		}
-	}
-	return run.Record{}
 }
 
 // phases are the steps' ends in short.
@@ -231,15 +215,15 @@ func restoring(i int) func(*plan.Spec) {
 }
 
 func timeout(i int, d string) func(*plan.Spec) {
-	return stepOf(i, func(s *plan.Step) { s.Timeout = duration(d) })
+	return stepOf(i, func(s *plan.Step) { s.Timeout = coretest.Duration(d) })
 }
 
 func TestRuns(t *testing.T) {
 	retries := stepOf(0, func(s *plan.Step) {
-		s.Retry = &plan.Retry{Limit: 2, Backoff: duration("10s"), MaxBackoff: duration("15s")}
+		s.Retry = &plan.Retry{Limit: 2, Backoff: coretest.Duration("10s"), MaxBackoff: coretest.Duration("15s")}
 	})
 	all := []func(*plan.Spec){onFailure("of"), finally("fin")}
-	with := func(edits ...func(*plan.Spec)) run.Run { return newRun(append(edits, all...)...) }
+	with := func(edits ...func(*plan.Spec)) run.Run { return coretest.NewRun(append(edits, all...)...) }
 	for _, c := range []struct {
 		name  string
 		run   run.Run
@@ -431,25 +415,25 @@ func TestRuns(t *testing.T) {
 			"a=Succeeded~changed b=Succeeded c=Succeeded onFailure/of=Pending finally/fin=Succeeded", "Succeeded",
 		},
 		{
-			"a failed finally is no success, and the others run", newRun(finally("x", "y")),
+			"a failed finally is no success, and the others run", coretest.NewRun(finally("x", "y")),
 			[]func(*stage){script("finally/x", failed("Boom"))},
 			"a #1, b #1, c #1, finally/x #1, finally/y #1",
 			"a=Succeeded b=Succeeded c=Succeeded finally/x=Failed(Boom) finally/y=Succeeded", "Failed(CleanupFailed)",
 		},
 		{
-			"a failed finally after a failure keeps the first reason", newRun(finally("x")),
+			"a failed finally after a failure keeps the first reason", coretest.NewRun(finally("x")),
 			[]func(*stage){script("a", failed("First")), script("finally/x", failed("Boom"))},
 			"a #1, finally/x #1",
 			"a=Failed(First) b=Skipped(EarlierFailure) c=Skipped(EarlierFailure) finally/x=Failed(Boom)", "Failed(StepFailed)",
 		},
 		{
-			"finally has 15 minutes, and what was not done is no success", newRun(finally("x", "y")),
+			"finally has 15 minutes, and what was not done is no success", coretest.NewRun(finally("x", "y")),
 			[]func(*stage){script("finally/x", notYet)},
 			"a #1, b #1, c #1, finally/x #1, stop finally/x",
 			"a=Succeeded b=Succeeded c=Succeeded finally/x=Failed(Timeout) finally/y=Skipped(Timeout)", "Failed(CleanupFailed)",
 		},
 		{
-			"a finally that was cut off in between is no success either", newRun(finally("x", "y")),
+			"a finally that was cut off in between is no success either", coretest.NewRun(finally("x", "y")),
 			[]func(*stage){when("finally/y", func(s *stage) {
 				s.j.Steps[4].Phase, s.j.Steps[4].StartedAt = run.StepPending, nil // died after x
 				s.now = s.now.Add(16 * time.Minute)
@@ -458,7 +442,7 @@ func TestRuns(t *testing.T) {
 			"a=Succeeded b=Succeeded c=Succeeded finally/x=Succeeded finally/y=Skipped(Timeout)", "Failed(CleanupFailed)",
 		},
 		{
-			"the 15 minutes count from when somebody is there to clean up", newRun(finally("x", "y")),
+			"the 15 minutes count from when somebody is there to clean up", coretest.NewRun(finally("x", "y")),
 			[]func(*stage){when("finally/y", func(s *stage) {
 				s.j.Steps[4].Phase, s.j.Steps[4].StartedAt = run.StepPending, nil
 				s.now = s.now.Add(16 * time.Hour)
@@ -474,13 +458,13 @@ func TestRuns(t *testing.T) {
 			"a=Failed(Boom) b=Skipped(EarlierFailure) c=Skipped(EarlierFailure) onFailure/of=Failed(Timeout) finally/fin=Succeeded", "Failed(StepFailed)",
 		},
 		{
-			"after a failure with no onFailure", newRun(finally("x")),
+			"after a failure with no onFailure", coretest.NewRun(finally("x")),
 			[]func(*stage){script("c", failed("Boom"))},
 			"a #1, b #1, c #1, finally/x #1",
 			"a=Succeeded b=Succeeded c=Failed(Boom) finally/x=Succeeded", "Failed(StepFailed)",
 		},
 		{
-			"conditions in finally see how the run went", newRun(func(s *plan.Spec) {
+			"conditions in finally see how the run went", coretest.NewRun(func(s *plan.Spec) {
 				s.Finally = []plan.Step{{Name: "bad", Type: "webhook", If: "run.phase == 'Failed'"}, {Name: "good", Type: "webhook", If: "run.phase == 'Succeeded'"}}
 			}),
 			[]func(*stage){script("c", failed("Boom"))},
@@ -502,7 +486,7 @@ func TestRuns(t *testing.T) {
 			if !s.j.Phase.Ended() || s.j.FinishedAt == nil || s.j.Message == "" {
 				t.Errorf("%s at %v: %q", s.j.Phase, s.j.FinishedAt, s.j.Message)
 			}
-			if began := s.j.StartedAt != nil; began != (record(s.j, "a").StartedAt != nil || strings.HasPrefix(c.name, "maxDuration noticed")) {
+			if began := s.j.StartedAt != nil; began != (coretest.Record(s.j, "a").StartedAt != nil || strings.HasPrefix(c.name, "maxDuration noticed")) {
 				t.Errorf("started at %v", s.j.StartedAt)
 			}
 		})
@@ -510,7 +494,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestSuspend(t *testing.T) {
-	r := newRun(stepOf(1, func(s *plan.Step) { s.Type = "suspend" }))
+	r := coretest.NewRun(stepOf(1, func(s *plan.Step) { s.Type = "suspend" }))
 	at := func(path string, j run.Journal) run.Journal { // the run stands at a path
 		for i := range j.Steps {
 			if j.Steps[i].Path == path {
@@ -520,58 +504,58 @@ func TestSuspend(t *testing.T) {
 		}
 		return j
 	}
-	begun := at("b", workflow.NewJournal(r).Start(clock("02:00")))
+	begun := at("b", workflow.NewJournal(r).Start(coretest.Clock("02:00")))
 	resume := workflow.Signals{Resume: &intent.Actor{Name: "jane"}}
 
 	// Resume ends the present suspend, not one to come.
-	j, m := workflow.Advance(r, begun, clock("02:01"), resume)
-	if m.Act != workflow.ActPass || record(j, "b").Resumed != nil {
-		t.Errorf("a suspend that has just begun was resumed: %+v", record(j, "b"))
+	j, m := workflow.Advance(r, begun, coretest.Clock("02:01"), resume)
+	if m.Act != workflow.ActPass || coretest.Record(j, "b").Resumed != nil {
+		t.Errorf("a suspend that has just begun was resumed: %+v", coretest.Record(j, "b"))
 	}
-	j, _ = workflow.Advance(r, j, clock("02:02"), resume)
-	if record(j, "b").Resumed == nil || record(j, "b").Resumed.Name != "jane" {
+	j, _ = workflow.Advance(r, j, coretest.Clock("02:02"), resume)
+	if coretest.Record(j, "b").Resumed == nil || coretest.Record(j, "b").Resumed.Name != "jane" {
 		t.Error("the present suspend was not resumed")
 	}
 	// A webhook is no suspend.
-	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	j, _ = workflow.Advance(r, j, clock("02:00"), resume)
-	if record(j, "a").Resumed != nil {
+	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), resume)
+	if coretest.Record(j, "a").Resumed != nil {
 		t.Error("a webhook was resumed")
 	}
 	// The absolute end is kept, the first one.
-	j, _ = workflow.Advance(r, begun, clock("02:01"), workflow.Signals{})
-	first, second := clock("02:30"), clock("02:40")
-	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &first}, clock("02:01"))
-	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &second}, clock("02:10"))
-	if got := record(j, "b").ResumeAt; !got.Equal(first) {
+	j, _ = workflow.Advance(r, begun, coretest.Clock("02:01"), workflow.Signals{})
+	first, second := coretest.Clock("02:30"), coretest.Clock("02:40")
+	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &first}, coretest.Clock("02:01"))
+	j = workflow.Note(r, j, "b", workflow.StepResult{ResumeAt: &second}, coretest.Clock("02:10"))
+	if got := coretest.Record(j, "b").ResumeAt; !got.Equal(first) {
 		t.Errorf("ends at %s", got)
 	}
 	// A suspend counts towards maxDuration.
-	j, m = workflow.Advance(r, j, clock("03:00"), workflow.Signals{})
+	j, m = workflow.Advance(r, j, coretest.Clock("03:00"), workflow.Signals{})
 	if j.End == nil || j.End.Reason != "Timeout" || m.Act != workflow.ActStop {
 		t.Errorf("%+v %+v", j.End, m)
 	}
 }
 
 func TestPausedRunBeginsNoStep(t *testing.T) {
-	r := newRun(finally("fin"))
-	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+	r := coretest.NewRun(finally("fin"))
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
 	held := workflow.Signals{Held: "paused: no new step begins"}
 	var m workflow.Action
-	if _, m = workflow.Advance(r, j, clock("02:01"), held); m.Act != workflow.ActPass || m.Path != "a" {
+	if _, m = workflow.Advance(r, j, coretest.Clock("02:01"), held); m.Act != workflow.ActPass || m.Path != "a" {
 		t.Errorf("the step at work does not go on: %+v", m)
 	}
-	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:02"))
-	k, m := workflow.Advance(r, j, clock("02:03"), held)
-	if m.Act != workflow.ActWait || !m.WakeAt.IsZero() || k.Message != held.Held || record(k, "b").Phase != run.StepPending {
+	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:02"))
+	k, m := workflow.Advance(r, j, coretest.Clock("02:03"), held)
+	if m.Act != workflow.ActWait || !m.WakeAt.IsZero() || k.Message != held.Held || coretest.Record(k, "b").Phase != run.StepPending {
 		t.Errorf("%+v %q", m, k.Message)
 	}
-	if k, m = workflow.Advance(r, k, clock("02:04"), workflow.Signals{}); m.Path != "b" || m.Act != workflow.ActPass {
+	if k, m = workflow.Advance(r, k, coretest.Clock("02:04"), workflow.Signals{}); m.Path != "b" || m.Act != workflow.ActPass {
 		t.Errorf("does not go on when resumed: %+v", m)
 	}
 	// Cleanup is no new step.
 	k.End, k.Section = &run.End{Phase: run.Failed}, plan.SectionFinally
-	if _, m = workflow.Advance(r, k, clock("02:05"), held); m.Act != workflow.ActPass || m.Path != "finally/fin" {
+	if _, m = workflow.Advance(r, k, coretest.Clock("02:05"), held); m.Act != workflow.ActPass || m.Path != "finally/fin" {
 		t.Errorf("finally is held: %+v", m)
 	}
 }
@@ -592,19 +576,19 @@ func TestAHeldRunSaysWhichStepFailed(t *testing.T) {
 		"nothing failed":     {"steps: [{name: a, type: suspend}, {name: b, type: suspend}]", nil, workflow.Signals{Held: "paused"}, "paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runOf(t, c.spec)
-			j, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+			r := coretest.RunOf(t, c.spec)
+			j, m := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
 			for _, path := range c.fail {
-				j = workflow.Note(r, j, path, workflow.StepResult{Failed: true, Permanent: true, Message: "HTTP 500"}, clock("02:01"))
+				j = workflow.Note(r, j, path, workflow.StepResult{Failed: true, Permanent: true, Message: "HTTP 500"}, coretest.Clock("02:01"))
 			}
 			if c.fail == nil {
-				j = workflow.Note(r, j, m.Path, workflow.StepResult{Done: true}, clock("02:01"))
+				j = workflow.Note(r, j, m.Path, workflow.StepResult{Done: true}, coretest.Clock("02:01"))
 			}
-			j, m = workflow.Advance(r, j, clock("02:02"), c.sig)
+			j, m = workflow.Advance(r, j, coretest.Clock("02:02"), c.sig)
 			if m.Act != workflow.ActWait || j.Message != c.want || j.End != nil {
 				t.Errorf("%+v %q %+v", m, j.Message, j.End)
 			}
-			if j, _ = workflow.Advance(r, j, clock("02:03"), workflow.Signals{}); c.fail != nil && (j.End == nil || j.End.Phase != run.Failed || j.Message != "") {
+			if j, _ = workflow.Advance(r, j, coretest.Clock("02:03"), workflow.Signals{}); c.fail != nil && (j.End == nil || j.End.Phase != run.Failed || j.Message != "") {
 				t.Errorf("resumed, it does not end: %q %+v", j.Message, j.End)
 			}
 		})
@@ -612,57 +596,57 @@ func TestAHeldRunSaysWhichStepFailed(t *testing.T) {
 }
 
 func TestOutputsAreCapped(t *testing.T) {
-	many := repeat(func(i int) string { return fmt.Sprintf("s%d", i) }, 12)
-	r := newRun(func(s *plan.Spec) {
+	many := coretest.Repeat(func(i int) string { return fmt.Sprintf("s%d", i) }, 12)
+	r := coretest.NewRun(func(s *plan.Spec) {
 		s.Steps = webhooks(many)
 		s.Steps[0].Retry = &plan.Retry{Limit: 5}
 	})
-	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
 	big := map[string]any{"text": strings.Repeat("x", run.MaxStepOutput)}
 	for _, rep := range []workflow.StepResult{{Done: true, Outputs: big}, {Failed: true, Outputs: big}, {Failed: true, Permanent: true, Outputs: big}} {
-		k := workflow.Note(r, j, "s0", rep, clock("02:00"))
-		if diff := cmp.Diff(map[string]any{"truncated": true}, record(k, "s0").Outputs); diff != "" || !k.Truncated {
+		k := workflow.Note(r, j, "s0", rep, coretest.Clock("02:00"))
+		if diff := cmp.Diff(map[string]any{"truncated": true}, coretest.Record(k, "s0").Outputs); diff != "" || !k.Truncated {
 			t.Errorf("%+v: %s", rep.Failed, document.Cut(diff, 300))
 		}
 	}
 	fits := map[string]any{"text": strings.Repeat("x", run.MaxStepOutput-100)}
 	for i, name := range many {
 		if i > 0 {
-			j, _ = workflow.Advance(r, j, clock("02:00"), workflow.Signals{})
+			j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), workflow.Signals{})
 		}
-		j = workflow.Note(r, j, name, workflow.StepResult{Done: true, Outputs: fits}, clock("02:00"))
+		j = workflow.Note(r, j, name, workflow.StepResult{Done: true, Outputs: fits}, coretest.Clock("02:00"))
 	}
 	b, err := json.Marshal(j)
 	if err != nil || len(b) > run.MaxRunOutput+64<<10 || !j.Truncated {
 		t.Errorf("the journal has %d bytes, %v", len(b), err)
 	}
 	// What cannot be written is not kept.
-	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	k := workflow.Note(r, j, "s0", workflow.StepResult{Done: true, Outputs: map[string]any{"c": make(chan int)}, Message: strings.Repeat("m", 5000)}, clock("02:00"))
-	if _, err := json.Marshal(k); err != nil || len(record(k, "s0").Message) > document.MaxMessage {
+	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	k := workflow.Note(r, j, "s0", workflow.StepResult{Done: true, Outputs: map[string]any{"c": make(chan int)}, Message: strings.Repeat("m", 5000)}, coretest.Clock("02:00"))
+	if _, err := json.Marshal(k); err != nil || len(coretest.Record(k, "s0").Message) > document.MaxMessage {
 		t.Error(err)
 	}
 }
 
 func TestNoteIsOfTheStepAtWork(t *testing.T) {
-	r := newRun()
-	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	done := workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
-	if diff := cmp.Diff(done, workflow.Note(r, done, "a", failed("late"), clock("02:02"))); diff != "" {
+	r := coretest.NewRun()
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	done := workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+	if diff := cmp.Diff(done, workflow.Note(r, done, "a", failed("late"), coretest.Clock("02:02"))); diff != "" {
 		t.Errorf("a step that ended ends again: %s", diff)
 	}
-	if diff := cmp.Diff(j, workflow.Note(r, j, "c", workflow.StepResult{Done: true}, clock("02:02"))); diff != "" {
+	if diff := cmp.Diff(j, workflow.Note(r, j, "c", workflow.StepResult{Done: true}, coretest.Clock("02:02"))); diff != "" {
 		t.Errorf("a step that has not begun ends: %s", diff)
 	}
-	if diff := cmp.Diff(j, workflow.Note(r, j, "nobody", workflow.StepResult{Done: true}, clock("02:02"))); diff != "" {
+	if diff := cmp.Diff(j, workflow.Note(r, j, "nobody", workflow.StepResult{Done: true}, coretest.Clock("02:02"))); diff != "" {
 		t.Error(diff)
 	}
-	if record(j, "a").Phase != run.StepRunning {
+	if coretest.Record(j, "a").Phase != run.StepRunning {
 		t.Error("Note changes the journal it was given")
 	}
 	stopped := workflow.NoteStop(done, "a", errors.New("no right"))
-	if !strings.Contains(record(stopped, "a").Message, "no right") {
-		t.Error(record(stopped, "a").Message)
+	if !strings.Contains(coretest.Record(stopped, "a").Message, "no right") {
+		t.Error(coretest.Record(stopped, "a").Message)
 	}
 }
 
@@ -672,19 +656,19 @@ func TestBackoffDoublesToItsBound(t *testing.T) {
 			t.Errorf("after attempt %d: %s", attempt, got)
 		}
 	}
-	huge := plan.Retry{Backoff: duration("36500d"), MaxBackoff: duration("36500d")}
+	huge := plan.Retry{Backoff: coretest.Duration("36500d"), MaxBackoff: coretest.Duration("36500d")}
 	if got := workflow.Backoff(huge, 100); got != 36500*24*time.Hour {
 		t.Error(got)
 	}
-	if got := workflow.Backoff(plan.Retry{Backoff: duration("1h"), MaxBackoff: duration("1m")}, 1); got != time.Minute {
+	if got := workflow.Backoff(plan.Retry{Backoff: coretest.Duration("1h"), MaxBackoff: coretest.Duration("1m")}, 1); got != time.Minute {
 		t.Error(got)
 	}
 }
 
 // A journal that was damaged still ends, undoes what it knows, and is no success.
 func TestDamagedJournalsEnd(t *testing.T) {
-	r := newRun(restoring(0), onFailure("of"), finally("fin"))
-	whole := workflow.NewJournal(r).Start(clock("02:00"))
+	r := coretest.NewRun(restoring(0), onFailure("of"), finally("fin"))
+	whole := workflow.NewJournal(r).Start(coretest.Clock("02:00"))
 	whole.Steps[0].Phase, whole.Steps[0].Before = run.StepSucceeded, json.RawMessage("1")
 	for name, damage := range map[string]func(*run.Journal){
 		"no records":             func(j *run.Journal) { j.Steps = nil },

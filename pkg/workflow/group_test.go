@@ -8,22 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
-
-// runOf is a run of a plan as it is written, at 02:00.
-func runOf(t testing.TB, spec string) run.Run {
-	t.Helper()
-	text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
-	parsed, faults := plan.Parse([]byte(text), "orders")
-	if len(faults) > 0 {
-		t.Fatalf("%s\nof\n%s", faults.Error(), text)
-	}
-	return run.Run{Name: "r", Namespace: "shop", Plan: "orders", PlanUID: "uid", Request: slotAt("02:00"), Spec: parsed.Defaulted()}
-}
 
 // picks is a for-each's first pass.
 func picks(names ...string) workflow.StepResult {
@@ -32,10 +22,6 @@ func picks(names ...string) workflow.StepResult {
 		items[i] = run.Item{Name: name, UID: "uid-" + name}
 	}
 	return workflow.StepResult{Listed: true, Items: items, ItemVersion: "apps/v1", ItemKind: "Deployment", Message: fmt.Sprintf("takes %d", len(items))}
-}
-
-func hook(name string, more ...string) string {
-	return "{name: " + name + ", type: webhook, properties: {url: 'https://example.org'}" + strings.Join(append([]string{""}, more...), ", ") + "}"
 }
 
 func parallel(most int, steps ...string) string {
@@ -71,122 +57,122 @@ func TestStepsThatHoldSteps(t *testing.T) {
 	}{
 		{
 			name: "a sequential group runs in order, and the step after it sees it",
-			spec: "steps: [{name: g, type: step-group, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}, " + hook("c", `if: "steps['a'].phase == 'Succeeded' && steps.g.phase == 'Succeeded'"`) + "]",
+			spec: "steps: [{name: g, type: step-group, properties: {steps: [" + coretest.Hook("a") + ", " + coretest.Hook("b") + "]}}, " + coretest.Hook("c", `if: "steps['a'].phase == 'Succeeded' && steps.g.phase == 'Succeeded'"`) + "]",
 			acts: []string{"g/a #1", "g/b #1", "c #1"},
 			ends: map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "c": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a failed step in a group fails the group, and those after it are skipped",
-			spec:  "steps: [{name: g, type: step-group, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}, " + hook("c") + "]",
+			spec:  "steps: [{name: g, type: step-group, properties: {steps: [" + coretest.Hook("a") + ", " + coretest.Hook("b") + "]}}, " + coretest.Hook("c") + "]",
 			edits: []func(*stage){script("g/a", failed("Boom"))},
 			acts:  []string{"g/a #1"},
 			ends:  map[string]string{"g": "Failed", "g/a": "Failed", "g/b": "Skipped", "c": "Skipped", "END": "Failed StepFailed"},
 		},
 		{
 			name: "a group that is skipped skips what it holds",
-			spec: "steps: [{name: g, type: step-group, if: 'false', properties: {steps: [" + hook("a") + "]}}, " + hook("c") + "]",
+			spec: "steps: [{name: g, type: step-group, if: 'false', properties: {steps: [" + coretest.Hook("a") + "]}}, " + coretest.Hook("c") + "]",
 			acts: []string{"c #1"},
 			ends: map[string]string{"g": "Skipped", "g/a": "Skipped", "c": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name: "side by side they begin together",
-			spec: "steps: [" + parallel(0, hook("a"), hook("b"), hook("c", "dependsOn: [a, b]")) + "]",
+			spec: "steps: [" + parallel(0, coretest.Hook("a"), coretest.Hook("b"), coretest.Hook("c", "dependsOn: [a, b]")) + "]",
 			acts: []string{"g/a #1", "g/b #1", "g/c #1"},
 			ends: map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "g/c": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "one that stands before what it depends on waits for it",
-			spec:  "steps: [" + parallel(0, hook("c", "dependsOn: [b]"), hook("b", "dependsOn: [a]"), hook("a")) + "]",
+			spec:  "steps: [" + parallel(0, coretest.Hook("c", "dependsOn: [b]"), coretest.Hook("b", "dependsOn: [a]"), coretest.Hook("a")) + "]",
 			edits: nil,
 			acts:  []string{"g/a #1", "g/b #1", "g/c #1"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "g/c": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a failure skips only what depends on it",
-			spec:  "steps: [" + parallel(0, hook("a"), hook("b"), hook("c", "dependsOn: [a]"), hook("d", "dependsOn: [c]"), hook("e", "dependsOn: [b]"), hook("f", "dependsOn: [d]", "if: always")) + "]",
+			spec:  "steps: [" + parallel(0, coretest.Hook("a"), coretest.Hook("b"), coretest.Hook("c", "dependsOn: [a]"), coretest.Hook("d", "dependsOn: [c]"), coretest.Hook("e", "dependsOn: [b]"), coretest.Hook("f", "dependsOn: [d]", "if: always")) + "]",
 			edits: []func(*stage){script("g/a", failed("Boom"))},
 			acts:  []string{"g/a #1", "g/b #1", "g/e #1", "g/f #1"},
 			ends:  map[string]string{"g": "Failed", "g/a": "Failed", "g/b": "Succeeded", "g/c": "Skipped", "g/d": "Skipped", "g/e": "Succeeded", "g/f": "Succeeded", "END": "Failed StepFailed"},
 		},
 		{
 			name: "maxConcurrency",
-			spec: "steps: [" + parallel(1, hook("a"), hook("b")) + "]",
+			spec: "steps: [" + parallel(1, coretest.Hook("a"), coretest.Hook("b")) + "]",
 			acts: []string{"g/a #1", "g/b #1"},
 			ends: map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a group's retry begins what failed anew, with attempts that count on",
-			spec:  "steps: [" + strings.Replace(parallel(0, hook("a"), hook("b")), "type: step-group", "type: step-group, retry: {limit: 1, backoff: 1m}", 1) + "]",
+			spec:  "steps: [" + strings.Replace(parallel(0, coretest.Hook("a"), coretest.Hook("b")), "type: step-group", "type: step-group, retry: {limit: 1, backoff: 1m}", 1) + "]",
 			edits: []func(*stage){script("g/b", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "g/b #1", "wait until 02:01:02", "g/b #2"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a group that is out of time stops what works in it",
-			spec:  "steps: [" + strings.Replace(parallel(0, hook("a"), hook("b", "dependsOn: [a]")), "type: step-group", "type: step-group, timeout: 5m", 1) + "]\nfinally: [" + hook("z") + "]",
+			spec:  "steps: [" + strings.Replace(parallel(0, coretest.Hook("a"), coretest.Hook("b", "dependsOn: [a]")), "type: step-group", "type: step-group, timeout: 5m", 1) + "]\nfinally: [" + coretest.Hook("z") + "]",
 			edits: []func(*stage){script("g/a", notYet)},
 			acts:  []string{"g/a #1", "stop g/a", "finally/z #1"},
 			ends:  map[string]string{"g": "Failed", "g/a": "Failed", "g/b": "Skipped", "finally/z": "Succeeded", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "a run's retry begins again from its failed step",
-			spec:  "retryLimit: 2\nsteps: [" + hook("a") + ", " + hook("b") + ", " + hook("c", "if: always") + "]\nonFailure: [" + hook("of") + "]",
+			spec:  "retryLimit: 2\nsteps: [" + coretest.Hook("a") + ", " + coretest.Hook("b") + ", " + coretest.Hook("c", "if: always") + "]\nonFailure: [" + coretest.Hook("of") + "]",
 			edits: []func(*stage){script("b", failed("Boom"), failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"a #1", "b #1", "c #1", "wait until 02:00:13", "b #2", "c #2", "wait until 02:00:35", "b #3", "c #3"},
 			ends:  map[string]string{"a": "Succeeded", "b": "Succeeded", "c": "Succeeded", "onFailure/of": "Pending", "END": "Succeeded "},
 		},
 		{
 			name:  "a run whose retries are used up fails",
-			spec:  "retryLimit: 1\nsteps: [" + hook("a") + ", " + hook("b", "retry: {limit: 1, backoff: 1s}") + "]\nonFailure: [" + hook("of") + "]",
+			spec:  "retryLimit: 1\nsteps: [" + coretest.Hook("a") + ", " + coretest.Hook("b", "retry: {limit: 1, backoff: 1s}") + "]\nonFailure: [" + coretest.Hook("of") + "]",
 			edits: []func(*stage){script("b", failed("Boom"))},
 			acts:  []string{"a #1", "b #1", "wait until 02:00:03", "b #2", "wait until 02:00:14", "b #3", "wait until 02:00:16", "b #4", "onFailure/of #1"},
 			ends:  map[string]string{"a": "Succeeded", "b": "Failed", "onFailure/of": "Succeeded", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "in a group the run's retry begins with what failed there",
-			spec:  "retryLimit: 1\nsteps: [{name: g, type: step-group, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}]",
+			spec:  "retryLimit: 1\nsteps: [{name: g, type: step-group, properties: {steps: [" + coretest.Hook("a") + ", " + coretest.Hook("b") + "]}}]",
 			edits: []func(*stage){script("g/b", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "g/b #1", "wait until 02:00:12", "g/b #2"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a loop does one object after another, each through all steps",
-			spec:  "steps: [" + loopOf("", hook("x"), hook("y")) + "]",
+			spec:  "steps: [" + loopOf("", coretest.Hook("x"), coretest.Hook("y")) + "]",
 			edits: []func(*stage){script("roll", picks("a", "b"))},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll/a/y #1", "roll/b/x #1", "roll/b/y #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "in batches, with a look at each",
-			spec:  "steps: [" + loopOf(", batches: [1, 50%], until: 'true', maxConcurrency: 2", hook("x")) + "]",
+			spec:  "steps: [" + loopOf(", batches: [1, 50%], until: 'true', maxConcurrency: 2", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks("a", "b", "c", "d"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll #1", "roll/b/x #1", "roll #1", "roll/c/x #1", "roll/d/x #1", "roll #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a loop over nothing is done",
-			spec:  "steps: [" + loopOf(", until: 'false'", hook("x")) + "]",
+			spec:  "steps: [" + loopOf(", until: 'false'", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks())},
 			acts:  []string{"roll #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "an object that fails stops the loop",
-			spec:  "steps: [" + loopOf("", hook("x"), hook("y")) + "]",
+			spec:  "steps: [" + loopOf("", coretest.Hook("x"), coretest.Hook("y")) + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", failed("Boom"))},
 			acts:  []string{"roll #1", "roll/a/x #1"},
 			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "or the others go on",
-			spec:  "steps: [" + loopOf(", onError: continue", hook("x")) + "]",
+			spec:  "steps: [" + loopOf(", onError: continue", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", failed("Boom"))},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1"},
 			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "a run's retry does the objects that failed, under attempts of their own",
-			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", hook("x")) + "]",
+			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), script("roll/a/x", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/a/x #1", "roll/b/x #1", "wait until 02:00:13", "roll/a/x #2"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
@@ -200,7 +186,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		},
 		{
 			name: "an abort in a loop stops the object at work, and finally runs",
-			spec: "steps: [" + loopOf("", hook("x")) + "]\nfinally: [" + hook("z") + "]",
+			spec: "steps: [" + loopOf("", coretest.Hook("x")) + "]\nfinally: [" + coretest.Hook("z") + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), when("roll/b/x", func(s *stage) {
 				s.sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
 			})},
@@ -209,7 +195,7 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		},
 		{
 			name: "a loop within a group within a loop",
-			spec: "steps: [{name: out, type: for-each, properties: {apiVersion: v1, kind: Namespace, steps: [" + parallel(0, strings.Replace(loopOf("", hook("x")), "name: roll", "name: in", 1)) + "]}}]",
+			spec: "steps: [{name: out, type: for-each, properties: {apiVersion: v1, kind: Namespace, steps: [" + parallel(0, strings.Replace(loopOf("", coretest.Hook("x")), "name: roll", "name: in", 1)) + "]}}]",
 			edits: []func(*stage){
 				script("out", picks("n1", "n2")), script("out/n1/g/in", picks("a")), script("out/n2/g/in", picks("b")),
 			},
@@ -218,14 +204,14 @@ func TestStepsThatHoldSteps(t *testing.T) {
 		},
 		{
 			name:  "a lease is renewed while the run lives, and given back at its end",
-			spec:  "steps: [{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}, {name: nap, type: suspend, properties: {duration: 7m}}]\nfinally: [" + hook("z") + "]",
-			edits: []func(*stage){script("quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}), script("nap", workflow.StepResult{ResumeAt: at("02:07")}, workflow.StepResult{Done: true})},
+			spec:  "steps: [{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}, {name: nap, type: suspend, properties: {duration: 7m}}]\nfinally: [" + coretest.Hook("z") + "]",
+			edits: []func(*stage){script("quiet", workflow.StepResult{Done: true, KeepAt: coretest.On("02:05")}), script("nap", workflow.StepResult{ResumeAt: coretest.On("02:07")}, workflow.StepResult{Done: true})},
 			acts:  []string{"quiet #1", "nap #1", "finally/z #1", "release quiet"},
 			ends:  map[string]string{"quiet": "Succeeded", "nap": "Succeeded", "finally/z": "Succeeded", "END": "Succeeded "},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := played(t, runOf(t, c.spec), c.edits...)
+			s := played(t, coretest.RunOf(t, c.spec), c.edits...)
 			if diff := cmp.Diff(c.acts, s.acts); diff != "" {
 				t.Errorf("acts (-want +got):\n%s", diff)
 			}
@@ -236,17 +222,12 @@ func TestStepsThatHoldSteps(t *testing.T) {
 	}
 }
 
-func at(hhmm string) *time.Time {
-	t := clock(hhmm)
-	return &t
-}
-
 func TestApprovals(t *testing.T) {
-	spec := "maxDuration: 30m\nsteps: [" + hook("a") + ", {name: ask, type: approval}, " + hook("b") + "]"
-	ask := script("ask", workflow.StepResult{ResumeAt: at("+1 02:00"), Message: "waits"})
+	spec := "maxDuration: 30m\nsteps: [" + coretest.Hook("a") + ", {name: ask, type: approval}, " + coretest.Hook("b") + "]"
+	ask := script("ask", workflow.StepResult{ResumeAt: coretest.On("+1 02:00"), Message: "waits"})
 	jane := workflow.Answer{Step: "ask", Actor: intent.Actor{Name: "jane", Reason: "fine"}}
-	r := runOf(t, spec)
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, restore: run.RestoreDone}
+	r := coretest.RunOf(t, spec)
+	s := &stage{t: t, run: r, now: coretest.Clock("02:00"), j: workflow.NewJournal(r).Start(coretest.Clock("02:00")), script: map[string][]workflow.StepResult{}, restore: run.RestoreDone}
 	ask(s)
 	for range 4 {
 		j, m := workflow.Advance(r, s.j, s.now, s.sig)
@@ -256,7 +237,7 @@ func TestApprovals(t *testing.T) {
 	asked := s.j
 	look := func(t *testing.T, now string, sig workflow.Signals) (run.Journal, workflow.Action) {
 		t.Helper()
-		j, m := workflow.Advance(r, asked, clock(now), sig)
+		j, m := workflow.Advance(r, asked, coretest.Clock(now), sig)
 		return j, m
 	}
 	t.Run("the time in which it asks does not count", func(t *testing.T) {
@@ -269,8 +250,8 @@ func TestApprovals(t *testing.T) {
 		if rec := j.Record("ask"); rec.Approval == nil || !rec.Approval.Approved || rec.Approval.Name != "jane" || m.Path != "ask" {
 			t.Errorf("%+v %+v", rec, m)
 		}
-		j = workflow.Note(r, j, "ask", workflow.StepResult{Done: true}, clock("20:00"))
-		if j, m = workflow.Advance(r, j, clock("20:00"), workflow.Signals{}); m.Path != "b" || j.HeldSeconds < 17*3600 {
+		j = workflow.Note(r, j, "ask", workflow.StepResult{Done: true}, coretest.Clock("20:00"))
+		if j, m = workflow.Advance(r, j, coretest.Clock("20:00"), workflow.Signals{}); m.Path != "b" || j.HeldSeconds < 17*3600 {
 			t.Errorf("%+v after %d held seconds", m, j.HeldSeconds)
 		}
 	})
@@ -288,9 +269,9 @@ func TestApprovals(t *testing.T) {
 	t.Run("what is rejected is not tried again by the run's retry", func(t *testing.T) {
 		again := r
 		again.Spec.RetryLimit = 3
-		j, _ := workflow.Advance(again, asked, clock("02:30"), workflow.Signals{Reject: &jane})
-		j = workflow.Note(again, j, "ask", workflow.StepResult{Failed: true, Permanent: true, Reason: "Rejected"}, clock("02:30"))
-		if j, _ = workflow.Advance(again, j, clock("02:30"), workflow.Signals{}); j.End == nil || j.End.Phase != run.Failed {
+		j, _ := workflow.Advance(again, asked, coretest.Clock("02:30"), workflow.Signals{Reject: &jane})
+		j = workflow.Note(again, j, "ask", workflow.StepResult{Failed: true, Permanent: true, Reason: "Rejected"}, coretest.Clock("02:30"))
+		if j, _ = workflow.Advance(again, j, coretest.Clock("02:30"), workflow.Signals{}); j.End == nil || j.End.Phase != run.Failed {
 			t.Errorf("%+v", j.End)
 		}
 	})
@@ -312,30 +293,30 @@ func TestAJournalThatOutgrowsItsPlaceLosesItsLargestOutputs(t *testing.T) {
 }
 
 func TestOneBranchsTimeoutDoesNotCutThePassOfAnother(t *testing.T) {
-	r := runOf(t, "steps: ["+parallel(0, "{name: short, type: step-group, timeout: 1m, properties: {steps: ["+hook("a")+"]}}", hook("b"))+"]")
-	_, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+	r := coretest.RunOf(t, "steps: ["+parallel(0, "{name: short, type: step-group, timeout: 1m, properties: {steps: ["+coretest.Hook("a")+"]}}", coretest.Hook("b"))+"]")
+	_, m := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
 	limits := map[string]time.Time{}
 	for _, one := range m.All() {
 		if one.Act == workflow.ActPass {
 			limits[one.Path] = one.WakeAt
 		}
 	}
-	if want := clock("02:01"); !limits["g/short/a"].Equal(want) {
+	if want := coretest.Clock("02:01"); !limits["g/short/a"].Equal(want) {
 		t.Errorf("a is given until %s, want %s", limits["g/short/a"], want)
 	}
-	if !limits["g/b"].Equal(clock("03:00")) {
+	if !limits["g/b"].Equal(coretest.Clock("03:00")) {
 		t.Errorf("b is given until %s, want the run's own end", limits["g/b"])
 	}
 }
 
 func TestAnApprovalMeansOneStep(t *testing.T) {
-	r := runOf(t, "steps: ["+loopOf(", maxConcurrency: 2", "{name: sure, type: approval}")+"]")
-	j := workflow.NewJournal(r).Start(clock("02:00"))
-	j, _ = workflow.Advance(r, j, clock("02:00"), workflow.Signals{})
-	j = workflow.Note(r, j, "roll", picks("a", "b"), clock("02:00"))
-	j, _ = workflow.Advance(r, j, clock("02:00"), workflow.Signals{})
+	r := coretest.RunOf(t, "steps: ["+loopOf(", maxConcurrency: 2", "{name: sure, type: approval}")+"]")
+	j := workflow.NewJournal(r).Start(coretest.Clock("02:00"))
+	j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), workflow.Signals{})
+	j = workflow.Note(r, j, "roll", picks("a", "b"), coretest.Clock("02:00"))
+	j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), workflow.Signals{})
 	approved := func(step string) []bool {
-		got, _ := workflow.Advance(r, j, clock("02:01"), workflow.Signals{Approve: &workflow.Answer{Step: step}})
+		got, _ := workflow.Advance(r, j, coretest.Clock("02:01"), workflow.Signals{Approve: &workflow.Answer{Step: step}})
 		return []bool{got.Record("roll/a/sure").Approval != nil, got.Record("roll/b/sure").Approval != nil}
 	}
 	if got := approved("sure"); got[0] || got[1] {
@@ -353,11 +334,11 @@ func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 	for i := range names {
 		names[i] = fmt.Sprintf("d-%04d", i)
 	}
-	s := played(t, runOf(t, "steps: ["+loopOf("", two)+"]"), script("roll", picks(names...)))
+	s := played(t, coretest.RunOf(t, "steps: ["+loopOf("", two)+"]"), script("roll", picks(names...)))
 	if rec := s.j.Record("roll"); rec.Reason != "TooMany" || s.j.End.Phase != run.Failed {
 		t.Errorf("%s: %s", rec.Reason, rec.Message)
 	}
-	s = played(t, runOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names[:100]...)))
+	s = played(t, coretest.RunOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names[:100]...)))
 	if s.j.End.Phase != run.Succeeded {
 		t.Errorf("%+v", s.j.End)
 	}

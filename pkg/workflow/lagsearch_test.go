@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -34,7 +35,7 @@ func history(t *testing.T, r run.Run, now time.Time) []run.Journal {
 			case workflow.ActClose:
 				return out
 			case workflow.ActPass:
-				j = workflow.Note(r, j, m.Path, lagReport(m, record(j, m.Path)), now)
+				j = workflow.Note(r, j, m.Path, lagReport(m, coretest.Record(j, m.Path)), now)
 			case workflow.ActStop:
 				j = workflow.NoteStop(j, m.Path, nil)
 			case workflow.ActRestore:
@@ -79,7 +80,7 @@ func staleActs(r run.Run, states []run.Journal, now time.Time, leader string) in
 				continue
 			}
 			for _, m := range m.All() {
-				if m.Act != workflow.ActWait && cached != truth && overFor(m, record(states[truth], m.Path)) {
+				if m.Act != workflow.ActWait && cached != truth && overFor(m, coretest.Record(states[truth], m.Path)) {
 					n++
 				}
 			}
@@ -97,7 +98,7 @@ func overFor(m workflow.Action, rec run.Record) bool {
 }
 
 func TestANewLeaderOnAnOldStateDoesNothingOfAStepThatHasEnded(t *testing.T) {
-	now := clock("10:00")
+	now := coretest.Clock("10:00")
 	seen := 0
 	for _, kind := range plan.StepTypes() {
 		if kind.Structure || kind.Name == plan.TypeForEach || kind.Name == plan.TypeForEachNode {
@@ -115,14 +116,14 @@ func TestANewLeaderOnAnOldStateDoesNothingOfAStepThatHasEnded(t *testing.T) {
 	}
 	const scale = "{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}"
 	for name, spec := range map[string]string{
-		"restores":           "steps: [" + scale + ", " + hook("b") + "]\nfinally: [" + hook("f") + "]",
-		"group":              "steps: [{name: g, type: step-group, properties: {steps: [" + scale + ", " + hook("b") + "]}}, " + hook("c") + "]",
-		"side by side":       "steps: [" + parallel(0, scale, hook("b"), hook("c", "dependsOn: [b]")) + "]",
-		"loop":               "steps: [" + loopOf("", scale, hook("b")) + ", " + hook("c") + "]",
-		"loop, side by side": "steps: [" + loopOf(", maxConcurrency: 2", scale, hook("b")) + "]",
-		"rollout":            "steps: [{name: roll, type: for-each-node, properties: {selector: {matchLabels: {a: b}}, steps: [{name: d, type: drain}, " + hook("b") + "]}}]",
+		"restores":           "steps: [" + scale + ", " + coretest.Hook("b") + "]\nfinally: [" + coretest.Hook("f") + "]",
+		"group":              "steps: [{name: g, type: step-group, properties: {steps: [" + scale + ", " + coretest.Hook("b") + "]}}, " + coretest.Hook("c") + "]",
+		"side by side":       "steps: [" + parallel(0, scale, coretest.Hook("b"), coretest.Hook("c", "dependsOn: [b]")) + "]",
+		"loop":               "steps: [" + loopOf("", scale, coretest.Hook("b")) + ", " + coretest.Hook("c") + "]",
+		"loop, side by side": "steps: [" + loopOf(", maxConcurrency: 2", scale, coretest.Hook("b")) + "]",
+		"rollout":            "steps: [{name: roll, type: for-each-node, properties: {selector: {matchLabels: {a: b}}, steps: [{name: d, type: drain}, " + coretest.Hook("b") + "]}}]",
 	} {
-		r := runOf(t, spec)
+		r := coretest.RunOf(t, spec)
 		states := history(t, r, now)
 		if n := staleActs(r, states, now, "b"); n > 0 {
 			t.Errorf("%s: %d acts on what had ended", name, n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -132,7 +133,7 @@ func TestRestoresComeInTheReverseOrderOfSteps(t *testing.T) {
 		},
 		{
 			"steps side by side come back so, but for what others depend on",
-			"steps: [" + parallel(0, scale("a"), hook("w", "dependsOn: [a]"), scale("b", "dependsOn: [w]"), scale("c")) + "]", nil, nil,
+			"steps: [" + parallel(0, scale("a"), coretest.Hook("w", "dependsOn: [a]"), scale("b", "dependsOn: [w]"), scale("c")) + "]", nil, nil,
 			[]string{"g/c g/b", "g/a"},
 		},
 		{
@@ -144,7 +145,7 @@ func TestRestoresComeInTheReverseOrderOfSteps(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &player{run: runOf(t, c.spec), items: c.items, effects: map[string]int{}, restored: map[string]int{}, waits: c.waits}
+			p := &player{run: coretest.RunOf(t, c.spec), items: c.items, effects: map[string]int{}, restored: map[string]int{}, waits: c.waits}
 			if got := p.play(t); !strings.HasSuffix(got, " Succeeded") && len(c.waits) == 0 {
 				t.Error(got)
 			}
@@ -160,7 +161,7 @@ func TestRestoresComeInTheReverseOrderOfSteps(t *testing.T) {
 func TestARestoreThatCannotBeDoneHoldsNothingUpForGood(t *testing.T) {
 	scale := "{name: %s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: d}, replicas: 0, restoreAfter: true}}"
 	p := &player{
-		run:     runOf(t, "steps: ["+fmt.Sprintf(scale, "a")+", "+fmt.Sprintf(scale, "b")+"]\nfinally: ["+hook("f")+"]"),
+		run:     coretest.RunOf(t, "steps: ["+fmt.Sprintf(scale, "a")+", "+fmt.Sprintf(scale, "b")+"]\nfinally: ["+coretest.Hook("f")+"]"),
 		effects: map[string]int{}, restored: map[string]int{}, waits: map[string]bool{"b": true},
 	}
 	if got, want := p.play(t), "a=Succeeded~done b=Succeeded~failed finally/f=Succeeded Failed(CleanupFailed)"; got != want {

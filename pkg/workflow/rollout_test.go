@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -30,7 +31,7 @@ type fleet struct {
 func fleetOf(t *testing.T, properties string, n int) *fleet {
 	t.Helper()
 	f := &fleet{t: t, now: time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC), fails: map[string]bool{}, sig: workflow.Signals{Nodes: map[string]map[string]workflow.NodeState{"roll": {}}}}
-	f.run = runOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+properties+"steps: ["+hook("work")+"]}}]")
+	f.run = coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {"+properties+"steps: ["+coretest.Hook("work")+"]}}]")
 	f.journal = workflow.NewJournal(f.run).Start(f.now)
 	f.look()
 	names := make([]string, n)
@@ -255,9 +256,9 @@ func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) 
 
 // Two rollouts side by side: what one of them was given is not the other's.
 func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
-	r := runOf(t, "steps: [{name: both, type: step-group, properties: {mode: parallel, steps: ["+
-		"{name: x, type: for-each-node, properties: {canary: 0, steps: ["+hook("work")+"]}},"+
-		"{name: y, type: for-each-node, properties: {canary: 0, steps: ["+hook("more")+"]}}]}}]")
+	r := coretest.RunOf(t, "steps: [{name: both, type: step-group, properties: {mode: parallel, steps: ["+
+		"{name: x, type: for-each-node, properties: {canary: 0, steps: ["+coretest.Hook("work")+"]}},"+
+		"{name: y, type: for-each-node, properties: {canary: 0, steps: ["+coretest.Hook("more")+"]}}]}}]")
 	now := time.Date(2026, 5, 1, 2, 0, 0, 0, time.UTC)
 	j := workflow.NewJournal(r).Start(now)
 	j, _ = workflow.Advance(r, j, now, workflow.Signals{})

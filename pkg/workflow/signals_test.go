@@ -5,13 +5,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 func TestSignalsAreWhatTheAnnotationsSayOfThisRun(t *testing.T) {
-	now := clock("02:00")
+	now := coretest.Clock("02:00")
 	said := func(what string) (intent.Actor, intent.Intent) {
 		jane := intent.Actor{Name: "jane", Reason: "because"}
 		return intent.Actor{Name: "jane", Reason: "because", At: now}, intent.Intent{Actors: map[string]intent.Actor{what: jane}}

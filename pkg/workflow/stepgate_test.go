@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -14,19 +15,21 @@ import (
 
 func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.T) {
 	gentle := false
-	r := newRun(func(s *plan.Spec) {
+	r := coretest.NewRun(func(s *plan.Spec) {
 		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &document.Duration{Duration: 30 * time.Minute}
 		s.Steps[1].Disruptive = &gentle
 	})
-	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: clock("05:00")}}
-	j := workflow.NewJournal(r).Start(clock("02:00"))
+	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: coretest.Clock("05:00")}}
+	j := workflow.NewJournal(r).Start(coretest.Clock("02:00"))
 	next := func(at string, sig workflow.Signals) workflow.Action {
 		t.Helper()
 		var m workflow.Action
-		j, m = workflow.Advance(r, j, clock(at), sig)
+		j, m = workflow.Advance(r, j, coretest.Clock(at), sig)
 		return m
 	}
-	done := func(at, path string) { j = workflow.Note(r, j, path, workflow.StepResult{Done: true}, clock(at)) }
+	done := func(at, path string) {
+		j = workflow.Note(r, j, path, workflow.StepResult{Done: true}, coretest.Clock(at))
+	}
 	if m := next("02:00", workflow.Signals{}); m.Path != "a" {
 		t.Fatalf("first: %+v", m)
 	}
@@ -36,7 +39,7 @@ func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.
 	}
 	done("02:11", "b")
 	m := next("02:11", closed)
-	if m.Act != workflow.ActWait || !m.WakeAt.Equal(clock("05:00")) || j.HeldSince == nil || j.Steps[2].Phase != run.StepPending {
+	if m.Act != workflow.ActWait || !m.WakeAt.Equal(coretest.Clock("05:00")) || j.HeldSince == nil || j.Steps[2].Phase != run.StepPending {
 		t.Fatalf("behind a closed gate: %+v %+v", m, j)
 	}
 	if m = next("04:59", closed); m.Act != workflow.ActWait || j.End != nil {
@@ -54,63 +57,63 @@ func TestAWindowThatClosesHoldsTheNextDisruptiveStepAndCountsNowhere(t *testing.
 }
 
 func TestAWindowThatClosesEndsARunThatSaysSo(t *testing.T) {
-	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: clock("05:00")}}
-	r := newRun(func(s *plan.Spec) { s.OnWindowClose = plan.CloseAbort })
-	j, m := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), closed)
+	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Until: coretest.Clock("05:00")}}
+	r := coretest.NewRun(func(s *plan.Spec) { s.OnWindowClose = plan.CloseAbort })
+	j, m := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), closed)
 	if m.Act != workflow.ActClose || j.End == nil || j.End.Result != run.Missed || j.End.Reason != run.ReasonWindow || j.StartedAt != nil {
 		t.Errorf("before its first step: %+v %+v", m, j.End)
 	}
-	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
-	j, m = workflow.Advance(r, j, clock("02:02"), closed)
+	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	j = workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+	j, m = workflow.Advance(r, j, coretest.Clock("02:02"), closed)
 	if m.Act != workflow.ActClose || j.End == nil || j.End.Phase != run.Aborted || j.End.Reason != "WindowClosed" || j.Steps[1].Phase != run.StepSkipped {
 		t.Errorf("between two steps: %+v %+v", m, j.End)
 	}
 	r.Spec.OnWindowClose = plan.CloseFinish
-	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), closed)
+	j, _ = workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), closed)
 	if j.Steps[0].Phase != run.StepRunning {
 		t.Errorf("what has started may finish: %+v", j.Steps[0])
 	}
 }
 
 func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
-	since := clock("02:05")
-	hold := &run.ClosedGate{Reason: "closed", Since: &since, Until: clock("08:00")}
-	r := newRun(func(s *plan.Spec) {
+	since := coretest.Clock("02:05")
+	hold := &run.ClosedGate{Reason: "closed", Since: &since, Until: coretest.Clock("08:00")}
+	r := coretest.NewRun(func(s *plan.Spec) {
 		s.OnWindowClose, s.MaxDuration = plan.CloseWait, &document.Duration{Duration: time.Hour}
 	})
 	begin := func() run.Journal {
-		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock("02:01"))
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
 	}
 	t.Run("a pause came first", func(t *testing.T) {
-		j, m := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Held: "paused", Hold: hold})
+		j, m := workflow.Advance(r, begin(), coretest.Clock("02:06"), workflow.Signals{Held: "paused", Hold: hold})
 		if m.Act != workflow.ActWait || j.HeldSince == nil || j.Message != "paused" {
 			t.Fatalf("%+v, held since %v, %q", m, j.HeldSince, j.Message)
 		}
-		if j, _ = workflow.Advance(r, j, clock("07:00"), workflow.Signals{Held: "paused", Hold: hold}); j.End != nil {
+		if j, _ = workflow.Advance(r, j, coretest.Clock("07:00"), workflow.Signals{Held: "paused", Hold: hold}); j.End != nil {
 			t.Errorf("it ended: %+v", j.End)
 		}
 	})
 	t.Run("nobody looked when it closed", func(t *testing.T) {
-		j, m := workflow.Advance(r, begin(), clock("06:00"), workflow.Signals{Hold: hold})
+		j, m := workflow.Advance(r, begin(), coretest.Clock("06:00"), workflow.Signals{Hold: hold})
 		if j.End != nil || m.Act != workflow.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(since) {
 			t.Fatalf("%+v, held since %v, end %+v", m, j.HeldSince, j.End)
 		}
-		if j, m = workflow.Advance(r, j, clock("08:00"), workflow.Signals{}); j.End != nil || m.Path != "b" {
+		if j, m = workflow.Advance(r, j, coretest.Clock("08:00"), workflow.Signals{}); j.End != nil || m.Path != "b" {
 			t.Errorf("once it opens: %+v, end %+v", m, j.End)
 		}
 	})
 	t.Run("nobody looked, and it was late already", func(t *testing.T) {
-		late := clock("04:00")
-		j, _ := workflow.Advance(r, begin(), clock("06:00"), workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Since: &late, Until: clock("08:00")}})
+		late := coretest.Clock("04:00")
+		j, _ := workflow.Advance(r, begin(), coretest.Clock("06:00"), workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Since: &late, Until: coretest.Clock("08:00")}})
 		if j.End == nil || j.End.Reason != "Timeout" {
 			t.Errorf("end %+v", j.End)
 		}
 	})
 	t.Run("an abort ends the hold, too", func(t *testing.T) {
-		j, _ := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Hold: hold})
-		j, _ = workflow.Advance(r, j, clock("02:07"), workflow.Signals{Hold: hold, Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
+		j, _ := workflow.Advance(r, begin(), coretest.Clock("02:06"), workflow.Signals{Hold: hold})
+		j, _ = workflow.Advance(r, j, coretest.Clock("02:07"), workflow.Signals{Hold: hold, Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
 		if j.HeldSince != nil || strings.Contains(j.Message, "window") {
 			t.Errorf("held since %v, %q", j.HeldSince, j.Message)
 		}
@@ -118,13 +121,13 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 	t.Run("doubt holds a run that would end at the window's end", func(t *testing.T) {
 		r := r
 		r.Spec.OnWindowClose = plan.CloseAbort
-		j, m := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Hold: &run.ClosedGate{Reason: "not there yet", NotReady: true}})
+		j, m := workflow.Advance(r, begin(), coretest.Clock("02:06"), workflow.Signals{Hold: &run.ClosedGate{Reason: "not there yet", NotReady: true}})
 		if j.End != nil || m.Act != workflow.ActWait {
 			t.Errorf("%+v, end %+v", m, j.End)
 		}
 	})
 	t.Run("who lets it go on is written down", func(t *testing.T) {
-		j, _ := workflow.Advance(r, begin(), clock("02:06"), workflow.Signals{Passed: &intent.Actor{Name: "ann", Reason: "fire"}})
+		j, _ := workflow.Advance(r, begin(), coretest.Clock("02:06"), workflow.Signals{Passed: &intent.Actor{Name: "ann", Reason: "fire"}})
 		if j.Passed == nil || j.Passed.Name != "ann" {
 			t.Errorf("passed: %+v", j.Passed)
 		}
@@ -132,61 +135,61 @@ func TestTheTimeBehindAGateCountsNowhereWhoeverWasLooking(t *testing.T) {
 }
 
 func TestAPauseInMidRunCountsNowhere(t *testing.T) {
-	r := newRun(func(s *plan.Spec) { s.MaxDuration = &document.Duration{Duration: 30 * time.Minute} })
+	r := coretest.NewRun(func(s *plan.Spec) { s.MaxDuration = &document.Duration{Duration: 30 * time.Minute} })
 	paused := workflow.Signals{Held: "paused: no new step begins"}
 	begin := func() run.Journal {
-		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
 		return j
 	}
 	ends := func(j run.Journal, at string) run.Journal {
-		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, clock(at))
+		return workflow.Note(r, j, "a", workflow.StepResult{Done: true}, coretest.Clock(at))
 	}
 	t.Run("from the end of the step at work until it is resumed", func(t *testing.T) {
-		j, m := workflow.Advance(r, begin(), clock("02:05"), paused)
+		j, m := workflow.Advance(r, begin(), coretest.Clock("02:05"), paused)
 		if j.HeldSince != nil || m.Act != workflow.ActPass {
 			t.Fatalf("the step at work goes on, and its time counts: %+v, held since %v", m, j.HeldSince)
 		}
-		j, m = workflow.Advance(r, ends(j, "02:10"), clock("02:10"), paused)
-		if m.Act != workflow.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(clock("02:10")) || j.Message != paused.Held {
+		j, m = workflow.Advance(r, ends(j, "02:10"), coretest.Clock("02:10"), paused)
+		if m.Act != workflow.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(coretest.Clock("02:10")) || j.Message != paused.Held {
 			t.Fatalf("%+v, held since %v, %q", m, j.HeldSince, j.Message)
 		}
 		if !m.WakeAt.IsZero() {
 			t.Errorf("it wakes at %s, and nothing is to be done before somebody resumes it", m.WakeAt)
 		}
-		if j, _ = workflow.Advance(r, j, clock("+1 02:10"), paused); j.End != nil {
+		if j, _ = workflow.Advance(r, j, coretest.Clock("+1 02:10"), paused); j.End != nil {
 			t.Fatalf("after a day: %+v", j.End)
 		}
-		j, m = workflow.Advance(r, j, clock("+1 02:10"), workflow.Signals{})
+		j, m = workflow.Advance(r, j, coretest.Clock("+1 02:10"), workflow.Signals{})
 		if j.End != nil || m.Path != "b" || j.HeldSeconds != 24*3600 || j.Message != "" {
 			t.Fatalf("%+v, held for %d s, %q, end %+v", m, j.HeldSeconds, j.Message, j.End)
 		}
-		if j, _ = workflow.Advance(r, j, clock("+1 02:29"), workflow.Signals{}); j.End != nil {
+		if j, _ = workflow.Advance(r, j, coretest.Clock("+1 02:29"), workflow.Signals{}); j.End != nil {
 			t.Errorf("29 of 30 minutes were used: %+v", j.End)
 		}
-		if j, _ = workflow.Advance(r, j, clock("+1 02:30"), workflow.Signals{}); j.End == nil || j.End.Reason != "Timeout" {
+		if j, _ = workflow.Advance(r, j, coretest.Clock("+1 02:30"), workflow.Signals{}); j.End == nil || j.End.Reason != "Timeout" {
 			t.Errorf("30 of 30 minutes were used: %+v", j.End)
 		}
 	})
 	t.Run("also where nobody looked when it was paused", func(t *testing.T) {
-		j, m := workflow.Advance(r, ends(begin(), "02:10"), clock("09:00"), paused)
-		if j.End != nil || m.Act != workflow.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(clock("02:10")) {
+		j, m := workflow.Advance(r, ends(begin(), "02:10"), coretest.Clock("09:00"), paused)
+		if j.End != nil || m.Act != workflow.ActWait || j.HeldSince == nil || !j.HeldSince.Equal(coretest.Clock("02:10")) {
 			t.Errorf("%+v, held since %v, end %+v", m, j.HeldSince, j.End)
 		}
 	})
 	t.Run("a step's own timeout goes on", func(t *testing.T) {
 		r := r
 		r.Spec.Steps = append([]plan.Step(nil), r.Spec.Steps...)
-		r.Spec.Steps[0].Timeout = duration("5m")
-		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(clock("02:00")), clock("02:00"), workflow.Signals{})
-		if j, _ = workflow.Advance(r, j, clock("02:06"), paused); j.Record("a").Reason != "Timeout" {
+		r.Spec.Steps[0].Timeout = coretest.Duration("5m")
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		if j, _ = workflow.Advance(r, j, coretest.Clock("02:06"), paused); j.Record("a").Reason != "Timeout" {
 			t.Errorf("a: %+v", j.Record("a"))
 		}
 	})
 	t.Run("an abort ends it all the same", func(t *testing.T) {
-		j, _ := workflow.Advance(r, ends(begin(), "02:10"), clock("02:10"), paused)
+		j, _ := workflow.Advance(r, ends(begin(), "02:10"), coretest.Clock("02:10"), paused)
 		sig := paused
 		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Message: "by jane"}
-		j, m := workflow.Advance(r, j, clock("02:20"), sig)
+		j, m := workflow.Advance(r, j, coretest.Clock("02:20"), sig)
 		if j.End == nil || j.End.Reason != "Aborted" || m.Act != workflow.ActClose || j.HeldSince != nil {
 			t.Errorf("%+v, end %+v, held since %v", m, j.End, j.HeldSince)
 		}

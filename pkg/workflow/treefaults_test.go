@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -34,9 +35,9 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 	}{
 		{
 			name: "a step that a group had no time for is done by the run's retry, and not passed over",
-			spec: "retryLimit: 1\nsteps: [" + group(", timeout: 5m", hook("a"), hook("b")) + "]",
+			spec: "retryLimit: 1\nsteps: [" + group(", timeout: 5m", coretest.Hook("a"), coretest.Hook("b")) + "]",
 			edits: []func(*stage){when("g/a", func(s *stage) {
-				s.now = clock("02:05")
+				s.now = coretest.Clock("02:05")
 				s.j = workflow.Note(s.run, s.j, "g/a", workflow.StepResult{Done: true}, s.now)
 			})},
 			acts: []string{"wait until 02:05:10", "g/b #1"},
@@ -44,21 +45,21 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		},
 		{
 			name:  "what depends on a step that is tried again asks its condition again",
-			spec:  "retryLimit: 1\nsteps: [" + parallel(0, hook("a"), hook("b", "dependsOn: [a]", `if: "steps.a.phase == 'Succeeded'"`)) + "]",
+			spec:  "retryLimit: 1\nsteps: [" + parallel(0, coretest.Hook("a"), coretest.Hook("b", "dependsOn: [a]", `if: "steps.a.phase == 'Succeeded'"`)) + "]",
 			edits: []func(*stage){script("g/a", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"g/a #1", "wait until 02:00:11", "g/a #2", "g/b #1"},
 			ends:  map[string]string{"g": "Succeeded", "g/a": "Succeeded", "g/b": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name:  "a loop that is picked anew goes on with its attempts",
-			spec:  "retryLimit: 1\nsteps: [" + hook("a") + ", " + strings.Replace(loopOf("", hook("x", "retry: {limit: 1, backoff: 1s}")), "type: for-each", "type: for-each, if: always", 1) + "]",
+			spec:  "retryLimit: 1\nsteps: [" + coretest.Hook("a") + ", " + strings.Replace(loopOf("", coretest.Hook("x", "retry: {limit: 1, backoff: 1s}")), "type: for-each", "type: for-each, if: always", 1) + "]",
 			edits: []func(*stage){script("a", failed("Boom"), workflow.StepResult{Done: true}), script("roll", picks("i")), script("roll/i/x", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"a #1", "roll #1", "roll/i/x #1", "wait until 02:00:04", "roll/i/x #2", "wait until 02:00:15", "a #2", "roll #2", "roll/i/x #3"},
 			ends:  map[string]string{"a": "Succeeded", "roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name: "and so does a loop within an item that is tried again",
-			spec: "retryLimit: 1\nsteps: [" + loopOf("", inner(hook("x", "retry: {limit: 1, backoff: 1s}")), hook("y")) + "]",
+			spec: "retryLimit: 1\nsteps: [" + loopOf("", inner(coretest.Hook("x", "retry: {limit: 1, backoff: 1s}")), coretest.Hook("y")) + "]",
 			edits: []func(*stage){
 				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", failed("Boom"), workflow.StepResult{Done: true}), script("roll/o/y", failed("Boom"), workflow.StepResult{Done: true}),
 			},
@@ -67,7 +68,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		},
 		{
 			name: "a loop that was cut off within an item is begun anew with it",
-			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(hook("x"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
+			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(coretest.Hook("x"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
 			edits: []func(*stage){
 				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", notYet, workflow.StepResult{Done: true}),
 			},
@@ -77,14 +78,14 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		{
 			name:  "what a person rejected is not asked again by a group's retry",
 			spec:  "steps: [" + group(", retry: {limit: 3, backoff: 1s}", ask) + "]",
-			edits: []func(*stage){when("g/ask", reject), script("g/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, rejected)},
+			edits: []func(*stage){when("g/ask", reject), script("g/ask", workflow.StepResult{ResumeAt: coretest.On("+1 02:00")}, rejected)},
 			acts:  []string{"g/ask #1"},
 			ends:  map[string]string{"g": "Failed", "g/ask": "Failed", "END": "Failed StepFailed"},
 		},
 		{
 			name:  "nor by the run's retry where it stood in a loop",
 			spec:  "retryLimit: 3\nsteps: [" + loopOf(", onError: continue", ask) + "]",
-			edits: []func(*stage){when("roll/i/ask", reject), script("roll", picks("i")), script("roll/i/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, rejected)},
+			edits: []func(*stage){when("roll/i/ask", reject), script("roll", picks("i")), script("roll/i/ask", workflow.StepResult{ResumeAt: coretest.On("+1 02:00")}, rejected)},
 			acts:  []string{"roll #1", "roll/i/ask #1"},
 			ends:  map[string]string{"roll": "Failed", "END": "Failed StepFailed"},
 		},
@@ -96,16 +97,16 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		},
 		{
 			name:  "objects whose names and namespaces look alike are told apart",
-			spec:  "steps: [" + loopOf("", hook("x")) + "]",
+			spec:  "steps: [" + loopOf("", coretest.Hook("x")) + "]",
 			edits: []func(*stage){script("roll", workflow.StepResult{Listed: true, Items: []run.Item{{Name: "a:b"}, {Name: "b", Namespace: "a"}, {Name: "b", Namespace: "a"}}})},
 			acts:  []string{"roll #1", "roll/:a:b/x #1", "roll/a:b/x #1"},
 			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
 			name: "one that depends on a group that is out of time does not wait for ever",
-			spec: "steps: [{name: g, type: step-group, properties: {mode: parallel, steps: [" + hook("c", "dependsOn: [h]", "if: always") + ", {name: h, type: step-group, timeout: 5m, properties: {steps: [" + hook("a") + ", " + hook("b") + "]}}]}}]",
+			spec: "steps: [{name: g, type: step-group, properties: {mode: parallel, steps: [" + coretest.Hook("c", "dependsOn: [h]", "if: always") + ", {name: h, type: step-group, timeout: 5m, properties: {steps: [" + coretest.Hook("a") + ", " + coretest.Hook("b") + "]}}]}}]",
 			edits: []func(*stage){when("g/h/a", func(s *stage) {
-				s.now = clock("02:05")
+				s.now = coretest.Clock("02:05")
 				s.j = workflow.Note(s.run, s.j, "g/h/a", workflow.StepResult{Done: true}, s.now)
 			})},
 			acts: []string{"g/c #1"},
@@ -113,23 +114,23 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		},
 		{
 			name: "an approval in finally waits 15 minutes",
-			spec: "steps: [" + hook("a") + "]\nfinally: [" + group("", ask, hook("b")) + ", " + hook("z") + "]",
+			spec: "steps: [" + coretest.Hook("a") + "]\nfinally: [" + group("", ask, coretest.Hook("b")) + ", " + coretest.Hook("z") + "]",
 			edits: []func(*stage){
-				script("finally/g/ask", workflow.StepResult{ResumeAt: at("+1 02:00")}, notYet),
+				script("finally/g/ask", workflow.StepResult{ResumeAt: coretest.On("+1 02:00")}, notYet),
 			},
 			acts: []string{"a #1", "finally/g/ask #1", "stop finally/g/ask"},
 			ends: map[string]string{"a": "Succeeded", "finally/g": "Failed", "finally/g/ask": "Failed", "finally/g/b": "Skipped", "finally/z": "Skipped", "END": "Failed CleanupFailed"},
 		},
 		{
 			name:  "what is found first is put back, whatever was tried again between",
-			spec:  "retryLimit: 1\nsteps: [" + loopOf("", scale, hook("y")) + "]",
+			spec:  "retryLimit: 1\nsteps: [" + loopOf("", scale, coretest.Hook("y")) + "]",
 			edits: []func(*stage){script("roll", picks("i")), script("roll/i/x", before(`"first"`), workflow.StepResult{Done: true}), script("roll/i/y", failed("Boom"), workflow.StepResult{Done: true})},
 			acts:  []string{"roll #1", "roll/i/x #1", "roll/i/y #1", "wait until 02:00:14", "roll/i/x #2", "roll/i/y #2", "restore roll/i/x"},
 			ends:  map[string]string{"roll": "Succeeded", "roll/i/x": "Succeeded", "END": "Succeeded "},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := played(t, runOf(t, c.spec), c.edits...)
+			s := played(t, coretest.RunOf(t, c.spec), c.edits...)
 			if diff := cmp.Diff(c.acts, s.acts); diff != "" {
 				t.Errorf("acts (-want +got):\n%s", diff)
 			}
@@ -143,8 +144,8 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 // begun is a run up to its n-th look, with what its steps say.
 func begun(t testing.TB, spec string, looks int, edits ...func(*stage)) *stage {
 	t.Helper()
-	r := runOf(t, spec)
-	s := &stage{t: t, run: r, now: clock("02:00"), j: workflow.NewJournal(r).Start(clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
+	r := coretest.RunOf(t, spec)
+	s := &stage{t: t, run: r, now: coretest.Clock("02:00"), j: workflow.NewJournal(r).Start(coretest.Clock("02:00")), script: map[string][]workflow.StepResult{}, at: map[string]func(*stage){}, restore: run.RestoreDone}
 	for _, e := range edits {
 		e(s)
 	}
@@ -164,7 +165,7 @@ func (s *stage) look() workflow.Action {
 
 // advance is a look at an instant, of which nothing is done.
 func (s *stage) advance(now string) workflow.Action {
-	s.now = clock(now)
+	s.now = coretest.Clock(now)
 	j, m := workflow.Advance(s.run, s.j, s.now, s.sig)
 	s.j = j
 	return m
@@ -175,55 +176,55 @@ func (s *stage) done(path string) {
 }
 
 func closedSince(t string) *run.ClosedGate {
-	since := clock(t)
-	return &run.ClosedGate{Reason: "closed", Since: &since, Until: clock("+1 08:00")}
+	since := coretest.Clock(t)
+	return &run.ClosedGate{Reason: "closed", Since: &since, Until: coretest.Clock("+1 08:00")}
 }
 
 func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
 	ask := "{name: ask, type: approval}"
 	t.Run("what works beside a question counts", func(t *testing.T) {
-		s := begun(t, "maxDuration: 2h\nsteps: ["+parallel(0, ask, hook("a"))+"]", 0)
+		s := begun(t, "maxDuration: 2h\nsteps: ["+parallel(0, ask, coretest.Hook("a"))+"]", 0)
 		s.advance("02:00")
-		s.now = clock("02:50")
+		s.now = coretest.Clock("02:50")
 		s.done("g/a")
 		s.advance("02:50")
-		if since := s.j.HeldSince; since == nil || !since.Equal(clock("02:50")) {
+		if since := s.j.HeldSince; since == nil || !since.Equal(coretest.Clock("02:50")) {
 			t.Errorf("held since %v", since)
 		}
 	})
 	t.Run("what works in a loop's item counts, also when the item is through", func(t *testing.T) {
-		s := begun(t, "maxDuration: 2h\nsteps: ["+loopOf("", hook("x"))+"]", 1, script("roll", picks("a", "b")))
+		s := begun(t, "maxDuration: 2h\nsteps: ["+loopOf("", coretest.Hook("x"))+"]", 1, script("roll", picks("a", "b")))
 		s.advance("02:00")
 		s.sig.Hold = closedSince("02:05")
-		s.now = clock("02:50")
+		s.now = coretest.Clock("02:50")
 		s.done("roll/a/x")
-		if m := s.advance("02:50"); m.Act != workflow.ActWait || s.j.HeldSince == nil || !s.j.HeldSince.Equal(clock("02:50")) {
+		if m := s.advance("02:50"); m.Act != workflow.ActWait || s.j.HeldSince == nil || !s.j.HeldSince.Equal(coretest.Clock("02:50")) {
 			t.Errorf("%+v, held since %v", m, s.j.HeldSince)
 		}
 	})
 	t.Run("what a loop looks at counts", func(t *testing.T) {
-		s := begun(t, "maxDuration: 2h\nsteps: ["+loopOf(", batches: [1], until: 'true'", hook("x"))+"]", 1, script("roll", picks("a", "b")))
+		s := begun(t, "maxDuration: 2h\nsteps: ["+loopOf(", batches: [1], until: 'true'", coretest.Hook("x"))+"]", 1, script("roll", picks("a", "b")))
 		s.advance("02:00")
 		s.done("roll/a/x")
 		s.sig.Hold = closedSince("02:05")
 		s.advance("02:10")
-		s.now = clock("02:50")
+		s.now = coretest.Clock("02:50")
 		s.done("roll")
-		if s.advance("02:50"); s.j.HeldSince == nil || !s.j.HeldSince.Equal(clock("02:50")) {
+		if s.advance("02:50"); s.j.HeldSince == nil || !s.j.HeldSince.Equal(coretest.Clock("02:50")) {
 			t.Errorf("held since %v", s.j.HeldSince)
 		}
 	})
 	t.Run("also where it could not look, and tries again", func(t *testing.T) {
-		s := begun(t, "maxDuration: 2h\nsteps: ["+parallel(0, ask, strings.Replace(loopOf("", hook("x")), "type: for-each", "type: for-each, retry: {limit: 1, backoff: 5m}", 1))+"]", 0)
+		s := begun(t, "maxDuration: 2h\nsteps: ["+parallel(0, ask, strings.Replace(loopOf("", coretest.Hook("x")), "type: for-each", "type: for-each, retry: {limit: 1, backoff: 5m}", 1))+"]", 0)
 		s.advance("02:00")
-		s.now = clock("02:50")
+		s.now = coretest.Clock("02:50")
 		s.j = workflow.Note(s.run, s.j, "g/roll", failed("Unreadable"), s.now)
-		if s.advance("02:50"); s.j.HeldSince == nil || !s.j.HeldSince.Equal(clock("02:50")) {
+		if s.advance("02:50"); s.j.HeldSince == nil || !s.j.HeldSince.Equal(coretest.Clock("02:50")) {
 			t.Errorf("held since %v", s.j.HeldSince)
 		}
 	})
 	t.Run("a loop that looks behind a closed gate runs out of time", func(t *testing.T) {
-		s := begun(t, "maxDuration: 1h\nsteps: ["+loopOf(", batches: [1], until: 'true'", hook("x"))+"]", 1, script("roll", picks("a", "b")))
+		s := begun(t, "maxDuration: 1h\nsteps: ["+loopOf(", batches: [1], until: 'true'", coretest.Hook("x"))+"]", 1, script("roll", picks("a", "b")))
 		s.advance("02:00")
 		s.done("roll/a/x")
 		s.sig.Hold = closedSince("02:05")
@@ -233,7 +234,7 @@ func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
 		}
 	})
 	t.Run("what begins although a gate is closed is in time", func(t *testing.T) {
-		s := begun(t, "maxDuration: 1h\nsteps: ["+hook("a")+", "+hook("b")+", "+loopOf("", hook("x"))+"]", 0)
+		s := begun(t, "maxDuration: 1h\nsteps: ["+coretest.Hook("a")+", "+coretest.Hook("b")+", "+loopOf("", coretest.Hook("x"))+"]", 0)
 		s.advance("02:00")
 		s.done("a")
 		s.sig.Hold = closedSince("02:05")
@@ -242,16 +243,16 @@ func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
 		}
 	})
 	t.Run("a group's timeout does not run behind the gate", func(t *testing.T) {
-		s := begun(t, "onWindowClose: wait\nsteps: [{name: g, type: step-group, timeout: 30m, properties: {steps: ["+hook("a")+", "+hook("b")+"]}}]", 1)
+		s := begun(t, "onWindowClose: wait\nsteps: [{name: g, type: step-group, timeout: 30m, properties: {steps: ["+coretest.Hook("a")+", "+coretest.Hook("b")+"]}}]", 1)
 		s.sig.Hold = closedSince("02:00:01")
 		if m := s.advance("06:00"); m.Act != workflow.ActWait || s.j.Record("g").Phase != run.StepRunning {
 			t.Fatalf("nobody looked: %+v %s", m, phases(s.j))
 		}
-		if m := s.advance("07:00"); m.Act != workflow.ActWait || !m.WakeAt.Equal(clock("+1 08:00")) {
+		if m := s.advance("07:00"); m.Act != workflow.ActWait || !m.WakeAt.Equal(coretest.Clock("+1 08:00")) {
 			t.Errorf("%+v %s", m, phases(s.j))
 		}
 		s.sig.Hold = nil
-		if m := s.advance("08:00"); m.Path != "g/b" || !m.WakeAt.After(clock("08:29")) || m.WakeAt.After(clock("08:31")) {
+		if m := s.advance("08:00"); m.Path != "g/b" || !m.WakeAt.After(coretest.Clock("08:29")) || m.WakeAt.After(coretest.Clock("08:31")) {
 			t.Errorf("%+v %s", m, phases(s.j))
 		}
 		if s.advance("08:31"); s.j.Record("g").Reason != "Timeout" {
@@ -268,9 +269,9 @@ func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
 		}
 	})
 	t.Run("who waits for an answer is not woken all the time, however little time is left", func(t *testing.T) {
-		s := begun(t, "maxDuration: 1h\nsteps: ["+hook("a")+", "+ask+"]", 0)
+		s := begun(t, "maxDuration: 1h\nsteps: ["+coretest.Hook("a")+", "+ask+"]", 0)
 		s.advance("02:00")
-		s.now = clock("03:00").Add(-time.Millisecond)
+		s.now = coretest.Clock("03:00").Add(-time.Millisecond)
 		s.done("a")
 		if _, m := workflow.Advance(s.run, s.j, s.now, s.sig); m.Path != "ask" || !m.WakeAt.IsZero() {
 			t.Errorf("%+v", m)
@@ -279,10 +280,10 @@ func TestWhatCountsNowhereIsCountedOnce(t *testing.T) {
 }
 
 func TestAdvanceLeavesTheJournalThatItIsGiven(t *testing.T) {
-	s := begun(t, "steps: ["+loopOf("", hook("x"))+"]", 1, script("roll", picks("a", "b")))
+	s := begun(t, "steps: ["+loopOf("", coretest.Hook("x"))+"]", 1, script("roll", picks("a", "b")))
 	s.advance("02:00")
 	was := document.Clone(s.j)
-	workflow.Advance(s.run, s.j, clock("02:01"), workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
+	workflow.Advance(s.run, s.j, coretest.Clock("02:01"), workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
 	if diff := cmp.Diff(was, s.j); diff != "" {
 		t.Error(diff)
 	}
@@ -298,7 +299,7 @@ func TestOneActOnAStepAtATime(t *testing.T) {
 		return n
 	}
 	t.Run("what stands in groups is stopped once", func(t *testing.T) {
-		s := begun(t, "steps: [{name: g, type: step-group, properties: {steps: [{name: h, type: step-group, properties: {steps: ["+hook("a", "timeout: 5m")+"]}}]}}]", 0)
+		s := begun(t, "steps: [{name: g, type: step-group, properties: {steps: [{name: h, type: step-group, properties: {steps: ["+coretest.Hook("a", "timeout: 5m")+"]}}]}}]", 0)
 		s.advance("02:00")
 		if n := count(s.advance("02:05"), "g/h/a"); n != 1 {
 			t.Errorf("%d times", n)
@@ -306,8 +307,8 @@ func TestOneActOnAStepAtATime(t *testing.T) {
 	})
 	t.Run("a lease that its step takes anew is not renewed beside it", func(t *testing.T) {
 		silence := "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
-		s := begun(t, "steps: [{name: g, type: step-group, retry: {limit: 1, backoff: 30m}, properties: {steps: ["+hook("a")+", {name: h, type: step-group, if: always, properties: {steps: ["+silence+"]}}]}}]", 3,
-			script("g/a", failed("Boom"), workflow.StepResult{Done: true}), script("g/h/quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}))
+		s := begun(t, "steps: [{name: g, type: step-group, retry: {limit: 1, backoff: 30m}, properties: {steps: ["+coretest.Hook("a")+", {name: h, type: step-group, if: always, properties: {steps: ["+silence+"]}}]}}]", 3,
+			script("g/a", failed("Boom"), workflow.StepResult{Done: true}), script("g/h/quiet", workflow.StepResult{Done: true, KeepAt: coretest.On("02:05")}))
 		if n := count(s.advance("02:20"), "g/h/quiet"); n != 1 {
 			t.Errorf("while it waits: %d acts", n)
 		}
@@ -320,7 +321,7 @@ func TestOneActOnAStepAtATime(t *testing.T) {
 }
 
 func TestAPlaceInAGroupIsFreeOnceWhatHeldItIsStopped(t *testing.T) {
-	s := begun(t, "steps: ["+parallel(1, hook("a", "timeout: 5m"), hook("b"))+"]", 0)
+	s := begun(t, "steps: ["+parallel(1, coretest.Hook("a", "timeout: 5m"), coretest.Hook("b"))+"]", 0)
 	s.advance("02:00")
 	if m := s.advance("02:05"); m.Act != workflow.ActStop || s.j.Record("g/b").Phase != run.StepPending {
 		t.Errorf("%+v: %s", m, phases(s.j))
@@ -332,7 +333,7 @@ func TestAPlaceInAGroupIsFreeOnceWhatHeldItIsStopped(t *testing.T) {
 }
 
 func TestWhatTheGateHoldsTakesNoPlaceInAGroup(t *testing.T) {
-	s := begun(t, "onWindowClose: wait\nsteps: ["+parallel(1, hook("z", "disruptive: false"), hook("a"), hook("b", "disruptive: false"))+"]", 1)
+	s := begun(t, "onWindowClose: wait\nsteps: ["+parallel(1, coretest.Hook("z", "disruptive: false"), coretest.Hook("a"), coretest.Hook("b", "disruptive: false"))+"]", 1)
 	s.sig.Hold = closedSince("02:00")
 	if m := s.advance("02:01"); m.Act != workflow.ActPass || m.Path != "g/b" {
 		t.Errorf("%+v: %s", m, phases(s.j))
@@ -341,11 +342,11 @@ func TestWhatTheGateHoldsTakesNoPlaceInAGroup(t *testing.T) {
 
 func TestLeasesAreGivenBackByAnAgentThatComesLate(t *testing.T) {
 	silence := "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
-	s := begun(t, "steps: ["+silence+"]", 1, script("quiet", workflow.StepResult{Done: true, KeepAt: at("02:05")}))
+	s := begun(t, "steps: ["+silence+"]", 1, script("quiet", workflow.StepResult{Done: true, KeepAt: coretest.On("02:05")}))
 	if m := s.advance("02:01"); m.Act != workflow.ActRelease {
 		t.Fatalf("%+v", m)
 	}
-	s.sig.LookingSince = clock("02:04")
+	s.sig.LookingSince = coretest.Clock("02:04")
 	if m := s.advance("02:04:30"); m.Act != workflow.ActRelease {
 		t.Errorf("it came back at 02:04: %+v", m)
 	}
@@ -355,7 +356,7 @@ func TestLeasesAreGivenBackByAnAgentThatComesLate(t *testing.T) {
 }
 
 func TestUntilIsAskedOfWhatDidNotFail(t *testing.T) {
-	s := begun(t, "steps: ["+loopOf(", until: 'true', onError: continue", hook("x"))+"]", 3, script("roll", picks("a", "b")), script("roll/a/x", failed("Boom")))
+	s := begun(t, "steps: ["+loopOf(", until: 'true', onError: continue", coretest.Hook("x"))+"]", 3, script("roll", picks("a", "b")), script("roll/a/x", failed("Boom")))
 	got := s.run.ItemsDone(s.j, "roll")
 	if len(got) != 1 || got[0].Name != "b" {
 		t.Errorf("%+v of %+v", got, s.j.Record("roll").Items)
@@ -363,12 +364,12 @@ func TestUntilIsAskedOfWhatDidNotFail(t *testing.T) {
 }
 
 func TestALoopTellsOfItsFirstFailures(t *testing.T) {
-	names := repeat(func(i int) string { return fmt.Sprintf("i%d", i) }, 200)
+	names := coretest.Repeat(func(i int) string { return fmt.Sprintf("i%d", i) }, 200)
 	edits := []func(*stage){script("roll", picks(names...))}
 	for _, name := range names {
 		edits = append(edits, script("roll/"+name+"/x", failed(strings.Repeat("m", 500))))
 	}
-	s := begun(t, "steps: ["+loopOf(", onError: continue, maxConcurrency: 100", hook("x"))+"]", 10, edits...)
+	s := begun(t, "steps: ["+loopOf(", onError: continue, maxConcurrency: 100", coretest.Hook("x"))+"]", 10, edits...)
 	size := 0
 	for _, item := range s.j.Record("roll").Items {
 		size += len(item.Message)
@@ -379,7 +380,7 @@ func TestALoopTellsOfItsFirstFailures(t *testing.T) {
 }
 
 func TestAJournalThatLacksAStepStopsWhatIsAtWork(t *testing.T) {
-	s := begun(t, "steps: ["+parallel(0, hook("a"), hook("b"))+"]", 0)
+	s := begun(t, "steps: ["+parallel(0, coretest.Hook("a"), coretest.Hook("b"))+"]", 0)
 	s.advance("02:00")
 	s.j.Steps = s.j.Steps[:2]
 	if m := s.advance("02:01"); m.Act != workflow.ActStop || m.Path != "g/a" || s.j.End == nil || s.j.End.Reason != "JournalBroken" {
@@ -388,7 +389,7 @@ func TestAJournalThatLacksAStepStopsWhatIsAtWork(t *testing.T) {
 }
 
 func TestProgressOfSteps(t *testing.T) {
-	s := begun(t, "steps: ["+hook("a")+", {name: g, type: step-group, properties: {steps: ["+hook("b")+", "+loopOf("", hook("x"), hook("y"))+"]}}, "+hook("z")+"]", 7, script("g/roll", picks("i1", "i2", "i3", "i4")))
+	s := begun(t, "steps: ["+coretest.Hook("a")+", {name: g, type: step-group, properties: {steps: ["+coretest.Hook("b")+", "+loopOf("", coretest.Hook("x"), coretest.Hook("y"))+"]}}, "+coretest.Hook("z")+"]", 7, script("g/roll", picks("i1", "i2", "i3", "i4")))
 	s.advance("02:01")
 	want := run.Progress{Step: "g/roll/i3/x", Done: 2, Total: 4, Percent: 62}
 	if diff := cmp.Diff(want, run.ProgressOf(s.j)); diff != "" {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -164,7 +165,7 @@ func (w *walk) later(wake time.Time) {
 
 // pass is what executors do: record first, then act, then say so.
 func (w *walk) pass(j run.Journal, m workflow.Action) (run.Journal, bool) {
-	rec := record(w.durable, m.Path)
+	rec := coretest.Record(w.durable, m.Path)
 	if rec.Phase != run.StepRunning || rec.Attempt < 1 {
 		w.t.Fatalf("%s is passed, and written is %s, attempt %d", m.Path, rec.Phase, rec.Attempt)
 	}
@@ -250,18 +251,18 @@ func (w *walk) suspend(j run.Journal, m workflow.Action, rec run.Record) (run.Jo
 // The run always ends; what it promised is done, whatever dies in between.
 func TestTheWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRun(restoring(0), stepOf(0, func(s *plan.Step) { s.Retry = &plan.Retry{Limit: rapid.IntRange(0, 3).Draw(t, "retries")} }),
+		r := coretest.NewRun(restoring(0), stepOf(0, func(s *plan.Step) { s.Retry = &plan.Retry{Limit: rapid.IntRange(0, 3).Draw(t, "retries")} }),
 			stepOf(1, func(s *plan.Step) { s.Type = "suspend" }),
 			stepOf(2, func(s *plan.Step) {
 				s.If = rapid.SampledFrom([]string{"", "always", "steps.a.phase == 'Failed'"}).Draw(t, "if")
 			}),
 			func(s *plan.Spec) {
 				if rapid.Bool().Draw(t, "restores two") {
-					s.Steps = append(s.Steps, plan.Step{Name: "d", Type: "scale", Properties: map[string]any{"restoreAfter": true}, Timeout: duration("10m")})
+					s.Steps = append(s.Steps, plan.Step{Name: "d", Type: "scale", Properties: map[string]any{"restoreAfter": true}, Timeout: coretest.Duration("10m")})
 				}
 			}, onFailure("of1", "of2"), finally("fin1", "fin2"))
 		w := &walk{
-			t: t, run: r, durable: workflow.NewJournal(r), now: clock("02:00"), since: clock("02:00"), crashes: rapid.IntRange(0, 12).Draw(t, "crashes"),
+			t: t, run: r, durable: workflow.NewJournal(r), now: coretest.Clock("02:00"), since: coretest.Clock("02:00"), crashes: rapid.IntRange(0, 12).Draw(t, "crashes"),
 			done: map[string]int{}, passes: map[string]int{}, value: map[string]int{}, stopped: map[string]bool{},
 		}
 		for lives := 0; ; lives++ {
@@ -328,7 +329,7 @@ func (w *walk) judge() {
 // Without anybody's doing, a crash at any one point changes nothing about how the
 // run ends. Every point is tried.
 func TestOneCrashAtEveryPoint(t *testing.T) {
-	r := newRun(restoring(0), stepOf(1, func(s *plan.Step) { s.Type = "suspend" }), onFailure("of"), finally("fin"))
+	r := coretest.NewRun(restoring(0), stepOf(1, func(s *plan.Step) { s.Type = "suspend" }), onFailure("of"), finally("fin"))
 	for _, fails := range []bool{false, true} {
 		want := ""
 		for point := 0; ; point++ {
@@ -355,7 +356,7 @@ func TestOneCrashAtEveryPoint(t *testing.T) {
 // crashAt runs to the end with one death at the n-th point where one can happen.
 func crashAt(t *testing.T, r run.Run, point int, fails bool) (phasesAtEnd string, effects map[string]int, reached bool) {
 	t.Helper()
-	durable, now, begun := workflow.NewJournal(r), clock("02:00"), false
+	durable, now, begun := workflow.NewJournal(r), coretest.Clock("02:00"), false
 	effects = map[string]int{}
 	n := 0
 	dies := func() bool {
@@ -394,7 +395,7 @@ life:
 				}
 				j = workflow.NoteRestore(j, m.Path, run.RestoreDone, "", nil)
 			case workflow.ActPass:
-				rec := record(durable, m.Path)
+				rec := coretest.Record(durable, m.Path)
 				switch {
 				case m.Step.Type == "suspend" && rec.ResumeAt == nil:
 					until := now.Add(time.Minute)

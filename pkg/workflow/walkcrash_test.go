@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -40,7 +41,7 @@ func (p *player) dies() bool {
 // play is the run to its end, in as many lives as it takes.
 func (p *player) play(t *testing.T) string {
 	t.Helper()
-	p.durable, p.now = workflow.NewJournal(p.run), clock("02:00")
+	p.durable, p.now = workflow.NewJournal(p.run), coretest.Clock("02:00")
 	begun := false
 	for range 3 {
 		j := p.durable
@@ -173,7 +174,7 @@ func (p *player) pass(rec run.Record, m workflow.Action) workflow.StepResult {
 // tried.
 func TestOneCrashAtEveryPointOfATree(t *testing.T) {
 	scale := "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: d}, replicas: 0, restoreAfter: true}}"
-	inner := "{name: in, type: for-each, properties: {apiVersion: v1, kind: Pod, steps: [" + hook("ix", "retry: {limit: 1, backoff: 1s}") + "]}}"
+	inner := "{name: in, type: for-each, properties: {apiVersion: v1, kind: Pod, steps: [" + coretest.Hook("ix", "retry: {limit: 1, backoff: 1s}") + "]}}"
 	silence := "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}"
 	for name, c := range map[string]struct {
 		spec  string
@@ -181,7 +182,7 @@ func TestOneCrashAtEveryPointOfATree(t *testing.T) {
 		fails []string
 	}{
 		"a loop in a group side by side, tried again by the run": {
-			spec:  "retryLimit: 1\nsteps: [" + parallel(2, hook("a"), loopOf(", batches: [1], until: 'true', maxConcurrency: 2", scale, hook("y")), hook("c", "dependsOn: [a, roll]")) + "]\nfinally: [{name: f, type: step-group, properties: {steps: [" + hook("f1") + ", " + hook("f2") + "]}}]",
+			spec:  "retryLimit: 1\nsteps: [" + parallel(2, coretest.Hook("a"), loopOf(", batches: [1], until: 'true', maxConcurrency: 2", scale, coretest.Hook("y")), coretest.Hook("c", "dependsOn: [a, roll]")) + "]\nfinally: [{name: f, type: step-group, properties: {steps: [" + coretest.Hook("f1") + ", " + coretest.Hook("f2") + "]}}]",
 			items: map[string][]string{"g/roll": {"i", "j", "k"}},
 			fails: []string{"g/roll/j/y#1"},
 		},
@@ -190,17 +191,17 @@ func TestOneCrashAtEveryPointOfATree(t *testing.T) {
 			items: map[string][]string{"g/roll": {"i", "j", "k"}},
 		},
 		"loops in loops, where one fails for good": {
-			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", inner, hook("y")) + "]\nonFailure: [" + hook("of") + "]",
+			spec:  "retryLimit: 1\nsteps: [" + loopOf(", onError: continue", inner, coretest.Hook("y")) + "]\nonFailure: [" + coretest.Hook("of") + "]",
 			items: map[string][]string{"roll": {"n", "o"}, "roll/n/in": {"p", "q"}, "roll/o/in": {"p"}},
 			fails: []string{"roll/n/in/q/ix#1", "roll/o/in/p/ix#1", "roll/o/in/p/ix#2", "roll/o/in/p/ix#3", "roll/o/in/p/ix#4", "roll/o/in/p/ix#5"},
 		},
 		"a lease, a question and a nap": {
-			spec:  "steps: [" + silence + ", {name: g, type: step-group, retry: {limit: 1, backoff: 6m}, properties: {mode: parallel, steps: [{name: ask, type: approval}, {name: nap, type: suspend, properties: {duration: 1m}}, " + hook("a", "dependsOn: [ask]") + ", " + hook("b", "dependsOn: [nap]") + "]}}]\nfinally: [{name: bye, type: step-group, properties: {mode: parallel, steps: [" + hook("f1") + ", " + hook("f2") + "]}}]",
+			spec:  "steps: [" + silence + ", {name: g, type: step-group, retry: {limit: 1, backoff: 6m}, properties: {mode: parallel, steps: [{name: ask, type: approval}, {name: nap, type: suspend, properties: {duration: 1m}}, " + coretest.Hook("a", "dependsOn: [ask]") + ", " + coretest.Hook("b", "dependsOn: [nap]") + "]}}]\nfinally: [{name: bye, type: step-group, properties: {mode: parallel, steps: [" + coretest.Hook("f1") + ", " + coretest.Hook("f2") + "]}}]",
 			fails: []string{"g/b#1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := runOf(t, c.spec)
+			r := coretest.RunOf(t, c.spec)
 			fails := map[string]bool{}
 			for _, key := range c.fails {
 				fails[key] = true

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -75,7 +76,7 @@ type ranger struct {
 func newRanger(t *rapid.T) *ranger {
 	g := growRun(t)
 	return &ranger{
-		t: t, g: g, durable: workflow.NewJournal(g.run), now: clock("02:00"), since: clock("02:00"), last: clock("02:00"), crashes: oneOf(t, 7, "crashes"),
+		t: t, g: g, durable: workflow.NewJournal(g.run), now: coretest.Clock("02:00"), since: coretest.Clock("02:00"), last: coretest.Clock("02:00"), crashes: oneOf(t, 7, "crashes"),
 		resting: map[string]rest{}, effects: map[string]int{}, top: map[string]int{}, tries: map[string]int{}, world: map[string]string{},
 		leases: map[string]time.Time{}, holds: map[string]int{}, at: map[string]bool{}, passed: map[string]bool{},
 	}

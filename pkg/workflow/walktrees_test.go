@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -114,10 +115,10 @@ func (g *gardener) step(depth int, cleanup bool) *bush {
 		b.step.Properties = map[string]any{"restoreAfter": !cleanup}
 	}
 	if g.chance(30, "retries") {
-		b.step.Retry = &plan.Retry{Limit: 1 + oneOf(g.t, 2, "limit"), Backoff: duration(g.pick("backoff", "1s", "3m"))}
+		b.step.Retry = &plan.Retry{Limit: 1 + oneOf(g.t, 2, "limit"), Backoff: coretest.Duration(g.pick("backoff", "1s", "3m"))}
 	}
 	if g.chance(20, "has a timeout") {
-		b.step.Timeout = duration(g.pick("timeout", "4m", "25m", "2h"))
+		b.step.Timeout = coretest.Duration(g.pick("timeout", "4m", "25m", "2h"))
 	}
 	if g.chance(15, "says whether it disrupts") {
 		yes := oneOf(g.t, 2, "disrupts") == 1
@@ -192,7 +193,7 @@ type grove struct {
 func growRun(t *rapid.T) grove {
 	g := &gardener{t: t, templates: map[string]plan.TemplateSpec{}, grown: map[string][]*bush{}}
 	shape := map[plan.Section][]*bush{plan.SectionSteps: g.steps(3, 4, false, false)}
-	s := plan.Spec{Steps: stepsOf(shape[plan.SectionSteps]), MaxDuration: duration(g.pick("maxDuration", "30m", "3h", "20h"))}
+	s := plan.Spec{Steps: stepsOf(shape[plan.SectionSteps]), MaxDuration: coretest.Duration(g.pick("maxDuration", "30m", "3h", "20h"))}
 	if g.chance(30, "onFailure") {
 		shape[plan.SectionOnFailure] = g.steps(1, 2, false, false)
 		s.OnFailure = stepsOf(shape[plan.SectionOnFailure])
@@ -203,7 +204,7 @@ func growRun(t *rapid.T) grove {
 	}
 	s.RetryLimit = oneOf(t, 3, "retryLimit")
 	s.OnWindowClose = plan.OnWindowClose(g.pick("onWindowClose", "finish", "wait", "abort"))
-	r := newRun()
+	r := coretest.NewRun()
 	r.Spec, r.Templates = s.Defaulted(), g.templates
 	return grove{run: document.Clone(r), sections: shape}
 }

@@ -108,11 +108,51 @@ func TestEveryRoomOfTheCoreHasItsLine(t *testing.T) {
 	}
 }
 
+// testRooms hold what the tests of several rooms start from. They may know the rooms
+// that they build for, up to the last line, since no program is built with them.
+func testRooms() packages {
+	return packages{"pkg/coretest", "pkg/cmd/cmdtest", "pkg/executors/function/functiontest"}
+}
+
+func TestWhatTestsStartFromIsImportedByTestsAlone(t *testing.T) {
+	g := load(t)
+	for _, room := range testRooms() {
+		if len(g.matching(packages{room})) == 0 {
+			t.Errorf("no package is %s: take its line away", room)
+		}
+	}
+	for _, b := range startsFromTests(g) {
+		t.Errorf("%s imports %s, which is there for tests", b[0], b[1])
+	}
+}
+
+// startsFromTests are the imports of test rooms by what is no test.
+func startsFromTests(g graph) (breaches [][2]string) {
+	for _, path := range g.matching(packages{"pkg/...", "cmd/..."}) {
+		for _, imported := range g[path].Imports {
+			if testRooms().match(imported) {
+				breaches = append(breaches, [2]string{path, imported})
+			}
+		}
+	}
+	return breaches
+}
+
+func TestTheTableSeesAnImportOfWhatIsThereForTests(t *testing.T) {
+	g := graph{}
+	g.add("pkg/coretest", module+"/pkg/low")
+	g.add("pkg/low", module+"/pkg/coretest")
+	want := [][2]string{{module + "/pkg/low", module + "/pkg/coretest"}}
+	if got := startsFromTests(g); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // coreRoom is the room of the core that a package belongs to; empty for those of
-// others and of the edges.
+// others, of the edges and of tests.
 func coreRoom(path string) string {
 	below, ok := strings.CutPrefix(path, module+"/pkg/")
-	if !ok || edges().match(path) {
+	if !ok || edges().match(path) || testRooms().match(path) {
 		return ""
 	}
 	name, _, _ := strings.Cut(below, "/")

@@ -1,16 +1,17 @@
-package workflow_test
+// Package coretest holds what the tests of several rooms of the core start from: the
+// instants of one day, runs and facts that are valid as they are. Only tests import it.
+package coretest
 
 import (
 	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// clock reads "02:30" as an instant of the tests' day, 5 December 2026, a
+// Clock reads "02:30" as an instant of the tests' day, 5 December 2026, a
 // Saturday; "+1 02:30" is the day after.
-func clock(text string) time.Time {
+func Clock(text string) time.Time {
 	day := 5
 	if rest, ok := strings.CutPrefix(text, "+1 "); ok {
 		day, text = 6, rest
@@ -26,12 +27,14 @@ func clock(text string) time.Time {
 	return time.Date(2026, 12, day, at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
 }
 
-func on(text string) *time.Time {
-	at := clock(text)
+// On is Clock's instant where a field may be empty.
+func On(text string) *time.Time {
+	at := Clock(text)
 	return &at
 }
 
-func duration(text string) *document.Duration {
+// Duration reads "1h30m", as documents write it.
+func Duration(text string) *document.Duration {
 	d, err := document.ParseDuration(text)
 	if err != nil {
 		panic(err)
@@ -39,11 +42,8 @@ func duration(text string) *document.Duration {
 	return &d
 }
 
-func slotAt(t string) run.Request {
-	return run.Request{Kind: run.BySchedule, Slot: on(t), Local: clock(t).Format(time.RFC3339) + "[UTC]", At: clock(t)}
-}
-
-func repeat(line func(int) string, n int) []string {
+// Repeat writes n lines, each by its number from 0.
+func Repeat(line func(int) string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
 		out[i] = line(i)
