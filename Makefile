@@ -59,11 +59,11 @@ test-tools: ## Tests of what makes the image and the schemas
 	cd tools/image && GOWORK=off go test ./...
 	cd tools/schemagen && GOWORK=off go test ./...
 
-CORE := pkg/schedule pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/annotations
+CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations
 MUTANTS ?= 100
 
 .PHONY: mutants
-mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; hours
+mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; half an hour
 	go run ./tools/mutants -n $(MUTANTS) $(CORE)
 
 .PHONY: cover

@@ -6,8 +6,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,7 +32,8 @@ func run(args []string, out io.Writer) error {
 	n := set.Int("n", 100, "how many changes are tried in each package; 0: all of them")
 	seed := set.Uint64("seed", 1, "which of them")
 	least := set.Int("least", 0, "fail where fewer of 100 are noticed")
-	timeout := set.Duration("timeout", 2*time.Minute, "of the tests of one change; one that hangs is noticed")
+	timeout := set.Duration("timeout", 0, "of the tests of one change, which is noticed if it hangs; 0: ten times what they take, and 20s")
+	atOnce := set.Int("at-once", 2, "how many changes are tested side by side")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -47,8 +48,8 @@ func run(args []string, out io.Writer) error {
 		}
 		random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // the same choice each time
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t := tally{dir: dir, out: out}
-		if err := t.try(all, *n, *timeout); err != nil {
+		t := tally{dir: dir, out: out, timeout: *timeout, atOnce: *atOnce}
+		if err := t.try(all, *n); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%s: %d of %d noticed (%d of 100)\n", dir, t.noticed, t.tried, t.share())
@@ -66,68 +67,126 @@ func run(args []string, out io.Writer) error {
 type tally struct {
 	dir            string
 	out            io.Writer
+	timeout        time.Duration
+	atOnce         int
 	tried, noticed int
 }
 
 func (t *tally) share() int { return 100 * t.noticed / max(t.tried, 1) }
 
 // try runs the tests on as many changes as asked that compile.
-func (t *tally) try(all []mutant, n int, timeout time.Duration) error {
+func (t *tally) try(all []mutant, n int) error {
 	work, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if out, err := test(t.dir, "", timeout); err != nil {
-		return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.dir, err, out)
+	binary, within, err := build(work, t.dir, all)
+	if err != nil {
+		return err
 	}
-	for _, m := range all {
-		if n > 0 && t.tried == n {
-			return nil
+	if binary == "" { // no change compiles behind a switch
+		binary = filepath.Join(work, "unchanged.test")
+		if out, failed := compile(t.dir, "", binary); failed != nil {
+			return fmt.Errorf("build the tests of %s: %w\n%s", t.dir, failed, out)
 		}
-		overlay, err := overlayOf(work, m)
-		if err != nil {
-			return err
+	}
+	if err := t.testUnchanged(binary); err != nil {
+		return err
+	}
+	if n == 0 {
+		n = len(all)
+	}
+	for number := 1; number <= len(all) && t.tried < n; {
+		var some []change
+		for ; number <= len(all) && len(some) < min(t.atOnce, n-t.tried); number++ {
+			c := change{mutant: all[number-1], number: number, binary: binary}
+			if !within[number] {
+				if c.binary, err = buildAlone(work, t.dir, c); err != nil {
+					return err
+				}
+			}
+			if c.binary != "" {
+				some = append(some, c)
+			}
 		}
-		out, failed := test(t.dir, overlay, timeout)
-		if failed != nil && bytes.Contains(out, []byte("[build failed]")) {
-			continue
-		}
-		t.tried++
-		if failed != nil {
-			t.noticed++
-			continue
-		}
-		fmt.Fprintln(t.out, "not noticed:", m)
+		t.count(some)
 	}
 	return nil
 }
 
-// overlayOf writes a changed file, and what tells go to take it for the other.
-func overlayOf(work string, m mutant) (string, error) {
-	text, err := os.ReadFile(m.file)
-	if err != nil {
-		return "", err
+// testUnchanged sees to it that the tests pass, and derives a timeout from how long
+// that takes.
+func (t *tally) testUnchanged(binary string) error {
+	limit := t.timeout
+	if limit == 0 {
+		t.timeout = 10 * time.Minute
 	}
-	changed, overlay := filepath.Join(work, "changed.go"), filepath.Join(work, "overlay.json")
-	if err := os.WriteFile(changed, m.applied(text), 0o600); err != nil {
-		return "", err
+	began := time.Now()
+	if out, failed := t.test(binary, 0); failed != nil {
+		return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.dir, failed, out)
 	}
-	file, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
+	if limit == 0 {
+		t.timeout = 10*time.Since(began) + 20*time.Second
 	}
-	b, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, os.WriteFile(overlay, b, 0o600)
+	return nil
 }
 
-func test(dir, overlay string, timeout time.Duration) ([]byte, error) {
-	args := []string{"test", "-failfast", "-count=1", "-timeout", timeout.String()}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
+// change is a mutant, and the test binary that holds it.
+type change struct {
+	mutant
+	number int
+	binary string
+}
+
+// count runs the tests on a few changes side by side.
+func (t *tally) count(some []change) {
+	failed := make([]bool, len(some))
+	var wg sync.WaitGroup
+	for i, c := range some {
+		wg.Go(func() {
+			_, err := t.test(c.binary, c.number)
+			failed[i] = err != nil
+		})
 	}
+	wg.Wait()
+	for i, c := range some {
+		t.tried++
+		if failed[i] {
+			t.noticed++
+			continue
+		}
+		fmt.Fprintln(t.out, "not noticed:", c.mutant)
+	}
+}
+
+// buildAlone makes the test binary of one change; none if that does not compile.
+func buildAlone(work, dir string, c change) (binary string, err error) {
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		return "", err
+	}
+	overlay, err := writeOverlay(work, map[string][]byte{c.file: c.applied(text)})
+	if err != nil {
+		return "", err
+	}
+	binary = filepath.Join(work, fmt.Sprintf("%d.test", c.number))
+	if _, err := compile(dir, overlay, binary); err != nil {
+		return "", nil //nolint:nilerr // a change that does not compile is none
+	}
+	return binary, nil
+}
+
+func compile(dir, overlay, binary string) ([]byte, error) {
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-gcflags=-e", "-overlay", overlay, "-o", binary}
 	return exec.Command("go", append(args, "./"+filepath.ToSlash(filepath.Clean(dir)))...).CombinedOutput() //nolint:gosec // packages of this module
+}
+
+// test runs a test binary with one change switched on; a binary of one change has no
+// switch.
+func (t *tally) test(binary string, number int) ([]byte, error) {
+	test := exec.Command(binary, "-test.failfast", "-test.paniconexit0", "-test.timeout", t.timeout.String()) //nolint:gosec // built above
+	test.Dir = t.dir
+	test.Env = append(os.Environ(), which+"="+strconv.Itoa(number))
+	return test.CombinedOutput()
 }

@@ -16,8 +16,10 @@ type mutant struct {
 	file   string
 	offset int // of the operator, in bytes
 	line   int
-	was    string // the operator as it stands
-	is     string // what is put in its place; empty takes a negation away
+	// first and last are the lines on which its expression begins and ends.
+	first, last int
+	was         string // the operator as it stands
+	is          string // what is put in its place; empty takes a negation away
 }
 
 func (m mutant) String() string {
@@ -79,24 +81,48 @@ func mutantsIn(file string, text []byte) ([]mutant, error) {
 		return nil, nil
 	}
 	var out []mutant
-	add := func(at token.Pos, was, is string) {
+	add := func(e ast.Expr, at token.Pos, was, is string) {
 		p := set.Position(at)
-		out = append(out, mutant{file, p.Offset, p.Line, was, is})
+		out = append(out, mutant{file: file, offset: p.Offset, line: p.Line, first: set.Position(e.Pos()).Line, last: set.Position(e.End()).Line, was: was, is: is})
 	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
 		switch x := n.(type) {
+		case *ast.CallExpr:
+			for _, arg := range withoutCapacity(x) {
+				ast.Inspect(arg, visit)
+			}
+			return false
 		case *ast.BinaryExpr:
 			if to, ok := flipped(x.Op); ok && !joinsText(x) {
-				add(x.OpPos, x.Op.String(), to.String())
+				add(x, x.OpPos, x.Op.String(), to.String())
 			}
 		case *ast.UnaryExpr:
 			if x.Op == token.NOT {
-				add(x.OpPos, "!", "")
+				add(x, x.OpPos, "!", "")
 			}
 		}
 		return true
-	})
+	}
+	ast.Inspect(parsed, visit)
 	return out, nil
+}
+
+// withoutCapacity are the parts of a call, without how much room a slice or a map is
+// made with: no test could notice that.
+func withoutCapacity(call *ast.CallExpr) []ast.Expr {
+	parts := append([]ast.Expr{call.Fun}, call.Args...)
+	if made, ok := call.Fun.(*ast.Ident); !ok || made.Name != "make" {
+		return parts
+	}
+	switch call.Args[0].(type) {
+	case *ast.ArrayType:
+		return parts[:min(3, len(parts))]
+	case *ast.MapType:
+		return parts[:2]
+	default:
+		return parts
+	}
 }
 
 // joinsText says whether an addition is one of texts, as far as its literals show.
