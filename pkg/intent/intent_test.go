@@ -66,3 +66,21 @@ func TestAQueryIsWhatTheAnnotationsSay(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestWhatSomebodyDidIsSaidWithTheirNameAndReason(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		actor intent.Actor
+		want  string
+	}{
+		{"nobody is known", intent.Actor{}, "aborted"},
+		{"a name that the API server vouches for", intent.Actor{Name: "jane", Verified: true}, "aborted by jane"},
+		{"a name that anybody could have written", intent.Actor{Name: "jane"}, "aborted by jane (unverified)"},
+		{"a reason without a name", intent.Actor{Reason: "sale", Verified: true}, "aborted: sale"},
+		{"both", intent.Actor{Name: "jane", Reason: "sale"}, "aborted by jane (unverified): sale"},
+	} {
+		if got := c.actor.Said("aborted"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

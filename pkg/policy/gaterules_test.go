@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
@@ -83,29 +81,4 @@ func TestAGateAsksThePoliciesThatNameItWhereverTheyAre(t *testing.T) {
 	if v := b.Gate(q).Verdict(start); !v.Permitted {
 		t.Errorf("its own stanza comes first: %+v", v)
 	}
-}
-
-// What Kubernetes picks by a selector, Matches picks: it is asked for every pod and
-// budget, and does without what reading costs.
-func TestASelectorPicksWhatKubernetesPicks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.SampledFrom([]string{"a", "b", "c", ""})
-		key := rapid.SampledFrom([]string{"k", "l", "example.com/m"})
-		s := selector.LabelSelector{MatchLabels: rapid.MapOfN(key, word, 0, 2).Draw(t, "matchLabels")}
-		for range rapid.IntRange(0, 3).Draw(t, "expressions") {
-			r := selector.SelectorRequirement{Key: key.Draw(t, "key"), Operator: rapid.SampledFrom([]string{"In", "NotIn", "Exists", "DoesNotExist"}).Draw(t, "operator")}
-			if r.Operator == "In" || r.Operator == "NotIn" {
-				r.Values = rapid.SliceOfN(word, 1, 3).Draw(t, "values")
-			}
-			s.MatchExpressions = append(s.MatchExpressions, r)
-		}
-		of := rapid.MapOfN(key, word, 0, 3).Draw(t, "labels")
-		read, err := s.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ours, theirs := s.Matches(of), read.Matches(of); ours != theirs {
-			t.Fatalf("%s of %v: %t, Kubernetes says %t", read, of, ours, theirs)
-		}
-	})
 }

@@ -20,7 +20,9 @@ type SelectorRequirement struct {
 	Values   []string `json:"values,omitempty"`
 }
 
-// Matches says whether labels are selected; no selector selects everything.
+// Matches says whether labels are selected; no selector selects everything. It is asked
+// for every pod and budget, so it does without reading the selector first; where Read
+// gives no error, both pick the same.
 func (s *LabelSelector) Matches(labels map[string]string) bool {
 	if s == nil {
 		return true
