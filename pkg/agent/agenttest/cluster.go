@@ -37,6 +37,7 @@ type Cluster struct {
 	denied  map[right]bool
 	faults  []*fault
 	log     []string
+	asked   []Request // whatever became of them
 }
 
 // objectKey names an object: a resource may stand in several groups.

@@ -23,6 +23,7 @@ type fault struct {
 	away    bool
 	lose    bool
 	before  func()
+	held    chan struct{} // closed when it may go on
 }
 
 // Always is how often a fault comes that does not go away by itself.
@@ -31,6 +32,7 @@ const Always = 1 << 30
 func (c *Cluster) faultFor(r Request) *fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked = append(c.asked, r)
 	for _, f := range c.faults {
 		if f.left > 0 && f.when.match(r) {
 			f.left--
@@ -74,4 +76,39 @@ func (c *Cluster) LoseReply(when When, times int) (mend func()) {
 // Before has something happen right before the next request: somebody is faster.
 func (c *Cluster) Before(when When, happens func()) {
 	c.add(&fault{when: when, left: 1, before: happens})
+}
+
+// Hold keeps the next requests on their way until they are let go.
+func (c *Cluster) Hold(when When, times int) (letGo func()) {
+	held := make(chan struct{})
+	mend := c.add(&fault{when: when, left: times, held: held})
+	return func() {
+		mend()
+		close(held)
+	}
+}
+
+// Silence has the watches of a resource that are open now say nothing more, as if their
+// connections hung.
+func (c *Cluster) Silence(resource string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.watches {
+		if w.request.Resource == resource {
+			w.hung = true
+		}
+	}
+}
+
+// Asked is how many requests there were, whatever became of them.
+func (c *Cluster) Asked(when When) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, r := range c.asked {
+		if when.match(r) {
+			n++
+		}
+	}
+	return n
 }

@@ -22,7 +22,10 @@ func builtIn() []Kind {
 		{"", "v1", "Node", "nodes", false},
 		{"", "v1", "Namespace", "namespaces", false},
 		{"apps", "v1", "Deployment", "deployments", true},
+		{"apps", "v1", "DaemonSet", "daemonsets", true},
 		{"batch", "v1", "CronJob", "cronjobs", true},
+		{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", true},
+		{"coordination.k8s.io", "v1", "Lease", "leases", true},
 		{"authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", false},
 		{"authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", false},
 	}

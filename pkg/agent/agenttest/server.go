@@ -53,7 +53,16 @@ func (r Request) String() string {
 // picks says whether an object is among those that a list or a watch asks for.
 func (r Request) picks(k objectKey, u *unstructured.Unstructured) bool {
 	return u != nil && k.resource == r.Resource && k.group == r.kind.Group && (r.Namespace == "" || k.namespace == r.Namespace) &&
-		r.labels.Matches(labels.Set(u.GetLabels())) && r.fields.Matches(fields.Set{"metadata.name": k.name, "metadata.namespace": k.namespace})
+		r.labels.Matches(labels.Set(u.GetLabels())) && r.fields.Matches(r.fieldsOf(u))
+}
+
+// fieldsOf are the fields of an object that the request picks by.
+func (r Request) fieldsOf(u *unstructured.Unstructured) fields.Set {
+	set := fields.Set{}
+	for _, asked := range r.fields.Requirements() {
+		set[asked.Field], _, _ = unstructured.NestedString(u.Object, strings.Split(asked.Field, ".")...)
+	}
+	return set
 }
 
 // RoundTrip is http.RoundTripper's.
@@ -70,6 +79,13 @@ func (c *Cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 		return c.discover(r, path), nil
 	}
 	fault := c.faultFor(r)
+	if fault != nil && fault.held != nil {
+		select {
+		case <-fault.held:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
 	if fault != nil && fault.before != nil {
 		fault.before()
 	}

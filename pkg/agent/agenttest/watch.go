@@ -18,6 +18,7 @@ type watcher struct {
 	ctx     context.Context //nolint:containedctx // a body has no other
 	cluster *Cluster
 	limit   <-chan time.Time // nil: none
+	hung    bool             // it says nothing more; under the cluster's lock
 
 	mu     sync.Mutex
 	queue  [][]byte
@@ -63,7 +64,7 @@ func first(values []string) string {
 
 // tell sends a change to a watch that picks the object.
 func (w *watcher) tell(made change) {
-	if kind, u := eventFor(w.request, made); u != nil {
+	if kind, u := eventFor(w.request, made); u != nil && !w.hung {
 		w.send(kind, w.request.shown(u))
 	}
 }

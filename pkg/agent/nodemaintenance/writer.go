@@ -108,7 +108,9 @@ func (nw *nodeWriter) write(ctx, inner context.Context, n *nodeObject, step node
 		nw.say(got, step)
 	case apierrors.IsConflict(err):
 		nw.reread(ctx, n.Name)
-	case apierrors.IsNotFound(err) || ctx.Err() != nil:
+	case ctx.Err() != nil:
+	case apierrors.IsNotFound(err): // the watch has still to show it
+		nw.leave(n.Name, writeBackoff)
 	default:
 		nw.postpone(n.Name, err)
 	}
@@ -156,6 +158,13 @@ func (nw *nodeWriter) postpone(node string, err error) {
 			nw.denied = now.Add(queue.ResyncPeriod)
 		}
 	}
+}
+
+// leave leaves a node alone for a while.
+func (nw *nodeWriter) leave(node string, until time.Duration) {
+	nw.mu.Lock()
+	defer nw.mu.Unlock()
+	nw.later[node] = nw.Now().Add(until)
 }
 
 // keep remembers how our own write left a node, until the watch shows it.
