@@ -119,6 +119,16 @@ func TestAStepHoldsAThousandExpressions(t *testing.T) {
 	if diff := cmp.Diff([]string{unknown}, told(expr.MaxExpressions-1)); diff != "" {
 		t.Errorf("as many as allowed:\n%s", diff)
 	}
+	many := make([]any, expr.MaxExpressions)
+	for i := range many {
+		many[i] = "${run.n}"
+	}
+	many[expr.MaxExpressions-1] = "${nobody}"
+	at := ""
+	expr.CheckTemplates(many, []string{"run"}, func(path string, _ error) { at = path })
+	if at != "[999]" {
+		t.Errorf("the last one allowed is checked as well: %q", at)
+	}
 	want := []string{unknown, "many[999]: is one too many: a step may hold 1000 expressions"}
 	if diff := cmp.Diff(want, told(expr.MaxExpressions)); diff != "" {
 		t.Errorf("one more:\n%s", diff)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -40,5 +42,58 @@ func TestAClosedGateHoldsARunUnlessItWasLetThrough(t *testing.T) {
 	}
 	if by := run.PassedBy(gate, run.Request{OutsideWindow: true}, intent.Intent{}, opens); by != nil {
 		t.Errorf("an open gate was passed by %+v", by)
+	}
+}
+
+func TestAWaitIsToldWithItsEndAsFarAsItIsKnown(t *testing.T) {
+	for name, c := range map[string]struct {
+		gate run.ClosedGate
+		want string
+	}{
+		"it opens":                 {run.ClosedGate{Reason: "night", Opens: coretest.On("03:00")}, "waits for its window, which opens at 2026-12-05T03:00:00Z (night)"},
+		"it does not":              {run.ClosedGate{Reason: "Restrictive"}, "waits for its window, which does not open by itself (Restrictive)"},
+		"nobody knows: say why":    {run.ClosedGate{Reason: "there is no such policy", NotReady: true}, "there is no such policy"},
+		"not ready, though a time": {run.ClosedGate{Reason: "no zone", NotReady: true, Opens: coretest.On("03:00")}, "no zone"},
+	} {
+		if got := c.gate.Message(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAClosedGateKnowsWhenToBeAskedAgain(t *testing.T) {
+	now := coretest.Clock("02:00")
+	shut := schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Strategy: schedule.Restrictive}})
+	if h := run.ClosedFor(shut, "r", intent.Bypass{}, now); h == nil || !h.Until.IsZero() || h.Opens != nil {
+		t.Errorf("one that nothing but a document opens: %+v", h)
+	}
+	missing := schedule.NewGate(schedule.GateSpec{Own: schedule.Stanza{Strategy: schedule.ByPolicy, Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "is missing")}}})
+	if h := run.ClosedFor(missing, "r", intent.Bypass{}, now); h == nil || !h.NotReady {
+		t.Errorf("one whose policy is missing: %+v", h)
+	}
+	if h := run.ClosedFor(gateUntil(coretest.Clock("03:00")), "", intent.Bypass{}, now); h == nil {
+		t.Error("a bypass of nobody lets a run without a name through")
+	}
+}
+
+func TestWhoLetARunThrough(t *testing.T) {
+	now, later := coretest.Clock("02:00"), coretest.On("04:00")
+	gate := gateUntil(coretest.Clock("03:00"))
+	who := map[string]intent.Actor{"bypass": {Name: "bob"}}
+	for name, c := range map[string]struct {
+		gate    *schedule.Gate
+		request run.Request
+		intent  intent.Intent
+		want    *intent.Actor
+	}{
+		"nobody had to":                      {nil, run.Request{OutsideWindow: true, Actor: "ann"}, intent.Intent{}, nil},
+		"who asked for it out of the window": {gate, run.Request{OutsideWindow: true, Actor: "ann", Reason: "fire"}, intent.Intent{Bypass: intent.Bypass{Run: "r"}, Actors: who}, &intent.Actor{Name: "ann", Reason: "fire", At: now}},
+		"a bypass for the run":               {gate, run.Request{}, intent.Intent{Bypass: intent.Bypass{Run: "r", Reason: "hurry"}, Actors: who}, &intent.Actor{Name: "bob", Reason: "hurry", At: now}},
+		"a bypass for a time":                {gate, run.Request{}, intent.Intent{Bypass: intent.Bypass{Until: later}, Actors: who}, &intent.Actor{Name: "bob", At: now}},
+		"a closed gate and no bypass":        {gate, run.Request{Actor: "ann"}, intent.Intent{Actors: who}, nil},
+	} {
+		if diff := cmp.Diff(c.want, run.PassedBy(c.gate, c.request, c.intent, now)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }

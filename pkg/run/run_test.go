@@ -1,0 +1,223 @@
+package run_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func TestWhichPhasesAreEnds(t *testing.T) {
+	for phase, want := range map[run.Phase]bool{
+		run.Pending: false, run.Running: false, "": false,
+		run.Succeeded: true, run.Failed: true, run.Aborted: true, run.Replaced: true,
+	} {
+		if got := phase.Ended(); got != want {
+			t.Errorf("a run that is %q has ended: %t", phase, got)
+		}
+	}
+	for phase, want := range map[run.StepPhase]bool{
+		run.StepPending: false, run.StepRunning: false, "": false,
+		run.StepSucceeded: true, run.StepFailed: true, run.StepSkipped: true,
+	} {
+		if got := phase.Ended(); got != want {
+			t.Errorf("a step that is %q has ended: %t", phase, got)
+		}
+	}
+}
+
+func TestARequestIsTheSameOneByItsIdentityAlone(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		request       run.Request
+		identity, why string
+	}{
+		{"a slot", coretest.SlotAt("02:00"), "uid|schedule|2026-12-05T02:00:00Z[UTC]", "schedule"},
+		{"a slot with a reason, which only people give", run.Request{Kind: run.BySchedule, Local: "l", Reason: "x"}, "uid|schedule|l", "schedule"},
+		{"a label", run.Request{Kind: run.ByLabel, TargetUID: "t", Label: "run-me", Ordinal: 2, Value: "v"}, "uid|label|t|run-me|2", "label:run-me"},
+		{"a watched change", run.Request{Kind: run.ByWatch, Rule: "rule", UID: "o", Ordinal: 3, ObjectKind: "Node", Name: "n0"}, "uid|watch|rule|o|3", "watch:Node/n0"},
+		{"a token", run.Request{Kind: run.ByToken, Token: "tok", Actor: "jane", DryRun: true}, "uid|manual|tok", "manual"},
+		{"a token with a reason", run.Request{Kind: run.ByToken, Token: "tok", Reason: "fire"}, "uid|manual|tok", "fire"},
+		{"the creation of the plan", run.Request{Kind: run.ByCreation}, "uid|create", "create"},
+	} {
+		if got := c.request.Identity("uid"); got != c.identity {
+			t.Errorf("%s: identity %q, want %q", c.name, got, c.identity)
+		}
+		if got := c.request.Why(); got != c.why {
+			t.Errorf("%s: why %q, want %q", c.name, got, c.why)
+		}
+	}
+}
+
+func TestARunIsScheduledAtItsSlotElseWhenItWasAskedFor(t *testing.T) {
+	r := run.Request{At: coretest.Clock("03:00")}
+	if got := r.ScheduledAt(); !got.Equal(coretest.Clock("03:00")) {
+		t.Errorf("without a slot: %s", got)
+	}
+	r.Slot = coretest.On("02:00")
+	if got := r.ScheduledAt(); !got.Equal(coretest.Clock("02:00")) {
+		t.Errorf("with a slot: %s", got)
+	}
+}
+
+func TestWhatIsSaidOfARunIsWhatItWaitsForFirst(t *testing.T) {
+	waits := run.Record{Path: "scale", Waits: "for the right to patch"}
+	for _, c := range []struct {
+		name    string
+		journal run.Journal
+		want    string
+	}{
+		{"nothing", run.Journal{Phase: run.Running}, ""},
+		{"its message", run.Journal{Phase: run.Running, Message: "at work"}, "at work"},
+		{"a step that waits", run.Journal{Phase: run.Running, Message: "at work", Steps: []run.Record{{Path: "a"}, waits, {Path: "b", Waits: "too"}}}, "step scale waits: for the right to patch"},
+		{"the run itself waits", run.Journal{Phase: run.Running, Waits: "for its label", Steps: []run.Record{waits}}, "for its label"},
+		{"one that has ended waits no more", run.Journal{Phase: run.Failed, Message: "over", Waits: "for its label", Steps: []run.Record{waits}}, "over"},
+		{"a long wait is cut", run.Journal{Steps: []run.Record{{Path: "a", Waits: strings.Repeat("w", document.MaxMessage)}}}, document.Cut("step a waits: "+strings.Repeat("w", document.MaxMessage), document.MaxMessage)},
+	} {
+		if got := c.journal.Notice(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTheAttemptsOfALoopAreThoseOfItsItems(t *testing.T) {
+	for name, c := range map[string]struct {
+		record run.Record
+		want   int
+	}{
+		"not begun":                    {run.Record{}, 0},
+		"at its second attempt":        {run.Record{Attempt: 2}, 2},
+		"before its second round":      {run.Record{Base: 3}, 3},
+		"its items tried before that":  {run.Record{Attempt: 1, ItemBase: 4}, 4},
+		"an item tried more than all":  {run.Record{Attempt: 1, Items: []run.Item{{Attempts: 5}, {Attempts: 2}}}, 5},
+		"an item tried less than that": {run.Record{Attempt: 3, Items: []run.Item{{Attempts: 2}}}, 3},
+	} {
+		if got := c.record.Attempts(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAnItemsPartOfAPathTellsItFromOthers(t *testing.T) {
+	for _, c := range []struct {
+		item run.Item
+		want string
+	}{
+		{run.Item{Name: "n0"}, "n0"},
+		{run.Item{Name: "web", Namespace: "shop"}, "shop:web"},
+		{run.Item{Name: "system:web"}, ":system:web"},
+		{run.Item{Name: "system:web", Namespace: "shop"}, "shop:system:web"},
+	} {
+		if got := c.item.Segment(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.item, got, c.want)
+		}
+	}
+}
+
+func TestNumbersInOutputsAreTheSameAfterACrash(t *testing.T) {
+	rec := run.Record{Path: "a", Outputs: map[string]any{"id": int64(9007199254740993), "share": 0.5}}
+	text, err := json.Marshal(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again run.Record
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rec, again); diff != "" {
+		t.Error(diff)
+	}
+	if err := json.Unmarshal([]byte(`{"path":"b","attempt":"x"}`), &again); err == nil {
+		t.Error("a number that is none is read")
+	}
+	var body run.Body
+	if err := json.Unmarshal([]byte(`{"spec":{"n":9007199254740993}}`), &body); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(run.Body{"spec": map[string]any{"n": int64(9007199254740993)}}, body); diff != "" {
+		t.Errorf("of an object: %s", diff)
+	}
+	if err := json.Unmarshal([]byte(`[1]`), &body); err == nil {
+		t.Error("a list is read as an object")
+	}
+}
+
+func TestProgressCountsWhatDoesTheWork(t *testing.T) {
+	done, works, fails := run.StepSucceeded, run.StepRunning, run.StepFailed
+	for _, c := range []struct {
+		name  string
+		steps []run.Record
+		want  run.Progress
+	}{
+		{"no steps", nil, run.Progress{}},
+		{"none begun", []run.Record{{Path: "a"}, {Path: "b"}}, run.Progress{Total: 2}},
+		{"one of two at work", []run.Record{{Path: "a", Phase: done}, {Path: "b", Phase: works}}, run.Progress{Step: "b", Done: 1, Total: 2, Percent: 50}},
+		{"a failed step is done", []run.Record{{Path: "a", Phase: fails}, {Path: "b", Phase: run.StepSkipped}}, run.Progress{Done: 2, Total: 2, Percent: 100}},
+		{"of a group its steps", []run.Record{{Path: "g", Type: plan.TypeGroup, Phase: works}, {Path: "g/a", Phase: done}, {Path: "g/b", Phase: works}, {Path: "c"}}, run.Progress{Step: "g/b", Done: 1, Total: 3, Percent: 33}},
+		{"of two at work the first", []run.Record{{Path: "a", Phase: works}, {Path: "b", Phase: works}}, run.Progress{Step: "a", Total: 2}},
+		{
+			"a loop is one step, its items are shares",
+			[]run.Record{{Path: "l", Type: plan.TypeForEach, Phase: works, Items: []run.Item{{Name: "x", Phase: done}, {Name: "y", Phase: works}, {Name: "z"}, {Name: "w", Phase: fails}}}, {Path: "l/y/a", Phase: works}, {Path: "b"}},
+			run.Progress{Step: "l/y/a", Total: 2, Percent: 25},
+		},
+		{"a loop without items yet", []run.Record{{Path: "l", Type: plan.TypeForEach, Phase: works}}, run.Progress{Step: "l", Total: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, run.ProgressOf(run.Journal{Steps: c.steps})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestADrainStepSaysWhichNodesAreBlocked(t *testing.T) {
+	memory := func(targets ...run.DrainTarget) json.RawMessage {
+		b, err := json.Marshal(run.DrainMemory{Attempt: 1, Since: time.Unix(0, 0).UTC(), Nodes: targets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	free, stuck := run.DrainTarget{Name: "a"}, run.DrainTarget{Name: "b", Blocked: true}
+	stuckToo := run.DrainTarget{Name: "a", Blocked: true}
+	for _, c := range []struct {
+		name        string
+		before, now json.RawMessage
+		want        []string
+	}{
+		{"none", nil, memory(free), nil},
+		{"one at the first pass", nil, memory(free, stuck), []string{"b"}},
+		{"one that was blocked before is no news", memory(free, stuck), memory(free, stuck), nil},
+		{"a second one", memory(free, stuck), memory(stuckToo, stuck), []string{"a"}},
+		{"one that was free between", memory(run.DrainTarget{Name: "b"}), memory(stuck), []string{"b"}},
+		{"what was before cannot be read", json.RawMessage("x"), memory(stuck), []string{"b"}},
+		{"what is now cannot be read", memory(free), json.RawMessage("x"), nil},
+	} {
+		if diff := cmp.Diff(c.want, run.NewlyBlocked(c.before, c.now)); diff != "" {
+			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+	works := run.Record{Type: plan.TypeDrain, Phase: run.StepRunning, Memory: memory(free, stuck)}
+	if diff := cmp.Diff([]run.DrainTarget{free, stuck}, works.Drains()); diff != "" {
+		t.Errorf("a drain at work: %s", diff)
+	}
+	for name, edit := range map[string]func(*run.Record){
+		"a cordon":              func(r *run.Record) { r.Type = plan.TypeCordon },
+		"one that has ended":    func(r *run.Record) { r.Phase = run.StepSucceeded },
+		"one without a memory":  func(r *run.Record) { r.Memory = nil },
+		"one that is corrupted": func(r *run.Record) { r.Memory = json.RawMessage("{") },
+	} {
+		rec := works
+		edit(&rec)
+		if got := rec.Drains(); got != nil {
+			t.Errorf("%s drains %v", name, got)
+		}
+	}
+}
