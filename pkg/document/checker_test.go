@@ -201,6 +201,7 @@ func TestSharesAreRoundedTheSafeWay(t *testing.T) {
 		{"1%", 10, 1, 0, "1%"},
 		{"100%", 7, 7, 7, "100%"},
 		{"0%", 7, 0, 0, "0%"},
+		{int64(2147483647), 1, 2147483647, 2147483647, "2147483647"},
 	} {
 		s, err := document.ParseShare(c.written)
 		if err != nil {
@@ -211,7 +212,7 @@ func TestSharesAreRoundedTheSafeWay(t *testing.T) {
 			t.Errorf("%v of %d: %s, want %s", c.written, c.of, got, want)
 		}
 	}
-	for _, written := range []any{"", "x", "101%", "-1%", int64(-1), 1.5, true, nil} {
+	for _, written := range []any{"", "x", "101%", "2147483648", "-1%", int64(-1), 1.5, true, nil} {
 		if s, err := document.ParseShare(written); err == nil {
 			t.Errorf("%v is taken for %s", written, s)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
@@ -31,9 +32,15 @@ func TestCutKeepsRunesWhole(t *testing.T) {
 	for _, s := range []string{"short", strings.Repeat("ä", 100), strings.Repeat("€", 100), strings.Repeat("\x80", 100), strings.Repeat("🙂", 50)} {
 		for n := 10; n < 60; n++ {
 			got := document.Cut(s, n)
-			if len(got) > n || len(s) > n && !strings.HasSuffix(got, "…") || strings.Contains(got, "\uFFFD") {
+			if len(got) > n || len(s) > n && !strings.HasSuffix(got, "…") || utf8.ValidString(s) && !utf8.ValidString(got) {
 				t.Errorf("Cut(%q, %d) = %q", s, n, got)
 			}
+			if utf8.ValidString(s) && len(s) > n && len(got) <= n-2*utf8.UTFMax {
+				t.Errorf("Cut(%q, %d) = %q is cut more than it has to be", s, n, got)
+			}
 		}
+	}
+	if got := document.Cut("ten bytes!", 10); got != "ten bytes!" {
+		t.Errorf("what just fits is cut to %q", got)
 	}
 }
