@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -80,5 +81,74 @@ func TestAGateAsksThePoliciesThatNameItWhereverTheyAre(t *testing.T) {
 	q.Own = policy.StanzaText{Strategy: schedule.Permissive}
 	if v := b.Gate(q).Verdict(start); !v.Permitted {
 		t.Errorf("its own stanza comes first: %+v", v)
+	}
+}
+
+func TestARuleSaysWhatItMeansAndWhereItLooks(t *testing.T) {
+	for _, c := range []struct {
+		rule        policy.GateRule
+		says, scope string
+	}{
+		{policy.GateRule{Kind: "Kustomization", Name: "apps"}, "Kustomization/apps", "shop"},
+		{policy.GateRule{Kind: "Kustomization", Selector: &selector.LabelSelector{}}, "Kustomization of a selector", "shop"},
+		{policy.GateRule{Kind: "Kustomization", Namespace: "flux"}, "every Kustomization", "flux"},
+	} {
+		if got := c.rule.String(); got != c.says {
+			t.Errorf("%q, want %q", got, c.says)
+		}
+		if got := c.rule.GateScope("shop"); got != c.scope {
+			t.Errorf("%s looks in %q, want %q", c.says, got, c.scope)
+		}
+	}
+}
+
+func TestTheKnobOfARecordThatSomebodyEdited(t *testing.T) {
+	rule := policy.GateRule{APIVersion: "kustomize.toolkit.fluxcd.io/v1", Kind: "Kustomization", Name: "apps", Knob: "flux"}
+	if _, err := rule.GateKnob(); err != nil {
+		t.Error(err)
+	}
+	rule.Knob = map[string]any{"path": "spec.mode", "closed": "manual"}
+	if _, err := rule.GateKnob(); err == nil || !strings.Contains(err.Error(), "knob of Kustomization/apps: open is missing") {
+		t.Errorf("half a knob: %v", err)
+	}
+	rule.Knob = "deployment"
+	if _, err := rule.GateKnob(); err == nil || !strings.HasPrefix(err.Error(), "knob of Kustomization/apps: ") {
+		t.Errorf("one of another kind: %v", err)
+	}
+}
+
+func TestWhoWorksTheGatesOfAPolicy(t *testing.T) {
+	spec := policy.PolicySpec{Gates: []policy.GateRule{{Kind: "A"}, {Kind: "B"}}}
+	for account, want := range map[string]string{"": policy.DefaultServiceAccount, "gatekeeper": "gatekeeper"} {
+		spec.ServiceAccountName = account
+		for i, e := range spec.GateEntries() {
+			if e.Account != want || e.Kind != spec.Gates[i].Kind || e.Leaving {
+				t.Errorf("%q: %+v", account, e)
+			}
+		}
+	}
+}
+
+func TestWhetherTwoRecordsSayTheSame(t *testing.T) {
+	entry := policy.GateEntry{GateRule: policy.GateRule{Kind: "A", Knob: "flux"}, Account: "a"}
+	for name, c := range map[string]struct {
+		edit func(*policy.GateEntry)
+		want bool
+	}{
+		"nothing differs":     {func(*policy.GateEntry) {}, true},
+		"one is leaving":      {func(e *policy.GateEntry) { e.Leaving = true }, false},
+		"another account":     {func(e *policy.GateEntry) { e.Account = "b" }, false},
+		"another kind":        {func(e *policy.GateEntry) { e.Kind = "B" }, false},
+		"what cannot be read": {func(e *policy.GateEntry) { e.Knob = func() {} }, false},
+	} {
+		other := entry
+		c.edit(&other)
+		if got := (policy.GateRecord{Entries: []policy.GateEntry{entry}}).Same(policy.GateRecord{Entries: []policy.GateEntry{other}}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	broken := policy.GateRecord{Entries: []policy.GateEntry{{GateRule: policy.GateRule{Knob: func() {}}}}}
+	if broken.Same(broken) {
+		t.Error("what cannot be written is like nothing, not even like itself")
 	}
 }

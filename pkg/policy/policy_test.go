@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -44,6 +45,12 @@ func TestParsePolicyTellsEachFaultWithItsPathAndWhatToWrite(t *testing.T) {
 		{"strategy: Restrictive\ngates: [{apiVersion: apps/v1, kind: Deployment, knob: flux}]", "spec.gates[0].knob: flux is for kinds of the groups *.toolkit.fluxcd.io, not for Deployment of apps/v1"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: {path: spec.mode, closed: manual}}]", "spec.gates[0].knob.open: is missing"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, name: a, selector: {}, knob: crossplane}]", "spec.gates[0].selector: stands beside name"},
+		{"strategy: Restrictive\ngates: [{apiVersion: a/b/c, kind: X, knob: crossplane}]", `spec.gates[0].apiVersion: "a/b/c" is no apiVersion; write it like apps/v1`},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, namespace: Shop, knob: crossplane}]", `spec.gates[0].namespace: "Shop" cannot name a namespace`},
+		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: nothing-like-it}]", "spec.gates[0].knob: "},
+		{"strategy: Restrictive\ngates: [" + strings.Repeat("{apiVersion: v1, kind: X, knob: crossplane},", policy.MaxGates) + "]", ""},
+		{"strategy: Restrictive\ngates: [" + strings.Repeat("{apiVersion: v1, kind: X},", policy.MaxGates+1) + "]", "spec.gates: a policy may name 50 gates, this one has 51"},
+		{"strategy: [Permissive]", "spec.strategy: must be a string, is a list"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, namespace: '*', knob: crossplane}]", "spec.gates[0].namespace: must be one namespace"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchExpressions: [{key: d, operator: Is}]}}]", "spec.gates[0].selector.matchExpressions[0].operator: must be one of In"},
 		{"strategy: Restrictive\ngates: [{apiVersion: v1, kind: X, knob: crossplane, selector: {matchLabels: {'-a': b}}}]", "spec.gates[0].selector.matchLabels: \"-a\" is no label's key"},
@@ -215,5 +222,56 @@ func TestManyStanzasAreNotMadeExpensiveByEachOther(t *testing.T) {
 	b.Gate(policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "p"}}}).Verdict(began)
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("40 policies that name each other twice took %s", took)
+	}
+}
+
+func TestACalendarThatCannotBeReadAsAWhole(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"its dates are no list", "apiVersion: maint.dev/v1alpha1\nkind: Calendar\nspec: {from: 2026-12-24}\n", "spec: must be a list"},
+		{"another kind", "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n- {from: 2026-12-24}\n", "kind: must be Calendar"},
+	} {
+		_, faults := policy.ParseCalendarYAML([]byte(c.text))
+		if len(faults) != 1 || !strings.Contains(faults[0].String(), c.want) {
+			t.Errorf("%s: %v", c.name, faults)
+		}
+	}
+}
+
+func TestParseCalendarICSKeepsWhatCanBeRead(t *testing.T) {
+	event := func(start string) string {
+		return "BEGIN:VEVENT\r\nUID:" + start + "\r\nSUMMARY:sale\r\nDTSTART;VALUE=DATE:" + start + "\r\nEND:VEVENT\r\n"
+	}
+	calendar := func(events ...string) string {
+		return "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n" + strings.Join(events, "") + "END:VCALENDAR\r\n"
+	}
+	padded := func(n int) string {
+		text := calendar(event("20261224"))
+		return text + strings.Repeat("\n", n-len(text))
+	}
+	for _, c := range []struct {
+		name, text string
+		good       bool
+		want       []string
+	}{
+		{"one date", calendar(event("20261224")), true, nil},
+		{"as long as allowed", padded(document.MaxDocumentBytes), true, nil},
+		{"longer than allowed", padded(document.MaxDocumentBytes + 1), false, []string{"the document has 262145 bytes; at most 262144 are allowed"}},
+		{"a date that is none", calendar(event("2026"), event("20261224")), true, []string{"line 6: "}},
+		{"two that are none", calendar(event("2026"), event("20261224"), event("x")), true, []string{"line 6: ", "line 16: "}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calendar, faults := policy.ParseCalendarICS([]byte(c.text))
+			if (calendar != nil) != c.good {
+				t.Errorf("a calendar: %t", calendar != nil)
+			}
+			if len(faults) != len(c.want) {
+				t.Fatalf("faults %v, want %q", faults, c.want)
+			}
+			for i, f := range faults {
+				if !strings.HasPrefix(f.String(), c.want[i]) || strings.HasPrefix(f.Message, "line ") {
+					t.Errorf("%s, want %q", f, c.want[i])
+				}
+			}
+		})
 	}
 }
