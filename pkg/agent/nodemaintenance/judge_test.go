@@ -1,0 +1,149 @@
+package nodemaintenance
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+)
+
+func TestHowADrainStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		says executors.DrainStatus
+		want nodes.Session
+	}{
+		"pods leave": {
+			says: executors.DrainStatus{Reason: executors.DrainWorking, Message: "evicting", Total: 3, Left: 2},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Total: 3, Left: 2, Text: "evicting"},
+		},
+		"it is done, and something stays that matters": {
+			says: executors.DrainStatus{Done: true, Outcome: drain.Outcome{
+				Evicted: 1, Agent: &drain.Stay{Pod: "maint-system/agent", Why: "it drains"}, Left: 2, LeftPods: []drain.Stay{{Pod: "shop/a", Why: "slow"}, {Pod: "shop/b", Why: "slower"}},
+			}},
+			want: nodes.Session{
+				State: nodes.SessionDone, Key: "k", Text: "1 evicted, 2 left; maint-system/agent: it drains: shop/a (slow)",
+				Note: "maint-system/agent: it drains; left: shop/a (slow); shop/b (slower)",
+			},
+		},
+		"it gave up": {
+			says: executors.DrainStatus{Aborted: true, Message: "out of time"},
+			want: nodes.Session{State: nodes.SessionAborted, Key: "k", Text: "out of time"},
+		},
+		"it waits for volumes": {
+			says: executors.DrainStatus{Pods: []drain.Progress{{Pod: "shop/a", Why: "leaves"}, {Pod: drain.Volumes, Why: "two are attached"}}},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Waits: "two are attached"},
+		},
+		"a right is missing": {
+			says: executors.DrainStatus{Reason: executors.DrainForbidden, Message: "may not evict"},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Text: "may not evict", Block: nodes.Block{Text: "may not evict"}},
+		},
+		"one of two blocks is for good, and refused": {
+			says: executors.DrainStatus{Blocks: []drain.Block{{Pods: []string{"shop/a"}, Count: 1, Why: "x"}, {Pods: []string{"shop/b"}, Count: 1, Why: "y", Permanent: true, Refused: true}}},
+			want: nodes.Session{State: nodes.SessionRunning, Key: "k", Block: nodes.Block{
+				Permanent: true, Refused: true, Text: drain.Block{Pods: []string{"shop/a"}, Count: 1, Why: "x"}.String() + "; " + drain.Block{Pods: []string{"shop/b"}, Count: 1, Why: "y", Permanent: true, Refused: true}.String(),
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, sessionOf("k", c.says)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhetherANodeIsAsAStepWritesIt(t *testing.T) {
+	yes, progress := true, "p"
+	ready := nodes.Status{Phase: nodes.Ready}
+	full := nodes.Step{
+		Statuses: map[string]nodes.Status{"gpu": ready}, Remove: []string{"os"}, Unschedulable: &yes, CordonChanged: true, Cordon: &nodes.Cordon{By: []string{"gpu"}}, Progress: &progress,
+	}
+	as := func(change ...func(*corev1.Node)) *nodeObject {
+		all := append([]func(*corev1.Node){cordoned, status("gpu", ready), recorded(*full.Cordon), annotated("status.maint.dev/progress", progress)}, change...)
+		return nodeOf(node("a", all...))
+	}
+	for name, c := range map[string]struct {
+		node *nodeObject
+		step nodes.Step
+		want bool
+	}{
+		"all of it":                {as(), full, true},
+		"another status":           {as(status("gpu", nodes.Status{Phase: nodes.Pending})), full, false},
+		"a status that was to go":  {as(status("os", ready)), full, false},
+		"another record":           {as(recorded(nodes.Cordon{By: []string{"os"}})), full, false},
+		"no cordon":                {as(func(n *corev1.Node) { n.Spec.Unschedulable = false }), full, false},
+		"another progress":         {as(annotated("status.maint.dev/progress", "q")), full, false},
+		"a record that was to go":  {as(), nodes.Step{CordonChanged: true}, false},
+		"what nobody wrote counts": {nodeOf(node("a")), nodes.Step{}, true},
+	} {
+		if got := shows(c.node, c.step); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestWhetherAnErrorLeavesOpenWhatWasDone(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a connection that broke": {errors.New("broken"), true},
+		"a server's own error":    {apierrors.NewInternalError(errors.New("x")), true},
+		"a conflict":              {apierrors.NewConflict(corev1.Resource("nodes"), "a", nil), false},
+		"a refusal":               {apierrors.NewForbidden(corev1.Resource("nodes"), "a", nil), false},
+	} {
+		if got := unanswered(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A look at pods lasts, and budgets move meanwhile.
+func TestWhatALookAtPodsFoundIsKeptOrLookedForAgain(t *testing.T) {
+	now := time.Now()
+	blocked := nodes.Block{Permanent: true, Text: "shop/web"}
+	for name, c := range map[string]struct {
+		was, found preview
+		watched    time.Time
+		stale      bool
+		block      nodes.Block
+	}{
+		"it is believed":                           {found: preview{block: blocked, budgets: []string{"shop/web"}}, block: blocked},
+		"its budget moved during the look":         {was: preview{moved: []string{"shop/web"}}, found: preview{block: blocked, budgets: []string{"shop/web"}}, block: blocked, stale: true},
+		"another budget moved during the look":     {was: preview{moved: []string{"shop/db"}}, found: preview{block: blocked, budgets: []string{"shop/web"}}, block: blocked},
+		"the watch on budgets began after it":      {watched: now.Add(time.Second), found: preview{block: blocked}, block: blocked, stale: true},
+		"nothing is in the way, so nothing is old": {watched: now.Add(time.Second), found: preview{}},
+		"a budget that is not computed yet says what it said before": {
+			was: preview{block: blocked, budgets: []string{"shop/web"}}, found: preview{unsettled: true}, block: blocked,
+		},
+		"a budget that is not computed yet, and nothing was in the way": {was: preview{}, found: preview{unsettled: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newNodePods(Config{Now: func() time.Time { return now }}, func() {}, func(string) {})
+			p.watched = c.watched
+			k := previewKey{node: "a", requestor: "gpu"}
+			p.previews[k] = &c.was
+			c.found.at = now.Add(time.Hour) // no look follows within this test
+			p.storePreview(k, &c.found, now)
+			if got := p.previews[k]; got.stale != c.stale || got.block != c.block {
+				t.Errorf("stale %t, block %+v", got.stale, got.block)
+			}
+		})
+	}
+}
+
+func TestOfAnythingButItsOwnKindNothingIsTakenAway(t *testing.T) {
+	other := &corev1.Secret{}
+	for what, slim := range map[string]func(any) (any, error){"nodes": SlimNode, "pods": slimPod, "budgets": slimBudget} {
+		if got, err := slim(other); got != any(other) || err != nil {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+}

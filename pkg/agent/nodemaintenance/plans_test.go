@@ -1,0 +1,564 @@
+package nodemaintenance
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// wakes are the steps that were woken since it was asked last.
+func (w *world) wakes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, s := range w.woken {
+		out = append(out, s.String())
+	}
+	w.woken = nil
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// rings are the runs that were enqueued since it was asked last.
+func (w *world) rings() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, k := range w.rung {
+		out = append(out, k.Name)
+	}
+	w.rung = nil
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// end has the run of a plan end.
+func (w *world) end(s store.StepKey) { w.runs.Drop(s.Run, 0) }
+
+func TestADrainOutsideOfARolloutHasItsTurn(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), node("b"))
+		a := w.lead()
+		first, second := w.live("first", drainStep("drain")), w.live("second", drainStep("drain"))
+		turn := func(s store.StepKey, node string) bool { granted, _ := a.Turn(s, node, nil); return granted }
+		if turn(first, "a") {
+			t.Error("it is given a node before anybody looked")
+		}
+		w.pass(time.Second)
+		if got, want := w.wakes(), []string{first.String()}; !slices.Equal(got, want) || !turn(first, "a") {
+			t.Errorf("woken %q, want %q; its turn: %t", got, want, turn(first, "a"))
+		}
+		turn(second, "b")
+		w.pass(time.Second)
+		if granted, why := a.Turn(second, "b", nil); granted || !strings.Contains(why, "turn") {
+			t.Errorf("the second has its turn: %t, %q", granted, why)
+		}
+		w.live("first", drainStep("drain", drainTarget("a"))) // its journal says so now
+		w.pass(time.Second)
+		if turn(second, "b") {
+			t.Error("the second has its turn while the first drains")
+		}
+		w.wakes()
+		w.live("first", drainStep("drain", run.DrainTarget{Name: "a", Cordoned: true, Drained: true}))
+		a.Enqueue()
+		w.pass(time.Second)
+		if got := w.wakes(); !slices.Contains(got, second.String()) || !turn(second, "b") {
+			t.Errorf("when the first has drained: woken %q; its turn: %t", got, turn(second, "b"))
+		}
+		w.end(first)
+		w.end(second)
+		turn(store.StepKey{Run: second.Run, Path: "other"}, "a")
+		w.pass(time.Second)
+		if len(a.wants) > 0 {
+			t.Errorf("keeps %v of runs that have ended", a.wants)
+		}
+	})
+}
+
+func TestAPlanAndARequestorHaveANodeOneAfterTheOther(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"))
+		a := w.lead()
+		s := w.live("roll", drainStep("drain"))
+		a.Turn(s, "a", nil)
+		w.pass(time.Second)
+		w.live("roll", drainStep("drain", drainTarget("a")))
+		w.edit("a", asked("gpu", noDrain))
+		w.pass(3 * time.Second)
+		w.expect("while the plan has it", "a open, gpu Pending")
+		w.end(s)
+		a.Enqueue()
+		w.pass(3 * time.Second)
+		w.expect("when the plan has ended", "a cordoned for gpu, gpu Ready")
+	})
+}
+
+// rolls has a run at a rollout that would take some nodes next.
+func (w *world) rolls(a *agent, planName string, most int, o *drain.Options, names ...string) store.StepKey {
+	var items []run.Item
+	for _, name := range names {
+		items = append(items, run.Item{Name: name})
+	}
+	s := w.live(planName, rollout("roll", items...))
+	a.Want(s.Run, []workflow.NodeDemand{{Path: "roll", Nodes: names, Most: most, Drain: o}})
+	return s
+}
+
+func TestWhatARolloutIsToldOfItsNodes(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes  []*corev1.Node
+		limits int // maxParallelOperations
+		most   int
+		wants  []string
+		scope  string // the one namespace that is watched
+		change func(w *world)
+		want   map[string]workflow.NodeState
+	}{
+		"it is given as many as the limits allow, in its own order": {
+			nodes: []*corev1.Node{node("a"), node("b")}, limits: 1, most: 2, wants: []string{"b", "a"},
+			want: map[string]workflow.NodeState{"a": {Why: "waits its turn"}, "b": {Granted: true}},
+		},
+		"it is given no more than it begins at once": {
+			nodes: []*corev1.Node{node("a"), node("b")}, limits: 2, most: 1, wants: []string{"a", "b"},
+			want: map[string]workflow.NodeState{"a": {Granted: true}, "b": {}},
+		},
+		"a node without room for pods is said": {
+			nodes: []*corev1.Node{node("a", cordoned)}, limits: 0, most: 1, wants: []string{"a"},
+			want: map[string]workflow.NodeState{"a": {Unavailable: true, Why: "maxParallelOperations is 0"}},
+		},
+		"a node that an earlier run left cordoned is said": {
+			nodes: []*corev1.Node{node("a", cordoned, recorded(nodes.Cordon{By: []string{"plan:shop/roll"}, Node: "uid-a"}))}, limits: 0, most: 1, wants: []string{"a"},
+			want: map[string]workflow.NodeState{"a": {Unavailable: true, Abandoned: true, Why: "maxParallelOperations is 0"}},
+		},
+		"a node that is not there is gone": {
+			nodes: []*corev1.Node{node("a")}, limits: 1, most: 1, wants: []string{"b"},
+			want: map[string]workflow.NodeState{"b": {Gone: true, Why: "is not seen by the agent"}},
+		},
+		"an agent that is not answered does not take it for gone": {
+			nodes: []*corev1.Node{node("a")}, limits: 1, most: 1, wants: []string{"b"},
+			change: func(w *world) {
+				w.api.Refuse(agenttest.When{Verb: "get", Resource: "nodes"}, agenttest.Always, 500, "broken")
+			},
+			want: map[string]workflow.NodeState{"b": {Why: "is not seen by the agent"}},
+		},
+		"an agent of one namespace takes none for gone": {
+			limits: 1, most: 1, wants: []string{"b"}, scope: "shop",
+			want: map[string]workflow.NodeState{"b": {Why: "is not seen by the agent"}},
+		},
+		"a node that is paused waits": {
+			nodes: []*corev1.Node{node("a", annotated(annotations.Pause, "true"))}, limits: 1, most: 1, wants: []string{"a"},
+			want: map[string]workflow.NodeState{"a": {Why: "the node is paused"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				for _, n := range c.nodes {
+					w.api.Put(n)
+				}
+				w.limits.MaxParallelOperations, w.scope.WatchNamespace = c.limits, c.scope
+				if c.change != nil {
+					c.change(w)
+				}
+				a := w.lead()
+				s := w.rolls(a, "roll", c.most, nil, c.wants...)
+				w.pass(2 * time.Second)
+				got := a.States(s.Run)["roll"]
+				for node, state := range got {
+					if !strings.Contains(state.Why, c.want[node].Why) {
+						t.Errorf("of %s it is said %q, want %q in it", node, state.Why, c.want[node].Why)
+					}
+					state.Why = c.want[node].Why
+					got[node] = state
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+				if got := w.rings(); !slices.Equal(got, []string{"run-roll"}) {
+					t.Errorf("enqueued %q", got)
+				}
+				a.Enqueue()
+				w.pass(2 * time.Second)
+				if got := w.rings(); len(got) > 0 {
+					t.Errorf("enqueued %q although there is no news", got)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatARolloutDoesNotWantAnyMoreIsAnothers(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), node("b"))
+		a := w.lead()
+		first := w.rolls(a, "first", 1, nil, "a")
+		w.pass(time.Second)
+		second := w.rolls(a, "second", 1, nil, "b")
+		w.pass(time.Second)
+		granted := func(s store.StepKey, node string) bool { return a.States(s.Run)["roll"][node].Granted }
+		if !granted(first, "a") || granted(second, "b") {
+			t.Fatalf("first %t, second %t", granted(first, "a"), granted(second, "b"))
+		}
+		a.Want(first.Run, []workflow.NodeDemand{{Path: "roll", Nodes: []string{"a"}, Most: 1}}) // the same
+		a.Want(first.Run, nil)
+		if granted(first, "a") {
+			t.Error("it has what it does not want")
+		}
+		w.pass(time.Second)
+		if !granted(second, "b") {
+			t.Error("the other one did not get the slot")
+		}
+	})
+}
+
+// Pods that would never leave keep a plan from a node, before anything is cordoned.
+func TestAPlansDrainIsLookedAtBeforeItsCordon(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), budget("web", false))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.rolls(a, "roll", 1, o, "a")
+		w.pass(2 * time.Second)
+		if state := a.States(s.Run)["roll"]["a"]; state.Granted || !strings.Contains(state.Why, "shop/web") {
+			t.Errorf("it is told %+v", state)
+		}
+		if len(w.blocked) != 1 || !strings.HasPrefix(w.blocked[0], "roll a: ") {
+			t.Errorf("said %q", w.blocked)
+		}
+		if ok, why := a.Preflight(t.Context(), s, "a", o); ok || !strings.Contains(why, "shop/web") {
+			t.Errorf("the step may cordon it: %t, %q", ok, why)
+		}
+		if got := a.BlockedBy(s, "a", o); !strings.Contains(got, "shop/web") {
+			t.Errorf("blocked by %q", got)
+		}
+		list := w.api.Asked(agenttest.When{User: "maint-runner", Verb: "list", Resource: "pods"})
+		if others := w.api.Asked(agenttest.When{User: "agent", Verb: "list", Resource: "pods"}); list == 0 || others > 0 {
+			t.Errorf("the pods were listed %d times as the plan's account, %d times as the agent", list, others)
+		}
+		w.api.Put(budget("web", true))
+		w.pass(3 * time.Second)
+		if state := a.States(s.Run)["roll"]["a"]; !state.Granted {
+			t.Errorf("when the budget was mended it is told %+v", state)
+		}
+		if ok, why := a.Preflight(t.Context(), s, "a", o); !ok || a.BlockedBy(s, "a", o) != "" {
+			t.Errorf("when it was mended: %t, %q", ok, why)
+		}
+	})
+}
+
+func TestAPreflightWaitsForItsLook(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"))
+		a := w.lead()
+		s, other := w.live("roll", drainStep("drain")), store.StepKey{Run: types.NamespacedName{Name: "none"}}
+		for what, c := range map[string]struct {
+			step  store.StepKey
+			ahead *drain.Options
+			want  bool
+		}{
+			"a step that drains nothing":         {s, nil, true},
+			"a step of a run that is not there":  {other, &drain.Options{}, true},
+			"pods that have not been looked at":  {s, &drain.Options{}, false},
+			"other options are another question": {s, &drain.Options{Force: true}, false},
+		} {
+			if ok, why := a.Preflight(t.Context(), c.step, "a", c.ahead); ok != c.want {
+				t.Errorf("%s: %t, %q", what, ok, why)
+			}
+		}
+		w.pass(time.Second)
+		if ok, why := a.Preflight(t.Context(), s, "a", &drain.Options{}); !ok {
+			t.Errorf("after the look: %q", why)
+		}
+		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
+			t.Errorf("woken %q", got)
+		}
+		if a.BlockedBy(s, "a", nil)+a.BlockedBy(other, "a", &drain.Options{}) != "" {
+			t.Error("blocked by something")
+		}
+	})
+}
+
+func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), pod("web-1", "a"), node("b"))
+		a := w.lead()
+		o := &drain.Options{}
+		s := w.live("roll", drainStep("drain"))
+		a.Turn(s, "a", nil)
+		w.pass(time.Second)
+		w.edit("a", func(n *corev1.Node) {
+			cordoned(n)
+			recorded(nodes.Cordon{By: []string{"plan:shop/roll"}})(n)
+		})
+		w.live("roll", drainStep("drain", drainTarget("a")))
+		w.api.Put(budget("web", false))
+		if a.Stalled(s, "a", o, true) {
+			t.Error("it yields although nobody waits")
+		}
+		w.edit("b", asked("gpu", noDrain))
+		w.wakes()
+		w.pass(3 * time.Second)
+		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
+			t.Errorf("woken %q", got)
+		}
+		if !a.Stalled(s, "a", o, true) {
+			t.Error("it does not yield")
+		}
+		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: "shop/web permits none"}))
+		a.Enqueue()
+		w.pass(3 * time.Second)
+		w.expect("when it has yielded", "a cordoned for plan:shop/roll", "b cordoned for gpu, gpu Ready")
+		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, "shop/web") {
+			t.Errorf("it has its turn: %t, %q", granted, why)
+		}
+		w.api.Put(budget("web", true))
+		w.edit("b", withdraw("gpu"))
+		w.pass(3 * time.Second)
+		if granted, why := a.Turn(s, "a", o); !granted {
+			t.Errorf("when the budget was mended: %q", why)
+		}
+	})
+}
+
+func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.lead()
+		s := w.live("roll", drainStep("drain", drainTarget("a")))
+		a.Stalled(s, "a", &drain.Options{}, true)
+		if len(a.stalled) != 1 {
+			t.Fatalf("%d have stalled", len(a.stalled))
+		}
+		a.Stalled(s, "a", &drain.Options{}, false)
+		if len(a.stalled) != 0 {
+			t.Error("it has stalled still")
+		}
+		a.Stalled(s, "a", &drain.Options{}, true)
+		w.end(s)
+		a.Enqueue()
+		w.pass(time.Second)
+		if len(a.stalled) != 0 {
+			t.Error("it has stalled although its run has ended")
+		}
+	})
+}
+
+func TestADrainThatMovesWakesTheStepsOfItsPlanAlone(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.lead()
+		s := w.live("roll", drainStep("drain", drainTarget("a")))
+		w.live("other", drainStep("drain", drainTarget("a")))
+		a.drains.changed("a", "plan:shop/roll")
+		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
+			t.Errorf("woken %q", got)
+		}
+	})
+}
+
+func TestAnUncordonThatWasSeenIsRemembered(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a", cordoned))
+		a := w.lead()
+		w.pass(time.Second)
+		if at := a.OpenedAt("a"); !at.IsZero() {
+			t.Errorf("it was opened at %s", at)
+		}
+		now := time.Now()
+		w.edit("a", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		w.pass(time.Second)
+		if at := a.OpenedAt("a"); !at.Equal(now) {
+			t.Errorf("it was opened at %s", at)
+		}
+		w.edit("a", cordoned)
+		w.pass(time.Second)
+		if at := a.OpenedAt("a"); !at.IsZero() {
+			t.Errorf("it is cordoned again, and was opened at %s", at)
+		}
+	})
+}
+
+func TestNodesThatAreGoneAreAskedForLive(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope string
+		away  bool
+		want  map[string]bool
+	}{
+		"one that is not there is gone":                {want: map[string]bool{"b": true}},
+		"an agent that is not answered knows of none":  {away: true, want: map[string]bool{"b": false}},
+		"an agent that watches no nodes knows of none": {scope: "shop", want: map[string]bool{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a"))
+				w.scope.WatchNamespace = c.scope
+				a := w.lead()
+				if c.away {
+					w.api.Refuse(agenttest.When{Verb: "get", Resource: "nodes"}, agenttest.Always, 500, "broken")
+				}
+				got := a.Gone(t.Context(), run.NodeTurns{"a": {}, "b": {}})
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatSurgesLeftIsGivenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		left   int
+		err    error
+		dryRun bool
+		want   []string
+	}{
+		"once, where nothing is left":         {want: []string{"requests but a", "plan:shop/roll but b"}},
+		"again, while something is left":      {left: 1, want: []string{"requests but a", "plan:shop/roll but b", "requests but a", "plan:shop/roll but b"}},
+		"again, while it cannot be looked at": {err: errors.New("broken"), want: []string{"requests but a", "plan:shop/roll but b", "requests but a", "plan:shop/roll but b"}},
+		"once, where it may not be looked at": {err: apierrors.NewForbidden(corev1.Resource("deployments"), "", nil), want: []string{"requests but a", "plan:shop/roll but b"}},
+		"never by an agent that rehearses":    {dryRun: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a", asked("gpu", "{}")), node("b"))
+				w.limits.MaxParallelOperations = 2
+				w.plans = map[types.NamespacedName]client.Account{{Namespace: "shop", Name: "roll"}: {Namespace: "shop", Name: "maint-runner"}}
+				w.live("roll", drainStep("drain", drainTarget("b")))
+				w.scope.DryRun = c.dryRun
+				a := w.lead()
+				a.drains.mu.Lock()
+				a.drains.left, a.drains.sweepErr = c.left, c.err
+				a.drains.mu.Unlock()
+				w.pass(25 * time.Second)
+				if diff := cmp.Diff(c.want, a.drains.swept); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatMetricsShowOfNodes(t *testing.T) {
+	soon := dawn().Add(time.Hour).Format(time.RFC3339)
+	for name, c := range map[string]struct {
+		node     *corev1.Node
+		shown    bool
+		system   string
+		permits  bool
+		strategy string
+	}{
+		"a node of which nothing is said is not shown":    {node: node("a")},
+		"one with a request is":                           {node: node("a", asked("gpu", noDrain)), shown: true, system: "worker-nodes", permits: true, strategy: "Permissive"},
+		"one that is paused permits nothing":              {node: node("a", annotated(annotations.Pause, "true")), shown: true, system: "worker-nodes", strategy: "Restrictive"},
+		"one that is paused until then permits nothing":   {node: node("a", annotated(annotations.Pause, soon)), shown: true, system: "worker-nodes", strategy: "Restrictive"},
+		"one whose stanza is restrictive permits nothing": {node: node("a", annotated(annotations.ChangeStrategy, "Restrictive")), shown: true, system: "worker-nodes", strategy: "Restrictive"},
+		"one of the control plane is shown as that":       {node: node("a", asked("gpu", noDrain), labelled(controlPlane()[0], "")), shown: true, system: "control-plane", permits: true, strategy: "Permissive"},
+		"a label of its own says what it belongs to":      {node: node("a", asked("gpu", noDrain), labelled(annotations.LabelSystem, "edge")), shown: true, system: "edge", permits: true, strategy: "Permissive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(c.node)
+				a := w.lead()
+				w.pass(time.Second)
+				book := a.Config.Gates.Book
+				o, shown := book.Subjects()[types.NamespacedName{Name: "a"}]
+				if shown != c.shown {
+					t.Fatalf("shown: %t", shown)
+				}
+				if shown {
+					now := time.Now()
+					if v := o.Verdict(now); o.System != c.system || v.Permitted != c.permits || string(book.StrategyOf(o, now)) != c.strategy {
+						t.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, book.StrategyOf(o, now))
+					}
+				}
+				w.api.Delete("nodes", "", "a")
+				w.pass(time.Second)
+				if left := book.Subjects(); len(left) > 0 {
+					t.Errorf("a node that is gone is shown: %v", left)
+				}
+			})
+		})
+	}
+}
+
+func labelled(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels[key] = value }
+}
+
+func TestWhatIsKnownOfTheAgentsOwnReplicas(t *testing.T) {
+	own := func(name, on string) *corev1.Pod {
+		p := pod(name, on)
+		p.Namespace, p.Labels = "maint-system", map[string]string{annotations.AgentLabel: annotations.AgentName}
+		return p
+	}
+	for name, c := range map[string]struct {
+		pods []*corev1.Pod
+		deny bool
+		want drain.Agent
+	}{
+		"a node without one":                     {pods: []*corev1.Pod{pod("web-1", "a"), own("agent-1", "b")}},
+		"a node with the only one":               {pods: []*corev1.Pod{own("agent-1", "a")}, want: drain.Agent{Pod: "maint-system/agent-1"}},
+		"a node with one, and one is on another": {pods: []*corev1.Pod{own("agent-1", "a"), own("agent-2", "b")}, want: drain.Agent{Pod: "maint-system/agent-1", Elsewhere: drain.ReadyElsewhere}},
+		"the others cannot be looked at":         {pods: []*corev1.Pod{own("agent-1", "a"), own("agent-2", "b")}, deny: true, want: drain.Agent{Pod: "maint-system/agent-1", Unknown: "forbidden"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.scope.Pod = "maint-system/agent-1"
+				var here []drain.Pod
+				for _, p := range c.pods {
+					w.api.Put(p)
+					if p.Spec.NodeName == "a" {
+						here = append(here, annotations.DrainPod(p))
+					}
+				}
+				a := w.lead()
+				if c.deny {
+					w.api.Deny("", "list", "pods")
+				}
+				got := a.pods.ownReplicas(t.Context(), "a", here)
+				if c.want.Unknown != "" && strings.Contains(got.Unknown, c.want.Unknown) {
+					got.Unknown = c.want.Unknown
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestEachDaemonSetIsAskedForOnce(t *testing.T) {
+	api := agenttest.New(t)
+	api.Put(&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}})
+	conn, _ := api.Connect()
+	there := daemonSets(t.Context(), conn.Kube)
+	for range 3 {
+		if is, err := there("shop", "logs"); !is || err != nil {
+			t.Errorf("%t, %v", is, err)
+		}
+		if is, err := there("shop", "other"); is || err != nil {
+			t.Errorf("%t, %v", is, err)
+		}
+	}
+	if n := api.Asked(agenttest.When{Resource: "daemonsets"}); n != 2 {
+		t.Errorf("asked %d times, want once for each", n)
+	}
+	api.Refuse(agenttest.When{Resource: "daemonsets"}, 1, 500, "broken")
+	if _, err := there("shop", "third"); err == nil {
+		t.Error("no answer is taken for one")
+	}
+}
