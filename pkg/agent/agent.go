@@ -270,7 +270,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 				a.enqueuePlan(types.NamespacedName{Namespace: o.Namespace, Name: annotations.AgentConfigName})
 			}
 		},
-		Telemetry: nodemaintenance.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
+		Telemetry: a.telemetry(),
 		Scope:     nodemaintenance.Scope{Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Pod: a.ownPod(), DryRun: o.DryRun}, Now: o.Now,
 	}
 	if o.Drainer != nil {
@@ -284,7 +284,7 @@ func (a *Agent) runsConfig() runs.Config {
 	return runs.Config{
 		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.Doubt},
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates},
-		Telemetry: runs.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
+		Telemetry: a.telemetry(),
 		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
 		Executor:  o.Executor, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Expected: a.controllers.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
 	}
@@ -295,7 +295,7 @@ func (a *Agent) plansConfig() plans.Config {
 	return plans.Config{
 		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates},
-		Telemetry: plans.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log},
+		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
 		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.planQueue, Now: o.Now,
 	}
@@ -340,6 +340,11 @@ func (a *Agent) die(reason error) {
 	if a.shutdown != nil {
 		a.shutdown()
 	}
+}
+
+// telemetry is where controllers say what they do.
+func (a *Agent) telemetry() notify.Telemetry {
+	return notify.Telemetry{Events: a.events.recorder, Notify: a.notifier, Metrics: a.metrics, Log: a.options.Log}
 }
 
 // work runs the queues until ctx ends.

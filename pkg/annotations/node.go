@@ -1,10 +1,12 @@
 package annotations
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
@@ -31,6 +33,39 @@ func Node(n *corev1.Node) nodes.Node {
 		out.Taken = takenCordon(n)
 	}
 	return out
+}
+
+// NodePatch is the JSON merge patch of what a step writes on a node: statuses, the
+// record of the cordon, and the cordon itself, all or nothing, of exactly the version
+// that was looked at. Whoever dies is before it or after it.
+func NodePatch(uid types.UID, version string, step nodes.Step) ([]byte, error) {
+	on := map[string]any{} // null takes a key away
+	for requestor, status := range step.Statuses {
+		on[StatusRequestPrefix+requestor] = status.String()
+	}
+	for _, requestor := range step.Remove {
+		on[StatusRequestPrefix+requestor] = nil
+	}
+	if step.CordonChanged {
+		on[StatusCordoned] = nil
+		if step.Cordon != nil {
+			on[StatusCordoned] = step.Cordon.String()
+		}
+	}
+	if step.Progress != nil {
+		on[StatusProgress] = nil
+		if *step.Progress != "" {
+			on[StatusProgress] = *step.Progress
+		}
+	}
+	body := map[string]any{"metadata": map[string]any{"uid": uid, "resourceVersion": version, "annotations": on}}
+	if step.Unschedulable != nil {
+		body["spec"] = map[string]any{"unschedulable": nil}
+		if *step.Unschedulable {
+			body["spec"] = map[string]any{"unschedulable": true}
+		}
+	}
+	return json.Marshal(body)
 }
 
 // NodeReady says whether a node's Ready condition is True.

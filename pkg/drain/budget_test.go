@@ -160,7 +160,7 @@ func TestAForecastIsInGroups(t *testing.T) {
 		web(named("b"), order(1)), web(named("a")), web(named("j"), how("wait-completed")), web(named("s"), how("surge"), order(-3)),
 		web(named("d"), daemon("there")), web(named("k"), kept), web(named("g"), func(p *drain.Pod) { p.Deleting, p.DeleteBy = true, now() }),
 	}
-	f := drain.Foresee(pods, nil, drain.Options{}, daemonSets, now())
+	f := drain.NewJudge(drain.Options{}, daemonSets).Forecast(pods, nil, now())
 	want := []drain.Group{{Order: -3, Surge: []string{"shop/s"}}, {Evict: []string{"shop/a"}, Await: []string{"shop/j"}, Leaves: []string{"shop/g"}}, {Order: 1, Evict: []string{"shop/b"}}}
 	same(t, want, f.Groups)
 	same(t, []drain.Stay{{Pod: "shop/d", Why: "ignoring DaemonSet-managed Pods"}}, f.Skipped)

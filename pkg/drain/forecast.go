@@ -31,14 +31,9 @@ type Group struct {
 // Possible says that nothing stands in the drain's way that would not go by itself.
 func (f Forecast) Possible() bool { return len(f.Refused) == 0 && !stuck(f.Blocks) }
 
-// Foresee is what a drain of these pods under these budgets would do, if
+// Forecast is what a drain of these pods under these budgets would do, if
 // nothing changed. It names at most fifty pods of each kind.
-func Foresee(pods []Pod, budgets []Budget, o Options, daemonSets DaemonSets, now time.Time) Forecast {
-	return NewJudge(o, daemonSets).Foresee(pods, budgets, now)
-}
-
-// Foresee is what a drain by this judge would do.
-func (j Judge) Foresee(pods []Pod, budgets []Budget, now time.Time) Forecast {
+func (j Judge) Forecast(pods []Pod, budgets []Budget, now time.Time) Forecast {
 	judged := j.All(pods)
 	f := Forecast{Blocks: Blocks(judged, budgets, now)}
 	f.Warnings, f.Errors = Words(judged)

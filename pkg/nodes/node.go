@@ -48,6 +48,31 @@ type Gate struct {
 	Next      *time.Time // when to look again; nil: nothing changes by itself
 }
 
+// Why a node's gate is closed, where no window is the reason.
+const (
+	ClusterPaused = "the whole cluster is paused"
+	NodePaused    = "the node is paused"
+)
+
+// ClosedBy is the gate of all nodes where the whole cluster is paused; nil: it is not.
+func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
+	for _, p := range everywhere {
+		if p.Holds(now) {
+			return &Gate{Reason: ClusterPaused, Next: p.Until}
+		}
+	}
+	return nil
+}
+
+// GateWith is the gate of a node that has a pause of its own; verdict is what its
+// stanza says, and is asked for only where it decides.
+func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now time.Time) Gate {
+	if own.Holds(now) {
+		return Gate{Reason: NodePaused, Next: own.Until}
+	}
+	return GateOf(verdict(now))
+}
+
 // GateOf is the gate as a stanza's verdict says it.
 func GateOf(v schedule.Verdict) Gate {
 	return Gate{Permitted: v.Permitted && v.Ready, Reason: v.Reason, Next: v.Until}

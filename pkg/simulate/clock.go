@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// bell stands for one plan or run: it rings when that is to be looked at.
-type bell struct {
-	look func() (time.Time, error) // looks, and says when to look again; zero: only when something changes
-	run  bool                      // runs are looked at before plans: what ends at an instant makes way for what begins there
-	at   time.Time
-	rung bool
-	dead bool
+// item is one plan or run that is looked at again and again.
+type item struct {
+	look   func() (time.Time, error) // looks, and says when to look again; zero: only when something changes
+	run    bool                      // runs are looked at before plans: what ends at an instant makes way for what begins there
+	at     time.Time
+	queued bool
+	dead   bool
 }
 
-// alarm is one setting of a bell. Bells that were set anew leave old ones behind.
-type alarm struct {
+// timer is one instant set for an item. Items that were set anew leave old ones behind.
+type timer struct {
 	at   time.Time
-	bell *bell
+	item *item
 	made int
 }
 
-// alarms is a heap: by instant, then in the order in which they were set.
-type alarms struct {
-	list []alarm
+// timers is a heap: by instant, then in the order in which they were set.
+type timers struct {
+	list []timer
 	made int
 }
 
-func (a *alarms) Len() int { return len(a.list) }
+func (a *timers) Len() int { return len(a.list) }
 
-func (a *alarms) Less(i, j int) bool {
+func (a *timers) Less(i, j int) bool {
 	x, y := a.list[i], a.list[j]
 	if c := x.at.Compare(y.at); c != 0 {
 		return c < 0
@@ -38,31 +38,31 @@ func (a *alarms) Less(i, j int) bool {
 	return x.made < y.made
 }
 
-func (a *alarms) Swap(i, j int) { a.list[i], a.list[j] = a.list[j], a.list[i] }
+func (a *timers) Swap(i, j int) { a.list[i], a.list[j] = a.list[j], a.list[i] }
 
 // Push is for container/heap.
-func (a *alarms) Push(x any) { a.list = append(a.list, x.(alarm)) }
+func (a *timers) Push(x any) { a.list = append(a.list, x.(timer)) }
 
 // Pop is for container/heap.
-func (a *alarms) Pop() any {
+func (a *timers) Pop() any {
 	last := a.list[len(a.list)-1]
 	a.list = a.list[:len(a.list)-1]
 	return last
 }
 
-func (a *alarms) set(b *bell, at time.Time) {
+func (a *timers) set(b *item, at time.Time) {
 	if b.at = at; at.IsZero() || b.dead {
 		return
 	}
 	a.made++
-	heap.Push(a, alarm{at, b, a.made})
+	heap.Push(a, timer{at, b, a.made})
 }
 
-// next is the first instant at which a bell rings; false when none does.
-func (a *alarms) next() (time.Time, bool) {
+// next is the first instant at which an item is due; false when none does.
+func (a *timers) next() (time.Time, bool) {
 	for len(a.list) > 0 {
 		first := a.list[0]
-		if !first.bell.dead && first.bell.at.Equal(first.at) {
+		if !first.item.dead && first.item.at.Equal(first.at) {
 			return first.at, true
 		}
 		heap.Pop(a)
@@ -70,15 +70,15 @@ func (a *alarms) next() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// due takes the bells off that ring up to an instant.
-func (a *alarms) due(now time.Time) []*bell {
-	var out []*bell
+// due takes off the items that are due by an instant.
+func (a *timers) due(now time.Time) []*item {
+	var out []*item
 	for {
 		at, ok := a.next()
 		if !ok || at.After(now) {
 			return out
 		}
-		b := heap.Pop(a).(alarm).bell
+		b := heap.Pop(a).(timer).item
 		b.at = time.Time{}
 		out = append(out, b)
 	}

@@ -24,9 +24,9 @@ type cluster struct {
 	since   time.Time // since when the present agent looks
 	outages []Span    // to come
 	plans   []*planState
-	alarms  alarms
-	runs    []*bell // rung, and not looked at yet
-	decides []*bell
+	timers  timers
+	runs    []*item // queued, and not looked at yet
+	decides []*item
 	holders map[string]*runState   // started runs by their target
 	live    map[string][]*runState // by namespace
 	entries []Entry
@@ -42,7 +42,7 @@ type planState struct {
 	target  *trigger.Target
 	ledger  *ledger.Ledger
 	live    []*runState
-	bell    *bell
+	item    *item
 }
 
 func newCluster(s Scene) (*cluster, error) {
@@ -56,9 +56,9 @@ func newCluster(s Scene) (*cluster, error) {
 			return nil, fmt.Errorf("plan %s: %w", p.key(), err)
 		}
 		state := &planState{Plan: p, uid: p.key(), created: s.From.Add(-time.Nanosecond), set: set, gate: gateOf(s.Book, p), target: targetOf(p)}
-		state.bell = &bell{look: func() (time.Time, error) { return c.decide(state) }}
+		state.item = &item{look: func() (time.Time, error) { return c.decide(state) }}
 		c.plans = append(c.plans, state)
-		c.alarms.set(state.bell, s.From)
+		c.timers.set(state.item, s.From)
 	}
 	return c, nil
 }
@@ -84,7 +84,7 @@ func targetOf(p Plan) *trigger.Target {
 // play lets time pass.
 func (c *cluster) play() error {
 	for {
-		next, ok := c.alarms.next()
+		next, ok := c.timers.next()
 		if !ok || !next.Before(c.scene.To) && !slices.ContainsFunc(c.plans, c.owes) {
 			return nil
 		}
@@ -94,8 +94,8 @@ func (c *cluster) play() error {
 		} else {
 			c.now = next
 		}
-		for _, b := range c.alarms.due(c.now) {
-			c.ring(b)
+		for _, b := range c.timers.due(c.now) {
+			c.enqueue(b)
 		}
 		if err := c.work(); err != nil {
 			return fmt.Errorf("at %s: %w", c.now.UTC().Format(time.RFC3339), err)
@@ -108,28 +108,28 @@ func (c *cluster) begin(at time.Time) {
 	c.now, c.since = at, at
 	for _, p := range c.plans {
 		for _, r := range p.live {
-			c.ring(r.bell)
+			c.enqueue(r.item)
 		}
-		c.ring(p.bell)
+		c.enqueue(p.item)
 	}
 }
 
-func (c *cluster) ring(b *bell) {
+func (c *cluster) enqueue(b *item) {
 	switch {
-	case b.rung || b.dead:
+	case b.queued || b.dead:
 		return
 	case b.run:
 		c.runs = append(c.runs, b)
 	default:
 		c.decides = append(c.decides, b)
 	}
-	b.rung = true
+	b.queued = true
 }
 
-// work looks at all that has rung, until nothing rings any more at this instant.
+// work looks at all that is queued, until nothing is any more at this instant.
 func (c *cluster) work() error {
 	for range mostLooks {
-		var b *bell
+		var b *item
 		switch {
 		case len(c.runs) > 0:
 			b, c.runs = c.runs[0], c.runs[1:]
@@ -138,7 +138,7 @@ func (c *cluster) work() error {
 		default:
 			return nil
 		}
-		b.rung = false
+		b.queued = false
 		if b.dead {
 			continue
 		}
@@ -149,7 +149,7 @@ func (c *cluster) work() error {
 		if !wake.IsZero() && !wake.After(c.now) {
 			return fmt.Errorf("asks to be looked at again at %s, which is past", wake.UTC().Format(time.RFC3339Nano))
 		}
-		c.alarms.set(b, wake)
+		c.timers.set(b, wake)
 	}
 	return fmt.Errorf("does not come to rest")
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // decide asks the core about one plan and does what it says, in the order in
-// which the agent does: the ledger, the runs, the bells, the intents.
+// which the agent does: the ledger, the runs, the items, the intents.
 func (c *cluster) decide(p *planState) (time.Time, error) {
 	for _, r := range p.live {
 		if r.journal.Phase == run.Pending || r.journal.HeldSince != nil {
-			c.ring(r.bell)
+			c.enqueue(r.item)
 		}
 	}
 	d := trigger.Decide(c.facts(p))
@@ -32,12 +32,12 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 	c.createRuns(p)
 	for _, name := range slices.Concat(d.Replace, d.Supersede) {
 		if r := p.run(name); r != nil {
-			c.ring(r.bell)
+			c.enqueue(r.item)
 		}
 	}
 	if d.Skip != nil { // what is left of the annotation, which is news
 		p.Intent.Skip = *d.Skip
-		c.ring(p.bell)
+		c.enqueue(p.item)
 	}
 	return d.Wake, nil
 }
@@ -68,10 +68,10 @@ func (c *cluster) createRuns(p *planState) {
 	for _, e := range trigger.Unstarted(*p.ledger, f.Live) {
 		one := f.NewRun(e, p.Templates)
 		r := &runState{run: one, journal: workflow.NewJournal(one), plan: p}
-		r.bell = &bell{run: true, look: func() (time.Time, error) { return c.look(r) }}
+		r.item = &item{run: true, look: func() (time.Time, error) { return c.look(r) }}
 		p.live = append(p.live, r)
 		c.live[p.Namespace] = append(c.live[p.Namespace], r)
-		c.ring(r.bell)
+		c.enqueue(r.item)
 	}
 }
 

@@ -20,7 +20,7 @@ type runState struct {
 	run     run.Run
 	journal run.Journal
 	plan    *planState
-	bell    *bell
+	item    *item
 }
 
 func (r *runState) fact() trigger.ActiveRun { return trigger.ActiveRunOf(r.run, r.journal) }
@@ -49,14 +49,14 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 		if r.run.TargetUID != "" {
 			c.holders[r.run.TargetUID] = r
 		}
-		c.ring(r.plan.bell)
+		c.enqueue(r.plan.item)
 		return c.move(r)
 	}
 	if was.Waiting != verdict.Waiting || was.Message != verdict.Message {
-		c.ring(r.plan.bell)
+		c.enqueue(r.plan.item)
 		for _, other := range r.plan.live { // under Replace, the one at work gives way now
 			if verdict.Waiting == run.WaitQueue && other != r {
-				c.ring(other.bell)
+				c.enqueue(other.item)
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (r *runState) expanded(s plan.Step, path string) (map[string]any, error) {
 	return out.(map[string]any), nil
 }
 
-// close ends a run: its entry is closed, and whoever waited for it is rung.
+// close ends a run: its entry is closed, and whoever waited for it is enqueued.
 func (c *cluster) close(r *runState) {
 	p := r.plan
 	ledger := p.ledger.CloseRun(r.run, r.journal, c.now)
@@ -260,11 +260,11 @@ func (c *cluster) close(r *runState) {
 	if c.holders[r.run.TargetUID] == r {
 		delete(c.holders, r.run.TargetUID)
 	}
-	r.bell.dead = true
+	r.item.dead = true
 	for _, other := range c.live[p.Namespace] {
 		if other.journal.Phase == run.Pending {
-			c.ring(other.bell)
+			c.enqueue(other.item)
 		}
 	}
-	c.ring(p.bell)
+	c.enqueue(p.item)
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// Sighting is one state of an object, as a watch showed it, or as the answer to
+// Observation is one state of an object, as a watch showed it, or as the answer to
 // a write gave it. Its body is without managedFields.
-type Sighting struct {
+type Observation struct {
 	UID, Namespace, Name string
 	Version              uint64 // its resourceVersion, as a number
 	Body                 run.Body
@@ -201,7 +201,7 @@ func (r *ruleTrack) object(uid string) *trackedObject {
 }
 
 // See takes in what a rule's watch shows.
-func (t *Tracker) See(id string, s Sighting) Urgency {
+func (t *Tracker) See(id string, s Observation) Urgency {
 	r := t.rule(id)
 	if r == nil || r.full != "" {
 		return UrgencyNone
@@ -227,7 +227,7 @@ func (t *Tracker) See(id string, s Sighting) Urgency {
 	return r.stir(t, o)
 }
 
-func (r *ruleTrack) state(t *Tracker, s Sighting) state {
+func (r *ruleTrack) state(t *Tracker, s Observation) state {
 	out := state{version: s.Version, digest: r.digest.of(s.UID, s.Body)}
 	if r.watch.When != "" {
 		out.body = pack(s.Body)
@@ -535,7 +535,7 @@ func (t *Tracker) Doubt(d Doubt) {
 // Wrote takes in the answer to a write of one of the plan's runs. Where the body
 // is that of the object itself, it stands in for a state that the watch may pass
 // over.
-func (t *Tracker) Wrote(apiVersion, kind string, s Sighting) {
+func (t *Tracker) Wrote(apiVersion, kind string, s Observation) {
 	t.remember(ownWrite{s.UID, s.Version})
 	if s.Body == nil {
 		return

@@ -124,9 +124,9 @@ func (w *field) names() []string {
 	return out
 }
 
-func (w *field) sighting(name string) watchrule.Sighting {
+func (w *field) sighting(name string) watchrule.Observation {
 	o := w.objects[name]
-	s := watchrule.Sighting{UID: o.uid, Namespace: "shop", Name: name, Version: o.version, Body: document.Clone(o.body)}
+	s := watchrule.Observation{UID: o.uid, Namespace: "shop", Name: name, Version: o.version, Body: document.Clone(o.body)}
 	for _, m := range []string{foreigner, planner, agent} {
 		if at, wrote := o.writers[m]; wrote {
 			s.Writers = append(s.Writers, watchrule.Writer{Manager: m, At: at})
@@ -897,7 +897,7 @@ func TestTooManyObjectsAreSaidAndNotWatched(t *testing.T) {
 			}
 			crowd, other := w.ids()[0], w.ids()[1]
 			for i := range plan.MaxWatched + 1 {
-				w.tracker.See(crowd, watchrule.Sighting{UID: fmt.Sprint(i), Name: "p", Version: uint64(i + 1000), Body: run.Body{}})
+				w.tracker.See(crowd, watchrule.Observation{UID: fmt.Sprint(i), Name: "p", Version: uint64(i + 1000), Body: run.Body{}})
 			}
 			if full := w.tracker.Full(crowd); !strings.Contains(full, "more objects than a plan may watch with all its rules, 20000") || w.tracker.Full(other) != "" {
 				t.Errorf("%q, and of the other %q", full, w.tracker.Full(other))

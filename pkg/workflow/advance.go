@@ -254,7 +254,7 @@ func (a *advance) interrupt() {
 		a.neverBegan()
 		return
 	}
-	a.foresee()
+	a.holdAhead()
 	switch {
 	case a.sig.Abort != nil:
 		a.cut(*a.sig.Abort)

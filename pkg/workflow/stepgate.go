@@ -172,9 +172,9 @@ func (a *advance) worked(until *time.Time) {
 	}
 }
 
-// foresee notes a hold that began while nobody looked, before the clock is asked:
+// holdAhead notes a hold that began while nobody looked, before the clock is asked:
 // would another walk come to a closed gate or a pause, and nothing be at work?
-func (a *advance) foresee() {
+func (a *advance) holdAhead() {
 	gated := a.sig.Hold != nil && (a.run.Spec.OnWindowClose != plan.CloseFinish || a.tree.Loops())
 	if !gated && a.sig.Held == "" || a.j.HeldSince != nil || a.j.RetryAt != nil && a.now.Before(*a.j.RetryAt) || a.working() {
 		return

@@ -151,13 +151,13 @@ func (w *world) weSay(t *testing.T, n string, o drain.Options) said {
 	for i := range list.Items {
 		pods[i] = annotations.DrainPod(&list.Items[i])
 	}
-	f := drain.Foresee(pods, nil, o, func(namespace, name string) (bool, error) {
+	f := drain.NewJudge(o, func(namespace, name string) (bool, error) {
 		_, err := w.kube.AppsV1().DaemonSets(namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
-	}, time.Now())
+	}).Forecast(pods, nil, time.Now())
 	var s said
 	for _, g := range f.Groups {
 		s.Evicted = append(s.Evicted, g.Evict...)

@@ -19,7 +19,7 @@ func agentRooms() map[string][]string {
 		"status":          {"client", "queue"},
 		"store":           {"client", "queue", "status"},
 		"leader":          {"client"},
-		"notify":          nil,
+		"notify":          {"metrics"},
 		"targets":         {"client", "store"},
 		"gates":           {"client", "queue", "status", "store"},
 		"watchrules":      {"client", "store"},

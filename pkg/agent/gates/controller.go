@@ -34,10 +34,10 @@ type Controller struct {
 
 // gatePolicy is a policy's gates as they are recorded and watched.
 type gatePolicy struct {
-	record  policy.GateRecord
-	watches []*gateWatch // of the record's entries; nil where one cannot be watched
-	reasons []string     // and why
-	told    string       // the last Event
+	record   policy.GateRecord
+	watches  []*gateWatch // of the record's entries; nil where one cannot be watched
+	reasons  []string     // and why
+	reported string       // the last Event
 }
 
 // gateWorkers is how many objects are looked at at once (a guess: a window's
@@ -88,7 +88,7 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 	default:
 		now = state.Spec.GateEntries()
 	}
-	next := &gatePolicy{record: p.record.After(now), told: p.told}
+	next := &gatePolicy{record: p.record.After(now), reported: p.reported}
 	if err := g.put(ctx, k, p.record, next.record); err != nil {
 		return time.Time{}, err
 	}
@@ -98,7 +98,7 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 	done := g.finished(k, next)
 	if len(done.Entries) < len(next.record.Entries) {
 		was := next
-		next = &gatePolicy{record: done, told: p.told}
+		next = &gatePolicy{record: done, reported: p.reported}
 		if err := g.put(ctx, k, was.record, done); err != nil {
 			return time.Time{}, err
 		}
@@ -106,7 +106,7 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 			return time.Time{}, err
 		}
 	}
-	g.tell(k, next)
+	g.report(k, next)
 	if len(next.record.Entries) > len(next.record.InForce()) || slices.ContainsFunc(next.reasons, func(r string) bool { return r != "" }) {
 		return g.Now().Add(queue.ResyncPeriod), nil
 	}

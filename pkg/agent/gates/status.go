@@ -104,14 +104,14 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 	return []metav1.Condition{out}
 }
 
-// tell says once, as an Event and in the log, why a policy's gates do not do
+// report says once, as an Event and in the log, why a policy's gates do not do
 // what they should.
-func (g *Controller) tell(k types.NamespacedName, p *gatePolicy) {
+func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {
 	problem := p.problem()
-	if problem == "" || problem == p.told {
+	if problem == "" || problem == p.reported {
 		return
 	}
-	p.told = problem
+	p.reported = problem
 	about, reason := g.Documents.Any(k), "GateRefused"
 	if about == nil {
 		about, reason = g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)}), "GateNotOpened"

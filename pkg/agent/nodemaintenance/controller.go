@@ -5,7 +5,6 @@ package nodemaintenance
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -18,10 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -93,17 +90,9 @@ type Config struct {
 	Blocked    func(run *store.CachedRun, path string, list []string, why string) // hears of drains that no waiting ends
 	Limits     func() nodes.NodeLimits
 	Held       func(conditions []metav1.Condition) // hears what holds maintenance back
-	Telemetry
+	notify.Telemetry
 	Scope
 	Now func() time.Time
-}
-
-// Telemetry is where the maintenance of nodes is told.
-type Telemetry struct {
-	Events  record.EventRecorder
-	Notify  *notify.Notifier
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
 }
 
 // Scope is what an agent looks after, and where it runs itself.

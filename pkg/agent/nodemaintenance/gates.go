@@ -62,12 +62,7 @@ func (g Gates) cluster(now time.Time) *nodes.Gate {
 		next := now.Add(queue.ResyncPeriod)
 		return &nodes.Gate{Reason: doubt, Next: &next}
 	}
-	for _, p := range g.Pauses() {
-		if p.Holds(now) {
-			return &nodes.Gate{Reason: "the whole cluster is paused", Next: p.Until}
-		}
-	}
-	return nil
+	return nodes.ClosedBy(g.Pauses(), now)
 }
 
 // node says whether change may start on a node now.
@@ -76,8 +71,5 @@ func (g Gates) node(n *nodeObject, everywhere *nodes.Gate, now time.Time) nodes.
 		return *everywhere
 	}
 	in := annotations.Intent(n.Annotations)
-	if in.Pause.Holds(now) {
-		return nodes.Gate{Reason: "the node is paused", Next: in.Pause.Until}
-	}
-	return nodes.GateOf(g.verdict(in.Query("", nil), in.Pause)(now))
+	return nodes.GateWith(in.Pause, g.verdict(in.Query("", nil), in.Pause), now)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,7 @@ type nodePods struct {
 	Config
 	enqueue func()
 	wake    func(claimant string) // the steps of a plan
-	looks   chan struct{}         // bounds looks under way
+	looks   *semaphore.Weighted   // bounds looks under way
 
 	mu       sync.Mutex
 	watches  map[string]*podWatch
@@ -66,7 +67,7 @@ type podWatch struct {
 }
 
 func newNodePods(c Config, enqueue func(), wake func(claimant string)) *nodePods {
-	return &nodePods{Config: c, enqueue: enqueue, wake: wake, looks: make(chan struct{}, nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
+	return &nodePods{Config: c, enqueue: enqueue, wake: wake, looks: semaphore.NewWeighted(nodeWriters), watches: map[string]*podWatch{}, drains: map[string]nodes.Session{}, stalled: map[string]time.Time{}, previews: map[previewKey]*preview{}}
 }
 
 // session is how the drain of a node stood when it was last asked.
@@ -302,8 +303,10 @@ func (p *nodePods) refresh(ctx context.Context, node string, a nodes.Asked, now 
 
 func (p *nodePods) runPreview(ctx context.Context, k previewKey, o drain.Options, kube func() (kubernetes.Interface, error)) {
 	defer p.recoverPanic("over the pods of a node")
-	p.looks <- struct{}{}
-	defer func() { <-p.looks }()
+	if p.looks.Acquire(ctx, 1) != nil {
+		return
+	}
+	defer p.looks.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, nodeWrite)
 	defer cancel()
 	began := p.Now()
@@ -344,7 +347,7 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 			budgets = append(budgets, annotations.DrainBudget(&found.Items[i]))
 		}
 	}
-	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Foresee(pods, budgets, p.Now())
+	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Forecast(pods, budgets, p.Now())
 	var out preview
 	var texts []string
 	for _, b := range drain.Lasting(forecast.Blocks, o) {

@@ -2,13 +2,13 @@ package nodemaintenance
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,8 +26,8 @@ import (
 // wrote before the watch shows it.
 type nodeWriter struct {
 	Config
-	enqueue  func()        // has the nodes looked at again
-	limit    chan struct{} // bounds writes in flight
+	enqueue  func()              // has the nodes looked at again
+	limit    *semaphore.Weighted // bounds writes in flight
 	underWay sync.WaitGroup
 
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ type nodeWriter struct {
 }
 
 func newNodeWriter(c Config, enqueue func()) *nodeWriter {
-	return &nodeWriter{Config: c, enqueue: enqueue, limit: make(chan struct{}, nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}}
+	return &nodeWriter{Config: c, enqueue: enqueue, limit: semaphore.NewWeighted(nodeWriters), writing: map[string]*nodeWriting{}, written: map[string]*nodeObject{}, later: map[string]time.Time{}}
 }
 
 // nodeWriting is a write of a node in flight.
@@ -74,8 +74,10 @@ func (nw *nodeWriter) startWrite(ctx context.Context, group *sync.WaitGroup, n *
 			defer nw.mu.Unlock()
 			delete(nw.writing, n.Name)
 		}()
-		nw.limit <- struct{}{}
-		defer func() { <-nw.limit }()
+		if nw.limit.Acquire(ctx, 1) != nil {
+			return
+		}
+		defer nw.limit.Release(1)
 		nw.write(ctx, inner, n, step)
 	})
 }
@@ -185,33 +187,7 @@ func (nw *nodeWriter) reread(ctx context.Context, name string) {
 // patch writes statuses, the record of the cordon and the cordon itself, all or
 // nothing: an agent that dies is before it or after it.
 func (nw *nodeWriter) patch(ctx context.Context, n *nodeObject, step nodes.Step) (*corev1.Node, error) {
-	on := map[string]any{}
-	for requestor, status := range step.Statuses {
-		on[annotations.StatusRequestPrefix+requestor] = status.String()
-	}
-	for _, requestor := range step.Remove {
-		on[annotations.StatusRequestPrefix+requestor] = nil
-	}
-	if step.CordonChanged {
-		on[annotations.StatusCordoned] = nil
-		if step.Cordon != nil {
-			on[annotations.StatusCordoned] = step.Cordon.String()
-		}
-	}
-	if step.Progress != nil {
-		on[annotations.StatusProgress] = nil
-		if *step.Progress != "" {
-			on[annotations.StatusProgress] = *step.Progress
-		}
-	}
-	body := map[string]any{"metadata": map[string]any{"uid": n.UID, "resourceVersion": n.ResourceVersion, "annotations": on}}
-	if step.Unschedulable != nil {
-		body["spec"] = map[string]any{"unschedulable": nil}
-		if *step.Unschedulable {
-			body["spec"] = map[string]any{"unschedulable": true}
-		}
-	}
-	patch, err := json.Marshal(body)
+	patch, err := annotations.NodePatch(n.UID, n.ResourceVersion, step)
 	if err != nil {
 		return nil, fmt.Errorf("write node %s: %w", n.Name, err)
 	}

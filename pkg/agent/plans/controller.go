@@ -4,17 +4,14 @@ package plans
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
@@ -38,7 +35,7 @@ type Controller struct {
 type Config struct {
 	Clients
 	Stores
-	Telemetry
+	notify.Telemetry
 	Scope
 	Executor   func(stepType string) (executors.Executor, bool)
 	Settings   func() agentconfig.AgentConfig // in force
@@ -66,14 +63,6 @@ type Stores struct {
 	History   *store.History
 	Ledgers   *store.Ledgers
 	Gates     *store.Gates
-}
-
-// Telemetry is where plans are told of.
-type Telemetry struct {
-	Events  record.EventRecorder
-	Notify  *notify.Notifier
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
 }
 
 // Scope is who decides over the plans.

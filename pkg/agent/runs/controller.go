@@ -4,7 +4,6 @@ package runs
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
@@ -41,7 +38,7 @@ type Controller struct {
 type Config struct {
 	Clients
 	Stores
-	Telemetry
+	notify.Telemetry
 	Scope
 	Executor func(stepType string) (executors.Executor, bool)
 	Status   *status.Writer
@@ -71,14 +68,6 @@ type Stores struct {
 	Ledgers   *store.Ledgers
 	Locks     *store.Locks
 	Gates     *store.Gates
-}
-
-// Telemetry is where runs are told of.
-type Telemetry struct {
-	Events  record.EventRecorder
-	Notify  *notify.Notifier
-	Metrics *metrics.Metrics
-	Log     *slog.Logger
 }
 
 // Scope is who moves the runs.

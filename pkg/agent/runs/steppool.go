@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -48,15 +49,15 @@ type stepWait struct {
 	woken  bool
 }
 
-// StepPool know what is under way, what has come of it, and which steps rest. All
+// StepPool knows what is under way, what has come of it, and which steps rest. All
 // of it is in memory: what is lost with the process is found by another pass.
 type StepPool struct {
 	enqueue func(types.NamespacedName)
-	slots   chan struct{}
+	slots   *semaphore.Weighted
 	group   sync.WaitGroup
 
 	mu          sync.Mutex
-	byNamespace map[string]chan struct{} // slots of each namespace, a quarter of all
+	byNamespace map[string]*semaphore.Weighted // slots of each namespace, a quarter of all
 	executing   map[types.NamespacedName]map[string]*execution
 	finished    map[types.NamespacedName][]outcome
 	waiting     map[store.StepKey]*stepWait
@@ -71,7 +72,7 @@ type execution struct {
 
 // NewStepPool has nothing under way.
 func NewStepPool(enqueue func(types.NamespacedName)) *StepPool {
-	return &StepPool{enqueue: enqueue, slots: make(chan struct{}, maxExecutions), byNamespace: map[string]chan struct{}{}, executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
+	return &StepPool{enqueue: enqueue, slots: semaphore.NewWeighted(maxExecutions), byNamespace: map[string]*semaphore.Weighted{}, executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
 }
 
 // acquire waits until a pass may be made: one namespace leaves room for the others,
@@ -83,21 +84,18 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 	p.mu.Lock()
 	own := p.byNamespace[namespace]
 	if own == nil {
-		own = make(chan struct{}, maxExecutions/4)
+		own = semaphore.NewWeighted(maxExecutions / 4)
 		p.byNamespace[namespace] = own
 	}
 	p.mu.Unlock()
-	for _, slots := range []chan struct{}{own, p.slots} {
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			if slots == p.slots {
-				<-own
-			}
-			return nil, false
-		}
+	if own.Acquire(ctx, 1) != nil {
+		return nil, false
 	}
-	return func() { <-p.slots; <-own }, true
+	if p.slots.Acquire(ctx, 1) != nil {
+		own.Release(1)
+		return nil, false
+	}
+	return func() { p.slots.Release(1); own.Release(1) }, true
 }
 
 // begin notes that a pass is under way, so that it can be cut short.

@@ -336,7 +336,7 @@ func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) e
 		}
 		wp.mu.Lock()
 		defer wp.mu.Unlock()
-		wp.tracker.See(id, object.asSighting())
+		wp.tracker.See(id, object.asObservation())
 		return wp.tracker.Full(id) == ""
 	})
 	if err != nil {
@@ -354,7 +354,7 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 		if !ok || object.ours {
 			return
 		}
-		r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.asSighting()) })
+		r.notify(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.asObservation()) })
 		object.body, object.writers = nil, nil
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -368,26 +368,26 @@ func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
 			if !ok || object.ours {
 				return
 			}
-			r.tell(w, func(t *watchrule.Tracker, id string) watchrule.Urgency {
+			r.notify(w, func(t *watchrule.Tracker, id string) watchrule.Urgency {
 				return t.Lost(id, string(object.UID), object.body)
 			})
 		},
 	}
 }
 
-// tell hands something on to every rule that listens. A watch that is too much for
+// notify hands something on to every rule that listens. A watch that is too much for
 // all of them ends here and now, before it has read the rest.
-func (r *Controller) tell(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Urgency) {
+func (r *Controller) notify(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Urgency) {
 	w.mu.Lock()
 	users := maps.Clone(w.users)
 	w.mu.Unlock()
 	wanted := false
 	for user, wp := range users {
 		wp.mu.Lock()
-		stir := news(wp.tracker, user.rule)
+		urgency := news(wp.tracker, user.rule)
 		wanted = wanted || wp.tracker.Full(user.rule) == ""
 		wp.mu.Unlock()
-		r.enqueue(wp, stir)
+		r.enqueue(wp, urgency)
 	}
 	if !wanted {
 		w.stop()

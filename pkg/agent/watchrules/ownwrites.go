@@ -94,7 +94,7 @@ func (r *Controller) took(wp *subscription, ask ask, objects []map[string]any, l
 		if ask.removes {
 			wp.tracker.Removed(string(u.GetUID()))
 		}
-		s := ruleObjectOf(u).asSighting()
+		s := ruleObjectOf(u).asObservation()
 		if !ask.isNoop(s, annotations.PlanManager(wp.key.Namespace, wp.key.Name)) {
 			wp.tracker.Wrote(u.GetAPIVersion(), u.GetKind(), s)
 		}
@@ -165,7 +165,7 @@ func askOf(req *http.Request) ask {
 // it: the state is whoever's it was, and may be a person's change that nobody has
 // seen yet. An apply that is bound to no version, and did change something, has
 // left its time.
-func (a ask) isNoop(s watchrule.Sighting, mine string) bool {
+func (a ask) isNoop(s watchrule.Observation, mine string) bool {
 	if a.read != 0 {
 		return s.Version == a.read
 	}

@@ -109,7 +109,7 @@ func TestAWriteInVainIsNobodysState(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Content-Type", c.kind)
-			s := watchrule.Sighting{UID: "u", Version: 7, Writers: []watchrule.Writer{{Manager: "maint-p", At: c.ours}, {Manager: "kubectl", At: 5}, {Manager: "controller", Subresource: "status", At: 20}}}
+			s := watchrule.Observation{UID: "u", Version: 7, Writers: []watchrule.Writer{{Manager: "maint-p", At: c.ours}, {Manager: "kubectl", At: 5}, {Manager: "controller", Subresource: "status", At: 20}}}
 			if got := askOf(req).isNoop(s, "maint-p"); got != c.want {
 				t.Errorf("in vain: %t", got)
 			}
@@ -133,8 +133,8 @@ func TestAWriteThatBeganBeforeThePlanWasTakenUp(t *testing.T) {
 	r, k, rule := New(Config{}), types.NamespacedName{Namespace: "n", Name: "p"}, plan.Watch{APIVersion: "example.org/v1", Kind: "App"}
 	tracker, id := watchrule.NewTracker("uid", annotations.PlanManager("n", "p"), annotations.ManagerAgent), plan.RuleID(rule, "")
 	tracker.Use([]plan.Watch{rule}, "")
-	at := func(version uint64, size int64) watchrule.Sighting {
-		return watchrule.Sighting{UID: "u", Namespace: "n", Name: "a", Version: version, Body: run.Body{"spec": map[string]any{"size": size}}}
+	at := func(version uint64, size int64) watchrule.Observation {
+		return watchrule.Observation{UID: "u", Namespace: "n", Name: "a", Version: version, Body: run.Body{"spec": map[string]any{"size": size}}}
 	}
 	wire := r.Listen(client.Account{Namespace: "n", Name: "x"}, "", client.RoundTripper(func(*http.Request) (*http.Response, error) {
 		tracker.See(id, at(6, 1))

@@ -82,8 +82,8 @@ func agentWrote(u *unstructured.Unstructured) bool {
 	return false
 }
 
-func (o *ruleObject) asSighting() watchrule.Sighting {
-	return watchrule.Sighting{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
+func (o *ruleObject) asObservation() watchrule.Observation {
+	return watchrule.Observation{UID: string(o.UID), Namespace: o.Namespace, Name: o.Name, Version: informer.Version(o.ResourceVersion), Body: o.body, Writers: o.writers}
 }
 
 // ruleWatch is one open watch.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -79,7 +82,7 @@ func (d *DryRun) Options() metav1.PatchOptions {
 // the document and says what to change; it is asked again when somebody else
 // wrote in between, so that nobody's intent is lost. No change is no write.
 func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
-	for {
+	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(cm)
 		if err != nil || len(c) == 0 || dry.Client() {
 			return err
@@ -88,18 +91,30 @@ func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRu
 		if err != nil {
 			return err
 		}
-		_, err = k.ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, dry.Options())
-		if !apierrors.IsConflict(err) {
-			return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), err)
+		_, refusal := k.ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, dry.Options())
+		if !apierrors.IsConflict(refusal) {
+			return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), refusal)
 		}
-		uid := cm.UID
-		if cm, err = k.ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{}); err != nil {
+		now, err := k.ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+		if err != nil {
 			return Explain("read again what somebody changed meanwhile", err)
 		}
-		if cm.UID != uid {
+		if now.UID != cm.UID {
 			return fmt.Errorf("%s/%s was deleted and created again meanwhile: look at it and ask again", cm.Namespace, cm.Name)
 		}
+		cm = now
+		return refusal
+	})
+	if apierrors.IsConflict(err) {
+		return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), err)
 	}
+	return err
+}
+
+// conflictBackoff is for documents that others write at the same time: ten tries in
+// about five seconds.
+func conflictBackoff() wait.Backoff {
+	return wait.Backoff{Steps: 10, Duration: 5 * time.Millisecond, Factor: 2, Jitter: 0.5, Cap: 2 * time.Second}
 }
 
 // mergePatch changes annotations of exactly the object that was looked at: with

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // KindNode is the word for nodes beside the kinds of our documents.
@@ -91,31 +92,37 @@ func nodeNames(args []string) []string {
 // AnnotateNode writes an intent on a node as annotate does on documents, and says
 // how the node stands after it.
 func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun, decide func(*corev1.Node) (Change, error)) (*corev1.Node, error) {
-	for {
+	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(n)
 		if err != nil || len(c) == 0 || dry.Client() {
-			return n, err
+			return err
 		}
 		patch, err := mergePatch(n.ObjectMeta, c)
 		if err != nil {
-			return n, err
+			return err
 		}
-		written, err := k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, dry.Options())
-		if err == nil {
-			return written, nil
+		written, refusal := k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, dry.Options())
+		if refusal == nil {
+			n = written
+			return nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) { // another uid is invalid
-			return n, Explain("write to node "+n.Name, err)
+		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is invalid
+			return Explain("write to node "+n.Name, refusal)
 		}
-		now, readErr := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		now, err := k.Kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(readErr) || readErr == nil && now.UID != n.UID:
-			return n, fmt.Errorf("node %s was deleted, or created again, meanwhile: look at it and ask again", n.Name)
-		case readErr != nil:
-			return n, Explain("read again what somebody changed meanwhile", readErr)
-		case apierrors.IsInvalid(err):
-			return n, Explain("write to node "+n.Name, err)
+		case apierrors.IsNotFound(err) || err == nil && now.UID != n.UID:
+			return fmt.Errorf("node %s was deleted, or created again, meanwhile: look at it and ask again", n.Name)
+		case err != nil:
+			return Explain("read again what somebody changed meanwhile", err)
+		case apierrors.IsInvalid(refusal):
+			return Explain("write to node "+n.Name, refusal)
 		}
 		n = now
+		return refusal
+	})
+	if apierrors.IsConflict(err) {
+		err = Explain("write to node "+n.Name, err)
 	}
+	return n, err
 }

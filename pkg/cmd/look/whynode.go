@@ -253,9 +253,9 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Roughly(wait.Next.Sub(v.Now))
 	}
 	switch wait.Message {
-	case clusterPaused:
+	case nodes.ClusterPaused:
 		return text + "; or " + v.Suggest().ResumeCluster()
-	case nodePaused:
+	case nodes.NodePaused:
 		return text + "; or " + v.Suggest().Resume("node/"+n.Name)
 	}
 	return text + "; or " + v.Suggest().Allow("node/"+n.Name)
@@ -275,23 +275,12 @@ func mendRequest(node, requestor string) string {
 	return fmt.Sprintf("mend the annotation %s%s on node %s", annotations.RequestPrefix, requestor, node)
 }
 
-// Why a node's gate is closed, where no window is the reason.
-const (
-	clusterPaused = "the whole cluster is paused"
-	nodePaused    = "the node is paused"
-)
-
 // nodeGate says whether change of a node may start now, as the agent says it.
 func nodeGate(b *policy.Resolver, everywhere []schedule.Pause, in intent.Intent, now time.Time) nodes.Gate {
-	for _, p := range everywhere {
-		if p.Holds(now) {
-			return nodes.Gate{Reason: clusterPaused, Next: p.Until}
-		}
+	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
+		return *closed
 	}
-	if in.Pause.Holds(now) {
-		return nodes.Gate{Reason: nodePaused, Next: in.Pause.Until}
-	}
-	return nodes.GateOf(b.Gate(in.Query("", nil)).Verdict(now))
+	return nodes.GateWith(in.Pause, b.Gate(in.Query("", nil)).Verdict, now)
 }
 
 // questionOf reads what decides over a node.

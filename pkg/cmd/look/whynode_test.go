@@ -151,11 +151,11 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 			"1. gpu: policy night: outside of the windows → permitted from Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z), in 2h0m; or 'kubectl maint allow node/a --for 2h --reason …'",
 		},
 		{
-			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodePaused, nil)),
+			"the node is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodes.NodePaused, nil)),
 			"1. gpu: the node is paused → it stays so until somebody changes it; or 'kubectl maint resume node/a'",
 		},
 		{
-			"the cluster is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(clusterPaused, nil)),
+			"the cluster is paused", question(nodes.NodeLimits{}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))).with(closedBy(nodes.ClusterPaused, nil)),
 			"1. gpu: the whole cluster is paused → it stays so until somebody changes it; or 'kubectl maint resume --all -A'",
 		},
 		{

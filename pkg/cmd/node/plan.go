@@ -40,7 +40,7 @@ func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets 
 			if err != nil {
 				return err
 			}
-			f = drain.NewJudge(*asked.Drain, world.daemonSet(ctx)).WithAgent(world.replicas(ctx, n.Name, pods, o.Now())).Foresee(pods, budgets, o.Now())
+			f = drain.NewJudge(*asked.Drain, world.daemonSet(ctx)).WithAgent(world.replicas(ctx, n.Name, pods, o.Now())).Forecast(pods, budgets, o.Now())
 		}
 		blocked = blocked || !f.Possible()
 		all = append(all, view.NewForecast(n.Name, f))

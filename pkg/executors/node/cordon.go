@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -59,18 +58,11 @@ func (n cordoned) claimed(by string) bool { return n.record != nil && slices.Con
 // write patches the cordon and its record together, under the version that was
 // read: what somebody wrote meanwhile is a conflict, and is looked at again.
 func write(ctx context.Context, call executors.Call, n cordoned, unschedulable bool, record *nodes.Cordon) error {
-	var text any // null removes it
-	if record != nil {
-		text = record.String()
-	}
-	body := map[string]any{"metadata": map[string]any{
-		"uid": string(n.UID), "resourceVersion": n.ResourceVersion,
-		"annotations": map[string]any{annotations.StatusCordoned: text},
-	}}
+	step := nodes.Step{CordonChanged: true, Cordon: record}
 	if unschedulable != n.Spec.Unschedulable {
-		body["spec"] = map[string]any{"unschedulable": unschedulable}
+		step.Unschedulable = &unschedulable
 	}
-	b, err := json.Marshal(body)
+	b, err := annotations.NodePatch(n.UID, n.ResourceVersion, step)
 	if err != nil {
 		return fmt.Errorf("patch of Node/%s: %w", n.Name, err)
 	}

@@ -1,0 +1,18 @@
+package notify
+
+import (
+	"log/slog"
+
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+)
+
+// Telemetry is where a controller says what it does: to people, to sinks, in
+// figures and in the log.
+type Telemetry struct {
+	Events  record.EventRecorder
+	Notify  *Notifier
+	Metrics *metrics.Metrics
+	Log     *slog.Logger
+}
