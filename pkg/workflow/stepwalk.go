@@ -481,7 +481,7 @@ func (a *advance) beginItem(s scope, step plan.Step, path string, item *run.Item
 	for _, fresh := range pending(a.tree, nil, a.within(s, step, prefix)) {
 		if rec := a.record(fresh.Path); rec != nil {
 			rec.Base, rec.Attempt = max(rec.Base, base), max(rec.Base, base)
-			rec.ItemBase = rec.Base
+			rec.ItemBase = max(rec.ItemBase, rec.Base)
 			continue
 		}
 		fresh.Base = base

@@ -76,6 +76,15 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 			ends: map[string]string{"roll": "Succeeded", "END": "Succeeded "},
 		},
 		{
+			name: "and counts on from the attempt in which it was cut off",
+			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(hook("x", "retry: {limit: 1, backoff: 1s}"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
+			edits: []func(*stage){
+				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", failed("Boom"), notYet, workflow.StepResult{Done: true}),
+			},
+			acts: []string{"roll #1", "roll/o/in #1", "roll/o/in/i/x #1", "wait until 02:00:04", "roll/o/in/i/x #2", "stop roll/o/in/i/x", "wait until 02:05:10", "roll/o/in #2", "roll/o/in/i/x #3"},
+			ends: map[string]string{"roll": "Succeeded", "END": "Succeeded "},
+		},
+		{
 			name:  "what a person rejected is not asked again by a group's retry",
 			spec:  "steps: [" + group(", retry: {limit: 3, backoff: 1s}", ask) + "]",
 			edits: []func(*stage){when("g/ask", reject), script("g/ask", workflow.StepResult{ResumeAt: coretest.On("+1 02:00")}, rejected)},
