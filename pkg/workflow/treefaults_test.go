@@ -77,7 +77,7 @@ func TestNestedRunsKeepTheirWord(t *testing.T) {
 		},
 		{
 			name: "and counts on from the attempt in which it was cut off",
-			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(hook("x", "retry: {limit: 1, backoff: 1s}"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
+			spec: "retryLimit: 1\nsteps: [" + strings.Replace(loopOf("", inner(coretest.Hook("x", "retry: {limit: 1, backoff: 1s}"))), "type: for-each", "type: for-each, timeout: 5m", 1) + "]",
 			edits: []func(*stage){
 				script("roll", picks("o")), script("roll/o/in", picks("i")), script("roll/o/in/i/x", failed("Boom"), notYet, workflow.StepResult{Done: true}),
 			},
