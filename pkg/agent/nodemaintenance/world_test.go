@@ -97,7 +97,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 		},
 		Limits: func() nodes.NodeLimits { w.mu.Lock(); defer w.mu.Unlock(); return w.limits },
 		Held:   func(list []metav1.Condition) { w.mu.Lock(); defer w.mu.Unlock(); w.held = list },
-		Telemetry: Telemetry{
+		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: metrics.New("test"), Log: slog.New(slog.DiscardHandler),
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 		},
