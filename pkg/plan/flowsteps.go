@@ -81,7 +81,7 @@ func checkForEach(p any, at document.Reporter) {
 	if strings.Count(props.APIVersion, "/") > 1 {
 		at("apiVersion", "%q is no apiVersion; write it like apps/v1 or v1", document.Cut(props.APIVersion, 100))
 	}
-	if n := props.Namespace; n != "" && n != "*" && !expr.IsTemplate(n) && !document.DNSLabel(n) {
+	if n := props.Namespace; n != "" && n != AllNamespaces && !document.DNSLabel(n) {
 		at("namespace", "%q is no namespace", document.Cut(n, 100))
 	}
 	if props.Selector != nil {
