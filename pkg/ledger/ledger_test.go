@@ -184,3 +184,50 @@ func TestLabelTaken(t *testing.T) {
 		t.Errorf("%+v, before %+v", taken.Labels, l.Labels)
 	}
 }
+
+func TestWhyTheAPIServerTakesNoRunStandsOnItsClaimAlone(t *testing.T) {
+	l := ledger.Ledger{}.Claim("a", slotOf(1), "").Claim("b", slotOf(2), "")
+	refused := l.Refuse("b", "quota")
+	if refused.Open[0].Refused != "" || refused.Open[1].Refused != "quota" || l.Open[1].Refused != "" {
+		t.Errorf("%+v, before %+v", refused.Open, l.Open)
+	}
+	if again := refused.Refuse("b", ""); again.Open[1].Refused != "" {
+		t.Errorf("it is taken now: %+v", again.Open[1])
+	}
+	if closed := refused.Close("b", run.Missed, run.ReasonRefused, nil, coretest.Clock("12:00")); closed.Recent[0].Refused != "" {
+		t.Errorf("it has ended: %+v", closed.Recent[0])
+	}
+}
+
+func TestAnEntryInTheArchiveIsTheSameByItsRunItsSlotAndItsEnd(t *testing.T) {
+	now := coretest.Clock("12:00")
+	entry := ledger.Entry{Slot: slotOf(1).Slot, Run: "a", At: now}
+	for name, c := range map[string]struct {
+		edit func(*ledger.Entry)
+		want int
+	}{
+		"the same":     {func(*ledger.Entry) {}, 1},
+		"another run":  {func(e *ledger.Entry) { e.Run = "b" }, 2},
+		"another slot": {func(e *ledger.Entry) { e.Slot = slotOf(2).Slot }, 2},
+		"no slot":      {func(e *ledger.Entry) { e.Slot = nil }, 2},
+		"another end":  {func(e *ledger.Entry) { e.At = now.Add(time.Second) }, 2},
+	} {
+		other := entry
+		c.edit(&other)
+		if got := len(ledger.AppendArchive([]ledger.Entry{entry}, []ledger.Entry{other})); got != c.want {
+			t.Errorf("%s: %d are kept, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestTheHeadOverflowsInBatches(t *testing.T) {
+	entries := func(n int) ledger.Ledger {
+		return ledger.Ledger{Recent: make([]ledger.Entry, n)}
+	}
+	for n, stay := range map[int]int{ledger.MaxRecent: ledger.MaxRecent, ledger.MaxRecent + 1: ledger.MaxRecent + 1 - ledger.ArchiveBatch, ledger.MaxRecent + ledger.ArchiveBatch: ledger.MaxRecent, ledger.MaxRecent + ledger.ArchiveBatch + 1: ledger.MaxRecent + 1 - ledger.ArchiveBatch} {
+		head, batch := entries(n).Overflow()
+		if len(head.Recent) != stay || len(head.Recent)+len(batch) != n {
+			t.Errorf("of %d entries %d stay and %d go, want %d to stay", n, len(head.Recent), len(batch), stay)
+		}
+	}
+}

@@ -134,3 +134,99 @@ func TestWhatATornRunLeavesIsOnlyWhatItWouldHaveDoneAtItsEnd(t *testing.T) {
 		})
 	}
 }
+
+func TestOfATornRunOnlyStepsThatChangedSomethingLeaveIt(t *testing.T) {
+	const spec = "steps: [{name: s, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}]"
+	torn := &run.End{Phase: run.Aborted, Reason: run.TornAway}
+	before := []byte(`{"uid":"u"}`)
+	for _, c := range []struct {
+		name   string
+		record run.Record
+		end    *run.End
+		want   int
+	}{
+		{"it ran", run.Record{Phase: run.StepSucceeded, Before: before}, torn, 1},
+		{"it was at work", run.Record{Phase: run.StepRunning, Before: before}, torn, 1},
+		{"it failed", run.Record{Phase: run.StepFailed, Before: before}, torn, 1},
+		{"it had not begun", run.Record{Phase: run.StepPending, Before: before}, torn, 0},
+		{"it was skipped", run.Record{Phase: run.StepSkipped, Before: before}, torn, 0},
+		{"it had written nothing down", run.Record{Phase: run.StepSucceeded}, torn, 0},
+		{"it was put back before", run.Record{Phase: run.StepSucceeded, Before: before, Restored: run.RestoreDone}, torn, 0},
+		{"another end puts it back", run.Record{Phase: run.StepSucceeded, Before: before}, &run.End{Phase: run.Aborted}, 0},
+		{"no end is known", run.Record{Phase: run.StepSucceeded, Before: before}, nil, 0},
+	} {
+		r := coretest.RunOf(t, spec)
+		r.Name = "run-1"
+		c.record.Path, c.record.Type = "s", "scale"
+		j := run.Journal{Phase: run.Running, StartedAt: coretest.On("02:00"), End: c.end, Steps: []run.Record{c.record}}
+		if got := claimed().Finish(r, j, coretest.Clock("02:30")).Left; len(got) != c.want {
+			t.Errorf("%s: left %+v", c.name, got)
+		}
+	}
+}
+
+func TestWhatAStepFoundIsKeptAsFarAsItIsSmall(t *testing.T) {
+	for n, kept := range map[int]bool{1024: true, 1025: false} {
+		r := coretest.NewRun()
+		r.Name = "run-1"
+		before := []byte(`"` + strings.Repeat("x", n-2) + `"`)
+		j := run.Journal{StartedAt: coretest.On("02:00"), Steps: []run.Record{{Path: "a", Before: before, Restored: run.RestoreFailed}}}
+		l := claimed().Finish(r, j, coretest.Clock("02:30"))
+		if got := len(l.Left[0].Before) > 0; got != kept {
+			t.Errorf("%d bytes are kept: %t", n, got)
+		}
+		if l.Left[0].Account != plan.Account(r.Spec) || l.Left[0].Message == "" {
+			t.Errorf("%+v", l.Left[0])
+		}
+	}
+}
+
+func TestWhoLeftWhatByWhen(t *testing.T) {
+	l := left("a", "b")
+	for name, c := range map[string]struct {
+		run  string
+		at   string
+		want bool
+	}{
+		"before it left something": {"run-1", "02:29", false},
+		"at the instant":           {"run-1", "02:30", false},
+		"after it":                 {"run-1", "02:31", true},
+		"another run":              {"run-2", "02:31", false},
+		"no run":                   {"", "02:31", false},
+	} {
+		if got := l.LeftBy(c.run, coretest.Clock(c.at)); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if got := l.PutBack("run-2", "a").PutBack("run-1", "c").Left; len(got) != 2 {
+		t.Errorf("what another run or step put back: %+v", got)
+	}
+	if got := l.Acknowledge("run-2").Left; len(got) != 2 {
+		t.Errorf("what another run left is acknowledged: %+v", got)
+	}
+	if got := l.Acknowledge("run-1").Left; len(got) != 0 {
+		t.Errorf("acknowledged: %+v", got)
+	}
+	one := l.PutBack("run-1", "b")
+	if strings.Contains(one.LeftMessage(), "more") || !strings.Contains(l.LeftMessage(), "(and 1 more)") {
+		t.Errorf("%q, %q", one.LeftMessage(), l.LeftMessage())
+	}
+	one.Left[0].Step = ""
+	if !strings.HasPrefix(one.LeftMessage(), "run run-1: ") {
+		t.Errorf("of the whole run: %q", one.LeftMessage())
+	}
+}
+
+func TestExactlyAsManyLeftoversAsAreKept(t *testing.T) {
+	l := left(coretest.Repeat(func(i int) string { return "s" + strings.Repeat("x", i) }, 10)...)
+	if len(l.Left) != 10 || strings.Contains(l.Left[9].Message, "more of this run") {
+		t.Errorf("%d: %s", len(l.Left), l.Left[9].Message)
+	}
+	r := coretest.NewRun()
+	r.Name = "run-2"
+	j := run.Journal{StartedAt: coretest.On("02:00"), Steps: []run.Record{{Path: "last", Restored: run.RestoreFailed}}}
+	l = l.Claim("run-2", coretest.SlotAt("02:30"), "").Finish(r, j, coretest.Clock("03:00"))
+	if len(l.Left) != 10 || l.Left[9].Step != "last" || l.Left[0].Step != "sx" {
+		t.Errorf("the oldest goes: %+v", l.Left)
+	}
+}
