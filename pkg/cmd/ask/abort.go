@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -63,10 +62,9 @@ type abortOptions struct {
 	*factory.Factory
 	factory.DryRun
 	factory.Consent
+	watch.Waiting
 	name    string
 	reason  string
-	wait    bool
-	timeout time.Duration
 	faults  exit.Faults
 }
 
@@ -86,8 +84,7 @@ ends without a step.`,
 	o.DryRun.AddFlag(cmd)
 	o.Consent.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it is kept with the run")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it has ended")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the run until it has ended")
 	return cmd
 }
 
@@ -98,6 +95,7 @@ func (o *abortOptions) Complete(_ *cobra.Command, args []string) error {
 
 func (o *abortOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
+	o.Waiting.Check(&o.faults)
 	return o.faults.Err()
 }
 
@@ -124,7 +122,7 @@ func (o *abortOptions) Run(ctx context.Context) error {
 	if err := askRun(ctx, o.Factory, k, r, annotations.Abort, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
-	if !o.wait || o.Mark() != "" {
+	if !o.Wait || o.Mark() != "" {
 		fmt.Fprintf(o.Out, "run/%s is being aborted%s\n", r.Run.Name, o.Mark())
 		return nil
 	}
@@ -134,7 +132,7 @@ func (o *abortOptions) Run(ctx context.Context) error {
 // waitForEnd shows the run until it has ended. That it ended Aborted is what was
 // asked for, unless it left something behind.
 func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r view.Run) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	cm := planOf(r)
 	err := watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)

@@ -21,12 +21,11 @@ import (
 type answerOptions struct {
 	*factory.Factory
 	factory.DryRun
+	watch.Waiting
 	intent, other string // the annotations of this answer and of the opposite one
 	word          string // approved, rejected
 	name, step    string
 	reason        string
-	wait          bool
-	timeout       time.Duration
 	faults        exit.Faults
 }
 
@@ -36,8 +35,7 @@ func NewApprove(c *factory.Factory) *cobra.Command {
 	cmd := o.command("approve", "Let a run begin, or go on, that waits for approval", `Approve a run that waits for approval before it begins, or a step of it that asks.
 RUN alone is enough where one thing waits. Who may do this is who may annotate
 the plan.`)
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it ends")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the run until it ends")
 	return cmd
 }
 
@@ -74,13 +72,13 @@ func (o *answerOptions) Complete(_ *cobra.Command, args []string) error {
 // Validate checks the flags.
 func (o *answerOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
-	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	o.Waiting.Check(&o.faults)
 	return o.faults.Err()
 }
 
 // Run writes the answer on the run's plan.
 func (o *answerOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	k, err := o.Connect()
 	if err != nil {
@@ -102,7 +100,7 @@ func (o *answerOptions) Run(ctx context.Context) error {
 	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
 		return err
 	}
-	if !o.wait || o.Mark() != "" {
+	if !o.Wait || o.Mark() != "" {
 		fmt.Fprintf(o.Out, "run/%s %s%s\n", wanted, o.word, o.Mark())
 		return nil
 	}

@@ -43,17 +43,15 @@ func (s *scope) check(f *exit.Faults, what string) {
 	}
 }
 
-// namespaceOf is the namespace on which a switch for all stands: the agent's own
-// holds the whole cluster.
-func namespaceOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, s scope) (string, error) {
-	if !s.everywhere {
+// namespace is the one on which a switch for all stands: the agent's own holds the
+// whole cluster.
+func (s *scope) namespace(c *factory.Factory, k *factory.Cluster, agent agentSeen) (string, error) {
+	switch {
+	case !s.everywhere:
 		return k.Namespace, nil
-	}
-	agent, err := c.Agent(ctx, k)
-	if err != nil {
-		return "", err
-	}
-	if agent.Missing != "" && agent.Heartbeat.IsZero() && c.AgentNamespace == "" {
+	case agent.unknown != nil:
+		return "", agent.unknown
+	case agent.Missing != "" && agent.Heartbeat.IsZero() && c.AgentNamespace == "":
 		return "", exit.Errorf(exit.CodeNoAgent, "%s (or name its namespace with --agent-namespace)", agent.Missing)
 	}
 	return agent.Namespace, nil
@@ -194,7 +192,11 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found f
 }
 
 func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
-	namespace, err := namespaceOf(ctx, o.Factory, k, o.scope)
+	var agent agentSeen
+	if o.everywhere {
+		agent = lookForAgent(ctx, o.Factory, k)
+	}
+	namespace, err := o.namespace(o.Factory, k, agent)
 	if err != nil {
 		return err
 	}

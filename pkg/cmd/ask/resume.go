@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,12 +82,24 @@ func (o *resumeOptions) Run(ctx context.Context) error {
 		}
 		things = append(things, found)
 	}
+	agent := sync.OnceValue(func() agentSeen { return lookForAgent(ctx, o.Factory, k) }) // a run needs no look
 	for _, found := range things {
-		if err := o.resumeOne(ctx, k, found); err != nil {
+		if err := o.resumeOne(ctx, k, found, agent); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// agentSeen is what the heartbeat says, or why it may not be known.
+type agentSeen struct {
+	factory.AgentState
+	unknown error
+}
+
+func lookForAgent(ctx context.Context, c *factory.Factory, k *factory.Cluster) agentSeen {
+	state, err := c.Agent(ctx, k)
+	return agentSeen{AgentState: state, unknown: err}
 }
 
 // resumed is what is to be resumed: a document, a node, or a run whose object is gone.
@@ -109,19 +122,19 @@ func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name strin
 	return resumed{gone: gone}, nil
 }
 
-func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed) error {
+func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found resumed, agent func() agentSeen) error {
 	switch {
 	case found.gone != nil:
 		return o.acknowledge(ctx, k, *found.gone)
 	case found.Node != nil:
-		return o.resumeNode(ctx, k, found.Node)
+		return o.resumeNode(ctx, k, found.Node, agent())
 	case found.Document.Labels[annotations.LabelKind] == annotations.KindRun:
 		return o.resumeRun(ctx, k, found.Document)
 	}
-	return o.resumePlan(ctx, k, found.Document)
+	return o.resumePlan(ctx, k, found.Document, agent())
 }
 
-func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
+func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *corev1.Node, agent agentSeen) error {
 	was := n.Annotations[annotations.Pause]
 	_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
 		if _, there := n.Annotations[annotations.Pause]; !there {
@@ -137,16 +150,15 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 	} else {
 		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.Mark())
 	}
-	agent, _ := o.Agent(ctx, k)
 	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
 		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see %s\n", o.Suggest().ResumeCluster())
 	}
 	return nil
 }
 
-func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, agent agentSeen) error {
 	was := cm.Annotations[annotations.Pause]
-	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && o.unseen(ctx, k, cm)
+	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm)
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if _, there := cm.Annotations[annotations.Pause]; !there {
 			return nil, nil
@@ -164,15 +176,14 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	} else {
 		fmt.Fprintf(o.Out, "%s/%s resumed%s\n", cm.Labels[annotations.LabelKind], cm.Name, o.Mark())
 	}
-	o.stillPaused(ctx, k, cm.Namespace)
+	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
 	return nil
 }
 
-// unseen says whether the agent may never have seen a plan's pause: nobody shows that
-// it runs, or whoever asks may not look, and the plan's status does not speak of it.
-func (o *resumeOptions) unseen(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) bool {
-	agent, err := o.Agent(ctx, k)
-	if err != nil {
+// mayNotHaveSeen says whether the agent may never have seen a plan's pause: nobody shows
+// that it runs, or whoever asks may not look, and the plan's status does not speak of it.
+func (agent agentSeen) mayNotHaveSeen(cm *corev1.ConfigMap) bool {
+	if agent.unknown != nil {
 		return cm.Annotations[annotations.StatusPhase] != string(trigger.PhasePaused)
 	}
 	return agent.Missing != ""
@@ -209,9 +220,8 @@ func (o *resumeOptions) sayEnded(was string) {
 }
 
 // stillPaused says that a switch above a resumed plan goes on holding it.
-func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, namespace string) {
-	agent, _ := o.Agent(ctx, k)
-	for _, s := range source.Pauses(ctx, k, agent.Namespace, namespace)[namespace] {
+func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
+	for _, s := range source.Pauses(ctx, k, agentNamespace, namespace)[namespace] {
 		if s.Holds(o.Now()) {
 			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see %s and '--all -A'\n", o.Suggest().ResumeAll())
 			return
@@ -257,12 +267,12 @@ func suspended(r view.Run) bool {
 }
 
 func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error {
-	namespace, err := namespaceOf(ctx, o.Factory, k, o.scope)
+	agent := lookForAgent(ctx, o.Factory, k)
+	namespace, err := o.namespace(o.Factory, k, agent)
 	if err != nil {
 		return err
 	}
-	agent, unknown := o.Agent(ctx, k)
-	unseen, was := unknown != nil || agent.Missing != "", ""
+	unseen, was := agent.unknown != nil || agent.Missing != "", ""
 	err = annotateNamespace(ctx, k, namespace, &o.DryRun, func(ns *corev1.Namespace) factory.Change {
 		was = ns.Annotations[annotations.Pause]
 		return o.noMore(ns.Annotations, unseen)

@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +17,9 @@ import (
 type retryOptions struct {
 	*factory.Factory
 	factory.DryRun
+	watch.Waiting
 	name    string
 	reason  string
-	wait    bool
-	timeout time.Duration
 	faults  exit.Faults
 }
 
@@ -39,8 +37,7 @@ newest run of a plan, when none lives.`,
 	}
 	o.DryRun.AddFlag(cmd)
 	cmd.Flags().StringVar(&o.reason, "reason", "", "why")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the run until it ends")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the run until it ends")
 	return cmd
 }
 
@@ -51,11 +48,12 @@ func (o *retryOptions) Complete(_ *cobra.Command, args []string) error {
 
 func (o *retryOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
+	o.Waiting.Check(&o.faults)
 	return o.faults.Err()
 }
 
 func (o *retryOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	k, err := o.Connect()
 	if err != nil {
@@ -72,7 +70,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 		return err
 	}
 	name := annotations.RetryName(r.Run.Plan, r.Run.PlanUID, r.Run.Name)
-	if !o.wait || o.Mark() != "" {
+	if !o.Wait || o.Mark() != "" {
 		fmt.Fprintf(o.Out, "run/%s requested%s\n", name, o.Mark())
 		return nil
 	}

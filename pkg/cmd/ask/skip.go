@@ -327,7 +327,10 @@ func (o *unskipOptions) left(cm *corev1.ConfigMap, zone string) (factory.Change,
 	gone := factory.Change{annotations.Skip: nil}.Signed(annotations.Skip, "", "")
 	if len(o.slots) == 0 {
 		words := print.New(o.Env, zone).Skip(have)
-		if words == "" {
+		switch {
+		case have.All:
+			words = "all slots"
+		case words == "":
 			words = "what has passed already"
 		}
 		return gone, "no longer skips " + strings.ReplaceAll(words, "\n", ", "), nil

@@ -26,13 +26,12 @@ import (
 
 type triggerOptions struct {
 	*factory.Factory
+	watch.Waiting
 	name          string
 	reason        string
 	params        []string
 	outsideWindow bool
 	dryRun        bool
-	wait          bool
-	timeout       time.Duration
 
 	parameters map[string]string
 	faults     exit.Faults
@@ -59,8 +58,7 @@ the exit code is 4 when it failed, 3 when it did not start.`,
 	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
 	f.BoolVar(&o.dryRun, "dry-run", false, "a run that changes nothing: its steps are tried and shown")
-	f.BoolVar(&o.wait, "wait", false, "show the run until it ends")
-	f.DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the run until it ends")
 	return cmd
 }
 
@@ -82,17 +80,12 @@ func (o *triggerOptions) Validate() error {
 	if o.outsideWindow && o.reason == "" {
 		o.faults.Add("--outside-window needs a --reason")
 	}
-	if o.timeout < 0 {
-		o.faults.Add("--timeout must not be negative")
-	}
-	if o.timeout > 0 && !o.wait {
-		o.faults.Add("--timeout is for --wait")
-	}
+	o.Waiting.Check(&o.faults)
 	return o.faults.Err()
 }
 
 func (o *triggerOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	k, err := o.Connect()
 	if err != nil {
@@ -113,7 +106,7 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 		return err
 	}
 	name := annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})
-	if !o.wait {
+	if !o.Wait {
 		fmt.Fprintf(o.Out, "run/%s requested\n", name)
 		return nil
 	}
@@ -172,7 +165,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		if s.Until != nil {
 			until = "until " + s.Until.Format(time.RFC3339)
 		}
-		if o.wait {
+		if o.Wait {
 			return exit.Errorf(exit.CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait the run begins when the pause ends)", cm.Name, until)
 		}
 		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; the run begins after that\n", cm.Name, until)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -54,6 +56,10 @@ type Cluster struct {
 	Stdin    string
 	Terminal bool
 	Ctx      context.Context
+	// Moves has the command's clock go on by itself, from Now; else it stands.
+	Moves bool
+	// ForbidsMetadata refuses what completion asks for.
+	ForbidsMetadata bool
 	heard    func(line string) // each write to standard output or error
 }
 
@@ -87,11 +93,22 @@ func (o *Cluster) Maint(args ...string) Printed {
 		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(o.Stdin), Out: out, ErrOut: errOut},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: Now, Zone: "Europe/Berlin", InTerminal: o.Terminal,
 	}
+	if begun := time.Now(); o.Moves {
+		env.Now = func() time.Time { return Now().Add(time.Since(begun)) }
+	}
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		o.Fatal(err)
 	}
-	k := &factory.Cluster{Kube: o.Kube, Metadata: metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...), Namespace: "shop"}
+	k := &factory.Cluster{Kube: o.Kube, Namespace: "shop"}
+	known := metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...)
+	if o.ForbidsMetadata {
+		known = metadatafake.NewSimpleMetadataClient(scheme)
+		known.PrependReactor("list", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not for you"))
+		})
+	}
+	k.Metadata = known
 	code := o.run(o.Ctx, factory.NewOn(env, k), args)
 	return Printed{Code: code, Out: out.String(), Err: errOut.String()}
 }
@@ -99,18 +116,18 @@ func (o *Cluster) Maint(args ...string) Printed {
 // metadata are the nodes and documents without the rest of them.
 func (o *Cluster) metadata() []runtime.Object {
 	var out []runtime.Object
-	list, err := o.Kube.CoreV1().Nodes().List(o.Ctx, metav1.ListOptions{})
+	list, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
 	if err != nil {
 		o.Fatal(err)
 	}
-	for _, n := range list.Items {
+	for _, n := range list.(*corev1.NodeList).Items {
 		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: n.ObjectMeta})
 	}
-	maps, err := o.Kube.CoreV1().ConfigMaps("").List(o.Ctx, metav1.ListOptions{})
+	maps, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithKind("ConfigMap"), "")
 	if err != nil {
 		o.Fatal(err)
 	}
-	for _, cm := range maps.Items {
+	for _, cm := range maps.(*corev1.ConfigMapList).Items {
 		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: cm.ObjectMeta})
 	}
 	return out

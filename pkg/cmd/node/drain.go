@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -128,14 +127,13 @@ type drainOptions struct {
 	*factory.Factory
 	factory.DryRun
 	factory.Consent
+	watch.Waiting
 	request
 	out       *print.Output
 	names     []string
 	selector  string
 	requestor string
 	plan      bool
-	wait      bool
-	timeout   time.Duration
 
 	text   string // the request as it is written
 	faults exit.Faults
@@ -170,8 +168,7 @@ read, or was given up, the exit code is 1. Interrupted, the request stays.`,
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "who asks; default cli.<your name>")
 	cmd.Flags().BoolVar(&o.plan, "plan", false, "show what would happen, and ask for nothing")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the nodes until all are ready")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the nodes until all are ready")
 	return cmd
 }
 
@@ -186,11 +183,11 @@ func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
 func (o *drainOptions) Validate() error {
 	checkNodes(o.names, o.selector, &o.faults)
 	o.DryRun.Check(&o.faults)
-	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	o.Waiting.Check(&o.faults)
 	checkRequestor(o.requestor, &o.faults)
 	o.out.Check(&o.faults)
 	switch {
-	case o.plan && o.wait:
+	case o.plan && o.Wait:
 		o.faults.Add("--plan asks for nothing, so there is nothing to --wait for")
 	case !o.plan && o.out.Format() != "":
 		o.faults.Add("-o is for --plan")
@@ -208,7 +205,7 @@ func (o *drainOptions) Validate() error {
 
 // Run asks for the nodes, or shows what would become of that.
 func (o *drainOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	k, err := o.Connect()
 	if err != nil {
@@ -235,7 +232,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, k, targets); err != nil {
 		return err
 	}
-	if !o.wait || o.Mark() != "" {
+	if !o.Wait || o.Mark() != "" {
 		return nil
 	}
 	return o.waitForNodes(ctx, k, targets)
@@ -297,7 +294,7 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 			return err
 		}
 		out := o.Out
-		if o.wait && o.Mark() == "" {
+		if o.Wait && o.Mark() == "" {
 			out = o.ErrOut
 		}
 		fmt.Fprintf(out, "node/%s %s\n", n.Name, words)

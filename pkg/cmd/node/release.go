@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -22,12 +21,11 @@ import (
 type releaseOptions struct {
 	*factory.Factory
 	factory.DryRun
+	watch.Waiting
 	names     []string
 	selector  string
 	requestor string
 	all       bool
-	wait      bool
-	timeout   time.Duration
 	faults    exit.Faults
 }
 
@@ -56,8 +54,7 @@ which you ask; with --requestor, for which that one asks.`,
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the nodes")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "whose request; default cli.<your name>")
 	cmd.Flags().BoolVar(&o.all, "all", false, "all nodes for which the requestor asks")
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the nodes until the agent has given them back")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.Waiting.AddFlags(cmd, "the nodes until the agent has given them back")
 	return cmd
 }
 
@@ -76,14 +73,14 @@ func (o *releaseOptions) Validate() error {
 		checkNodes(o.names, o.selector, &o.faults)
 	}
 	o.DryRun.Check(&o.faults)
-	watch.CheckTimeout(o.timeout, o.wait, &o.faults)
+	o.Waiting.Check(&o.faults)
 	checkRequestor(o.requestor, &o.faults)
 	return o.faults.Err()
 }
 
 // Run takes the request off each node.
 func (o *releaseOptions) Run(ctx context.Context) error {
-	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	k, err := o.Connect()
 	if err != nil {
@@ -109,7 +106,7 @@ func (o *releaseOptions) Run(ctx context.Context) error {
 			released = append(released, n)
 		}
 	}
-	if !o.wait || o.Mark() != "" || len(released) == 0 {
+	if !o.Wait || o.Mark() != "" || len(released) == 0 {
 		return nil
 	}
 	w := newNodeWait(o.Env, k, o.requestor, released)
@@ -140,7 +137,7 @@ func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*co
 // request can be taken back all the same.
 func (o *releaseOptions) checkAgent(ctx context.Context, k *factory.Cluster) error {
 	err := o.NeedAgent(ctx, k)
-	if err == nil || o.wait || exit.CodeOf(err) != exit.CodeNoAgent {
+	if err == nil || o.Wait || exit.CodeOf(err) != exit.CodeNoAgent {
 		return err
 	}
 	fmt.Fprintf(o.ErrOut, "warning: %v; until it runs, nothing is uncordoned\n", err)
@@ -166,7 +163,7 @@ func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *cor
 	switch {
 	case done:
 		out := o.Out
-		if o.wait && o.Mark() == "" {
+		if o.Wait && o.Mark() == "" {
 			out = o.ErrOut
 		}
 		fmt.Fprintf(out, "node/%s released by %s%s%s\n", n.Name, o.requestor, o.Mark(), view.PrefixList("; still asked for by ", others))

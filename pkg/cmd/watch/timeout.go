@@ -5,15 +5,29 @@ import (
 	"errors"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
-// CheckTimeout refuses a --timeout that nothing waits for.
-func CheckTimeout(timeout time.Duration, wait bool, f *exit.Faults) {
-	if timeout < 0 {
+// Waiting is the --wait and --timeout of commands that ask the agent for something.
+type Waiting struct {
+	Wait    bool
+	Timeout time.Duration
+}
+
+// AddFlags adds --wait, which shows what, and --timeout.
+func (w *Waiting) AddFlags(cmd *cobra.Command, what string) {
+	cmd.Flags().BoolVar(&w.Wait, "wait", false, "show "+what)
+	cmd.Flags().DurationVar(&w.Timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+}
+
+// Check refuses a --timeout that nothing waits for.
+func (w *Waiting) Check(f *exit.Faults) {
+	if w.Timeout < 0 {
 		f.Add("--timeout must not be negative")
 	}
-	if timeout > 0 && !wait {
+	if w.Timeout > 0 && !w.Wait {
 		f.Add("--timeout is for --wait")
 	}
 }

@@ -1,0 +1,106 @@
+package ask_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+const nights = "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: America/New_York, windows: [{start: '22:00', end: '02:00'}]}}"
+
+// notesOf are the annotations of an object by its name as the lists print it.
+func notesOf(o *cmdtest.Cluster, object string) map[string]string {
+	var meta metav1.Object
+	var err error
+	switch object {
+	case "node/worker-1":
+		meta, err = o.Kube.CoreV1().Nodes().Get(o.Context(), "worker-1", metav1.GetOptions{})
+	case "namespace/shop":
+		meta, err = o.Kube.CoreV1().Namespaces().Get(o.Context(), "shop", metav1.GetOptions{})
+	default:
+		return o.Notes(object)
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+	return meta.GetAnnotations()
+}
+
+func TestAllowAndFreeze(t *testing.T) {
+	override := func(strategy, key, until, reason string) map[string]string {
+		out := signed(annotations.ChangeStrategy, strategy, reason)
+		out[key] = until
+		return out
+	}
+	const late = "2026-11-21T02:00:00Z"
+	allowed := override("PermissiveUntil", annotations.PermissiveUntil, late, "CHG-1")
+	frozen := override("RestrictiveUntil", annotations.RestrictiveUntil, late, "CHG-1")
+	stands := []string{annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, "2026-12-01T00:00:00Z", annotations.Actor(annotations.ChangeStrategy), "joe", annotations.Reason(annotations.ChangeStrategy), "go-live"}
+	none := map[string]string{}
+	for _, key := range []string{annotations.ChangeStrategy, annotations.RestrictiveUntil, annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
+		none[key] = ""
+	}
+	for _, c := range []struct {
+		row    row
+		object string // that is written
+		notes  []string
+	}{
+		{object: "night", row: row{name: "a policy, for a while, told in its zone", line: "allow night --for 2h --reason CHG-1", out: "policy/night allowed until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "night", row: row{name: "a policy, until a time of its zone", line: "allow policy/night --until 'fri 21:00' --reason CHG-1", out: "policy/night allowed until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "night", row: row{name: "a policy, until a time of another zone", line: "allow night --until 'sat 03:00' --timezone Europe/Berlin --reason CHG-1", out: "policy/night allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "night", row: row{name: "a policy, closed", line: "freeze night --for 2h --reason CHG-1", out: "policy/night frozen until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "night", notes: stands, row: row{name: "one takes the other's place, with all that was said of it", line: "allow night --for 2h --reason CHG-1", out: "policy/night allowed until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z)\n", wrote: map[string]string{
+			annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: late, annotations.RestrictiveUntil: "",
+			annotations.Actor(annotations.ChangeStrategy): actor, annotations.Reason(annotations.ChangeStrategy): "CHG-1",
+		}}},
+		{object: "night", notes: stands, row: row{name: "its end", line: "freeze night --end", out: "policy/night as its policy says again\n", wrote: none}},
+		{object: "namespace/shop", row: row{name: "a namespace", line: "freeze namespace/shop --for 2h --reason CHG-1", out: "namespace/shop frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "node/worker-1", row: row{name: "a node", line: "freeze node/worker-1 --for 2h --reason CHG-1", out: "node/worker-1 frozen until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: frozen}},
+		{object: "node/worker-1", notes: []string{annotations.ChangePolicy, "maint-system/night"}, row: row{name: "a node behind which a policy stands", line: "allow node/worker-1 --for 2h --reason CHG-1", out: "node/worker-1 allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "node/worker-1", row: row{name: "a node behind which none stands", line: "allow node/worker-1 --for 2h --reason CHG-1", code: 1, err: "error: no policy stands behind node/worker-1: change is permitted there already, and would never be again when this ends\n"}},
+		{object: "orders", row: row{name: "a plan behind which a policy stands", spec: "policies: [{name: night}]", line: "allow orders --for 2h --reason CHG-1", out: "plan/orders allowed until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: allowed}},
+		{object: "orders", row: row{name: "a plan behind which none stands", line: "allow orders --for 2h --reason CHG-1", code: 1, err: "error: no policy stands behind plan/orders: change is permitted there already, and would never be again when this ends\n"}},
+		{object: "night", notes: []string{annotations.ChangeStrategy, "Restrictive"}, row: row{name: "what somebody closed for good", line: "allow night --for 2h --reason CHG-1", code: 1, err: "error: policy/night is Restrictive by its annotation maint.dev/change-strategy, which would be lost: take that off first (--end)\n"}},
+		{object: "night", row: row{name: "a trial", line: "freeze night --for 2h --reason CHG-1 --dry-run", out: "policy/night frozen until Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z) (dry run)\n"}},
+		{object: "night", row: row{name: "created again meanwhile", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) {
+			o.Kube.PrependReactor("patch", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind(), "night", nil)
+			})
+		}, code: 1, err: "error: policy/night was deleted and created again meanwhile: look at it and ask again\n"}},
+		{object: "night", row: row{name: "who may not write", line: "freeze night --for 2h --reason CHG-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "error: write to policy/night: you may not: configmaps is forbidden: not for you\n"}},
+		{object: "night", row: row{name: "nothing of that name", line: "freeze nigh --for 2h --reason CHG-1", code: 1, err: "error: there is no policy or plan \"nigh\" in namespace shop; did you mean \"night\"?\n"}},
+		{object: "night", row: row{name: "a kind that there is not", line: "freeze ghosts/casper --for 2h --reason CHG-1", code: 1, err: "error: read ghosts/casper: the server doesn't have a resource type \"ghosts\"\n"}},
+		{object: "night", row: row{name: "without an end and a reason", line: "allow night", code: 2, err: "error: --for or --until is missing: it must end by itself\nerror: --reason is missing: it stands beside the override for whoever asks\n"}},
+		{object: "night", row: row{name: "with two ends", line: "allow night --for 2h --until sat --reason x", code: 2, err: "error: give one of --for, --until and --end\n"}},
+		{object: "night", row: row{name: "for no time", line: "allow night --for 0s --reason x", code: 2, err: "error: --for: must be more than nothing, is 0s\n"}},
+		{object: "night", row: row{name: "for something else", line: "allow night --for soon --reason x", code: 2, err: "error: --for: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"}},
+		{object: "night", row: row{name: "until a time that has passed", line: "allow night --until 2026-11-20 --reason x", code: 2, err: "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"}},
+	} {
+		t.Run(c.row.name, func(t *testing.T) {
+			night, node, ns := cmdtest.Policy("night", nights), cmdtest.Node("worker-1"), cmdtest.Namespace("shop")
+			for _, notes := range []map[string]string{night.Annotations, node.Annotations, ns.Annotations} {
+				for i := 0; i < len(c.notes); i += 2 {
+					notes[c.notes[i]] = c.notes[i+1]
+				}
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", c.row.spec), night, node, ns, cmdtest.Agent())
+			if c.row.before != nil {
+				c.row.before(o)
+			}
+			was := notesOf(o, c.object)
+			o.Maint(append(c.row.words(), o.Served()...)...).Is(t, cmdtest.Printed{Code: c.row.code, Out: c.row.out, Err: c.row.err})
+			if diff := cmp.Diff(c.row.wrote, changed(was, notesOf(o, c.object))); diff != "" {
+				t.Errorf("what it wrote on %s (-want +got):\n%s", c.object, diff)
+			}
+		})
+	}
+}

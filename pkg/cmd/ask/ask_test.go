@@ -1,0 +1,169 @@
+package ask_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+const (
+	weekly = "triggers: {schedules: [{cron: '0 2 * * 6', timezone: America/New_York}]}"
+	actor  = "Jane@example.com"
+)
+
+// row is a command line on plan orders, what it printed, and what it changed of the
+// plan's annotations.
+type row struct {
+	name   string
+	line   string // its words; what stands between ' is one
+	spec   string // of the plan, beside its step
+	notes  []string
+	world  []runtime.Object // beside the plan and an agent that runs
+	before func(*cmdtest.Cluster)
+	code   int
+	out    string
+	err    string
+	wrote  map[string]string // annotations that are new or another; empty: gone
+}
+
+func (r row) words() []string {
+	var out []string
+	for i, part := range strings.Split(r.line, "'") {
+		if i%2 == 1 {
+			out = append(out, part)
+		} else {
+			out = append(out, strings.Fields(part)...)
+		}
+	}
+	return out
+}
+
+func (r row) run(t *testing.T) {
+	t.Helper()
+	p := cmdtest.Plan("orders", r.spec, cmdtest.Noting(r.notes...))
+	before := maps.Clone(p.Annotations)
+	world := append([]runtime.Object{p}, r.world...)
+	if !slices.ContainsFunc(r.world, func(o runtime.Object) bool {
+		cm, is := o.(*corev1.ConfigMap)
+		return is && cm.Labels[annotations.LabelKind] == annotations.KindHeartbeat
+	}) {
+		world = append(world, cmdtest.Agent())
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, world...)
+	if r.before != nil {
+		r.before(o)
+	}
+	o.Maint(r.words()...).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
+	if diff := cmp.Diff(r.wrote, changed(before, o.Notes("orders"))); diff != "" {
+		t.Errorf("what it wrote on the plan (-want +got):\n%s", diff)
+	}
+}
+
+// changed is what is another in the second; nil where nothing is.
+func changed(was, is map[string]string) map[string]string {
+	var out map[string]string
+	put := func(key, value string) {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = value
+	}
+	for key := range was {
+		if _, there := is[key]; !there {
+			put(key, "")
+		}
+	}
+	for key, value := range is {
+		if was[key] != value {
+			put(key, value)
+		}
+	}
+	return out
+}
+
+func runRows(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) { synctest.Test(t, r.run) }) // a --timeout passes when nothing else is left to do
+	}
+}
+
+// noAgent is a heartbeat from an hour ago.
+func noAgent() *corev1.ConfigMap {
+	cm := cmdtest.Agent()
+	cm.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	return cm
+}
+
+const missing = "error: the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n"
+
+// signed is an intent with who gave it, and why.
+func signed(intent, value, reason string) map[string]string {
+	out := map[string]string{intent: value, annotations.Actor(intent): actor}
+	if reason != "" {
+		out[annotations.Reason(intent)] = reason
+	}
+	return out
+}
+
+func TestSkip(t *testing.T) {
+	const one, two = "2026-11-21T07:00:00Z", "2026-11-28T07:00:00Z"
+	runRows(t, []row{
+		{name: "the next slot, said in the plan's zone and in UTC", spec: weekly, line: "skip orders --next 1 --reason 'release week'", out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, one, "release week")},
+		{name: "the next two", spec: weekly, line: "skip orders --next 2", out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\nplan/orders skips Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n", wrote: signed(annotations.Skip, one+","+two, "")},
+		{name: "the next passes over one that is skipped", spec: weekly, notes: []string{annotations.Skip, one}, line: "skip orders --next 1", out: "plan/orders skips Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n", wrote: signed(annotations.Skip, one+","+two, "")},
+		{name: "the next, beside one that stands there as next", spec: weekly, notes: []string{annotations.Skip, "next"}, line: "skip orders --slot 'sat 02:00'", out: "plan/orders skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, one, "")},
+		{name: "a slot by its time in another zone", spec: weekly, line: "skip orders --slot 'sat 08:00' --timezone Europe/Berlin", out: "plan/orders skips Sat 2026-11-21 08:00 CET (2026-11-21T07:00:00Z)\n", wrote: signed(annotations.Skip, one, "")},
+		{name: "all before a time", spec: weekly, line: "skip orders --until 2026-12-10", out: "plan/orders skips 3 slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z)\n", wrote: signed(annotations.Skip, "until:2026-12-10T05:00:00Z", "")},
+		{name: "all", spec: weekly, line: "skip orders --all", out: "plan/orders skips all slots until 'kubectl maint unskip orders'\n", wrote: signed(annotations.Skip, "true", "")},
+		{name: "all of a plan without slots: its labels wait", line: "skip orders --all", out: "plan/orders skips all slots until 'kubectl maint unskip orders'\n", wrote: signed(annotations.Skip, "true", "")},
+		{name: "a trial on the client writes nothing", spec: weekly, line: "skip orders --all --dry-run", out: "plan/orders skips all slots until 'kubectl maint unskip orders' (dry run)\n"},
+		{name: "somebody else skips meanwhile: both stand", spec: weekly, line: "skip orders --next 1", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("configmaps", func() { o.Stores("configmaps", cmdtest.Plan("orders", weekly, cmdtest.Noting(annotations.Skip, one))) })
+		}, out: "plan/orders skips Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n", wrote: signed(annotations.Skip, one+","+two, "")},
+		{name: "no slot at that time", spec: weekly, line: "skip orders --slot 'sun 02:00'", code: 2, err: "error: --slot: the plan has no slot at Sun 2026-11-22 02:00 EST (2026-11-22T07:00:00Z); the next after it is Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n"},
+		{name: "a slot that has passed, and one that never comes", spec: weekly, line: "skip orders --slot 2026-11-14T07:00:00Z --slot 'sun 02:00'", code: 2, err: "error: --slot: Sat 2026-11-14 02:00 EST (2026-11-14T07:00:00Z) has passed\nerror: --slot: the plan has no slot at Sun 2026-11-22 02:00 EST (2026-11-22T07:00:00Z); the next after it is Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n"},
+		{name: "a schedule that is over", spec: "triggers: {schedules: [{at: '2020-01-01T00:00:00Z'}]}", line: "skip orders --next 1", code: 2, err: "error: the plan has no coming slot\n"},
+		{name: "a slot after the last one", spec: "triggers: {schedules: [{at: '2020-01-01T00:00:00Z'}]}", line: "skip orders --slot 2027-01-01", code: 2, err: "error: --slot: the plan has no slot at Fri 2027-01-01 00:00 UTC (2027-01-01T00:00:00Z), nor after it\n"},
+		{name: "until a time that has passed", spec: weekly, line: "skip orders --until 2026-11-01", code: 2, err: "error: --until: Sun 2026-11-01 00:00 EDT (2026-11-01T04:00:00Z) has passed\n"},
+		{name: "until a time before a slot that is skipped", spec: weekly, notes: []string{annotations.Skip, two}, line: "skip orders --until 2026-11-25", code: 3, err: "error: the slot Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z), later than --until, is skipped already: 'unskip' the plan first\n"},
+		{name: "one more beside all before a time", spec: weekly, notes: []string{annotations.Skip, "until:2026-12-10T05:00:00Z"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots before Thu 2026-12-10 00:00 EST (2026-12-10T05:00:00Z) already: 'unskip' it first, or use --until\n"},
+		{name: "one more beside all", spec: weekly, notes: []string{annotations.Skip, "all"}, line: "skip orders --next 1", code: 3, err: "error: plan orders skips all slots already: 'unskip' it first\n"},
+		{name: "a plan without a schedule", line: "skip orders --next 1", code: 1, err: "error: plan orders has no schedule, so that there are no slots to skip; --all makes its labels wait\n"},
+		{name: "more slots than an annotation may name", spec: "triggers: {schedules: [{cron: '* * * * *'}]}", notes: []string{annotations.Skip, one}, line: "skip orders --next 100", code: 1, err: "error: 101 slots cannot be named one by one: use --until\n"},
+		{name: "a plan with a fault", spec: "triggers: {schedules: [{cron: 'soon'}]}", line: "skip orders --next 1", code: 1, err: "error: plan orders is not valid:\nerror: line 1: spec.triggers.schedules[0].cron: has 1 fields; write five: minute hour day-of-month month day-of-week, such as \"0 2 * * 6\"\n"},
+		{name: "no plan of that name", line: "skip order --next 1", code: 1, err: "error: there is no plan \"order\" in namespace shop; did you mean \"orders\"?\n"},
+		{name: "who may not write", spec: weekly, line: "skip orders --all", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
+	})
+}
+
+func TestUnskip(t *testing.T) {
+	const one, two = "2026-11-21T07:00:00Z", "2026-11-28T07:00:00Z"
+	skipping := func(value string) []string {
+		return []string{annotations.Skip, value, annotations.Actor(annotations.Skip), "joe", annotations.Reason(annotations.Skip), "release week"}
+	}
+	gone := map[string]string{annotations.Skip: "", annotations.Actor(annotations.Skip): "", annotations.Reason(annotations.Skip): ""}
+	runRows(t, []row{
+		{name: "all slots", spec: weekly, notes: skipping("all"), line: "unskip orders", out: "plan/orders no longer skips all slots\n", wrote: gone},
+		{name: "named slots", spec: weekly, notes: skipping(one + "," + two), line: "unskip orders", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z), Sat 2026-11-28 02:00 EST (2026-11-28T07:00:00Z)\n", wrote: gone},
+		{name: "one of two slots: the other stays, with who skipped it", spec: weekly, notes: skipping(one + "," + two), line: "unskip orders --slot 'sat 02:00'", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: map[string]string{annotations.Skip: two}},
+		{name: "the last slot", spec: weekly, notes: skipping(one), line: "unskip orders --slot 'sat 02:00'", out: "plan/orders no longer skips Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z)\n", wrote: gone},
+		{name: "in another zone", spec: weekly, notes: skipping(one), line: "unskip orders --slot 'sat 08:00' --timezone Europe/Berlin", out: "plan/orders no longer skips Sat 2026-11-21 08:00 CET (2026-11-21T07:00:00Z)\n", wrote: gone},
+		{name: "a slot that is not skipped by name", spec: weekly, notes: skipping("all"), line: "unskip orders --slot 'sat 02:00'", code: 1, err: "error: the plan does not skip Sat 2026-11-21 02:00 EST (2026-11-21T07:00:00Z) by name: its skip is all\n"},
+		{name: "what has passed", spec: weekly, notes: skipping("until:2026-11-14T07:00:00Z"), line: "unskip orders", out: "plan/orders no longer skips what has passed already\n", wrote: gone},
+		{name: "nothing is skipped", spec: weekly, line: "unskip orders", out: "plan/orders skips nothing\n"},
+		{name: "a trial", spec: weekly, notes: skipping("all"), line: "unskip orders --dry-run=client", out: "plan/orders no longer skips all slots (dry run)\n"},
+		{name: "a slot that is no time", spec: weekly, line: "unskip orders --slot soon", code: 2, err: "error: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
+		{name: "no plan is named", line: "unskip", code: 2, err: "error: PLAN is missing\n"},
+	})
+}

@@ -1,0 +1,145 @@
+package ask_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+func objects(list ...runtime.Object) []runtime.Object { return list }
+
+func TestPause(t *testing.T) {
+	runRows(t, []row{
+		{name: "a plan, until it is resumed", line: "pause orders --reason 'release week'", out: "plan/orders paused until resumed\n", wrote: signed(annotations.Pause, "true", "release week")},
+		{name: "a plan, until a time in its zone", spec: weekly, line: "pause orders --until 'mon 06:00'", out: "plan/orders paused until Mon 2026-11-23 06:00 EST (2026-11-23T11:00:00Z)\n", wrote: signed(annotations.Pause, "2026-11-23T11:00:00Z", "")},
+		{name: "a plan, until a time in another zone", spec: weekly, line: "pause orders --until 'mon 06:00' --timezone Europe/Berlin", out: "plan/orders paused until Mon 2026-11-23 06:00 CET (2026-11-23T05:00:00Z)\n", wrote: signed(annotations.Pause, "2026-11-23T05:00:00Z", "")},
+		{name: "a pause that is longer takes the place of one that stands", notes: []string{annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "old"}, line: "pause orders", out: "plan/orders paused until resumed\n", wrote: map[string]string{annotations.Pause: "true", annotations.Actor(annotations.Pause): actor, annotations.Reason(annotations.Pause): ""}},
+		{name: "a plan with faults can be paused", spec: "triggers: {schedules: [{cron: soon}]}", line: "pause orders", out: "plan/orders paused until resumed\n", wrote: signed(annotations.Pause, "true", "")},
+		{name: "a plan and a policy", world: objects(cmdtest.Policy("night", "{}")), line: "pause orders policy/night", out: "plan/orders paused until resumed\npolicy/night paused until resumed\n", wrote: signed(annotations.Pause, "true", "")},
+		{name: "a plan and a node", world: objects(cmdtest.Node("worker-1")), line: "pause orders worker-1 --until 2h", out: "plan/orders paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\nnode/worker-1 paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n", wrote: signed(annotations.Pause, "2026-11-21T02:00:00Z", "")},
+		{name: "of two names one means nothing: nothing is written", line: "pause orders ghost", code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "a name that is a plan and a node", world: objects(cmdtest.Node("orders")), line: "pause orders", code: 2, err: "error: orders is a plan in namespace shop, and a node: write plan/orders or node/orders\n"},
+		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"\n"},
+		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},
+		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
+		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "error: write to node worker-1: you may not: nodes is forbidden: not for you\n"},
+		{name: "an end that is no time", line: "pause orders --until soon", code: 2, err: "error: --until: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
+		{name: "the plan was deleted and created again meanwhile", line: "pause orders", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("configmaps", func() {
+				other := cmdtest.Plan("orders", "")
+				other.UID = "another"
+				o.Stores("configmaps", other)
+			})
+		}, code: 1, err: "error: shop/orders was deleted and created again meanwhile: look at it and ask again\n"},
+	})
+}
+
+// What stands on a namespace holds all its plans; on the agent's, the whole cluster.
+func TestPauseAndResumeOfAll(t *testing.T) {
+	const cluster = "all maintenance in the cluster"
+	for _, c := range []struct {
+		name      string
+		line      []string
+		on        []string // annotations of the namespace, and of the agent's
+		noAgent   bool
+		terminal  string // what is typed
+		want      cmdtest.Printed
+		namespace string // on which something is written
+		wrote     map[string]string
+	}{
+		{name: "the namespace", line: []string{"pause", "--all", "--reason", "stocktaking"}, want: cmdtest.Printed{Out: "all plans in namespace shop paused until resumed\n"}, namespace: "shop", wrote: signed(annotations.Pause, "true", "stocktaking")},
+		{name: "the namespace, until a time", line: []string{"pause", "--all", "--until", "2h"}, want: cmdtest.Printed{Out: "all plans in namespace shop paused until Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n"}, namespace: "shop", wrote: signed(annotations.Pause, "2026-11-21T02:00:00Z", "")},
+		{name: "the cluster, by a script that says so", line: []string{"pause", "--all", "-A", "--yes"}, want: cmdtest.Printed{Out: cluster + " paused until resumed\n"}, namespace: "maint-system", wrote: signed(annotations.Pause, "true", "")},
+		{name: "the cluster, by a script that does not", line: []string{"pause", "--all", "-A"}, want: cmdtest.Printed{Code: 2, Err: "error: pause " + cluster + ": give --yes, since nobody can be asked here\n"}},
+		{name: "the cluster, after a yes", line: []string{"pause", "--all", "-A"}, terminal: "y\n", want: cmdtest.Printed{Out: cluster + " paused until resumed\n", Err: "pause " + cluster + "? [y/N] "}, namespace: "maint-system", wrote: signed(annotations.Pause, "true", "")},
+		{name: "the cluster, after a no", line: []string{"pause", "--all", "-A"}, terminal: "n\n", want: cmdtest.Printed{Code: 1, Err: "pause " + cluster + "? [y/N] error: nothing was done\n"}},
+		{name: "the cluster, as a trial that asks nobody", line: []string{"pause", "--all", "-A", "--dry-run"}, want: cmdtest.Printed{Out: cluster + " paused until resumed (dry run)\n"}},
+		{name: "the cluster, without an agent", line: []string{"pause", "--all", "-A", "--yes"}, noAgent: true, want: cmdtest.Printed{Code: 5, Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply' (or name its namespace with --agent-namespace)\n"}},
+		{name: "the cluster, where the agent's namespace is named", line: []string{"pause", "--all", "-A", "--yes", "--agent-namespace", "shop"}, noAgent: true, want: cmdtest.Printed{Out: cluster + " paused until resumed\n"}, namespace: "shop", wrote: signed(annotations.Pause, "true", "")},
+		{name: "a namespace that is not there", line: []string{"pause", "--all", "-A", "--yes", "--agent-namespace", "ghost"}, noAgent: true, want: cmdtest.Printed{Code: 1, Err: "error: there is no namespace \"ghost\"\n"}},
+		{name: "resume of the namespace", line: []string{"resume", "--all"}, on: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: "all plans in namespace shop resumed\n"}, namespace: "shop", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of the cluster names those that stay paused", line: []string{"resume", "--all", "-A"}, on: []string{annotations.Pause, "true"}, want: cmdtest.Printed{Out: cluster + " resumed\n", Err: "still paused themselves: shop/reports\n"}, namespace: "maint-system", wrote: map[string]string{annotations.Pause: ""}},
+		{name: "resume of the cluster, without an agent", line: []string{"resume", "--all", "-A"}, noAgent: true, want: cmdtest.Printed{Code: 5, Err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply' (or name its namespace with --agent-namespace)\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			world := objects(cmdtest.Namespace("shop", c.on...), cmdtest.Namespace("maint-system", c.on...))
+			if !c.noAgent {
+				world = append(world, cmdtest.Agent())
+			}
+			if c.name == "resume of the cluster names those that stay paused" {
+				world = append(world, cmdtest.Plan("orders", ""), cmdtest.Plan("reports", "", cmdtest.Noting(annotations.Pause, "true")))
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, world...)
+			o.Terminal, o.Stdin = c.terminal != "", c.terminal
+			o.Maint(c.line...).Is(t, c.want)
+			was := cmdtest.Namespace("", c.on...).Annotations
+			for _, name := range []string{"shop", "maint-system"} {
+				var want map[string]string
+				if name == c.namespace {
+					want = c.wrote
+				}
+				ns, err := o.Kube.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, changed(was, ns.Annotations)); diff != "" {
+					t.Errorf("what it wrote on namespace %s (-want +got):\n%s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWhoMayNotWriteOnTheNamespaceIsToldWhatElseThereIs(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent())
+	o.Forbids("patch", "namespaces", "")
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "error: write to namespace shop: you may not: namespaces is forbidden: not for you\nerror: the switch for all stands on the namespace; to hold single plans, name them\n"})
+	o.Forbids("get", "namespaces", "")
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "error: read namespace shop: you may not: namespaces is forbidden: not for you\n"})
+}
+
+func TestResume(t *testing.T) {
+	paused := []string{annotations.Pause, "true", annotations.Actor(annotations.Pause), "joe", annotations.Reason(annotations.Pause), "release week"}
+	gone := map[string]string{annotations.Pause: "", annotations.Actor(annotations.Pause): "", annotations.Reason(annotations.Pause): ""}
+	held := func(name string) []runtime.Object { return objects(cmdtest.Namespace(name, annotations.Pause, "true")) }
+	night := cmdtest.Policy("night", "{}")
+	night.Annotations[annotations.Pause] = "true"
+	runRows(t, []row{
+		{name: "a plan", notes: paused, line: "resume orders", out: "plan/orders resumed\n", wrote: gone},
+		{name: "a plan that is not paused", line: "resume orders", out: "plan/orders was not paused\n"},
+		{name: "a policy", world: objects(night.DeepCopy()), line: "resume night", out: "policy/night resumed\n"},
+		{name: "a plan of a namespace that is paused", notes: paused, world: held("shop"), line: "resume orders", out: "plan/orders resumed\n", err: "but the namespace or the whole cluster is paused: see 'kubectl maint resume --all' and '--all -A'\n", wrote: gone},
+		{name: "a plan of a cluster that is paused", notes: paused, world: held("maint-system"), line: "resume orders", out: "plan/orders resumed\n", err: "but the namespace or the whole cluster is paused: see 'kubectl maint resume --all' and '--all -A'\n", wrote: gone},
+		{name: "a node", world: objects(cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), line: "resume worker-1", out: "node/worker-1 resumed\n"},
+		{name: "a node that is not paused", world: objects(cmdtest.Node("worker-1")), line: "resume node/worker-1", out: "node/worker-1 was not paused\n"},
+		{name: "a node of a cluster that is paused", world: append(held("maint-system"), cmdtest.Node("worker-1", cmdtest.Noted(annotations.Pause, "true"))), line: "resume worker-1", out: "node/worker-1 resumed\n", err: "but the whole cluster is paused: see 'kubectl maint resume --all -A'\n"},
+		{name: "a trial", notes: paused, line: "resume orders --dry-run", out: "plan/orders resumed (dry run)\n"},
+		{name: "nothing of that name", line: "resume ghost", code: 1, err: "error: there is no plan or policy or run \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "a run that is suspended", world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", "Running")), "maint-run-orders-a")), line: "resume orders-a --reason done", out: "run/maint-run-orders-a resumed\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "done")},
+		{name: "a run that is at something else", world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("call", "webhook", "Running")), "maint-run-orders-a")), line: "resume orders-a", code: 3, err: "error: run maint-run-orders-a is not suspended now: Running for 60m0s, 0 of 1 steps done\n"},
+		{name: "a run that has ended", world: objects(ended("Succeeded")), line: "resume orders-a", code: 1, err: "error: run maint-run-orders-a has ended (Succeeded): there is nothing to resume\n"},
+		{name: "a run that left something", world: objects(ended("Failed", cmdtest.Record("down", "scale", "Succeeded", left))), line: "resume orders-a", out: "run/maint-run-orders-a: what it did not put back is acknowledged; it stays as it is\n", wrote: signed(annotations.Resume, "maint-run-orders-a", "")},
+		{name: "a run beside another that was resumed and not handled", notes: []string{annotations.Resume, "maint-run-orders-b"}, world: objects(cmdtest.RunObject(cmdtest.RunOf(cmdtest.Record("hold", "suspend", "Running")), "maint-run-orders-a")), line: "resume orders-a", code: 3, err: "error: plan orders still has maint.dev/resume: maint-run-orders-b, which the agent has not handled: try again in a moment, or remove that annotation\n"},
+	})
+}
+
+// Whether an agent runs is one question, however many plans are resumed.
+func TestResumeAsksForTheAgentOnce(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("worker-1"), cmdtest.Namespace("shop", annotations.Pause, "true"), cmdtest.Namespace("maint-system"),
+		cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "true")), cmdtest.Plan("reports", "", cmdtest.Noting(annotations.Pause, "true")))
+	for _, line := range [][]string{{"resume", "orders"}, {"resume", "orders", "reports", "worker-1"}, {"resume", "--all"}, {"resume", "--all", "-A"}} {
+		o.Kube.ClearActions()
+		if got := o.Maint(line...); got.Code != 0 {
+			t.Errorf("%v: %+v", line, got)
+		}
+		if n := o.Asked("get", "configmaps", annotations.HeartbeatName); n != 1 {
+			t.Errorf("%v asked for the agent %d times", line, n)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package ask_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// left has a record say that it could not put back what it changed.
+func left(rec *run.Record) { rec.Restored, rec.RestoreMessage = run.RestoreFailed, "put back spec.replicas: 7: forbidden" }
+
+// live is run maint-run-orders-a at work.
+func live(records ...run.Record) *corev1.ConfigMap {
+	return cmdtest.RunObject(cmdtest.RunOf(records...), "maint-run-orders-a")
+}
+
+// ended is the same run at its end, five minutes ago.
+func ended(phase run.Phase, records ...run.Record) *corev1.ConfigMap {
+	return endedAs("maint-run-orders-a", phase, records...)
+}
+
+func endedAs(name string, phase run.Phase, records ...run.Record) *corev1.ConfigMap {
+	r := cmdtest.RunOf(records...)
+	r.Journal.Phase, r.Journal.FinishedAt = phase, cmdtest.Before(5*time.Minute)
+	return cmdtest.RunObject(r, name)
+}
+
+// pending is the same run before it began.
+func pending(edits ...func(*view.Run)) *corev1.ConfigMap {
+	return cmdtest.RunObject(cmdtest.PendingRun(edits...), "maint-run-orders-a")
+}
+
+const planIsGone = "error: the plan of run maint-run-orders-a is gone: the agent is ending the run; if it does not, delete the ConfigMap maint-run-orders-a\n"
+
+// becoming has the agent put another state of a run in its place when a line was said.
+func becoming(states map[string]*corev1.ConfigMap) func(*cmdtest.Cluster) {
+	return func(o *cmdtest.Cluster) {
+		steps := map[string]func(){}
+		for line, cm := range states {
+			steps[line] = func() { o.Stores("configmaps", cm) }
+		}
+		o.Told(steps)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	step := cmdtest.Record("call", "webhook", run.StepRunning)
+	other := cmdtest.Plan("orders", "")
+	other.UID = "another"
+	const asks = "run maint-run-orders-a: Running"
+	runRows(t, []row{
+		{name: "a run at work", world: objects(live(step)), line: "abort maint-run-orders-a --yes --reason 'wrong week'", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "wrong week")},
+		{name: "by the end of its name", world: objects(live(step)), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
+		{name: "a run that waits", world: objects(pending()), line: "abort orders-a --yes", out: "run/maint-run-orders-a is being aborted\n", wrote: signed(annotations.Abort, "maint-run-orders-a", "")},
+		{name: "without a terminal and without --yes", world: objects(live(step)), line: "abort orders-a", code: 2, err: "error: abort run maint-run-orders-a: give --yes, since nobody can be asked here\n"},
+		{name: "a trial on the client asks neither the person nor for the agent", world: objects(live(step), noAgent()), line: "abort orders-a --dry-run", out: "run/maint-run-orders-a is being aborted (dry run)\n"},
+		{name: "no agent that would do it", world: objects(live(step), noAgent()), line: "abort orders-a --yes", code: 5, err: missing},
+		{name: "a run that has ended", world: objects(ended("Failed")), line: "abort orders-a --yes", code: 1, err: "error: run maint-run-orders-a has ended already: Failed\n"},
+		{name: "no run of that name", world: objects(live(step)), line: "abort orders-x --yes", code: 1, err: "error: there is no run \"orders-x\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: shop/orders is a plan and no run\n"},
+		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
+		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},
+		{name: "who may not write", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "abort orders-a --yes", code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
+		{
+			name: "to its end, which is as it was asked", world: objects(live(step)), line: "abort orders-a --yes --wait",
+			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("aborted")))}),
+			out:    "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step call: Failed: aborted\n2026-11-21T00:00:00Z run maint-run-orders-a: Aborted\n",
+			wrote:  signed(annotations.Abort, "maint-run-orders-a", ""),
+		},
+		{
+			name: "to its end, with something left behind", world: objects(live(step)), line: "abort orders-a --yes --wait",
+			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("down", "scale", run.StepSucceeded, left))}),
+			code:   4, err: "error: run maint-run-orders-a ended Aborted and left something behind: step down could not be put back: put back spec.replicas: 7: forbidden\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step down: Succeeded, could not be put back: put back spec.replicas: 7: forbidden\n2026-11-21T00:00:00Z run maint-run-orders-a: Aborted\n",
+			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
+		},
+		{
+			name: "to its end, which came first", world: objects(live(step)), line: "abort orders-a --yes --wait",
+			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Failed", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("503")))}),
+			code:   4, err: "error: run maint-run-orders-a ended Failed\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n2026-11-21T00:00:00Z step call: Failed: 503\n2026-11-21T00:00:00Z run maint-run-orders-a: Failed\n",
+			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
+		},
+		{
+			name: "until the time is over", world: objects(live(step)), line: "abort orders-a --yes --wait --timeout 200ms",
+			code: 124, err: "error: --timeout passed: run maint-run-orders-a goes on without you; see 'kubectl maint status maint-run-orders-a', or end it with 'kubectl maint abort maint-run-orders-a'\n",
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n",
+			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
+		},
+		{name: "a timeout that nothing waits for", line: "abort orders-a --yes --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
+		{name: "a timeout below nothing", line: "abort orders-a --yes --wait --timeout=-5s", code: 2, err: "error: --timeout must not be negative\n"},
+	})
+}
+
+func TestARunWhosePlanIsGoneIsNotAsked(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, live(cmdtest.Record("call", "webhook", run.StepRunning)), cmdtest.Agent())
+	o.Maint("abort", "orders-a", "--yes").Is(t, cmdtest.Printed{Code: 1, Err: planIsGone})
+}
+
+func TestApproveAndReject(t *testing.T) {
+	asks := func() *corev1.ConfigMap { return live(cmdtest.Asking("ask")) }
+	agreed := cmdtest.Record("ask", "approval", run.StepSucceeded)
+	runRows(t, []row{
+		{name: "a run that waits", world: objects(pending()), line: "approve orders-a --reason CHG-1", out: "run/maint-run-orders-a approved\n", wrote: signed(annotations.Approve, "maint-run-orders-a", "CHG-1")},
+		{name: "a step that asks", world: objects(asks()), line: "approve maint-run-orders-a/ask", out: "run/maint-run-orders-a/ask approved\n", wrote: signed(annotations.Approve, "maint-run-orders-a/ask", "")},
+		{name: "no to a run", world: objects(pending()), line: "reject run/maint-run-orders-a", out: "run/maint-run-orders-a rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a", "")},
+		{name: "no to a step", world: objects(asks()), line: "reject orders-a", out: "run/maint-run-orders-a/ask rejected\n", wrote: signed(annotations.Reject, "maint-run-orders-a/ask", "")},
+		{name: "a trial", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run", out: "run/maint-run-orders-a approved (dry run)\n"},
+		{name: "a trial on the server needs an agent as the real one", world: objects(pending(), noAgent()), line: "approve orders-a --dry-run=server", code: 5, err: missing},
+		{name: "no agent", world: objects(pending(), noAgent()), line: "approve orders-a", code: 5, err: missing},
+		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},
+		{name: "nothing waits", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Running for 60m0s, 0 of 1 steps done\n"},
+		{name: "no run", line: "approve orders-a", code: 1, err: "error: there is no run \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "and wait for its end", world: objects(asks()), line: "approve orders-a --wait", before: becoming(map[string]*corev1.ConfigMap{"step ask: Running": ended("Succeeded", agreed)}),
+			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded\n",
+			wrote: signed(annotations.Approve, "maint-run-orders-a/ask", "")},
+		{name: "a no does not wait", line: "reject orders-a --wait", code: 2, err: "error: unknown flag: --wait\nerror: see 'kubectl maint reject --help'\n"},
+		{name: "a timeout that nothing waits for", line: "approve orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
+	})
+}
+
+func TestRetry(t *testing.T) {
+	next := annotations.RetryName("orders", "u-orders", "maint-run-orders-a")
+	newest := func(name string) *corev1.ConfigMap {
+		return cmdtest.Ledger(ledger.Ledger{Last: &ledger.LastRun{Name: name, Phase: run.Failed}})
+	}
+	failed := cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("503"))
+	unstarted := cmdtest.RunOf()
+	unstarted.Journal.Phase, unstarted.Journal.StartedAt = run.Aborted, nil
+	runRows(t, []row{
+		{name: "a run that failed", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --reason 'the disk is there'", out: "run/" + next + " requested\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "the disk is there")},
+		{name: "a run that was aborted, of a plan without a ledger", world: objects(ended("Aborted", failed)), line: "retry orders-a", out: "run/" + next + " requested\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a trial needs no agent", world: objects(ended("Failed", failed), noAgent()), line: "retry orders-a --dry-run", out: "run/" + next + " requested (dry run)\n"},
+		{name: "no agent", world: objects(ended("Failed", failed), noAgent()), line: "retry orders-a", code: 5, err: missing},
+		{name: "a run that succeeded", world: objects(ended("Succeeded")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is Succeeded: only a Failed or Aborted run can be retried\n"},
+		{name: "a run that never started", world: objects(cmdtest.RunObject(unstarted, "maint-run-orders-a")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a never started: ask for a new one with 'kubectl maint trigger orders'\n"},
+		{name: "a run that is not the newest", world: objects(ended("Failed", failed), newest("maint-run-orders-b")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is not the newest of its plan: that is maint-run-orders-b (Failed)\n"},
+		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan lives: wait for its end\n"},
+		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "error: list runs: you may not: configmaps is forbidden: not for you\n"},
+		{name: "and wait for its end", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --wait", before: func(o *cmdtest.Cluster) {
+			o.Told(map[string]func(){"waiting for run": func() {
+				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))
+			}})
+		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-21T00:00:00Z step call: Succeeded\n2026-11-21T00:00:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
+		{name: "a timeout that nothing waits for", line: "retry orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
+	})
+}
+
+func TestCompletionOffersWhatAVerbCanActOn(t *testing.T) {
+	waits := cmdtest.RunObject(cmdtest.RunOf(cmdtest.Asking("ask")), "maint-run-orders-b")
+	world := objects(
+		cmdtest.Plan("orders", ""), cmdtest.Plan("paused", "", cmdtest.Noting(annotations.Pause, "true")), cmdtest.Plan("skipping", "", cmdtest.Noting(annotations.Skip, "next")),
+		cmdtest.Policy("night", "{}"), live(), waits, endedAs("maint-run-orders-c", "Failed"), endedAs("maint-run-orders-d", "Succeeded"),
+		cmdtest.Node("worker-1"), cmdtest.Node("worker-2", cmdtest.Noted(annotations.Pause, "true")),
+	)
+	const none = ":4\nCompletion ended with directive: ShellCompDirectiveNoFileComp\n"
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"trigger: plans", []string{"trigger", ""}, "orders\npaused\nskipping\n"},
+		{"skip: plans", []string{"skip", ""}, "orders\npaused\nskipping\n"},
+		{"unskip: plans that skip", []string{"unskip", ""}, "skipping\n"},
+		{"pause: plans and nodes that are not paused", []string{"pause", ""}, "orders\nskipping\nworker-1\n"},
+		{"pause: not what is named already", []string{"pause", "orders", ""}, "skipping\nworker-1\n"},
+		{"pause: nodes alone after node/", []string{"pause", "node/"}, "orders\nskipping\nnode/worker-1\n"},
+		{"resume: plans and nodes that are paused, and runs at work", []string{"resume", ""}, "maint-run-orders-a\nmaint-run-orders-b\npaused\nworker-2\n"},
+		{"approve: what asks", []string{"approve", ""}, "maint-run-orders-b/ask\n"},
+		{"reject: one at a time", []string{"reject", "maint-run-orders-b/ask", ""}, ""},
+		{"abort: runs that live", []string{"abort", ""}, "maint-run-orders-a\nmaint-run-orders-b\n"},
+		{"retry: runs that failed", []string{"retry", ""}, "maint-run-orders-c\n"},
+		{"allow: policies and plans", []string{"allow", ""}, "night\norders\npaused\nskipping\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, world...)
+			got := o.Maint(append([]string{"__complete"}, c.args...)...)
+			got.Is(t, cmdtest.Printed{Out: c.want + none[:3], Err: none[3:]})
+		})
+	}
+	for _, verb := range []string{"approve", "abort", "pause", "trigger"} {
+		t.Run(verb+" offers nothing to whoever may not list, and says nothing", func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, world...)
+			o.Forbids("list", "configmaps", "")
+			o.ForbidsMetadata = true
+			o.Maint("__complete", verb, "").Is(t, cmdtest.Printed{Out: none[:3], Err: none[3:]})
+		})
+	}
+}

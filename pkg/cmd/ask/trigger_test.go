@@ -1,0 +1,177 @@
+package ask_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const twoParameters = "parameters: [{name: mode}, {name: size, default: big}]"
+
+// requested is the run that the token on the plan asks for.
+func requested(o *cmdtest.Cluster) string {
+	return annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: o.Notes("orders")[annotations.Trigger]})
+}
+
+func TestTriggerWritesAToken(t *testing.T) {
+	for _, c := range []struct {
+		name, line, spec string
+		handled          bool
+		err              string
+		want             intent.TriggerOptions
+	}{
+		{name: "without a word", line: "trigger orders"},
+		{name: "with a reason", line: "trigger orders --reason CHG-1", want: intent.TriggerOptions{Reason: "CHG-1"}},
+		{name: "with parameters", spec: twoParameters, line: "trigger orders --param mode=a=b", want: intent.TriggerOptions{Parameters: map[string]string{"mode": "a=b"}}},
+		{name: "outside of the window, for a reason", line: "trigger orders --outside-window --reason CHG-1", want: intent.TriggerOptions{Reason: "CHG-1", OutsideWindow: true}},
+		{name: "for a run that changes nothing", line: "trigger orders --dry-run", want: intent.TriggerOptions{DryRun: true}},
+		{name: "after one that the agent has handled", line: "trigger orders", handled: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := cmdtest.Plan("orders", c.spec)
+			if c.handled {
+				cmdtest.Noting(annotations.Trigger, "old", annotations.StatusTrigger, "old")(p)
+			}
+			o := cmdtest.NewCluster(t, cmd.Run, p, cmdtest.Agent())
+			got := o.Maint(strings.Fields(c.line)...)
+			got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n"})
+			notes := o.Notes("orders")
+			var options intent.TriggerOptions
+			if err := json.Unmarshal([]byte(notes[annotations.TriggerOptions]), &options); err != nil {
+				t.Fatal(err)
+			}
+			c.want.Token = notes[annotations.Trigger]
+			if diff := cmp.Diff(c.want, options); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+			if len(c.want.Token) != 36 || notes[annotations.Actor(annotations.Trigger)] != actor || notes[annotations.Reason(annotations.Trigger)] != c.want.Reason {
+				t.Errorf("%v", notes)
+			}
+		})
+	}
+}
+
+func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
+	runRows(t, []row{
+		{name: "a parameter that is missing, and one that is not there", spec: twoParameters, line: "trigger orders --param mod=a", code: 2, err: "error: --param mod: the plan has no such parameter; it has mode, size\nerror: the plan's parameter mode has no default: give --param mode=…\n"},
+		{name: "a parameter of a plan that has none", line: "trigger orders --param mode=a", code: 2, err: "error: --param mode: the plan has no parameters\n"},
+		{name: "a plan with a fault", spec: "startDeadline: soon", line: "trigger orders", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
+		{name: "no agent", world: objects(noAgent()), line: "trigger orders", code: 5, err: missing},
+		{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z")), line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until 2026-11-22T00:00:00Z; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
+		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("configmaps", func() { o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs"))) })
+		}, line: "trigger orders", code: 3, err: "error: an earlier trigger of plan orders is not handled yet; nothing was asked\n", wrote: map[string]string{annotations.Trigger: "theirs"}},
+	})
+}
+
+// A token that is found when a plan is first seen is not run, and one that is
+// overwritten is lost: a new one waits.
+func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
+	unseen := func(cm *corev1.ConfigMap) { delete(cm.Annotations, annotations.StatusObserved) }
+	pending := cmdtest.Noting(annotations.Trigger, "theirs", annotations.StatusMessage, "queued")
+	for _, c := range []struct {
+		name  string
+		edit  func(*corev1.ConfigMap)
+		becom func(o *cmdtest.Cluster) // while it waits
+		flags []string
+		code  int
+		err   string
+		asked bool
+	}{
+		{name: "the agent looks at the plan", edit: unseen, becom: func(o *cmdtest.Cluster) { o.Stores("configmaps", cmdtest.Plan("orders", "")) }, err: "waiting for the agent: it has not looked at plan orders yet\n", asked: true},
+		{name: "the agent never looks at the plan", edit: unseen, code: 5, err: "waiting for the agent: it has not looked at plan orders yet\nerror: the agent does not look at plan orders: does it watch namespace shop?\n"},
+		{name: "the agent handles the other token", edit: pending, becom: func(o *cmdtest.Cluster) {
+			o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs", annotations.StatusTrigger, "theirs")))
+		}, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\n", asked: true},
+		{name: "the other token stays", edit: pending, code: 3, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\nerror: an earlier trigger of plan orders is not handled yet: queued; nothing was asked\n"},
+		{name: "the time is over first", edit: pending, flags: []string{"--wait", "--timeout", "5s"}, code: 124, err: "waiting for the agent: an earlier trigger of plan orders is not handled yet: queued\nerror: --timeout passed: nothing was asked: an earlier trigger of plan orders is not handled yet: queued\n"},
+		{name: "the plan is deleted", edit: unseen, becom: func(o *cmdtest.Cluster) { o.Deletes("configmaps", "orders") }, code: 1, err: "waiting for the agent: it has not looked at plan orders yet\nerror: plan orders was deleted meanwhile\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", c.edit), cmdtest.Agent())
+				if c.becom != nil {
+					o.Told(map[string]func(){"waiting for the agent": func() {
+						time.Sleep(time.Second) // of the bubble: after it watches
+						c.becom(o)
+					}})
+				}
+				want := cmdtest.Printed{Code: c.code, Err: c.err}
+				got := o.Maint(append([]string{"trigger", "orders"}, c.flags...)...)
+				if c.asked {
+					want.Out = "run/" + requested(o) + " requested\n"
+				}
+				got.Is(t, want)
+			})
+		})
+	}
+}
+
+func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "2026-11-22T00:00:00Z")), cmdtest.Agent())
+	got := o.Maint("trigger", "orders")
+	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until 2026-11-22T00:00:00Z; the run begins after that\n"})
+}
+
+// The exit code of --wait is the run's.
+func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
+	const at = "2026-11-21T00:00:00Z "
+	step := func(phase run.StepPhase, text string) run.Record {
+		return cmdtest.Record("call", "webhook", phase, cmdtest.Message(text))
+	}
+	for _, c := range []struct {
+		name  string
+		agent func(o *cmdtest.Cluster, name string) // what it does when it sees the token
+		code  int
+		out   string // RUN is its name
+		err   string
+	}{
+		{name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
+			out: at + "waiting for run RUN\n" + at + "step call: Succeeded\n" + at + "run RUN: Succeeded\n", err: "run/RUN requested\n"},
+		{name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
+			out: at + "waiting for run RUN\n" + at + "step call: Failed: 503\n" + at + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n"},
+		{name: "it ends before it began", agent: func(o *cmdtest.Cluster, name string) {
+			r := cmdtest.RunOf()
+			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Message = run.Aborted, nil, "rejected by joe"
+			o.Creates(cmdtest.RunObject(r, name))
+		}, code: 3, out: at + "waiting for run RUN\n" + at + "run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
+		{name: "it was never made, and the ledger says why", agent: func(o *cmdtest.Cluster, name string) {
+			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Skipped, Reason: "busy"}}}))
+		}, code: 3, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN did not start: Skipped (busy)\n"},
+		{name: "it ended, and is gone already", agent: func(o *cmdtest.Cluster, name string) {
+			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran}}}))
+		}, code: 1, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN has ended and is no longer kept: see 'kubectl maint history orders'\n"},
+		{name: "the plan is deleted", agent: func(o *cmdtest.Cluster, _ string) { o.Deletes("configmaps", "orders") }, code: 3,
+			out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: plan orders was deleted before run RUN began\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", ""), cmdtest.Agent())
+				o.Moves = true
+				name := ""
+				o.Told(map[string]func(){"waiting for run": func() {
+					name = requested(o)
+					c.agent(o, name)
+				}})
+				got := o.Maint("trigger", "orders", "--wait")
+				named := strings.NewReplacer("RUN", name)
+				got.Is(t, cmdtest.Printed{Code: c.code, Out: named.Replace(c.out), Err: named.Replace(c.err)})
+			})
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package cmdtest
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// Forbids refuses a verb on a resource, in one namespace or, without a name, in all.
+func (o *Cluster) Forbids(verb, resource, namespace string) {
+	o.Kube.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if namespace != "" && a.GetNamespace() != namespace {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(corev1.Resource(resource), "", errors.New("not for you"))
+	})
+}
+
+// Conflicts has the first patch of a resource come too late: somebody else writes
+// before it.
+func (o *Cluster) Conflicts(resource string, meanwhile func()) {
+	first := true
+	o.Kube.PrependReactor("patch", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if !first {
+			return false, nil, nil
+		}
+		first = false
+		meanwhile()
+		return true, nil, apierrors.NewConflict(corev1.Resource(resource), a.(clienttesting.PatchAction).GetName(), errors.New("it has been modified"))
+	})
+}
+
+// Stores puts an object in place of the one of its name, past all reactors: what
+// somebody else does while a request is under way.
+func (o *Cluster) Stores(resource string, object metav1.Object) {
+	o.Helper()
+	gvr := corev1.SchemeGroupVersion.WithResource(resource)
+	if err := o.Kube.Tracker().Update(gvr, object.(runtime.Object), object.GetNamespace()); err != nil {
+		o.Error(err)
+	}
+}
+
+// Creates stores a new object, past all reactors.
+func (o *Cluster) Creates(object runtime.Object) {
+	o.Helper()
+	if err := o.Kube.Tracker().Add(object); err != nil {
+		o.Error(err)
+	}
+}
+
+// Deletes takes an object of namespace shop away, past all reactors.
+func (o *Cluster) Deletes(resource, name string) {
+	o.Helper()
+	if err := o.Kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource(resource), "shop", name); err != nil {
+		o.Error(err)
+	}
+}
+
+// Asked is how often a verb on an object of a name reached the API server.
+func (o *Cluster) Asked(verb, resource, name string) int {
+	n := 0
+	for _, a := range o.Kube.Actions() {
+		if !a.Matches(verb, resource) {
+			continue
+		}
+		switch a := a.(type) {
+		case clienttesting.GetAction:
+			if a.GetName() == name {
+				n++
+			}
+		case clienttesting.PatchAction:
+			if a.GetName() == name {
+				n++
+			}
+		}
+	}
+	return n
+}

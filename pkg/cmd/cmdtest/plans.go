@@ -1,0 +1,89 @@
+package cmdtest
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+)
+
+// Plan is a plan that the agent has looked at; spec is YAML on one line, without its
+// braces, beside one step.
+func Plan(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	cm := Map(annotations.KindPlan, name, annotations.DataPlan, "{apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], "+spec+"}}")
+	cm.Annotations[annotations.StatusObserved] = "1"
+	for _, edit := range edits {
+		edit(cm)
+	}
+	return cm
+}
+
+// Map is a document of ours in namespace shop.
+func Map(kind, name, key, text string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("u-" + name), ResourceVersion: "1",
+			Labels: map[string]string{annotations.LabelKind: kind}, Annotations: map[string]string{},
+		},
+		Data: map[string]string{key: text},
+	}
+}
+
+// Policy is a policy in namespace shop; spec is YAML on one line.
+func Policy(name, spec string) *corev1.ConfigMap {
+	return Map(annotations.KindPolicy, name, annotations.DataPolicy, "{apiVersion: maint.dev/v1alpha1, kind: Policy, spec: "+spec+"}")
+}
+
+// Noting puts annotations on a document: pairs of key and value.
+func Noting(pairs ...string) func(*corev1.ConfigMap) {
+	return func(cm *corev1.ConfigMap) {
+		for i := 0; i < len(pairs); i += 2 {
+			cm.Annotations[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+// Namespace is one, with annotations: pairs of key and value.
+func Namespace(name string, pairs ...string) *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("u-" + name), Annotations: map[string]string{}}}
+	for i := 0; i < len(pairs); i += 2 {
+		ns.Annotations[pairs[i]] = pairs[i+1]
+	}
+	return ns
+}
+
+// RunObject is the object of a run of plan orders, under its name.
+func RunObject(r view.Run, name string) *corev1.ConfigMap {
+	r.Run.Name, r.Run.Plan, r.Run.PlanUID, r.Run.Namespace = name, "orders", "u-orders", "shop"
+	cm, err := annotations.RunObject(r.Run, r.Journal)
+	if err != nil {
+		panic(err)
+	}
+	return cm
+}
+
+// Ledger is the ledger of plan orders.
+func Ledger(l ledger.Ledger) *corev1.ConfigMap {
+	l.PlanUID = "u-orders"
+	cm, err := annotations.LedgerObject("shop", "orders", l)
+	if err != nil {
+		panic(err)
+	}
+	return cm
+}
+
+// Notes are the annotations of a document in namespace shop.
+func (o *Cluster) Notes(name string) map[string]string {
+	o.Helper()
+	cm, err := o.Kube.CoreV1().ConfigMaps("shop").Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		o.Error(err)
+		return nil
+	}
+	return cm.Annotations
+}
