@@ -63,9 +63,9 @@ type abortOptions struct {
 	factory.DryRun
 	factory.Consent
 	watch.Waiting
-	name    string
-	reason  string
-	faults  exit.Faults
+	name   string
+	reason string
+	faults exit.Faults
 }
 
 // NewAbort ends a run through its finally.

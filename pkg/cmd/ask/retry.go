@@ -18,9 +18,9 @@ type retryOptions struct {
 	*factory.Factory
 	factory.DryRun
 	watch.Waiting
-	name    string
-	reason  string
-	faults  exit.Faults
+	name   string
+	reason string
+	faults exit.Faults
 }
 
 // NewRetry runs again what failed or was aborted.

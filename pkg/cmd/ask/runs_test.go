@@ -15,7 +15,9 @@ import (
 )
 
 // left has a record say that it could not put back what it changed.
-func left(rec *run.Record) { rec.Restored, rec.RestoreMessage = run.RestoreFailed, "put back spec.replicas: 7: forbidden" }
+func left(rec *run.Record) {
+	rec.Restored, rec.RestoreMessage = run.RestoreFailed, "put back spec.replicas: 7: forbidden"
+}
 
 // live is run maint-run-orders-a at work.
 func live(records ...run.Record) *corev1.ConfigMap {
@@ -119,9 +121,11 @@ func TestApproveAndReject(t *testing.T) {
 		{name: "beside a no", notes: []string{annotations.Reject, "maint-run-orders-a"}, world: objects(pending()), line: "approve orders-a", code: 3, err: "error: plan orders still has maint.dev/reject: maint-run-orders-a, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "nothing waits", world: objects(live(cmdtest.Record("call", "webhook", run.StepRunning))), line: "approve orders-a", code: 3, err: "error: run maint-run-orders-a does not wait for approval: it is Running for 60m0s, 0 of 1 steps done\n"},
 		{name: "no run", line: "approve orders-a", code: 1, err: "error: there is no run \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
-		{name: "and wait for its end", world: objects(asks()), line: "approve orders-a --wait", before: becoming(map[string]*corev1.ConfigMap{"step ask: Running": ended("Succeeded", agreed)}),
+		{
+			name: "and wait for its end", world: objects(asks()), line: "approve orders-a --wait", before: becoming(map[string]*corev1.ConfigMap{"step ask: Running": ended("Succeeded", agreed)}),
 			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step ask: Running\n2026-11-21T00:00:00Z step ask: Succeeded\n2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded\n",
-			wrote: signed(annotations.Approve, "maint-run-orders-a/ask", "")},
+			wrote: signed(annotations.Approve, "maint-run-orders-a/ask", ""),
+		},
 		{name: "a no does not wait", line: "reject orders-a --wait", code: 2, err: "error: unknown flag: --wait\nerror: see 'kubectl maint reject --help'\n"},
 		{name: "a timeout that nothing waits for", line: "approve orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
 	})

@@ -74,7 +74,9 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
-			o.Conflicts("configmaps", func() { o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs"))) })
+			o.Conflicts("configmaps", func() {
+				o.Stores("configmaps", cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, "theirs")))
+			})
 		}, line: "trigger orders", code: 3, err: "error: an earlier trigger of plan orders is not handled yet; nothing was asked\n", wrote: map[string]string{annotations.Trigger: "theirs"}},
 	})
 }
@@ -141,10 +143,14 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 		out   string // RUN is its name
 		err   string
 	}{
-		{name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
-			out: at + "waiting for run RUN\n" + at + "step call: Succeeded\n" + at + "run RUN: Succeeded\n", err: "run/RUN requested\n"},
-		{name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
-			out: at + "waiting for run RUN\n" + at + "step call: Failed: 503\n" + at + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n"},
+		{
+			name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
+			out: at + "waiting for run RUN\n" + at + "step call: Succeeded\n" + at + "run RUN: Succeeded\n", err: "run/RUN requested\n",
+		},
+		{
+			name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
+			out: at + "waiting for run RUN\n" + at + "step call: Failed: 503\n" + at + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
+		},
 		{name: "it ends before it began", agent: func(o *cmdtest.Cluster, name string) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Message = run.Aborted, nil, "rejected by joe"
@@ -156,8 +162,10 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 		{name: "it ended, and is gone already", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran}}}))
 		}, code: 1, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN has ended and is no longer kept: see 'kubectl maint history orders'\n"},
-		{name: "the plan is deleted", agent: func(o *cmdtest.Cluster, _ string) { o.Deletes("configmaps", "orders") }, code: 3,
-			out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: plan orders was deleted before run RUN began\n"},
+		{
+			name: "the plan is deleted", agent: func(o *cmdtest.Cluster, _ string) { o.Deletes("configmaps", "orders") }, code: 3,
+			out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: plan orders was deleted before run RUN began\n",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

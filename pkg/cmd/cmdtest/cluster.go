@@ -60,7 +60,7 @@ type Cluster struct {
 	Moves bool
 	// ForbidsMetadata refuses what completion asks for.
 	ForbidsMetadata bool
-	heard    func(line string) // each write to standard output or error
+	heard           func(line string) // each write to standard output or error
 }
 
 // NewCluster holds some objects. Program is what Maint runs; nil where a test calls the code itself.

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
 // Agenda is what the documents of a world come to between two instants, as
@@ -329,7 +330,7 @@ func (a *Agenda) plan(p Plan) error {
 		e := calendar.Entry{Kind: calendar.Slot, Owner: owner, Start: slot.At, End: slot.At, Key: slot.Identity()}
 		why := watch(slot.At)
 		e.Idle = why != ""
-		delay := schedule.Jitter(p.Namespace, p.Name, set[slot.Index].Jitter())
+		delay := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index).Sub(slot.At)
 		e.Note = slotNote(slot, why, delay)
 		a.add(e)
 	}

@@ -22,7 +22,7 @@ import (
 // is not known, and whoever reads warn is told; of Namespaces the errors come back.
 func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *policy.Resolver, unread map[string]error) {
 	b, unread = policy.NewResolver(agentNamespace), map[string]error{}
-	namespaces = slices.Compact(slices.Sorted(slices.Values(append(namespaces, agentNamespace))))
+	namespaces = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))
 	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b) {
 		return b, unread
 	}

@@ -54,6 +54,9 @@ func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
+	if stem, found := strings.CutSuffix(what, "cy"); found { // policies
+		return fmt.Sprintf("%d %scies", n, stem)
+	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 

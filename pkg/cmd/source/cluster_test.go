@@ -1,0 +1,241 @@
+package source
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// moved puts an object into another namespace.
+func moved(namespace string, cm *corev1.ConfigMap) *corev1.ConfigMap {
+	cm.Namespace = namespace
+	return cm
+}
+
+func clusterOf(t *testing.T, namespace string, objects ...runtime.Object) (*cmdtest.Cluster, *factory.Cluster) {
+	o := cmdtest.NewCluster(t, nil, objects...)
+	return o, &factory.Cluster{Kube: o.Kube, Namespace: namespace}
+}
+
+// A cluster is read as files of the same documents would be.
+func TestReadCluster(t *testing.T) {
+	const until = "2026-11-22T00:00:00Z"
+	world := func() []runtime.Object {
+		return []runtime.Object{
+			cmdtest.Agent(), cmdtest.Namespace("shop", annotations.Pause, until), cmdtest.Namespace("ops"), cmdtest.Namespace("maint-system"),
+			cmdtest.Plan("orders", "policies: [{name: night}]"), cmdtest.Plan("broken", "startDeadline: soon"), moved("ops", cmdtest.Plan("roll", "")),
+			cmdtest.Policy("night", window), moved("maint-system", cmdtest.Policy("day", "{strategy: Sometimes}")), moved("ops", cmdtest.Policy("ops", "{strategy: Permissive}")),
+		}
+	}
+	const broken = "warning: shop/broken: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"
+	const odd = "warning: maint-system/day: line 1: spec.strategy: \"Sometimes\" is no strategy of a policy; write Permissive, Restrictive or MaintenanceSchedule\n"
+	for _, c := range []struct {
+		name, namespace string
+		forbids         [3]string
+		plans, policies []string
+		said            string
+		err             string
+		above           map[string]bool // namespaces with a pause above them
+	}{
+		{name: "a namespace, with the agent's policies", namespace: "shop", plans: []string{"shop/orders"}, policies: []string{"maint-system/day", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
+		{name: "all namespaces", plans: []string{"ops/roll", "shop/orders"}, policies: []string{"maint-system/day", "ops/ops", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
+		{name: "all namespaces, one by one where not all may be listed at once", forbids: [3]string{"list", "namespaces", ""}, plans: []string{"ops/roll", "shop/orders"}, policies: []string{"maint-system/day", "ops/ops", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
+		{name: "where plans may not be listed", namespace: "shop", forbids: [3]string{"list", "configmaps", "shop"}, err: "list plans: you may not: configmaps is forbidden: not for you", above: map[string]bool{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, c.namespace, world()...)
+			if c.forbids[0] != "" {
+				o.Forbids(c.forbids[0], c.forbids[1], c.forbids[2])
+			}
+			f, said := reader("")
+			w, err := ReadCluster(t.Context(), f, k)
+			if cmdtest.ErrText(err) != c.err {
+				t.Fatal(err)
+			}
+			var plans, policies []string
+			for _, p := range w.Plans {
+				plans = append(plans, p.Namespace+"/"+p.Name)
+			}
+			for _, p := range w.policies {
+				policies = append(policies, p.Namespace+"/"+p.Name)
+			}
+			slices.Sort(plans)
+			slices.Sort(policies)
+			above := map[string]bool{}
+			for name, p := range w.Pauses {
+				if p.On {
+					above[name] = true
+				}
+			}
+			if diff := cmp.Diff([]any{c.plans, c.policies, c.said, c.above}, []any{plans, policies, said.String(), above}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Few namespaces are read one by one, many at once: the verdict is the same.
+func TestPoliciesOfManyNamespaces(t *testing.T) {
+	var objects []runtime.Object
+	var names []string
+	for i := range 6 {
+		name := fmt.Sprintf("team-%d", i)
+		names = append(names, name)
+		objects = append(objects, cmdtest.Namespace(name, annotations.ChangeStrategy, "Restrictive"))
+	}
+	objects = append(objects, moved("team-0", cmdtest.Policy("open", "{strategy: Permissive}")),
+		moved("team-0", cmdtest.Map(annotations.KindCalendar, "days", annotations.DataDates, "{apiVersion: maint.dev/v1alpha1, kind: Calendar, spec: [{from: 2026-12-24}]}")))
+	for _, c := range []struct {
+		name    string
+		ask     []string
+		forbids string
+		gets    int // of namespaces
+	}{
+		{"few, which stay as they were handed in", names[:2], "", 3},
+		{"many", names, "", 0},
+		{"many, where they may not be listed", names, "list", 7},
+		{"one name twice", []string{"team-0", "team-0"}, "", 2},
+		{"no name", []string{"", "team-0"}, "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, "team-0", objects...)
+			if c.forbids != "" {
+				o.Forbids(c.forbids, "namespaces", "")
+			}
+			var said strings.Builder
+			b, unread := Policies(t.Context(), k, &said, "maint-system", c.ask...)
+			gets := 0
+			for _, a := range o.Kube.Actions() {
+				if a.Matches("get", "namespaces") {
+					gets++
+				}
+			}
+			if gets != c.gets || len(unread) > 0 || said.Len() > 0 {
+				t.Errorf("%d namespaces were read, unread %v, said %q", gets, unread, said.String())
+			}
+			if v := b.Gate(policy.Query{Namespace: "team-0"}).Verdict(cmdtest.Now()); v.Permitted {
+				t.Errorf("%+v", v)
+			}
+			if p := b.Policy("team-0", "open"); !p.Ready(cmdtest.Now()) {
+				t.Error("the policy was not read")
+			}
+		})
+	}
+}
+
+func TestPauses(t *testing.T) {
+	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	on, later := schedule.Pause{On: true}, schedule.Pause{On: true, Until: &until}
+	for _, c := range []struct {
+		name    string
+		objects []runtime.Object
+		ask     []string
+		forbids bool
+		want    map[string][]schedule.Pause
+	}{
+		{name: "none", objects: []runtime.Object{cmdtest.Namespace("shop")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {}}},
+		{name: "the namespace's", objects: []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, "true")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {on}}},
+		{name: "the cluster's", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"shop", "shop"}, want: map[string][]schedule.Pause{"shop": {on}}},
+		{name: "both", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {later, on}}},
+		{name: "of the agent's own namespace once", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"maint-system"}, want: map[string][]schedule.Pause{"maint-system": {on}}},
+		{name: "what may not be read is not known", objects: []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, "true")}, ask: []string{"shop"}, forbids: true, want: map[string][]schedule.Pause{"shop": {}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, "shop", c.objects...)
+			if c.forbids {
+				o.Forbids("get", "namespaces", "")
+			}
+			if diff := cmp.Diff(c.want, Pauses(t.Context(), k, "maint-system", c.ask...)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatOfTheClusterIsMeant(t *testing.T) {
+	world := []runtime.Object{
+		cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Policy("night", window), moved("maint-system", cmdtest.Policy("night", window)),
+		cmdtest.Plan("orders", "policies: [{name: night}], triggers: {schedules: [{cron: '0 2 * * *', timezone: America/New_York}]}"), cmdtest.Plan("paused", "", cmdtest.Noting(annotations.Pause, "true")),
+		cmdtest.Node("free"), cmdtest.Node("governed", cmdtest.Noted(annotations.ChangePolicy, "maint-system/night")), cmdtest.Node("held", cmdtest.Noted(annotations.Pause, "true")),
+	}
+	noon := cmdtest.Now().Add(12 * time.Hour)
+	for _, c := range []struct {
+		name, arg       string
+		forbids         string // getting
+		want, zone, why string
+		err, said       string
+	}{
+		{name: "a policy, in its zone", arg: "night", want: "policy/night", zone: "UTC", why: "policy night: outside of the windows"},
+		{name: "a plan, in its zone", arg: "orders", want: "plan/orders", zone: "America/New_York", why: "policy night: outside of the windows"},
+		{name: "a plan that is paused", arg: "plan/paused", want: "plan/paused", zone: "Europe/Berlin", why: "paused"},
+		{name: "a node", arg: "free", want: "node/free", zone: "Europe/Berlin"},
+		{name: "a node with a policy", arg: "node/governed", want: "node/governed", zone: "Europe/Berlin", why: "policy night: outside of the windows"},
+		{name: "a node that is paused", arg: "held", want: "node/held", zone: "Europe/Berlin", why: "paused"},
+		{
+			name: "a namespace of which nobody may tell whether it is frozen permits nothing", arg: "orders", forbids: "namespaces", want: "plan/orders", zone: "America/New_York", why: "not ready",
+			said: "warning: read namespace shop: you may not: namespaces is forbidden: not for you; whether it is frozen is not known, so nothing is permitted\n",
+		},
+		{name: "nothing of that name", arg: "ghost", err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, "shop", world...)
+			if c.forbids != "" {
+				o.Forbids("get", c.forbids, "")
+			}
+			f, said := reader("")
+			s, err := FindSubject(t.Context(), f, k, c.arg)
+			if cmdtest.ErrText(err) != c.err || said.String() != c.said {
+				t.Fatalf("%v, said %q", err, said.String())
+			}
+			if c.err != "" {
+				return
+			}
+			if v := s.Verdict(noon); s.String() != c.want || s.Zone != c.zone || v.Permitted != (c.why == "") || !strings.Contains(v.Reason, c.why) {
+				t.Errorf("%s in %s: %+v", s, s.Zone, v)
+			}
+		})
+	}
+}
+
+func TestReadPlanAndReadNode(t *testing.T) {
+	roll := cmdtest.RollsThrough(t, "waits", run.Item{Name: "a", Phase: run.StepRunning}, run.Item{Name: "b"})
+	l := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}})
+	world := []runtime.Object{cmdtest.Agent(), cmdtest.Node("a"), roll, cmdtest.Plan("orders", ""), l, cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a")}
+	o, k := clusterOf(t, "shop", world...)
+	f, _ := reader("")
+	agent := factory.AgentState{Namespace: "maint-system"}
+	n, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a"))
+	if err != nil || n.Name != "a" || len(n.StepClaims) != 1 || n.StepClaims[0].Node != "a" {
+		t.Errorf("%+v, %v", n.StepClaims, err)
+	}
+	p, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", ""))
+	if err != nil || len(p.Active) != 1 || p.Active[0].Run.Name != "maint-run-orders-a" || p.Ledger == nil || !maps.Equal(p.Ledger.Totals, map[run.Result]int64{run.Ran: 3}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	o.Forbids("list", "configmaps", "")
+	if _, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a")); cmdtest.ErrText(err) != "list runs: you may not: configmaps is forbidden: not for you" {
+		t.Error(err)
+	}
+	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); cmdtest.ErrText(err) != "list runs: you may not: configmaps is forbidden: not for you" {
+		t.Error(err)
+	}
+	o.Forbids("get", "configmaps", "")
+	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); !strings.HasPrefix(cmdtest.ErrText(err), "read the ledger of orders: you may not") {
+		t.Error(err)
+	}
+}
