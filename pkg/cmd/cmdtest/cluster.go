@@ -96,11 +96,17 @@ func (o *Cluster) Maint(args ...string) Printed {
 	if begun := time.Now(); o.Moves {
 		env.Now = func() time.Time { return Now().Add(time.Since(begun)) }
 	}
+	code := o.run(o.Ctx, factory.NewOn(env, o.Connected()), args)
+	return Printed{Code: code, Out: out.String(), Err: errOut.String()}
+}
+
+// Connected are the clients that a command line has.
+func (o *Cluster) Connected() *factory.Cluster {
+	o.Helper()
 	scheme := metadatafake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		o.Fatal(err)
 	}
-	k := &factory.Cluster{Kube: o.Kube, Namespace: "shop"}
 	known := metadatafake.NewSimpleMetadataClient(scheme, o.metadata()...)
 	if o.ForbidsMetadata {
 		known = metadatafake.NewSimpleMetadataClient(scheme)
@@ -108,9 +114,7 @@ func (o *Cluster) Maint(args ...string) Printed {
 			return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not for you"))
 		})
 	}
-	k.Metadata = known
-	code := o.run(o.Ctx, factory.NewOn(env, k), args)
-	return Printed{Code: code, Out: out.String(), Err: errOut.String()}
+	return &factory.Cluster{Kube: o.Kube, Metadata: known, Namespace: "shop"}
 }
 
 // metadata are the nodes and documents without the rest of them.

@@ -1,0 +1,549 @@
+package factory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func clusterOf(t *testing.T, objects ...runtime.Object) (*cmdtest.Cluster, *factory.Cluster) {
+	o := cmdtest.NewCluster(t, nil, objects...)
+	return o, &factory.Cluster{Kube: o.Kube, Namespace: "shop"}
+}
+
+func factoryOf() *factory.Factory {
+	return factory.New(factory.Env{Name: "kubectl maint", Now: cmdtest.Now, Zone: "Europe/Berlin"})
+}
+
+func TestWhatANameFinds(t *testing.T) {
+	world := []runtime.Object{cmdtest.Plan("orders", ""), cmdtest.Plan("both", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("worker-1"), cmdtest.Node("both")}
+	for _, c := range []struct {
+		name, arg string
+		forbids   string // getting
+		want      string
+		code      int
+		err       string
+	}{
+		{name: "a plan", arg: "orders", want: "configmap orders"},
+		{name: "a plan by its kind", arg: "plan/both", want: "configmap both"},
+		{name: "a policy by its kind", arg: "policy/night", want: "configmap night"},
+		{name: "a ConfigMap, as kubectl prints it", arg: "configmap/orders", want: "configmap orders"},
+		{name: "a node", arg: "worker-1", want: "node worker-1"},
+		{name: "a node by its kind", arg: "node/both", want: "node both"},
+		{name: "nodes, as people write it", arg: "nodes/worker-1", want: "node worker-1"},
+		{name: "no, as kubectl abbreviates it", arg: "no/worker-1", want: "node worker-1"},
+		{name: "two of one name", arg: "both", code: 2, err: "both is a plan in namespace shop, and a node: write plan/both or node/both"},
+		{name: "a plan that is no node", arg: "plan/worker-1", code: 1, err: `there is no plan or policy "worker-1" in namespace shop; see 'kubectl maint list'`},
+		{name: "nothing", arg: "ghost", code: 1, err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
+		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
+		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
+		{name: "no node", arg: "node/ghost", code: 1, err: `there is no node "ghost"`},
+		{name: "who may not read nodes means a plan", arg: "both", forbids: "nodes", want: "configmap both"},
+		{name: "who may not read nodes, and names one", arg: "node/worker-1", forbids: "nodes", code: 1, err: "read node worker-1: you may not: nodes is forbidden: not for you"},
+		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan or policy orders: you may not: configmaps is forbidden: not for you"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, world...)
+			if c.forbids != "" {
+				o.Forbids("get", c.forbids, "")
+			}
+			found, err := k.Find(t.Context(), c.arg, annotations.KindPlan, annotations.KindPolicy)
+			got := ""
+			switch {
+			case err != nil:
+			case found.Node != nil:
+				got = "node " + found.Node.Name
+			case found.Document != nil:
+				got = "configmap " + found.Document.Name
+			}
+			if err = exit.Coded(t.Context(), err); got != c.want || cmdtest.ErrText(err) != c.err || exit.CodeOf(err) != c.code {
+				t.Errorf("%q, %d, %v", got, exit.CodeOf(err), err)
+			}
+		})
+	}
+}
+
+func TestADocumentOfAnotherKindSaysWhatItIs(t *testing.T) {
+	_, k := clusterOf(t, cmdtest.Policy("night", "{}"))
+	if _, err := k.Plan(t.Context(), "night"); cmdtest.ErrText(err) != "shop/night is a policy and no plan" {
+		t.Error(err)
+	}
+	_, empty := clusterOf(t)
+	if _, err := empty.Plan(t.Context(), "night"); !errors.As(err, new(factory.NotFoundError)) || !strings.HasSuffix(err.Error(), "the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'") {
+		t.Error(err)
+	}
+}
+
+func TestNodesNamed(t *testing.T) {
+	world := []runtime.Object{cmdtest.Node("b", cmdtest.Zoned("x")), cmdtest.Node("a", cmdtest.Zoned("x")), cmdtest.Node("c")}
+	for _, c := range []struct {
+		name     string
+		names    []string
+		selector string
+		forbids  string // verb
+		want     string
+		err      string
+	}{
+		{name: "by name, in order and each once", names: []string{"c", "node/a", "a"}, want: "a c"},
+		{name: "by labels", selector: corev1.LabelTopologyZone + "=x", want: "a b"},
+		{name: "all", want: "a b c"},
+		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
+		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; nothing was done`},
+		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
+		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: you may not: nodes is forbidden: not for you"},
+		{name: "who may not list", forbids: "list", err: "list nodes: you may not: nodes is forbidden: not for you"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, world...)
+			if c.forbids != "" {
+				o.Forbids(c.forbids, "nodes", "")
+			}
+			list, err := k.NodesNamed(t.Context(), c.names, c.selector)
+			var names []string
+			for _, n := range list {
+				names = append(names, n.Name)
+			}
+			if got := strings.Join(names, " "); got != c.want || cmdtest.ErrText(err) != c.err {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+}
+
+// An intent on a node is decided on the node as it stands when it is written.
+func TestAnIntentOnANode(t *testing.T) {
+	patch := func(err error) func(*cmdtest.Cluster) {
+		return func(o *cmdtest.Cluster) {
+			o.Kube.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		}
+	}
+	conflict := apierrors.NewConflict(corev1.Resource("nodes"), "a", errors.New("it has been modified"))
+	invalid := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), "a", nil)
+	for _, c := range []struct {
+		name   string
+		mode   string
+		before func(*cmdtest.Cluster)
+		asked  int
+		want   string // the annotation after it
+		err    string
+	}{
+		{name: "it is written", asked: 1, want: "true"},
+		{name: "a trial on the client writes nothing", mode: "client", asked: 1},
+		{name: "somebody else wrote first: it is decided again", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("nodes", func() { o.Stores("nodes", cmdtest.Node("a", cmdtest.Noted("other", "x"))) })
+		}, asked: 2, want: "true"},
+		{name: "the node was deleted meanwhile", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("nodes", func() {
+				if err := o.Kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", "a"); err != nil {
+					o.Error(err)
+				}
+			})
+		}, asked: 1, err: "node a was deleted, or created again, meanwhile: look at it and ask again"},
+		{name: "the node was created again meanwhile", before: func(o *cmdtest.Cluster) {
+			o.Conflicts("nodes", func() { o.Stores("nodes", cmdtest.Node("a", func(n *corev1.Node) { n.UID = "another" })) })
+		}, asked: 1, err: "node a was deleted, or created again, meanwhile: look at it and ask again"},
+		{name: "admission says no", before: patch(invalid), asked: 1, err: "write to node a: Node \"a\" is invalid"},
+		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, asked: 1, err: "write to node a: you may not: nodes is forbidden: not for you"},
+		{name: "who may not read again", before: func(o *cmdtest.Cluster) { patch(conflict)(o); o.Forbids("get", "nodes", "") }, asked: 1, err: "read again what somebody changed meanwhile: you may not: nodes is forbidden: not for you"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, cmdtest.Node("a"))
+			if c.before != nil {
+				c.before(o)
+			}
+			asked := 0
+			_, err := k.AnnotateNode(t.Context(), cmdtest.Node("a"), &factory.DryRun{Mode: c.mode}, func(*corev1.Node) (factory.Change, error) {
+				asked++
+				return factory.Change{annotations.Pause: factory.Value("true")}, nil
+			})
+			if asked != c.asked || cmdtest.ErrText(err) != c.err {
+				t.Fatalf("asked %d times, %v", asked, err)
+			}
+			if c.err == "" {
+				want := map[string]string{}
+				if c.want != "" {
+					want[annotations.Pause] = c.want
+				}
+				if c.asked == 2 {
+					want["other"] = "x"
+				}
+				o.Has("a", want)
+			}
+		})
+	}
+}
+
+func TestRunsAreFoundByTheirPlan(t *testing.T) {
+	at := func(name string, age time.Duration) *corev1.ConfigMap {
+		r := cmdtest.RunOf()
+		r.Run.Request.At = *cmdtest.Before(age)
+		return cmdtest.RunObject(r, name)
+	}
+	ended := cmdtest.RunOf()
+	ended.Journal.Phase, ended.Run.Request.At = run.Succeeded, *cmdtest.Before(3 * time.Hour)
+	broken := at("maint-run-orders-x", time.Hour)
+	broken.Data = nil
+	o, k := clusterOf(t, at("maint-run-orders-b", time.Hour), at("maint-run-orders-a", 2*time.Hour), cmdtest.RunObject(ended, "maint-run-orders-c"), broken, cmdtest.RollsThrough(t, ""))
+	names := func(ask func() ([]string, error)) string {
+		got, err := ask()
+		return strings.TrimSpace(strings.Join(got, " ") + " " + cmdtest.ErrText(err))
+	}
+	list := func(namespace, plan string, more ...string) func() ([]string, error) {
+		return func() (out []string, err error) {
+			runs, err := k.Runs(t.Context(), namespace, plan, more...)
+			for _, r := range runs {
+				out = append(out, r.Run.Name)
+			}
+			return out, err
+		}
+	}
+	active := func() (out []string, err error) {
+		runs, err := k.ActiveRuns(t.Context())
+		for _, r := range runs {
+			out = append(out, r.Run.Name)
+		}
+		return out, err
+	}
+	got := []string{names(list("shop", "orders")), names(list("shop", "orders", factory.ActiveOnly)), names(list("", "roll")), names(active)}
+	o.Forbids("list", "configmaps", "shop")
+	got = append(got, names(list("shop", "orders")))
+	o2, k2 := clusterOf(t, at("maint-run-orders-a", 0), cmdtest.RollsThrough(t, ""))
+	k = k2
+	o2.Kube.PrependReactor("list", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return a.GetNamespace() == "", nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "", nil)
+	})
+	got = append(got, names(active))
+	want := []string{
+		"maint-run-orders-c maint-run-orders-a maint-run-orders-b", "maint-run-orders-a maint-run-orders-b", "maint-run-roll-x", "maint-run-roll-x maint-run-orders-a maint-run-orders-b",
+		"list runs: you may not: configmaps is forbidden: not for you", "maint-run-orders-a",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLedgers(t *testing.T) {
+	cm := cmdtest.Plan("orders", "")
+	head := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "new", Result: run.Ran}}})
+	archive := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: "old", Result: run.Ran}}})
+	archive.Name = annotations.ArchiveName("orders", "u-orders")
+	foreign := head.DeepCopy()
+	foreign.Labels = nil
+	for _, c := range []struct {
+		name    string
+		objects []runtime.Object
+		forbids bool
+		want    string // runs of the archive and of the ledger
+		err     string
+	}{
+		{name: "none yet"},
+		{name: "one", objects: []runtime.Object{head}, want: "new"},
+		{name: "one with an archive", objects: []runtime.Object{head, archive}, want: "old new"},
+		{name: "somebody else's object of its name", objects: []runtime.Object{foreign}, err: "shop/" + head.Name + " is not ours: it lacks the label maint.dev/kind: ledger; delete or rename it"},
+		{name: "who may not read", forbids: true, err: "read the ledger of orders: you may not: configmaps is forbidden: not for you"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o, k := clusterOf(t, c.objects...)
+			if c.forbids {
+				o.Forbids("get", "configmaps", "")
+			}
+			l, old, err := k.Ledger(t.Context(), cm)
+			var runs []string
+			for _, e := range old {
+				runs = append(runs, e.Run)
+			}
+			if l != nil {
+				runs = append(runs, l.Recent[0].Run)
+			}
+			if got := strings.Join(runs, " "); got != c.want || cmdtest.ErrText(err) != c.err {
+				t.Errorf("%q, %v", got, err)
+			}
+		})
+	}
+	torn := head.DeepCopy()
+	torn.Name, torn.Data = "maint-ledger-torn", map[string]string{annotations.DataLedger: "{"}
+	o, k := clusterOf(t, head, torn)
+	if all, err := k.Ledgers(t.Context(), "shop"); err != nil || len(all) != 1 || all["shop/"+head.Name] == nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	o.Forbids("list", "configmaps", "")
+	if _, err := k.Ledgers(t.Context(), "shop"); cmdtest.ErrText(err) != "list ledgers: you may not: configmaps is forbidden: not for you" {
+		t.Error(err)
+	}
+}
+
+func TestTheAgentIsFoundWhereverItRuns(t *testing.T) {
+	elsewhere := cmdtest.Agent()
+	elsewhere.Namespace = "tools"
+	for _, c := range []struct {
+		name, named string
+		objects     []runtime.Object
+		want        string
+		missing     bool
+	}{
+		{name: "in the usual namespace", objects: []runtime.Object{cmdtest.Agent()}, want: "maint-system"},
+		{name: "in another one", objects: []runtime.Object{elsewhere}, want: "tools"},
+		{name: "in one that is named", named: "tools", objects: []runtime.Object{elsewhere, cmdtest.Agent()}, want: "tools"},
+		{name: "not in the one that is named", named: "ops", objects: []runtime.Object{elsewhere}, want: "ops", missing: true},
+		{name: "nowhere", want: "maint-system", missing: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, k := clusterOf(t, c.objects...)
+			f := factoryOf()
+			f.AgentNamespace = c.named
+			s, err := f.Agent(t.Context(), k)
+			if err != nil || s.Namespace != c.want || (s.Missing != "") != c.missing {
+				t.Errorf("%+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestErrorsOfTheAPIServerInWords(t *testing.T) {
+	refused := &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api/v1/nodes?limit=1", Err: errors.New("connection refused")}
+	for _, c := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"none", nil, ""},
+		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused"},
+		{"interrupted on the way", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: context.Canceled}, `list nodes: Get "https://10.0.0.1:6443/api": context canceled`},
+		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: you may not: nodes is forbidden: <nil>"},
+		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := cmdtest.ErrText(factory.Explain("list nodes", c.err)); got != c.want {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+func TestWhoActsMayBeUnknown(t *testing.T) {
+	o, k := clusterOf(t)
+	if got := k.Actor(t.Context()); got != "Jane@example.com" {
+		t.Error(got)
+	}
+	o.Forbids("create", "selfsubjectreviews", "")
+	if got := k.Actor(t.Context()); got != "" {
+		t.Error(got)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	for _, c := range []struct {
+		flags  []string
+		fault  string
+		mark   string
+		client bool
+		sent   []string
+	}{
+		{flags: nil},
+		{flags: []string{"--dry-run=none"}},
+		{flags: []string{"--dry-run"}, mark: " (dry run)", client: true},
+		{flags: []string{"--dry-run=client"}, mark: " (dry run)", client: true},
+		{flags: []string{"--dry-run=server"}, mark: " (server dry run)", sent: []string{metav1.DryRunAll}},
+		{flags: []string{"--dry-run=true"}, fault: `--dry-run: "true" is not one of none, client, server`},
+	} {
+		t.Run(fmt.Sprint(c.flags), func(t *testing.T) {
+			var d factory.DryRun
+			cmd := &cobra.Command{}
+			d.AddFlag(cmd)
+			if err := cmd.ParseFlags(c.flags); err != nil {
+				t.Fatal(err)
+			}
+			var faults exit.Faults
+			d.Check(&faults)
+			got := []any{strings.Join(faults, ""), d.Mark(), d.Client(), d.Options().DryRun, d.Options().FieldManager}
+			if diff := cmp.Diff([]any{c.fault, c.mark, c.client, c.sent, annotations.ManagerCLI}, got); diff != "" && c.fault == "" || c.fault != got[0] {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// stages is a command that fails at one of its stages.
+type stages struct {
+	fails string
+	err   error
+	ran   []string
+}
+
+func (s *stages) at(stage string) error {
+	s.ran = append(s.ran, stage)
+	if s.fails == stage {
+		return s.err
+	}
+	return nil
+}
+
+func (s *stages) Complete(*cobra.Command, []string) error { return s.at("complete") }
+func (s *stages) Validate() error                         { return s.at("validate") }
+func (s *stages) Run(context.Context) error               { return s.at("run") }
+
+func TestACommandRunsInThreeStages(t *testing.T) {
+	for _, c := range []struct {
+		name, fails string
+		err         error
+		ran         string
+		code        int
+	}{
+		{"all goes well", "", nil, "complete validate run", 0},
+		{"what is asked for cannot be completed", "complete", errors.New("no"), "complete", 1},
+		{"the command line is wrong", "validate", exit.Faults{"PLAN is missing"}.Err(), "complete validate", 2},
+		{"it fails", "run", errors.New("no"), "complete validate run", 1},
+		{"it is not permitted", "run", exit.Errorf(3, "not now"), "complete validate run", 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &stages{fails: c.fails, err: c.err}
+			cmd := &cobra.Command{RunE: factory.RunE(s), SilenceErrors: true, SilenceUsage: true}
+			cmd.SetArgs(nil)
+			err := cmd.ExecuteContext(t.Context())
+			if got := strings.Join(s.ran, " "); got != c.ran || exit.CodeOf(err) != c.code {
+				t.Errorf("ran %s, %d", got, exit.CodeOf(err))
+			}
+		})
+	}
+}
+
+func TestOneName(t *testing.T) {
+	for _, c := range []struct {
+		args        []string
+		want, fault string
+	}{
+		{[]string{"orders"}, "orders", ""}, {nil, "", "PLAN is missing"}, {[]string{"a", "b"}, "", "one PLAN at a time, not 2"}, {[]string{""}, "", "one PLAN at a time, not 1"},
+	} {
+		var f exit.Faults
+		if got := factory.OneName(c.args, "PLAN", &f); got != c.want || strings.Join(f, "") != c.fault {
+			t.Errorf("%q: %q, %v", c.args, got, f)
+		}
+	}
+}
+
+func TestConnect(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	const text = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: c, namespace: shop}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, path, want, err string
+	}{
+		{"a kubeconfig with a namespace", config, "shop", ""},
+		{"none, which means what it means to kubectl", filepath.Join(t.TempDir(), "none"), "default", ""},
+		{"a folder", t.TempDir(), "", "read kubeconfig: error loading config file \"FOLDER\": read FOLDER: is a directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", c.path)
+			k, err := factoryOf().Connect()
+			if strings.ReplaceAll(cmdtest.ErrText(err), c.path, "FOLDER") != c.err || err == nil && k.Namespace != c.want {
+				t.Errorf("%+v, %v", k, err)
+			}
+		})
+	}
+	if err := factory.NoCluster(clientcmd.NewEmptyConfigError("")); err.Error() != "no cluster is configured: set KUBECONFIG or give --kubeconfig" {
+		t.Error(err)
+	}
+	if err := factory.NoCluster(errors.New("line 3: no YAML")); err.Error() != "read kubeconfig: line 3: no YAML" {
+		t.Error(err)
+	}
+}
+
+func TestOfflineDefaults(t *testing.T) {
+	f := factoryOf()
+	if f.OfflineAgent() != "maint-system" || f.OfflineNamespace() != "default" {
+		t.Errorf("%s, %s", f.OfflineAgent(), f.OfflineNamespace())
+	}
+	*f.Config.Namespace, f.AgentNamespace = "shop", "tools"
+	if f.OfflineAgent() != "tools" || f.OfflineNamespace() != "shop" {
+		t.Errorf("%s, %s", f.OfflineAgent(), f.OfflineNamespace())
+	}
+}
+
+func TestCompletionOffersNames(t *testing.T) {
+	o := cmdtest.NewCluster(t, nil, cmdtest.Plan("orders", ""), cmdtest.Plan("reports", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("a"), cmdtest.Node("b"),
+		cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"), cmdtest.RunObject(cmdtest.PendingRun(), "maint-run-orders-b"))
+	f := factory.NewOn(factoryOf().Env, o.Connected())
+	notA := func(m metav1.ObjectMeta) bool { return m.Name != "a" }
+	for _, c := range []struct {
+		name      string
+		completer factory.Completer
+		given     []string
+		word      string
+		want      []string
+	}{
+		{name: "plans", completer: f.CompletePlans(nil), want: []string{"orders", "reports"}},
+		{name: "plans that are not given yet", completer: f.CompletePlans(nil), given: []string{"orders"}, want: []string{"reports"}},
+		{name: "plans to keep", completer: f.CompletePlans(func(m metav1.ObjectMeta) bool { return m.Name == "orders" }), want: []string{"orders"}},
+		{name: "documents of two kinds", completer: f.CompleteKinds(annotations.KindPlan, annotations.KindPolicy), want: []string{"night", "orders", "reports"}},
+		{name: "runs of a phase", completer: f.CompleteRuns(run.Pending), want: []string{"maint-run-orders-b"}},
+		{name: "nodes", completer: f.CompleteNodes(nil), want: []string{"a", "b"}},
+		{name: "nodes to keep", completer: f.CompleteNodes(notA), want: []string{"b"}},
+		{name: "nodes as they are written", completer: f.CompleteNodes(nil), word: "nodes/", want: []string{"nodes/a", "nodes/b"}},
+		{name: "nodes that begin so", completer: f.CompleteNodes(nil), word: "b", want: []string{"b"}},
+		{name: "nodes that are not given yet, however they are written", completer: f.CompleteNodes(nil), given: []string{"node/a"}, want: []string{"b"}},
+		{name: "both", completer: factory.CompleteBoth(f.CompletePlans(nil), f.CompleteNodes(nil)), want: []string{"orders", "reports", "a", "b"}},
+		{name: "without a cluster: nothing", completer: broken(t).CompletePlans(nil)},
+		{name: "without a cluster: no nodes", completer: broken(t).CompleteNodes(nil)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := &cobra.Command{}
+			cmd.SetContext(t.Context())
+			got, directive := c.completer(cmd, c.given, c.word)
+			if diff := cmp.Diff(c.want, got); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {
+				t.Errorf("directive %d (-want +got):\n%s", directive, diff)
+			}
+		})
+	}
+}
+
+// broken has a kubeconfig that cannot be read.
+func broken(t *testing.T) *factory.Factory {
+	f := factoryOf()
+	*f.Config.KubeConfig = t.TempDir()
+	return f
+}
+
+func TestNodesThatSomethingIsSaidOf(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		node                 *corev1.Node
+		maintained, governed bool
+	}{
+		{"a node that nobody speaks of", cmdtest.Node("a"), false, false},
+		{"one that is asked for", cmdtest.Node("a", cmdtest.Asked("gpu", "")), true, false},
+		{"one that is being released", cmdtest.Node("a", cmdtest.Noted(annotations.StatusRequestPrefix+"gpu", "{}")), true, false},
+		{"one that is cordoned for a plan", cmdtest.Node("a", cmdtest.Noted(annotations.StatusCordoned, "{}")), true, false},
+		{"one with a policy", cmdtest.Node("a", cmdtest.Noted(annotations.ChangePolicy, "maint-system/night")), false, true},
+		{"one that is paused", cmdtest.Node("a", cmdtest.Noted(annotations.Pause, "true")), false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if m, g := factory.Maintained(c.node.ObjectMeta), factory.Governed(c.node.ObjectMeta); m != c.maintained || g != c.governed {
+				t.Errorf("maintained %v, governed %v", m, g)
+			}
+		})
+	}
+}
