@@ -47,7 +47,7 @@ func becoming(states map[string]*corev1.ConfigMap) func(*cmdtest.Cluster) {
 	return func(o *cmdtest.Cluster) {
 		steps := map[string]func(){}
 		for line, cm := range states {
-			steps[line] = func() { o.Stores("configmaps", cm) }
+			steps[line] = cmdtest.Later(func() { o.Stores("configmaps", cm) })
 		}
 		o.Told(steps)
 	}
@@ -92,7 +92,7 @@ func TestAbort(t *testing.T) {
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
 		},
 		{
-			name: "until the time is over", world: objects(live(step)), line: "abort orders-a --yes --wait --timeout 200ms",
+			name: "until the time is over", world: objects(live(step)), line: "abort orders-a --yes --wait --timeout 10s",
 			code: 124, err: "error: --timeout passed: run maint-run-orders-a goes on without you; see 'kubectl maint status maint-run-orders-a', or end it with 'kubectl maint abort maint-run-orders-a'\n",
 			out:   "2026-11-21T00:00:00Z run maint-run-orders-a: Running\n2026-11-21T00:00:00Z step call: Running\n",
 			wrote: signed(annotations.Abort, "maint-run-orders-a", ""),
@@ -150,9 +150,9 @@ func TestRetry(t *testing.T) {
 		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan lives: wait for its end\n"},
 		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "error: list runs: you may not: configmaps is forbidden: not for you\n"},
 		{name: "and wait for its end", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --wait", before: func(o *cmdtest.Cluster) {
-			o.Told(map[string]func(){"waiting for run": func() {
+			o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {
 				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))
-			}})
+			})})
 		}, out: "2026-11-21T00:00:00Z waiting for run " + next + "\n2026-11-21T00:00:00Z step call: Succeeded\n2026-11-21T00:00:00Z run " + next + ": Succeeded\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
 		{name: "a timeout that nothing waits for", line: "retry orders-a --timeout 5s", code: 2, err: "error: --timeout is for --wait\n"},
 	})

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -108,10 +107,7 @@ func TestTriggerWaitsUntilATokenWouldCount(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", c.edit), cmdtest.Agent())
 				if c.becom != nil {
-					o.Told(map[string]func(){"waiting for the agent": func() {
-						time.Sleep(time.Second) // of the bubble: after it watches
-						c.becom(o)
-					}})
+					o.Told(map[string]func(){"waiting for the agent": cmdtest.Later(func() { c.becom(o) })})
 				}
 				want := cmdtest.Printed{Code: c.code, Err: c.err}
 				got := o.Maint(append([]string{"trigger", "orders"}, c.flags...)...)
@@ -132,7 +128,7 @@ func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
 
 // The exit code of --wait is the run's.
 func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
-	const at = "2026-11-21T00:00:00Z "
+	const at, later = "2026-11-21T00:00:00Z ", "2026-11-21T00:00:01Z "
 	step := func(phase run.StepPhase, text string) run.Record {
 		return cmdtest.Record("call", "webhook", phase, cmdtest.Message(text))
 	}
@@ -145,17 +141,17 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 	}{
 		{
 			name: "it succeeds", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Succeeded", step("Succeeded", ""))) },
-			out: at + "waiting for run RUN\n" + at + "step call: Succeeded\n" + at + "run RUN: Succeeded\n", err: "run/RUN requested\n",
+			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n", err: "run/RUN requested\n",
 		},
 		{
 			name: "it fails", agent: func(o *cmdtest.Cluster, name string) { o.Creates(endedAs(name, "Failed", step("Failed", "503"))) }, code: 4,
-			out: at + "waiting for run RUN\n" + at + "step call: Failed: 503\n" + at + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
+			out: at + "waiting for run RUN\n" + later + "step call: Failed: 503\n" + later + "run RUN: Failed\n", err: "run/RUN requested\nerror: run RUN ended Failed\n",
 		},
 		{name: "it ends before it began", agent: func(o *cmdtest.Cluster, name string) {
 			r := cmdtest.RunOf()
 			r.Journal.Phase, r.Journal.StartedAt, r.Journal.Message = run.Aborted, nil, "rejected by joe"
 			o.Creates(cmdtest.RunObject(r, name))
-		}, code: 3, out: at + "waiting for run RUN\n" + at + "run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
+		}, code: 3, out: at + "waiting for run RUN\n" + later + "run RUN: Aborted: rejected by joe\n", err: "run/RUN requested\nerror: run RUN did not start: rejected by joe\n"},
 		{name: "it was never made, and the ledger says why", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Skipped, Reason: "busy"}}}))
 		}, code: 3, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN did not start: Skipped (busy)\n"},
@@ -172,10 +168,10 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 				o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", ""), cmdtest.Agent())
 				o.Moves = true
 				name := ""
-				o.Told(map[string]func(){"waiting for run": func() {
+				o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {
 					name = requested(o)
 					c.agent(o, name)
-				}})
+				})})
 				got := o.Maint("trigger", "orders", "--wait")
 				named := strings.NewReplacer("RUN", name)
 				got.Is(t, cmdtest.Printed{Code: c.code, Out: named.Replace(c.out), Err: named.Replace(c.err)})

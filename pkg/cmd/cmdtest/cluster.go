@@ -72,13 +72,14 @@ func NewCluster(t *testing.T, run Program, objects ...runtime.Object) *Cluster {
 	return o
 }
 
+// listener hears each write; it must not have a Buffer's other ways to be written to.
 type listener struct {
-	bytes.Buffer
+	text  bytes.Buffer
 	heard func(string)
 }
 
 func (l *listener) Write(p []byte) (int, error) {
-	n, err := l.Buffer.Write(p)
+	n, err := l.text.Write(p)
 	if l.heard != nil {
 		l.heard(string(p))
 	}
@@ -97,7 +98,7 @@ func (o *Cluster) Maint(args ...string) Printed {
 		env.Now = func() time.Time { return Now().Add(time.Since(begun)) }
 	}
 	code := o.run(o.Ctx, factory.NewOn(env, o.Connected()), args)
-	return Printed{Code: code, Out: out.String(), Err: errOut.String()}
+	return Printed{Code: code, Out: out.text.String(), Err: errOut.text.String()}
 }
 
 // Connected are the clients that a command line has.

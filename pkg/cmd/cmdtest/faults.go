@@ -2,6 +2,7 @@ package cmdtest
 
 import (
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +33,15 @@ func (o *Cluster) Conflicts(resource string, meanwhile func()) {
 		meanwhile()
 		return true, nil, apierrors.NewConflict(corev1.Resource(resource), a.(clienttesting.PatchAction).GetName(), errors.New("it has been modified"))
 	})
+}
+
+// Later does something a second later, on the clock of a synctest bubble. By then every
+// watch has begun: a client in memory does not replay what came between a list and it.
+func Later(do func()) func() {
+	return func() {
+		time.Sleep(time.Second)
+		do()
+	}
 }
 
 // Stores puts an object in place of the one of its name, past all reactors: what

@@ -1,0 +1,289 @@
+package look_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const (
+	daily  = "triggers: {schedules: [{cron: '0 2 * * *', timezone: Europe/Berlin}]}"
+	gated  = daily + ", policies: [{name: night}]"
+	nights = "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '22:00', end: '02:00'}]}}"
+)
+
+func objects(list ...runtime.Object) []runtime.Object { return list }
+
+// seen is a plan as the agent has looked at it, with what it published.
+func seen(name, spec string, pairs ...string) *corev1.ConfigMap {
+	return cmdtest.Plan(name, spec, func(cm *corev1.ConfigMap) {
+		cm.CreationTimestamp.Time = cmdtest.Now().Add(-48 * time.Hour)
+		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+		cm.Annotations[annotations.StatusPhase] = "Idle"
+	}, cmdtest.Noting(pairs...))
+}
+
+// live is run maint-run-orders-a of plan orders.
+func live(records ...run.Record) *corev1.ConfigMap {
+	return cmdtest.RunObject(cmdtest.RunOf(records...), "maint-run-orders-a")
+}
+
+func pending(waiting, message string) *corev1.ConfigMap {
+	return cmdtest.RunObject(cmdtest.PendingRun(func(r *view.Run) {
+		slot := cmdtest.Now().Add(-10 * time.Minute)
+		r.Run.Request = run.Request{Kind: run.BySchedule, Slot: &slot}
+		r.Run.Spec.RequiresApproval = false
+		r.Journal.Waiting, r.Journal.Message = waiting, message
+	}), "maint-run-orders-a")
+}
+
+func ended(name string, phase run.Phase, at time.Duration, records ...run.Record) *corev1.ConfigMap {
+	r := cmdtest.RunOf(records...)
+	r.Journal.Phase, r.Journal.StartedAt, r.Journal.FinishedAt = phase, cmdtest.Before(at), cmdtest.Before(at-5*time.Minute)
+	return cmdtest.RunObject(r, name)
+}
+
+// row is a command line, the cluster beside an agent that runs, and what it printed.
+type row struct {
+	name   string
+	line   string
+	world  []runtime.Object
+	before func(*cmdtest.Cluster)
+	code   int
+	out    string
+	err    string
+}
+
+func runRows(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Agent(), cmdtest.Namespace("maint-system")), r.world...)...)
+			if r.before != nil {
+				r.before(o)
+			}
+			var words []string
+			for i, part := range strings.Split(r.line, "'") {
+				if i%2 == 1 {
+					words = append(words, part)
+				} else {
+					words = append(words, strings.Fields(part)...)
+				}
+			}
+			o.Maint(words...).Is(t, cmdtest.Printed{Code: r.code, Out: r.out, Err: r.err})
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	world := objects(cmdtest.Namespace("shop"), cmdtest.Policy("night", nights), cmdtest.Policy("shut", "{strategy: Restrictive}"), seen("orders", gated), seen("free", ""), seen("lost", "policies: [{name: ghost}]"), cmdtest.Node("a"))
+	runRows(t, []row{
+		{name: "a policy in its window", line: "check night", world: world, out: "policy/night: permitted (in a window)\nsince Fri 2026-11-20 22:00 UTC (2026-11-20T22:00:00Z)\nuntil Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z), in 2h0m\nthen not permitted until Sat 2026-11-21 22:00 UTC (2026-11-21T22:00:00Z)\n"},
+		{name: "a policy outside of it", line: "check night --at 'sat 12:00'", world: world, code: 3, err: "at Sat 2026-11-21 12:00 UTC (2026-11-21T12:00:00Z)\n", out: "policy/night: not permitted (outside of the windows)\nsince Sat 2026-11-21 02:00 UTC (2026-11-21T02:00:00Z)\nuntil Sat 2026-11-21 22:00 UTC (2026-11-21T22:00:00Z), in 10h0m\nthen permitted until Sun 2026-11-22 02:00 UTC (2026-11-22T02:00:00Z)\n"},
+		{name: "for a script that wants no words", line: "check night -q", world: world},
+		{name: "for a script that wants no words, and no", line: "check shut -q", world: world, code: 3},
+		{name: "for a machine", line: "check shut -o json", world: world, code: 3, out: `{"kind":"Verdict","permitted":false,"reason":"policy shut: Restrictive","nextChangeETA":-1,"permissiveRemaining":0}` + "\n"},
+		{name: "a plan without a policy", line: "check free", world: world, out: "plan/free: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n"},
+		{name: "a plan whose policy is not there", line: "check lost", world: world, code: 3, out: "plan/lost: not permitted (policy ghost: not ready: there is no such policy in namespace shop)\nuntil that is mended\n"},
+		{name: "a node", line: "check a", world: world, out: "node/a: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n"},
+		{name: "no such thing", line: "check ghost", world: world, code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
+		{name: "a time that is none, and a format that is none", line: "check night --at soon -o xml", code: 2, err: "error: -o must be json, is \"xml\"\nerror: --at: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
+	})
+}
+
+func TestNext(t *testing.T) {
+	world := objects(cmdtest.Namespace("shop"), cmdtest.Policy("night", nights), cmdtest.Policy("shut", "{strategy: Restrictive}"), cmdtest.Policy("open", "{strategy: Permissive}"), seen("orders", gated), seen("free", ""),
+		seen("noon", "triggers: {schedules: [{cron: '0 12 * * *'}]}, policies: [{name: night}]"), seen("skips", daily, annotations.Skip, "next"), seen("paused", daily, annotations.Pause, "2026-11-22T00:00:00Z"), seen("broken", "startDeadline: soon"), seen("lost", daily+", policies: [{name: ghost}]"))
+	runRows(t, []row{
+		{name: "the slots of a plan", line: "next orders --count 2", world: world, out: "LOCAL                       UTC                    SCHEDULE   NOTE\n2026-11-21T02:00:00+01:00   2026-11-21T01:00:00Z   0          -\n2026-11-22T02:00:00+01:00   2026-11-22T01:00:00Z   0          -\n"},
+		{name: "for a machine", line: "next orders --count 1 -o json", world: world, out: `{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"},
+		{name: "from an instant, which counts", line: "next orders --count 1 --from 2026-12-24T01:00:00Z -o json", world: world, out: `{"items":[{"utc":"2026-12-24T01:00:00Z","local":"2026-12-24T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"},
+		{name: "slots that find the window closed", line: "next noon --count 1 -o json", world: world, out: `{"items":[{"utc":"2026-11-21T12:00:00Z","local":"2026-11-21T12:00:00Z","schedule":0,"note":"window closed until 2026-11-21T22:00:00Z"}],"kind":"SlotList"}` + "\n"},
+		{name: "slots whose policy is not there", line: "next lost --count 1 -o json", world: world, out: `{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":"policy not ready"}],"kind":"SlotList"}` + "\n"},
+		{name: "the next slot is skipped", line: "next skips --count 2", world: world, out: "LOCAL                       UTC                    SCHEDULE   NOTE\n2026-11-21T02:00:00+01:00   2026-11-21T01:00:00Z   0          skipped\n2026-11-22T02:00:00+01:00   2026-11-22T01:00:00Z   0          -\n"},
+		{name: "the plan is paused for a while", line: "next paused --count 2", world: world, out: "LOCAL                       UTC                    SCHEDULE   NOTE\n2026-11-21T02:00:00+01:00   2026-11-21T01:00:00Z   0          paused\n2026-11-22T02:00:00+01:00   2026-11-22T01:00:00Z   0          -\n"},
+		{name: "a plan without slots", line: "next free", world: world, err: "no slot is to come: the plan has no schedule, or its last one is past\n"},
+		{name: "a plan with a fault", line: "next broken", world: world, code: 1, err: "error: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
+		{name: "the windows of a policy, the open one first", line: "next night --count 2", world: world, out: "OPENS                      CLOSES                     UTC                                         NOTE\nFri 2026-11-20 22:00 UTC   Sat 2026-11-21 02:00 UTC   2026-11-20T22:00:00Z/2026-11-21T02:00:00Z   -\nSat 2026-11-21 22:00 UTC   Sun 2026-11-22 02:00 UTC   2026-11-21T22:00:00Z/2026-11-22T02:00:00Z   -\n"},
+		{name: "the windows for a machine", line: "next night --count 1 -o json", world: world, out: `{"items":[{"start":"2026-11-20T22:00:00Z","end":"2026-11-21T02:00:00Z","note":""}],"kind":"WindowList"}` + "\n"},
+		{name: "a policy that is always open", line: "next open", world: world, out: "OPENS         CLOSES           UTC   NOTE\nalways open   does not close   -/-   -\n"},
+		{name: "a policy that never is", line: "next shut", world: world, err: "no window is to come: policy shut: Restrictive\n"},
+		{name: "never a window, for a machine", line: "next shut -o json", world: world, out: `{"items":[],"kind":"WindowList"}` + "\n"},
+		{name: "two names and a format that is none", line: "next -f plan.yaml a b --count 0 -o xml --from soon", code: 2, err: "error: give one NAME, not 2\nerror: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\nerror: --count must be from 1 to 10000, is 0\nerror: -o must be json, is \"xml\"\n"},
+	})
+}
+
+func TestNextAndCheckOfFiles(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"a.yaml": cmdtest.PlanOf("orders", "maint.dev/skip: '2026-11-21T01:00:00Z'", gated) + cmdtest.PolicyOf("night", "", nights), "bad.yaml": cmdtest.Manifest("suspend", "suspnd")})
+	for _, c := range []struct {
+		name string
+		args []string
+		want cmdtest.Printed
+	}{
+		{"slots of the only plan", []string{"next", "-f", "a.yaml", "--count", "2"}, cmdtest.Printed{Out: "LOCAL                       UTC                    SCHEDULE   NOTE\n2026-11-21T02:00:00+01:00   2026-11-21T01:00:00Z   0          skipped\n2026-11-22T02:00:00+01:00   2026-11-22T01:00:00Z   0          -\n"}},
+		{"windows of a policy by name", []string{"next", "-f", "a.yaml", "policy/night", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: `{"items":[{"start":"2026-11-20T22:00:00Z","end":"2026-11-21T02:00:00Z","note":""}],"kind":"WindowList"}` + "\n"}},
+		{"no file", []string{"next", "-f", "ghost.yaml"}, cmdtest.Printed{Code: 1, Err: "error: read ghost.yaml: lstat ghost.yaml: no such file or directory\n"}},
+		{"a name that the files do not hold", []string{"next", "-f", "a.yaml", "ghost"}, cmdtest.Printed{Code: 1, Err: "error: the files hold no plan or policy \"ghost\"\n"}},
+		{"a verdict", []string{"check", "-f", "a.yaml", "-q", "--at", "sat 12:00"}, cmdtest.Printed{Code: 3}},
+		{"a verdict of files with faults is an error", []string{"check", "-f", "bad.yaml"}, cmdtest.Printed{Code: 1, Err: "error: bad.yaml:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) { cmdtest.Offline(t, cmd.Run, "", c.args...).Is(t, c.want) })
+	}
+}
+
+func TestList(t *testing.T) {
+	ops := seen("roll", "")
+	ops.Namespace = "ops"
+	world := objects(seen("orders", daily+", target: {apiVersion: apps/v1, kind: Deployment, name: orders}", annotations.StatusNextRun, "2026-11-21T01:00:00Z", annotations.StatusLastRun, "2026-11-20T01:00:00Z", annotations.StatusLastResult, "Succeeded"), seen("broken", "startDeadline: soon"), ops)
+	runRows(t, []row{
+		{name: "the plans of the namespace", line: "list", world: world, out: "NAME     PHASE     NEXT                   LAST                   RESULT\nbroken   Invalid   <none>                 <none>                 <none>\norders   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded\n"},
+		{name: "of all namespaces", line: "list -A --no-headers", world: world, out: "ops    roll     Idle      <none>                 <none>                 <none>\nshop   broken   Invalid   <none>                 <none>                 <none>\nshop   orders   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded\n"},
+		{name: "with all columns", line: "list -o wide", world: world, out: "NAME     PHASE     NEXT                   LAST                   RESULT      TARGET              MESSAGE\nbroken   Invalid   <none>                 <none>                 <none>      <none>              line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\norders   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded   Deployment/orders   <none>\n"},
+		{name: "names", line: "list -o name", world: world, out: "configmap/broken\nconfigmap/orders\n"},
+		{name: "by a path", line: "list -o jsonpath={.items[*].metadata.name}", world: world, out: "broken orders"},
+		{name: "none", line: "list", err: "no plans in namespace shop\n"},
+		{name: "none in the cluster", line: "list -A", err: "no plans in the cluster\n"},
+		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list plans: you may not: configmaps is forbidden: not for you\n"},
+	})
+}
+
+func TestHistory(t *testing.T) {
+	slot := func(h int) *time.Time { at := cmdtest.Now().Add(time.Duration(h) * time.Hour); return &at }
+	l := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{
+		{Slot: slot(-72), First: slot(-72), Last: slot(-24), Count: 3, Result: run.Skipped, Reason: "paused", At: *slot(-24)},
+		{Slot: slot(-23), Result: run.Ran, Reason: "schedule", Run: "maint-run-orders-a", StartedAt: slot(-23), At: *slot(-22)},
+		{Result: run.Ran, Reason: "CHG-1", Run: "maint-run-orders-gone", Actor: "jane", DryRun: true, StartedAt: slot(-2), At: *slot(-2)},
+	}, Open: []ledger.Entry{{Result: "Open", Reason: "manual", Run: "maint-run-orders-b", At: *slot(0)}}})
+	approved := cmdtest.RunOf()
+	approved.Journal.Approved, approved.Journal.Phase = &intent.Actor{Name: "joe", At: *slot(-1)}, run.Running
+	world := objects(seen("orders", daily), l, ended("maint-run-orders-a", run.Failed, 23*time.Hour), cmdtest.RunObject(approved, "maint-run-orders-b"))
+	runRows(t, []row{
+		{name: "of a plan", line: "history orders", world: world, out: "WHEN                                                            RESULT          REASON     RUN                     OUTCOME\nWed 2026-11-18 01:00 CET to Fri 2026-11-20 01:00 CET, 3 slots   Skipped         paused     <none>                  <none>\nFri 2026-11-20 02:00 CET                                        Ran             schedule   maint-run-orders-a      Failed after 5m0s\nFri 2026-11-20 23:00 CET                                        Ran (dry run)   CHG-1      maint-run-orders-gone   <none>\nSat 2026-11-21 01:00 CET                                        Open            manual     maint-run-orders-b      Running, approved by joe (unverified)\n"},
+		{name: "the newest", line: "history orders --limit 1 --no-headers", world: world, out: "Sat 2026-11-21 01:00 CET   Open   manual   maint-run-orders-b   Running, approved by joe (unverified)\n"},
+		{name: "names of runs", line: "history orders -o name", world: world, out: "configmap/maint-run-orders-a\nconfigmap/maint-run-orders-gone\nconfigmap/maint-run-orders-b\n"},
+		{name: "for a machine", line: "history orders --limit 2 -o 'jsonpath={.kind}{range .items[*]} {.plan} {.result} {.dryRun} {.actor} {.at}{end}'", world: world, out: "LedgerList shop/orders Ran true jane 2026-11-20T22:00:00Z shop/orders Open   2026-11-21T00:00:00Z"},
+		{name: "of a plan that the agent has not looked at", line: "history orders -o name", world: objects(seen("orders", "")), err: "plan orders has no ledger yet: the agent has not looked at it\n"},
+		{name: "of no plan", line: "history ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "who may not list runs", line: "history orders", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list runs: you may not: configmaps is forbidden: not for you\n"},
+	})
+}
+
+func TestStatus(t *testing.T) {
+	stale := cmdtest.Agent()
+	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	away := func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }
+	ops := seen("roll", "")
+	ops.Namespace = "ops"
+	world := objects(cmdtest.Namespace("shop"), seen("orders", daily), seen("broken", "startDeadline: soon"), seen("reports", "", annotations.StatusPhase, "Running", annotations.StatusMessage, "run x"), ops, live(cmdtest.Record("call", "webhook", run.StepRunning)))
+	runRows(t, []row{
+		{name: "a namespace: runs on top, then what needs eyes", line: "status", world: world, out: "shop/maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nPLAN      PHASE     NEXT                               LAST   MESSAGE\nreports   Running   -                                  -      run x\nbroken    Invalid   -                                  -      line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\norders    Idle      Sat 2026-11-21 02:00 CET (60m0s)   -      -\n"},
+		{name: "all namespaces", line: "status -A", world: world, out: "shop/maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nNAMESPACE   PLAN      PHASE     NEXT                               LAST   MESSAGE\nshop        reports   Running   -                                  -      run x\nshop        broken    Invalid   -                                  -      line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nops         roll      Idle      -                                  -      -\nshop        orders    Idle      Sat 2026-11-21 02:00 CET (60m0s)   -      -\n"},
+		{name: "a namespace without plans", line: "status", out: "no plans in namespace shop; 'kubectl maint schedule' writes one\n"},
+		{name: "a namespace that is paused", line: "status", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z"), seen("orders", "")), out: "all plans of the namespace are paused until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m\n\nPLAN     PHASE   NEXT   LAST   MESSAGE\norders   Idle    -      -      -\n"},
+		{name: "a plan", line: "status orders", world: world, out: "Plan:   orders in namespace shop\nPhase:  Idle\nNext:   Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 60m0s\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
+		{name: "a run and a plan", line: "status orders-a reports", world: world, out: "Run maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nPlan:   reports in namespace shop\nPhase:  Running: run x\n"},
+		{name: "without an agent: said first, and not an error", line: "status orders-a", world: world, before: away, out: "the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
+		{name: "where nobody may look for the agent", line: "status orders-a", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") }, out: "could not look whether the agent runs: configmaps is forbidden: not for you\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
+		{name: "no such thing", line: "status ghost", code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list plans: you may not: configmaps is forbidden: not for you\n"},
+		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: watch ConfigMaps: you may not: configmaps is forbidden: not for you\n"},
+	})
+}
+
+func TestWhy(t *testing.T) {
+	conditions := func(kind, status, message string) []string {
+		return []string{annotations.StatusConditions, `[{"type":"` + kind + `","status":"` + status + `","message":"` + message + `"}]`}
+	}
+	held := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepPending))
+	held.Journal.HeldSince, held.Journal.Message = cmdtest.Before(time.Minute), "waits for its window"
+	left := cmdtest.Ledger(ledger.Ledger{Left: []ledger.Leftover{{Run: "maint-run-orders-z", Step: "down", Message: "replicas: forbidden"}}})
+	stale := cmdtest.Agent()
+	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	of := func(cm *corev1.ConfigMap, more ...runtime.Object) []runtime.Object {
+		return append(objects(cmdtest.Namespace("shop"), cm), more...)
+	}
+	runRows(t, []row{
+		{name: "nothing is in the way", line: "why orders", world: of(seen("orders", daily)), out: "nothing is in the way\nnext slot: Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), in 60m0s\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a manual plan", line: "why orders", world: of(seen("orders", "")), out: "nothing is in the way\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "labels that ask", line: "why orders", world: of(seen("orders", "target: {apiVersion: apps/v1, kind: Deployment, name: web}, triggers: {labels: [a.org/upgrade]}")), out: "nothing is in the way\nput a label on Deployment/web to ask for a run: a.org/upgrade\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "no agent", line: "why orders", world: of(seen("orders", "")), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", stale) }, code: 3, out: "1. nobody acts: the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n   install or mend the agent\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a fault", line: "why orders", world: of(seen("orders", "startDeadline: soon")), code: 3, out: "1. the plan is invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n   mend it; 'kubectl maint lint -f FILE' tells all faults\nnext slot: nothing runs while the plan is invalid\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a fault that the agent alone sees", line: "why orders", world: of(seen("orders", "", conditions("Valid", "False", "there is no step template hush")...)), code: 3, out: "1. the plan is invalid: there is no step template hush\n   mend it; 'kubectl maint describe orders' tells all\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "what is not ready", line: "why orders", world: of(seen("orders", "", conditions("Ready", "False", "ServiceAccount maint-runner is not there")...)), code: 3, out: "1. the plan is not ready: ServiceAccount maint-runner is not there\n   it goes on by itself when that is there\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that cannot be written", line: "why orders", world: of(seen("orders", "", conditions("RunStuck", "True", "the run is immutable")...)), code: 3, out: "1. the run is immutable\n   mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a pause, above it and its own, and a skip", line: "why orders", world: objects(cmdtest.Namespace("shop", annotations.Pause, "true"), seen("orders", daily, annotations.Pause, "true", annotations.Actor(annotations.Pause), "joe", annotations.Skip, "true")), code: 3, out: "1. the plan is paused until resumed, by joe (unverified)\n   'kubectl maint resume orders'\n2. its namespace or the whole cluster is paused\n   'kubectl maint resume --all', with -A for the cluster\n3. slots are skipped: all slots, until 'unskip'\n   'kubectl maint unskip orders'\nnext slot: no slot that is neither paused nor skipped\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a closed window", line: "why orders", world: of(seen("orders", "policies: [{name: shut}]"), cmdtest.Policy("shut", "{strategy: Restrictive}")), code: 3, out: "1. change is not permitted: policy shut: Restrictive\n   it stays so until somebody changes it; or 'kubectl maint trigger orders --outside-window --reason …'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a policy that is not there", line: "why orders", world: of(seen("orders", "policies: [{name: ghost}]")), code: 3, out: "1. change is not permitted: policy ghost: not ready: there is no such policy in namespace shop\n   mend or create the policy; or 'kubectl maint trigger orders --outside-window --reason …'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "what an earlier run left", line: "why orders", world: of(seen("orders", ""), left), code: 3, out: "1. not put back by run maint-run-orders-z, step down: replicas: forbidden\n   see to it, and then say that you know: 'kubectl maint resume maint-run-orders-z'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run at work", line: "why orders", world: of(seen("orders", ""), live(cmdtest.Record("call", "webhook", run.StepRunning))), out: "run maint-run-orders-a is at work: Running for 60m0s, 0 of 1 steps done\nnothing is in the way\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that waits for its window", line: "why orders", world: of(seen("orders", ""), pending(run.WaitWindow, "waits for its window")), code: 3, out: "1. run maint-run-orders-a waits: waits for its window\n   it starts by itself then; after Sat 2026-11-21 01:50 CET (2026-11-21T00:50:00Z) its slot is Missed\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that asks", line: "why orders", world: of(seen("orders", ""), cmdtest.RunObject(cmdtest.PendingRun(), "maint-run-orders-a")), code: 3, out: "1. run maint-run-orders-a will wait for approval\n   'kubectl maint approve maint-run-orders-a' or 'kubectl maint reject maint-run-orders-a'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that is held", line: "why orders", world: of(seen("orders", ""), cmdtest.RunObject(held, "maint-run-orders-a")), code: 3, out: "1. run maint-run-orders-a is held between two steps: waits for its window\n   it goes on by itself then, or is ended with abort\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that is suspended", line: "why orders-a", world: of(seen("orders", ""), live(cmdtest.Record("hold", "suspend", run.StepRunning))), code: 3, out: "run maint-run-orders-a is at work: Running for 60m0s, 0 of 1 steps done\n1. run maint-run-orders-a is suspended at step hold\n   'kubectl maint resume maint-run-orders-a'\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a run that has ended stands for its plan", line: "why orders-a", world: of(seen("orders", ""), ended("maint-run-orders-a", run.Failed, time.Hour)), out: "run maint-run-orders-a of plan orders: Failed after 5m0s\nnothing is in the way\nsomebody may ask: 'kubectl maint trigger orders'\n"},
+		{name: "a policy", line: "why shut", world: objects(cmdtest.Policy("shut", "{strategy: Restrictive}")), code: 3, out: "policy/shut: not permitted (Restrictive)\nuntil somebody changes it: it does not change by itself\nto permit it for a while: 'kubectl maint allow policy/shut --for 2h --reason …'\n"},
+		{name: "no such thing", line: "why ghost", code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+	})
+}
+
+func TestDescribe(t *testing.T) {
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, InvolvedObject: corev1.ObjectReference{UID: "u-orders"}, Type: "Normal", Reason: "RunStarted", Message: "run x\nbegan", LastTimestamp: metav1.Time{Time: *cmdtest.Before(time.Minute)}}
+	l := cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Result: run.Ran, Reason: "CHG-1", Run: "maint-run-orders-z", DryRun: true, At: *cmdtest.Before(time.Hour)}}})
+	runRows(t, []row{
+		{name: "a plan", line: "describe orders", world: objects(cmdtest.Namespace("shop"), seen("orders", ""), l, event), out: "Plan:   orders in namespace shop\nPhase:  Idle\n\nHistory (all of it: 'kubectl maint history orders'):\n  Sat 2026-11-21 00:00 CET  Ran (dry run)  CHG-1  maint-run-orders-z\n\nEvents:\n  60s ago  Normal  RunStarted: run x; began\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], }}\n"},
+		{name: "a plan with a fault, and a run", line: "describe orders orders-a", world: objects(cmdtest.Namespace("shop"), seen("orders", "startDeadline: soon"), live(cmdtest.Record("call", "webhook", run.StepRunning))), out: "Plan:   orders in namespace shop\nPhase:  Invalid: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nNext:   nothing runs while the plan is invalid\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n\nFaults:\n  line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n\nDocument:\n  {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], startDeadline: soon}}\n\nRun:        maint-run-orders-a in namespace shop\nPlan:       orders\nPhase:      Running for 60m0s, 0 of 1 steps done\nAsked for:  Mon 0001-01-01 00:53:28 LMT (0001-01-01T00:00:00Z)\nRuns as:    ServiceAccount maint-runner\nStarted:    Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z)\n\nSteps:\n  ▶ call  webhook  Running       60s\n"},
+		{name: "no such thing", line: "describe ghost", code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+	})
+}
+
+func TestLogs(t *testing.T) {
+	printed := cmdtest.Record("call", "exec", run.StepSucceeded, func(rec *run.Record) { rec.Outputs = map[string]any{"stdout": "hello\n"} })
+	counted := cmdtest.Record("count", "function", run.StepSucceeded, cmdtest.Message("3 objects"), func(rec *run.Record) { rec.Outputs = map[string]any{"objects": 3} })
+	runRows(t, []row{
+		{name: "what its steps printed", line: "logs orders-a", world: objects(live(printed, counted)), out: "==> call (exec, Succeeded)\nhello\n\n==> count (function, Succeeded)\n3 objects\nobjects: 3\n"},
+		{name: "of one step", line: "logs orders-a --step count", world: objects(live(printed, counted)), out: "==> count (function, Succeeded)\n3 objects\nobjects: 3\n"},
+		{name: "of a step that there is not", line: "logs orders-a --step ghost", world: objects(live(printed)), code: 1, err: "error: run maint-run-orders-a has no step \"ghost\"; it has call\n"},
+		{name: "of a run that has not begun", line: "logs orders-a", world: objects(pending(run.WaitWindow, "waits for its window")), err: "no step has begun: the run is Pending, waits for its window\n"},
+		{name: "of a run that has ended, followed: its exit code", line: "logs orders-a -f", world: objects(ended("maint-run-orders-a", run.Failed, time.Hour, printed)), code: 4, out: "==> call (exec, Succeeded)\nhello\n", err: "error: run maint-run-orders-a ended Failed\n"},
+		{name: "of no run", line: "logs orders-a", code: 1, err: "error: there is no run \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+	})
+}
+
+// What is followed ends with the run, or with whoever looks.
+func TestLogsThatAreFollowed(t *testing.T) {
+	hello := func(phase run.StepPhase, text string) run.Record {
+		return cmdtest.Record("call", "exec", phase, func(rec *run.Record) { rec.Outputs = map[string]any{"stdout": text} })
+	}
+	first := cmdtest.Record("first", "exec", run.StepSucceeded, cmdtest.Message("begun"))
+	for _, c := range []struct {
+		name string
+		then func(o *cmdtest.Cluster) // when the first step was said
+		want cmdtest.Printed
+	}{
+		{"until it succeeds", func(o *cmdtest.Cluster) {
+			o.Stores("configmaps", ended("maint-run-orders-a", run.Succeeded, time.Hour, first, hello(run.StepSucceeded, "hello")))
+		}, cmdtest.Printed{Out: "==> first (exec, Succeeded)\nbegun\n\n==> call (exec, Succeeded)\nhello\n"}},
+		{"until it is taken away", func(o *cmdtest.Cluster) { o.Deletes("configmaps", "maint-run-orders-a") }, cmdtest.Printed{Code: 1, Out: "==> first (exec, Succeeded)\nbegun\n", Err: "error: run maint-run-orders-a is no longer kept\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := cmdtest.NewCluster(t, cmd.Run, live(first, hello(run.StepRunning, "hel")))
+				o.Told(map[string]func(){"==> first": cmdtest.Later(func() { c.then(o) })})
+				o.Maint("logs", "orders-a", "-f").Is(t, c.want)
+			})
+		})
+	}
+}
