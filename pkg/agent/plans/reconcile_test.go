@@ -1,0 +1,735 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// What becomes of the slots of a plan that is due every ten minutes. The world begins
+// at midnight.
+func TestSlots(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  string
+		story func(w *world)
+		want  []string
+	}{
+		"a slot is claimed at its time": {
+			story: func(w *world) { w.begins(); w.after(11 * time.Minute) },
+			want:  []string{"00:10 open schedule"},
+		},
+		"one that falls while a run lives is skipped": {
+			story: func(w *world) { w.begins(); w.after(31 * time.Minute) },
+			want:  []string{"00:10 open schedule", "00:20 Skipped busy x2"},
+		},
+		"after an outage the newest runs, and the others are missed": {
+			story: func(w *world) { w.seen(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
+			want:  []string{"00:30 open schedule", "00:10 Missed superseded x2"},
+		},
+		"after an outage all run, where that is asked, one after the other": {
+			spec:  "catchUp: all\nstartDeadline: 2h\n",
+			story: func(w *world) { w.seen(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
+			want:  []string{"00:10 open schedule"},
+		},
+		"after an outage none runs, where that is asked": {
+			spec:  "catchUp: none\n",
+			story: func(w *world) { w.seen(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
+			want:  []string{"00:10 Missed catch-up x3"},
+		},
+		"those that fell in a pause are skipped, and resuming starts none": {
+			story: func(w *world) {
+				w.begins()
+				w.after(time.Minute)
+				w.says("nightly", annotations.Pause, "true")
+				w.after(25 * time.Minute)
+				w.says("nightly", annotations.Pause, "")
+			},
+			want: []string{"00:10 Skipped paused x2"},
+		},
+		"the namespace's pause counts": {
+			story: func(w *world) { w.pauses(shop); w.begins(); w.after(25 * time.Minute) },
+			want:  []string{"00:10 Skipped paused x2"},
+		},
+		"the cluster's pause counts": {
+			story: func(w *world) { w.pauses(annotations.DefaultNamespace); w.begins(); w.after(25 * time.Minute) },
+			want:  []string{"00:10 Skipped paused x2"},
+		},
+		"the next is skipped where somebody says so": {
+			story: func(w *world) { w.begins(); w.says("nightly", annotations.Skip, "next"); w.after(21 * time.Minute) },
+			want:  []string{"00:20 open schedule", "00:10 Skipped skip"},
+		},
+		"one whose plan is not ready until its deadline is missed": {
+			spec: "startDeadline: 5m\n",
+			story: func(w *world) {
+				w.api.Delete("serviceaccounts", shop, "maint-runner")
+				w.begins()
+				w.after(19 * time.Minute)
+			},
+			want: []string{"00:10 Missed not-ready"},
+		},
+		"one whose plan is ready before its deadline runs": {
+			story: func(w *world) {
+				w.api.Delete("serviceaccounts", shop, "maint-runner")
+				w.begins()
+				w.after(12 * time.Minute)
+				w.api.Put(account())
+				w.after(2 * time.Minute)
+			},
+			want: []string{"00:10 open schedule"},
+		},
+		"the users of its target skip it there": {
+			spec: orders,
+			story: func(w *world) {
+				d := deployment(true, nil)
+				d.Annotations = map[string]string{annotations.Mirror("mirror.maint.dev", "nightly", "skip"): "true"}
+				w.api.Put(d)
+				w.begins()
+				w.after(11 * time.Minute)
+			},
+			want: []string{"00:10 Skipped skip"},
+		},
+		"nothing is recorded while the clock is doubted": {
+			story: func(w *world) { w.seen(); w.doubt = "the clocks are apart"; w.begins(); w.after(25 * time.Minute) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", tenMins+c.spec+hook)
+				c.story(w)
+				w.expect("then", "nightly", c.want...)
+				if open := len(w.ledger("nightly").Open); len(w.runs("nightly")) != open {
+					t.Errorf("%d claims are open, and there are the runs %q", open, w.runs("nightly"))
+				}
+			})
+		})
+	}
+}
+
+// seen has an agent look at the plans and die.
+func (w *world) seen() {
+	w.begins()
+	w.after(time.Second)
+	w.agent.stop()
+}
+
+func (w *world) pauses(namespace string) {
+	w.api.Edit("namespaces", "", namespace, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: "true"}) })
+}
+
+func TestAClaimStandsInTheLedgerBeforeItsRunIsMade(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(time.Second)
+		w.api.ClearLog()
+		w.says("nightly", annotations.Trigger, "now")
+		got, want := w.logged("nightly"), []string{"agent update configmaps ledger", "agent create configmaps shop/", "agent patch configmaps plan"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if got, want := w.runs("nightly"), []string{nameOf("nightly", "now")}; !slices.Equal(got, want) || !slices.Contains(w.rung, want[0]) {
+			t.Errorf("runs %q, want %q; enqueued %q", got, want, w.rung)
+		}
+		w.says("nightly", annotations.Trigger, "now ") // the same
+		w.after(time.Minute)
+		if got := len(w.runs("nightly")); got != 1 {
+			t.Errorf("%d runs of one token", got)
+		}
+	})
+}
+
+func TestATokenThatAPlanBearsWhenItIsFirstSeenIsNoRequest(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.api.Annotate(shop, "nightly", annotations.Trigger, "old")
+		w.begins()
+		w.after(time.Minute)
+		if got := w.runs("nightly"); len(got) > 0 || w.said("nightly", annotations.StatusTrigger) != "old" {
+			t.Errorf("runs %q, handled %q", got, w.said("nightly", annotations.StatusTrigger))
+		}
+	})
+}
+
+// A run is made once, wherever the agent or its connection breaks.
+func TestARunIsMadeOnce(t *testing.T) {
+	create, ledgers := agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.When{Verb: "update", Resource: "configmaps", Name: "maint-ledger"}
+	for name, breaks := range map[string]func(w *world){
+		"although the reply to its creation was lost": func(w *world) { w.api.LoseReply(create, 1) },
+		"although its creation was lost":              func(w *world) { w.api.Away(create, 1) },
+		"although the reply to its claim was lost":    func(w *world) { w.api.LoseReply(ledgers, 1) },
+		"although its claim was lost":                 func(w *world) { w.api.Away(ledgers, 1) },
+		"although somebody wrote the ledger before":   func(w *world) { w.api.Refuse(ledgers, 1, 409, "it has moved on") },
+		"although no watch shows it, and the reply was lost": func(w *world) {
+			w.api.Before(ledgers, func() { w.api.Silence("configmaps") })
+			w.api.LoseReply(create, 1)
+		},
+		"by the next leader, when its agent dies after the claim": func(w *world) {
+			mend := w.api.Away(create, agenttest.Always)
+			w.says("nightly", annotations.Trigger, "now")
+			w.agent.stop()
+			mend()
+			w.begins()
+		},
+		"by the next leader, when its agent dies after the creation": func(w *world) {
+			mend := w.api.LoseReply(create, agenttest.Always)
+			w.says("nightly", annotations.Trigger, "now")
+			w.agent.stop()
+			mend()
+			w.begins()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.after(time.Second)
+				breaks(w)
+				w.says("nightly", annotations.Trigger, "now")
+				w.after(10 * time.Second)
+				if got, want := w.runs("nightly"), []string{nameOf("nightly", "now")}; !slices.Equal(got, want) {
+					t.Errorf("runs %q, want %q", got, want)
+				}
+				w.expect("the claim", "nightly", "00:00 open manual")
+				w.progress(nameOf("nightly", "now"), run.Running)
+				w.progress(nameOf("nightly", "now"), run.Succeeded)
+				w.after(time.Minute)
+				w.expect("at the end", "nightly", "00:00 Ran manual")
+				if got := w.said("nightly", annotations.StatusLastResult); got != "Succeeded" {
+					t.Errorf("last result %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAStatusIsWrittenOnlyWhenItChanged(t *testing.T) {
+	for name, spec := range map[string]string{"a plan that is ready": tenMins + hook, "one that waits for its target": orders + hook, "one that cannot be read": "steps: none\n"} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", spec)
+				w.begins()
+				w.after(5 * time.Second)
+				w.api.ClearLog()
+				w.says("nightly", "example.org/touched", "1")
+				w.after(time.Minute)
+				w.agent.Queue.Add(key("nightly"))
+				w.after(time.Minute)
+				if got := w.api.Log(); len(got) > 0 {
+					t.Errorf("writes %q", got)
+				}
+				w.begins() // nor does the next leader
+				w.after(time.Minute)
+				if got := w.api.Log(); len(got) > 0 {
+					t.Errorf("writes of another leader %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAPlanThatIsDeletedIsForgotten(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", orders+hook)
+		a := w.begins()
+		w.after(2 * time.Second)
+		if n := a.Targets.Count(); n != 1 {
+			t.Fatalf("%d watches on its target", n)
+		}
+		w.api.ClearLog()
+		w.api.Delete("configmaps", shop, "nightly")
+		w.after(2 * time.Second)
+		if !slices.Contains(w.gone, "nightly") || a.Targets.Count() != 0 || a.Plans.Has(key("nightly")) {
+			t.Errorf("its runs heard %q, %d watches, known: %t", w.gone, a.Targets.Count(), a.Plans.Has(key("nightly")))
+		}
+		if got := w.api.Log(); len(got) > 0 {
+			t.Errorf("writes %q", got)
+		}
+	})
+}
+
+func TestWhatKeepsAPlanFromBeingReady(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec         string
+		before, mend func(w *world)
+		says         string
+	}{
+		"its account is missing": {
+			spec: hook, before: func(w *world) { w.api.Delete("serviceaccounts", shop, "maint-runner") }, mend: func(w *world) { w.api.Put(account()) },
+			says: "the ServiceAccount maint-runner does not exist",
+		},
+		"its target is missing": {
+			spec: orders + hook, before: func(*world) {}, mend: func(w *world) { w.api.Put(deployment(true, nil)) }, says: "Deployment/orders does not exist",
+		},
+		"its target was never ready": {
+			spec: orders + hook, before: func(w *world) { w.api.Put(deployment(false, nil)) }, mend: func(w *world) { w.api.Put(deployment(true, nil)) }, says: "0 of 1 replicas are ready",
+		},
+		"its account may not read the target": {
+			spec: orders + hook, before: func(w *world) { w.api.Put(deployment(true, nil)); w.api.Deny(runner, "get", "deployments") },
+			mend: func(w *world) { w.api.Allow(runner, "get", "deployments") }, says: "forbidden",
+		},
+		"the kind of its target is not served": {
+			spec: "target: {apiVersion: example.org/v1, kind: App, name: orders}\n" + hook, before: func(*world) {},
+			mend: func(w *world) {
+				w.api.Serve(agenttest.Kind{Group: "example.org", Version: "v1", Kind: "App", Resource: "apps", Namespaced: true})
+				w.api.Put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "App", "metadata": map[string]any{"namespace": shop, "name": "orders"}}})
+			},
+			says: "App",
+		},
+		"its account may not take the trigger's label away": {
+			spec: orders + "triggers: {labels: [example.org/go]}\n" + hook, before: func(w *world) { w.api.Put(deployment(true, nil)); w.api.Deny(runner, "patch", "deployments") },
+			mend: func(w *world) { w.api.Allow(runner, "patch", "deployments") }, says: "may not patch",
+		},
+		"its account may not watch the target of a label trigger": {
+			spec: orders + "triggers: {labels: [example.org/go]}\n" + hook, before: func(w *world) { w.api.Put(deployment(true, nil)); w.api.Deny(runner, "list", "deployments") },
+			mend: func(w *world) { w.api.Allow(runner, "list", "deployments") }, says: "may not list and watch",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				c.before(w)
+				w.plan("nightly", c.spec)
+				w.begins()
+				w.after(5 * time.Second)
+				if got := w.condition("nightly", "Ready"); got != "False NotReady" || !strings.Contains(w.said("nightly", annotations.StatusConditions), c.says) {
+					t.Errorf("Ready is %q: %s", got, w.said("nightly", annotations.StatusConditions))
+				}
+				w.says("nightly", annotations.Trigger, "now")
+				if got := w.runs("nightly"); len(got) > 0 {
+					t.Errorf("it runs: %q", got)
+				}
+				c.mend(w)
+				w.after(time.Minute)
+				if got := w.condition("nightly", "Ready"); got != "True Ready" || len(w.runs("nightly")) != 1 {
+					t.Errorf("when it was mended Ready is %q, runs %q", got, w.runs("nightly"))
+				}
+			})
+		})
+	}
+}
+
+func TestALabelOnTheTargetIsARequest(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(deployment(true, nil))
+		w.plan("nightly", orders+"triggers: {labels: [example.org/go]}\n"+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		w.api.Put(deployment(true, map[string]string{"example.org/go": "yes"}))
+		w.after(2 * time.Second)
+		w.expect("then", "nightly", "00:00 open label:example.org/go")
+		if e := w.ledger("nightly").Open[0]; e.Kind != run.ByLabel || e.Request.Label != "example.org/go" || e.Request.Value != "yes" {
+			t.Errorf("claimed %+v", e)
+		}
+	})
+}
+
+func TestALedgerThatIsNotThePlansOwn(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: annotations.LedgerName("nightly", "uid-nightly")}})
+		w.begins()
+		w.after(2 * time.Second)
+		if got := w.condition("nightly", "Valid"); got != "False Faults" || !strings.Contains(w.said("nightly", annotations.StatusMessage), "delete or rename it") {
+			t.Errorf("Valid is %q: %s", got, w.said("nightly", annotations.StatusMessage))
+		}
+		w.says("nightly", annotations.Trigger, "now")
+		if got := w.runs("nightly"); len(got) > 0 {
+			t.Errorf("it runs: %q", got)
+		}
+	})
+}
+
+func TestALedgerThatIsNotTaken(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(2 * time.Second)
+		mend := w.api.Refuse(agenttest.When{Verb: "update", Resource: "configmaps", Name: "maint-ledger"}, agenttest.Always, 422, "it is immutable")
+		w.says("nightly", annotations.Trigger, "now")
+		w.after(2 * time.Second)
+		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "nothing of this plan starts or ends") || len(w.runs("nightly")) > 0 {
+			t.Errorf("it says %q, runs %q", got, w.runs("nightly"))
+		}
+		mend()
+		w.after(2 * time.Minute)
+		if got := len(w.runs("nightly")); got != 1 {
+			t.Errorf("when it was mended there are %d runs", got)
+		}
+	})
+}
+
+func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", tenMins+hook)
+		a := w.begins()
+		w.after(2 * time.Second)
+		name := annotations.LedgerName("nightly", "uid-nightly")
+		lost := w.api.ConfigMap(shop, name)
+		w.api.Delete("configmaps", shop, name)
+		a.LedgerLost(&lost.ObjectMeta)
+		w.after(2 * time.Second)
+		if w.api.ConfigMap(shop, name) == nil {
+			t.Fatal("there is none")
+		}
+		w.after(10 * time.Minute)
+		w.expect("the next slot", "nightly", "00:10 open schedule")
+		other := lost.DeepCopy()
+		other.Name = "maint-ledger-other"
+		w.api.ClearLog()
+		a.LedgerLost(&other.ObjectMeta)
+		w.after(2 * time.Second)
+		if got := w.api.Log(); len(got) > 0 {
+			t.Errorf("another plan's ledger is lost, and: %q", got)
+		}
+	})
+}
+
+func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
+	create := agenttest.When{Verb: "create", Resource: "configmaps"}
+	for name, c := range map[string]struct {
+		spec      string
+		ask       func(w *world)
+		code      int
+		entries   []string // while it is refused
+		condition string
+		mended    []string // when it would be taken
+	}{
+		"a token waits while it is refused as it is": {
+			spec: hook, ask: func(w *world) { w.says("nightly", annotations.Trigger, "now") }, code: 422,
+			entries: []string{"00:00 open manual"}, condition: "True NotTaken", mended: []string{"00:00 open manual"},
+		},
+		"a slot that would never be taken is missed": {
+			spec: tenMins + hook, ask: func(w *world) { w.after(10 * time.Minute) }, code: 422,
+			entries: []string{"00:10 Missed refused"}, mended: []string{"00:10 Missed refused"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", c.spec)
+				w.begins()
+				w.after(2 * time.Second)
+				mend := w.api.Refuse(create, agenttest.Always, c.code, "the object is not taken")
+				c.ask(w)
+				w.after(40 * time.Second)
+				w.expect("while it is refused", "nightly", c.entries...)
+				if got := w.condition("nightly", "RunRefused"); got != c.condition || len(w.runs("nightly")) > 0 {
+					t.Errorf("RunRefused is %q, runs %q", got, w.runs("nightly"))
+				}
+				w.wantEvent("Warning RunRefused nightly:")
+				mend()
+				w.after(time.Minute)
+				w.expect("when it would be taken", "nightly", c.mended...)
+				if open := len(w.ledger("nightly").Open); len(w.runs("nightly")) != open || w.condition("nightly", "RunRefused") != "" {
+					t.Errorf("%d claims, runs %q, RunRefused %q", open, w.runs("nightly"), w.condition("nightly", "RunRefused"))
+				}
+			})
+		})
+	}
+}
+
+func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
+	for name, begun := range map[string]bool{"it had begun": true, "it had not begun": false} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.after(time.Second)
+				w.says("nightly", annotations.Trigger, "now")
+				name := nameOf("nightly", "now")
+				if begun {
+					w.progress(name, run.Running)
+				}
+				w.after(time.Second)
+				w.agent.stop()
+				w.api.Tear("configmaps", shop, name)
+				w.begins()
+				w.after(5 * time.Second)
+				if got := w.runs("nightly"); len(got) > 0 || len(w.ledger("nightly").Open) > 0 {
+					t.Errorf("runs %q, %d claims", got, len(w.ledger("nightly").Open))
+				}
+				if len(w.orphans) != 1 || strings.Contains(w.orphans[0], "had not begun") == begun {
+					t.Errorf("said %q", w.orphans)
+				}
+			})
+		})
+	}
+}
+
+func TestARunThatStandsInItsPlansStatusMayAct(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(time.Second)
+		w.says("nightly", annotations.Trigger, "now")
+		name := nameOf("nightly", "now")
+		w.rung = nil
+		w.progress(name, run.Running)
+		if got := w.said("nightly", annotations.StatusRuns); got != name+"=Running" {
+			t.Errorf("it says %q", got)
+		}
+		if !slices.Contains(w.rung, name) || !w.agent.Runs.IsRecorded(key(name)) {
+			t.Errorf("enqueued %q", w.rung)
+		}
+	})
+}
+
+func TestEndedRunsArePruned(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits string
+		ages   map[string]time.Duration // by name; those with an f failed
+		want   []string
+	}{
+		"the newest of each kind stay": {
+			limits: "successfulRunsHistoryLimit: 1\nfailedRunsHistoryLimit: 1\n",
+			ages:   map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour, "f-a": 3 * time.Hour, "f-b": 4 * time.Hour}, want: []string{"a", "f-a"},
+		},
+		"none is kept for longer than the configuration says": {
+			limits: "successfulRunsHistoryLimit: 5\n", ages: map[string]time.Duration{"a": time.Hour, "b": 31 * 24 * time.Hour}, want: []string{"a"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", c.limits+hook)
+				a := w.begins()
+				w.after(time.Second)
+				for name, age := range c.ages {
+					phase := run.Succeeded
+					if strings.HasPrefix(name, "f") {
+						phase = run.Failed
+					}
+					w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+						Namespace: shop, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly", annotations.LabelPhase: string(phase)},
+					}})
+					a.RunEnded(&store.EndedRun{Namespace: shop, Name: name, Plan: "nightly", Uid: "uid-" + name, Created: time.Now().Add(-age).Unix(), Succeeded: phase == run.Succeeded})
+				}
+				w.after(2 * time.Second)
+				if diff := cmp.Diff(c.want, w.runs("nightly")); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Another run of the name is not deleted in the place of one that is known.
+func TestAnEndedRunIsDeletedByItsUID(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", "successfulRunsHistoryLimit: 0\n"+hook)
+		a := w.begins()
+		w.after(time.Second)
+		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a", UID: "another", Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly"}}})
+		ended := &store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true}
+		a.RunEnded(ended)
+		w.after(2 * time.Second)
+		if got := w.runs("nightly"); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("left are %q", got)
+		}
+		a.EndedRunGone(ended)
+		if left := a.History.Of(key("nightly")); len(left) > 0 {
+			t.Errorf("it remembers %v", left)
+		}
+	})
+}
+
+func TestTheMirrorOnTheTarget(t *testing.T) {
+	mirror := func(w *world, suffix string) string {
+		return w.api.Get("deployments", shop, "orders").GetAnnotations()[annotations.Mirror("mirror.maint.dev", "nightly", suffix)]
+	}
+	play(t, func(w *world) {
+		w.api.Put(deployment(true, nil))
+		w.plan("nightly", orders+tenMins+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		if got := mirror(w, "next-run"); got != "2000-01-01T00:10:00Z" {
+			t.Errorf("the next run is %q", got)
+		}
+		if got := w.api.Log(); !slices.Contains(got, "maint-runner patch deployments shop/orders") {
+			t.Errorf("it is not written as the plan's account: %q", got)
+		}
+		w.api.Deny(runner, "patch", "deployments")
+		w.says("nightly", annotations.Trigger, "now")
+		w.progress(nameOf("nightly", "now"), run.Running)
+		w.after(5 * time.Second)
+		if got := w.condition("nightly", "Mirrored"); got != "False Refused" {
+			t.Errorf("Mirrored is %q", got)
+		}
+		w.api.Allow(runner, "patch", "deployments")
+		w.progress(nameOf("nightly", "now"), run.Succeeded)
+		w.after(2 * time.Minute)
+		if got := w.condition("nightly", "Mirrored"); got != "" || mirror(w, "status") != "completed" {
+			t.Errorf("Mirrored is %q, the status %q", got, mirror(w, "status"))
+		}
+	})
+}
+
+func TestStepTemplates(t *testing.T) {
+	template := func(text string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "ring", Labels: map[string]string{annotations.LabelKind: annotations.KindStepTemplate}},
+			Data:       map[string]string{annotations.DataTemplate: text},
+		}
+	}
+	good := "apiVersion: maint.dev/v1alpha1\nkind: StepTemplate\nspec:\n  steps:\n  - {name: hook, type: webhook, properties: {url: 'https://hooks.test'}}\n"
+	play(t, func(w *world) {
+		w.plan("nightly", "steps:\n- {name: ring, type: template/ring}\n")
+		w.begins()
+		w.after(2 * time.Second)
+		if got := w.condition("nightly", "Valid"); got != "False Faults" {
+			t.Errorf("without its template Valid is %q", got)
+		}
+		w.api.Put(template("kind: nothing\n"))
+		w.after(2 * time.Second)
+		if got := w.condition("ring", "Valid"); got != "False Faults" {
+			t.Errorf("of a broken template Valid is %q", got)
+		}
+		w.api.Put(template(good))
+		w.after(2 * time.Second)
+		if got, used := w.condition("ring", "Valid"), w.condition("nightly", "Valid"); got != "True Understood" || used != "True Understood" {
+			t.Errorf("of the template Valid is %q, of its plan %q: %s", got, used, w.said("ring", annotations.StatusMessage))
+		}
+		w.api.Delete("configmaps", shop, "ring")
+		w.after(2 * time.Second)
+		if got := w.condition("nightly", "Valid"); got != "False Faults" {
+			t.Errorf("when its template is gone Valid is %q", got)
+		}
+	})
+}
+
+func TestAStepThatTheConfigurationDenies(t *testing.T) {
+	play(t, func(w *world) {
+		w.settings.Steps = []agentconfig.StepUse{{Namespaces: []string{"sh*"}, Deny: []string{"webhook"}}}
+		w.plan("nightly", "steps:\n- name: both\n  type: step-group\n  properties:\n    steps:\n    - {name: hook, type: webhook, properties: {url: 'https://hooks.test'}}\n")
+		w.begins()
+		w.after(2 * time.Second)
+		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "does not allow in namespace shop") {
+			t.Errorf("it says %q", got)
+		}
+	})
+}
+
+func TestWhatARunLeftIsForgottenOnceItIsAsItWas(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		a := w.begins()
+		w.after(time.Second)
+		left := ledger.Leftover{Run: "maint-run-x", Step: "down", Type: "scale", Account: "maint-runner", Before: []byte("{}"), At: time.Now()}
+		err := a.Ledgers.Edit(t.Context(), key("nightly"), "uid-nightly", func(l ledger.Ledger) ledger.Ledger { l.Left = append(l.Left, left); return l })
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Queue.Add(key("nightly"))
+		w.after(2 * time.Second)
+		if got := w.condition("nightly", "Restored"); got != "False NotPutBack" {
+			t.Errorf("Restored is %q", got)
+		}
+		w.asItWas = true
+		w.after(time.Minute)
+		if got := w.condition("nightly", "Restored"); got != "" || len(w.ledger("nightly").Left) > 0 {
+			t.Errorf("Restored is %q, left %v", got, w.ledger("nightly").Left)
+		}
+		w.wantEvent("Normal PutBack nightly: What run maint-run-x, step down")
+	})
+}
+
+func TestIntentsThatMeanNothingAreTakenAway(t *testing.T) {
+	for _, annotation := range []string{annotations.Abort, annotations.Approve, annotations.Reject, annotations.Resume} {
+		t.Run(annotation, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.plan("nightly", hook)
+				w.begins()
+				w.after(time.Second)
+				w.says("nightly", annotation, "maint-run-none")
+				w.after(time.Second)
+				if got := w.said("nightly", annotation); got != "" {
+					t.Errorf("there is %q", got)
+				}
+				w.wantEvent(fmt.Sprintf("Warning IntentIgnored nightly: %s: maint-run-none", annotation))
+			})
+		})
+	}
+}
+
+func TestAPlanIsMadeSureOfBeforeItIsClaimed(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", tenMins+hook)
+		w.begins()
+		w.after(9*time.Minute + 59*time.Second)
+		w.api.Silence("configmaps")
+		w.api.Silence("namespaces")
+		w.api.Annotate(shop, "nightly", annotations.Pause, "true") // no watch shows it
+		w.after(2 * time.Second)
+		w.expect("the slot", "nightly", "00:10 Skipped paused")
+	})
+}
+
+// An agent that dies between the last writes of a run leaves its claim open.
+func TestTheClaimOfARunThatHasEndedIsClosed(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(time.Second)
+		w.says("nightly", annotations.Trigger, "now")
+		name := nameOf("nightly", "now")
+		w.progress(name, run.Running)
+		w.agent.stop()
+		w.api.Edit("configmaps", shop, name, func(u *unstructured.Unstructured) {
+			labels := u.GetLabels()
+			labels[annotations.LabelPhase] = string(run.Succeeded)
+			u.SetLabels(labels)
+			data := u.Object["data"].(map[string]any)
+			data[annotations.DataJournal] = strings.Replace(data[annotations.DataJournal].(string), `"phase":"Running"`, `"phase":"Succeeded","finishedAt":"2000-01-01T00:00:30Z"`, 1)
+		})
+		w.begins()
+		w.after(5 * time.Second)
+		w.expect("then", "nightly", "00:00 Ran manual")
+		if len(w.orphans) > 0 {
+			t.Errorf("it is taken for an orphan: %q", w.orphans)
+		}
+	})
+}
+
+func TestWhatAGatedPlanSaysOfChange(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.says("nightly", annotations.ChangeStrategy, "Permissive")
+		is := func(when, paused, pending string) {
+			t.Helper()
+			if got, waits := w.condition("nightly", "ChangesPaused"), w.condition("nightly", "ChangesPending"); got != paused || waits != pending {
+				t.Errorf("%s: ChangesPaused %q, ChangesPending %q", when, got, waits)
+			}
+		}
+		is("while change is permitted", "False Permissive", "False Nothing")
+		w.says("nightly", annotations.ChangeStrategy, "Restrictive")
+		is("while it is not", "True Restrictive", "False Nothing")
+		w.says("nightly", annotations.Trigger, "now")
+		w.api.Edit("configmaps", shop, nameOf("nightly", "now"), func(u *unstructured.Unstructured) {
+			data := u.Object["data"].(map[string]any)
+			data[annotations.DataJournal] = strings.Replace(data[annotations.DataJournal].(string), `"phase":"Pending"`, `"phase":"Pending","waiting":"window","message":"it is closed"`, 1)
+		})
+		w.after(2 * time.Second)
+		is("while a run waits for it", "True Restrictive", "True RunWaits")
+		w.says("nightly", annotations.Pause, "true")
+		is("while the plan is paused", "True Paused", "True RunWaits")
+		w.says("nightly", annotations.Pause, "")
+		w.says("nightly", annotations.ChangeStrategy, "")
+		is("when nothing stands before it", "", "")
+		if got := w.said("nightly", annotations.StatusBehavior); got != "" {
+			t.Errorf("it says still %q", got)
+		}
+	})
+}
