@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,58 +130,64 @@ func newShelf() *shelf {
 }
 
 func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
-	s := newShelf()
-	s.put("a", "1")
-	s.put("b", "1")
-	c := informed(t, s, time.Hour)
-	within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) == 1 })
-	s.set(func() { s.silent = true })
-	s.put("a", "2")
-	s.put("b", "")
-	now := s.put("c", "1")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := c.Reach(ctx, uint64(now)); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := c.content(), "map[a:2 c:1]"; got != want {
-		t.Errorf("the cache has %s, want %s", got, want)
-	}
-	if c.handled.version(types.NamespacedName{Namespace: "ns", Name: "a"}) == 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "b"}) != 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "c"}) != uint64(now) {
-		t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
-	}
-	if err := c.Reach(ctx, uint64(now)); err != nil || s.lists != 2 {
-		t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.put("a", "1")
+		s.put("b", "1")
+		c := informed(t, s, time.Hour)
+		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) == 1 })
+		s.set(func() { s.silent = true })
+		s.put("a", "2")
+		s.put("b", "")
+		now := s.put("c", "1")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := c.Reach(ctx, uint64(now)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.content(), "map[a:2 c:1]"; got != want {
+			t.Errorf("the cache has %s, want %s", got, want)
+		}
+		if c.handled.version(types.NamespacedName{Namespace: "ns", Name: "a"}) == 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "b"}) != 0 || c.handled.version(types.NamespacedName{Namespace: "ns", Name: "c"}) != uint64(now) {
+			t.Errorf("the handler has not taken in what the cache has: %v", c.handled.seen)
+		}
+		if err := c.Reach(ctx, uint64(now)); err != nil || s.lists != 2 {
+			t.Errorf("%d lists, %v; what was reached is not listed again", s.lists, err)
+		}
+	})
 }
 
 func TestAWatchThatIsSilentForTooLongIsDoubted(t *testing.T) {
-	s := newShelf()
-	c := informed(t, s, 50*time.Millisecond)
-	within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > 0 })
-	s.set(func() { s.silent = true })
-	s.put("a", "1")
-	within(t, 5*time.Second, "the change is seen", func() bool { return c.content() == "map[a:1]" })
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		c := informed(t, s, 50*time.Millisecond)
+		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > 0 })
+		s.set(func() { s.silent = true })
+		s.put("a", "1")
+		within(t, 5*time.Second, "the change is seen", func() bool { return c.content() == "map[a:1]" })
+	})
 }
 
 func TestAServerThatIsAwayAgainAndAgainIsAskedSoon(t *testing.T) {
-	s := newShelf()
-	c := informed(t, s, time.Hour)
-	for i := range 4 {
-		within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > i })
-		asked := 0
-		s.set(func() {
-			s.failing = apierrors.NewServiceUnavailable("starting")
-			s.asked = &asked
-			s.open[i].Error(&apierrors.NewResourceExpired("the server began anew").ErrStatus)
-			s.silent = true
-		})
-		within(t, 10*time.Second, "it is asked in vain", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return asked > 3 })
-		value := strconv.Itoa(i)
-		s.put("a", value)
-		s.set(func() { s.failing, s.silent = nil, false })
-		within(t, 2*time.Second, "what was written meanwhile is seen", func() bool { return c.content() == "map[a:"+value+"]" })
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		c := informed(t, s, time.Hour)
+		for i := range 4 {
+			within(t, 5*time.Second, "a watch is open", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.open) > i })
+			asked := 0
+			s.set(func() {
+				s.failing = apierrors.NewServiceUnavailable("starting")
+				s.asked = &asked
+				s.open[i].Error(&apierrors.NewResourceExpired("the server began anew").ErrStatus)
+				s.silent = true
+			})
+			within(t, 10*time.Second, "it is asked in vain", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return asked > 3 })
+			value := strconv.Itoa(i)
+			s.put("a", value)
+			s.set(func() { s.failing, s.silent = nil, false })
+			within(t, 2*time.Second, "what was written meanwhile is seen", func() bool { return c.content() == "map[a:"+value+"]" })
+		}
+	})
 }
 
 func TestThePauseOfAServerThatIsAwayStaysShort(t *testing.T) {

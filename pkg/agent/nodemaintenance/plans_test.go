@@ -59,35 +59,35 @@ func TestADrainOutsideOfARolloutHasItsTurn(t *testing.T) {
 		first, second := w.live("first", drainStep("drain")), w.live("second", drainStep("drain"))
 		turn := func(s store.StepKey, node string) bool { granted, _ := a.Turn(s, node, nil); return granted }
 		if turn(first, "a") {
-			t.Error("it is given a node before anybody looked")
+			w.Error("it is given a node before anybody looked")
 		}
 		w.pass(time.Second)
 		if got, want := w.wakes(), []string{first.String()}; !slices.Equal(got, want) || !turn(first, "a") {
-			t.Errorf("woken %q, want %q; its turn: %t", got, want, turn(first, "a"))
+			w.Errorf("woken %q, want %q; its turn: %t", got, want, turn(first, "a"))
 		}
 		turn(second, "b")
 		w.pass(time.Second)
 		if granted, why := a.Turn(second, "b", nil); granted || !strings.Contains(why, "turn") {
-			t.Errorf("the second has its turn: %t, %q", granted, why)
+			w.Errorf("the second has its turn: %t, %q", granted, why)
 		}
 		w.live("first", drainStep("drain", drainTarget("a"))) // its journal says so now
 		w.pass(time.Second)
 		if turn(second, "b") {
-			t.Error("the second has its turn while the first drains")
+			w.Error("the second has its turn while the first drains")
 		}
 		w.wakes()
 		w.live("first", drainStep("drain", run.DrainTarget{Name: "a", Cordoned: true, Drained: true}))
 		a.Enqueue()
 		w.pass(time.Second)
 		if got := w.wakes(); !slices.Contains(got, second.String()) || !turn(second, "b") {
-			t.Errorf("when the first has drained: woken %q; its turn: %t", got, turn(second, "b"))
+			w.Errorf("when the first has drained: woken %q; its turn: %t", got, turn(second, "b"))
 		}
 		w.end(first)
 		w.end(second)
 		turn(store.StepKey{Run: second.Run, Path: "other"}, "a")
 		w.pass(time.Second)
 		if len(a.wants) > 0 {
-			t.Errorf("keeps %v of runs that have ended", a.wants)
+			w.Errorf("keeps %v of runs that have ended", a.wants)
 		}
 	})
 }
@@ -182,21 +182,21 @@ func TestWhatARolloutIsToldOfItsNodes(t *testing.T) {
 				got := a.States(s.Run)["roll"]
 				for node, state := range got {
 					if !strings.Contains(state.Why, c.want[node].Why) {
-						t.Errorf("of %s it is said %q, want %q in it", node, state.Why, c.want[node].Why)
+						w.Errorf("of %s it is said %q, want %q in it", node, state.Why, c.want[node].Why)
 					}
 					state.Why = c.want[node].Why
 					got[node] = state
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+					w.Errorf("-want +got:\n%s", diff)
 				}
 				if got := w.rings(); !slices.Equal(got, []string{"run-roll"}) {
-					t.Errorf("enqueued %q", got)
+					w.Errorf("enqueued %q", got)
 				}
 				a.Enqueue()
 				w.pass(2 * time.Second)
 				if got := w.rings(); len(got) > 0 {
-					t.Errorf("enqueued %q although there is no news", got)
+					w.Errorf("enqueued %q although there is no news", got)
 				}
 			})
 		})
@@ -213,16 +213,16 @@ func TestWhatARolloutDoesNotWantAnyMoreIsAnothers(t *testing.T) {
 		w.pass(time.Second)
 		granted := func(s store.StepKey, node string) bool { return a.States(s.Run)["roll"][node].Granted }
 		if !granted(first, "a") || granted(second, "b") {
-			t.Fatalf("first %t, second %t", granted(first, "a"), granted(second, "b"))
+			w.Fatalf("first %t, second %t", granted(first, "a"), granted(second, "b"))
 		}
 		a.Want(first.Run, []workflow.NodeDemand{{Path: "roll", Nodes: []string{"a"}, Most: 1}}) // the same
 		a.Want(first.Run, nil)
 		if granted(first, "a") {
-			t.Error("it has what it does not want")
+			w.Error("it has what it does not want")
 		}
 		w.pass(time.Second)
 		if !granted(second, "b") {
-			t.Error("the other one did not get the slot")
+			w.Error("the other one did not get the slot")
 		}
 	})
 }
@@ -236,28 +236,28 @@ func TestAPlansDrainIsLookedAtBeforeItsCordon(t *testing.T) {
 		s := w.rolls(a, "roll", 1, o, "a")
 		w.pass(2 * time.Second)
 		if state := a.States(s.Run)["roll"]["a"]; state.Granted || !strings.Contains(state.Why, "shop/web") {
-			t.Errorf("it is told %+v", state)
+			w.Errorf("it is told %+v", state)
 		}
 		if len(w.blocked) != 1 || !strings.HasPrefix(w.blocked[0], "roll a: ") {
-			t.Errorf("said %q", w.blocked)
+			w.Errorf("said %q", w.blocked)
 		}
-		if ok, why := a.Preflight(t.Context(), s, "a", o); ok || !strings.Contains(why, "shop/web") {
-			t.Errorf("the step may cordon it: %t, %q", ok, why)
+		if ok, why := a.Preflight(w.Context(), s, "a", o); ok || !strings.Contains(why, "shop/web") {
+			w.Errorf("the step may cordon it: %t, %q", ok, why)
 		}
 		if got := a.BlockedBy(s, "a", o); !strings.Contains(got, "shop/web") {
-			t.Errorf("blocked by %q", got)
+			w.Errorf("blocked by %q", got)
 		}
 		list := w.api.Asked(agenttest.When{User: "maint-runner", Verb: "list", Resource: "pods"})
 		if others := w.api.Asked(agenttest.When{User: "agent", Verb: "list", Resource: "pods"}); list == 0 || others > 0 {
-			t.Errorf("the pods were listed %d times as the plan's account, %d times as the agent", list, others)
+			w.Errorf("the pods were listed %d times as the plan's account, %d times as the agent", list, others)
 		}
 		w.api.Put(budget("web", true))
 		w.pass(3 * time.Second)
 		if state := a.States(s.Run)["roll"]["a"]; !state.Granted {
-			t.Errorf("when the budget was mended it is told %+v", state)
+			w.Errorf("when the budget was mended it is told %+v", state)
 		}
-		if ok, why := a.Preflight(t.Context(), s, "a", o); !ok || a.BlockedBy(s, "a", o) != "" {
-			t.Errorf("when it was mended: %t, %q", ok, why)
+		if ok, why := a.Preflight(w.Context(), s, "a", o); !ok || a.BlockedBy(s, "a", o) != "" {
+			w.Errorf("when it was mended: %t, %q", ok, why)
 		}
 	})
 }
@@ -277,19 +277,19 @@ func TestAPreflightWaitsForItsLook(t *testing.T) {
 			"pods that have not been looked at":  {s, &drain.Options{}, false},
 			"other options are another question": {s, &drain.Options{Force: true}, false},
 		} {
-			if ok, why := a.Preflight(t.Context(), c.step, "a", c.ahead); ok != c.want {
-				t.Errorf("%s: %t, %q", what, ok, why)
+			if ok, why := a.Preflight(w.Context(), c.step, "a", c.ahead); ok != c.want {
+				w.Errorf("%s: %t, %q", what, ok, why)
 			}
 		}
 		w.pass(time.Second)
-		if ok, why := a.Preflight(t.Context(), s, "a", &drain.Options{}); !ok {
-			t.Errorf("after the look: %q", why)
+		if ok, why := a.Preflight(w.Context(), s, "a", &drain.Options{}); !ok {
+			w.Errorf("after the look: %q", why)
 		}
 		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
-			t.Errorf("woken %q", got)
+			w.Errorf("woken %q", got)
 		}
 		if a.BlockedBy(s, "a", nil)+a.BlockedBy(other, "a", &drain.Options{}) != "" {
-			t.Error("blocked by something")
+			w.Error("blocked by something")
 		}
 	})
 }
@@ -309,29 +309,29 @@ func TestAPlansDrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 		w.live("roll", drainStep("drain", drainTarget("a")))
 		w.api.Put(budget("web", false))
 		if a.Stalled(s, "a", o, true) {
-			t.Error("it yields although nobody waits")
+			w.Error("it yields although nobody waits")
 		}
 		w.edit("b", asked("gpu", noDrain))
 		w.wakes()
 		w.pass(3 * time.Second)
 		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
-			t.Errorf("woken %q", got)
+			w.Errorf("woken %q", got)
 		}
 		if !a.Stalled(s, "a", o, true) {
-			t.Error("it does not yield")
+			w.Error("it does not yield")
 		}
 		w.live("roll", drainStep("drain", run.DrainTarget{Name: "a", Yielded: true, Why: "shop/web permits none"}))
 		a.Enqueue()
 		w.pass(3 * time.Second)
 		w.expect("when it has yielded", "a cordoned for plan:shop/roll", "b cordoned for gpu, gpu Ready")
 		if granted, why := a.Turn(s, "a", o); granted || !strings.Contains(why, "shop/web") {
-			t.Errorf("it has its turn: %t, %q", granted, why)
+			w.Errorf("it has its turn: %t, %q", granted, why)
 		}
 		w.api.Put(budget("web", true))
 		w.edit("b", withdraw("gpu"))
 		w.pass(3 * time.Second)
 		if granted, why := a.Turn(s, "a", o); !granted {
-			t.Errorf("when the budget was mended: %q", why)
+			w.Errorf("when the budget was mended: %q", why)
 		}
 	})
 }
@@ -342,18 +342,18 @@ func TestADrainThatIsNotBlockedAnyMoreHasNotStalled(t *testing.T) {
 		s := w.live("roll", drainStep("drain", drainTarget("a")))
 		a.Stalled(s, "a", &drain.Options{}, true)
 		if len(a.stalled) != 1 {
-			t.Fatalf("%d have stalled", len(a.stalled))
+			w.Fatalf("%d have stalled", len(a.stalled))
 		}
 		a.Stalled(s, "a", &drain.Options{}, false)
 		if len(a.stalled) != 0 {
-			t.Error("it has stalled still")
+			w.Error("it has stalled still")
 		}
 		a.Stalled(s, "a", &drain.Options{}, true)
 		w.end(s)
 		a.Enqueue()
 		w.pass(time.Second)
 		if len(a.stalled) != 0 {
-			t.Error("it has stalled although its run has ended")
+			w.Error("it has stalled although its run has ended")
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestADrainThatMovesWakesTheStepsOfItsPlanAlone(t *testing.T) {
 		w.live("other", drainStep("drain", drainTarget("a")))
 		a.drains.changed("a", "plan:shop/roll")
 		if got := w.wakes(); !slices.Equal(got, []string{s.String()}) {
-			t.Errorf("woken %q", got)
+			w.Errorf("woken %q", got)
 		}
 	})
 }
@@ -376,18 +376,18 @@ func TestAnUncordonThatWasSeenIsRemembered(t *testing.T) {
 		a := w.lead()
 		w.pass(time.Second)
 		if at := a.OpenedAt("a"); !at.IsZero() {
-			t.Errorf("it was opened at %s", at)
+			w.Errorf("it was opened at %s", at)
 		}
 		now := time.Now()
 		w.edit("a", func(n *corev1.Node) { n.Spec.Unschedulable = false })
 		w.pass(time.Second)
 		if at := a.OpenedAt("a"); !at.Equal(now) {
-			t.Errorf("it was opened at %s", at)
+			w.Errorf("it was opened at %s", at)
 		}
 		w.edit("a", cordoned)
 		w.pass(time.Second)
 		if at := a.OpenedAt("a"); !at.IsZero() {
-			t.Errorf("it is cordoned again, and was opened at %s", at)
+			w.Errorf("it is cordoned again, and was opened at %s", at)
 		}
 	})
 }
@@ -410,9 +410,9 @@ func TestNodesThatAreGoneAreAskedForLive(t *testing.T) {
 				if c.away {
 					w.api.Refuse(agenttest.When{Verb: "get", Resource: "nodes"}, agenttest.Always, 500, "broken")
 				}
-				got := a.Gone(t.Context(), run.NodeTurns{"a": {}, "b": {}})
+				got := a.Gone(w.Context(), run.NodeTurns{"a": {}, "b": {}})
 				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+					w.Errorf("-want +got:\n%s", diff)
 				}
 			})
 		})
@@ -445,7 +445,7 @@ func TestWhatSurgesLeftIsGivenBack(t *testing.T) {
 				a.drains.mu.Unlock()
 				w.pass(25 * time.Second)
 				if diff := cmp.Diff(c.want, a.drains.swept); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+					w.Errorf("-want +got:\n%s", diff)
 				}
 			})
 		})
@@ -477,18 +477,18 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 				book := a.Config.Gates.Book
 				o, shown := book.Subjects()[types.NamespacedName{Name: "a"}]
 				if shown != c.shown {
-					t.Fatalf("shown: %t", shown)
+					w.Fatalf("shown: %t", shown)
 				}
 				if shown {
 					now := time.Now()
 					if v := o.Verdict(now); o.System != c.system || v.Permitted != c.permits || string(book.StrategyOf(o, now)) != c.strategy {
-						t.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, book.StrategyOf(o, now))
+						w.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, book.StrategyOf(o, now))
 					}
 				}
 				w.api.Delete("nodes", "", "a")
 				w.pass(time.Second)
 				if left := book.Subjects(); len(left) > 0 {
-					t.Errorf("a node that is gone is shown: %v", left)
+					w.Errorf("a node that is gone is shown: %v", left)
 				}
 			})
 		})
@@ -529,12 +529,12 @@ func TestWhatIsKnownOfTheAgentsOwnReplicas(t *testing.T) {
 				if c.deny {
 					w.api.Deny("", "list", "pods")
 				}
-				got := a.pods.ownReplicas(t.Context(), "a", here)
+				got := a.pods.ownReplicas(w.Context(), "a", here)
 				if c.want.Unknown != "" && strings.Contains(got.Unknown, c.want.Unknown) {
 					got.Unknown = c.want.Unknown
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+					w.Errorf("-want +got:\n%s", diff)
 				}
 			})
 		})

@@ -145,7 +145,7 @@ func TestRequestsForNodes(t *testing.T) {
 				w.api.ClearLog()
 				w.pass(time.Minute)
 				if got := w.api.Log(); len(got) > 0 {
-					t.Errorf("writes in a minute in which nothing happened: %q", got)
+					w.Errorf("writes in a minute in which nothing happened: %q", got)
 				}
 			})
 		})
@@ -167,7 +167,7 @@ func TestARequestFromItsBeginToItsEnd(t *testing.T) {
 		w.pass(2 * time.Second)
 		w.expect("while pods leave", "a cordoned for gpu, gpu Draining", "b cordoned")
 		if got, want := a.drains.running(), []string{"a requests"}; !slices.Equal(got, want) {
-			t.Errorf("drains %q, want %q", got, want)
+			w.Errorf("drains %q, want %q", got, want)
 		}
 		a.drains.done("a")
 		w.pass(2 * time.Second)
@@ -180,10 +180,10 @@ func TestARequestFromItsBeginToItsEnd(t *testing.T) {
 		w.expect("when its requestor gave it back", "a open", "b cordoned")
 		want := []string{"Scheduled", "Cordoned", "Draining", "Drained", "Ready", "RequestorFailed", "Released", "Uncordoned"}
 		if diff := cmp.Diff(want, w.said("a")); diff != "" {
-			t.Errorf("Events, -want +got:\n%s", diff)
+			w.Errorf("Events, -want +got:\n%s", diff)
 		}
 		if got := w.patches("b"); got > 0 {
-			t.Errorf("the other node was patched %d times", got)
+			w.Errorf("the other node was patched %d times", got)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestWhatEndsADrain(t *testing.T) {
 				w.pass(3 * time.Second)
 				w.expect("after it", c.want)
 				if runs := len(a.drains.running()) > 0; runs != c.runs {
-					t.Errorf("the drain runs: %t, want %t", runs, c.runs)
+					w.Errorf("the drain runs: %t, want %t", runs, c.runs)
 				}
 			})
 		})
@@ -314,7 +314,7 @@ func TestWritesOfNodesThatGoWrong(t *testing.T) {
 				w.pass(c.after)
 				w.expect("then", c.want)
 				if diff := cmp.Diff(c.events, w.said("a")); diff != "" {
-					t.Errorf("Events, -want +got:\n%s", diff)
+					w.Errorf("Events, -want +got:\n%s", diff)
 				}
 			})
 		})
@@ -335,10 +335,10 @@ func TestAConflictIsReadAgainAndNotOverwritten(t *testing.T) {
 		w.pass(3 * time.Second)
 		w.expect("then", "a cordoned for gpu, gpu Ready")
 		if got := w.node("a").Annotations["people.maint.dev/note"]; got != "mine" {
-			t.Errorf("what the person wrote is %q", got)
+			w.Errorf("what the person wrote is %q", got)
 		}
 		if tried, read := w.patches("a"), w.api.Asked(agenttest.When{Verb: "get", Resource: "nodes", Name: "a"}); tried != 4 || read != 1 {
-			t.Errorf("%d patches and %d reads, want one in vain, a read, and three", tried, read)
+			w.Errorf("%d patches and %d reads, want one in vain, a read, and three", tried, read)
 		}
 	})
 }
@@ -356,7 +356,7 @@ func TestAWatchThatIsBehindDoesNotHideWhatTheAgentWrote(t *testing.T) {
 		w.pass(3 * time.Second)
 		w.expect("while it shows nothing", "a cordoned for gpu, gpu Ready", "b open, os Pending")
 		if got := w.patches("a"); got != 3 {
-			t.Errorf("%d patches, want three: each of the version that the one before left", got)
+			w.Errorf("%d patches, want three: each of the version that the one before left", got)
 		}
 	})
 }
@@ -380,17 +380,17 @@ func TestARefusalIsBelievedAfterHalfAMinute(t *testing.T) {
 		w.lead()
 		w.pass(20 * time.Second)
 		if got := w.conditions(); len(got) != 0 {
-			t.Errorf("after twenty seconds: conditions %q", got)
+			w.Errorf("after twenty seconds: conditions %q", got)
 		}
 		w.pass(25 * time.Second)
 		if got := w.conditions(); !slices.Equal(got, []string{conditionForbidden}) {
-			t.Errorf("after 45 seconds: conditions %q", got)
+			w.Errorf("after 45 seconds: conditions %q", got)
 		}
 		w.api.Allow("", "patch", "nodes")
 		w.pass(time.Minute)
 		w.expect("when the right is there", "a cordoned for gpu, gpu Ready", "b open")
 		if got := w.conditions(); len(got) != 0 {
-			t.Errorf("when the right is there: conditions %q", got)
+			w.Errorf("when the right is there: conditions %q", got)
 		}
 	})
 }
@@ -404,7 +404,7 @@ func TestARefusalIsForgottenOnceNobodyAsks(t *testing.T) {
 		w.edit("a", withdraw("gpu"))
 		w.pass(2 * time.Second)
 		if got := w.conditions(); len(got) != 0 {
-			t.Errorf("conditions %q", got)
+			w.Errorf("conditions %q", got)
 		}
 	})
 }
@@ -419,7 +419,7 @@ func TestANodeThatIsGoneFreesItsSlot(t *testing.T) {
 		w.pass(3 * time.Second)
 		w.expect("after", "b cordoned for gpu, gpu Ready")
 		if got := a.drains.running(); len(got) != 0 {
-			t.Errorf("drains %q", got)
+			w.Errorf("drains %q", got)
 		}
 	})
 }
@@ -436,7 +436,7 @@ func TestAWriteOfANodeThatIsGoneEndsThere(t *testing.T) {
 		letGo()
 		w.pass(30 * time.Second)
 		if got := w.patches("a"); got > 6 {
-			t.Errorf("%d patches of a node that is not there", got)
+			w.Errorf("%d patches of a node that is not there", got)
 		}
 	})
 }
@@ -458,7 +458,7 @@ func TestTheNextLeaderGoesOnFromTheRecord(t *testing.T) {
 				mend := w.api.Away(agenttest.When{Verb: "patch", Resource: "nodes", Name: "a"}, agenttest.Always)
 				w.pass(4 * time.Second)
 				if got := string(w.status("a", "gpu").Phase); got != after {
-					t.Fatalf("it is %s", got)
+					w.Fatalf("it is %s", got)
 				}
 				first.stop()
 				mend()
@@ -467,10 +467,10 @@ func TestTheNextLeaderGoesOnFromTheRecord(t *testing.T) {
 				w.pass(4 * time.Second)
 				w.expect("then", "a cordoned for gpu, gpu Draining", "b open, os Pending")
 				if order := second.drains.sessions["a requests"]; order.NodeUID != "uid-a" || order.Since.Before(before.Since) {
-					t.Errorf("it drains %+v", order)
+					w.Errorf("it drains %+v", order)
 				}
 				if now := w.status("a", "gpu"); after == "Draining" && !now.Since.Equal(before.Since) {
-					t.Errorf("the drain's time began again: %s, was %s", now.Since, before.Since)
+					w.Errorf("the drain's time began again: %s, was %s", now.Since, before.Since)
 				}
 				second.drains.done("a")
 				w.pass(3 * time.Second)
@@ -496,16 +496,16 @@ func TestADrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 		})
 		w.pass(3 * time.Second)
 		if s := w.status("a", "gpu"); s.Blocked == nil || !s.Blocked.Permanent || s.Yielded != nil {
-			t.Errorf("while nobody else waits: %s", s)
+			w.Errorf("while nobody else waits: %s", s)
 		}
 		w.api.Put(node("b", asked("os", noDrain)))
 		w.pass(5 * time.Second)
 		w.expect("when somebody waits", "a cordoned for gpu, gpu Draining", "b cordoned for os, os Ready")
 		if s := w.status("a", "gpu"); s.Yielded == nil {
-			t.Errorf("it did not say that it yielded: %s", s)
+			w.Errorf("it did not say that it yielded: %s", s)
 		}
 		if got := a.drains.running(); len(got) != 0 {
-			t.Errorf("it drains still: %q", got)
+			w.Errorf("it drains still: %q", got)
 		}
 		w.api.Put(budget("web", true))
 		a.drains.done("a")
@@ -514,7 +514,7 @@ func TestADrainThatIsBlockedForGoodYieldsItsSlot(t *testing.T) {
 		w.expect("when the budget was mended", "a cordoned for gpu, gpu Ready", "b open")
 		for _, reason := range []string{"DrainBlocked", "DrainYielded", "DrainResumed"} {
 			if !slices.Contains(w.said("a"), reason) {
-				t.Errorf("no Event %s in %q", reason, w.said("a"))
+				w.Errorf("no Event %s in %q", reason, w.said("a"))
 			}
 		}
 	})
@@ -532,10 +532,10 @@ func TestWhatStandsInTheWayForGoodIsSaidBeforeAnyCordon(t *testing.T) {
 				w.pass(5 * time.Second)
 				w.expect("while it stands in the way", "a open, gpu Pending")
 				if s := w.status("a", "gpu"); s.Blocked == nil || !strings.Contains(s.Blocked.Text, "shop/web") {
-					t.Errorf("it does not say what stands in the way: %s", s)
+					w.Errorf("it does not say what stands in the way: %s", s)
 				}
 				if n := w.watches("poddisruptionbudgets"); n != 1 {
-					t.Errorf("%d watches on budgets", n)
+					w.Errorf("%d watches on budgets", n)
 				}
 				mend(w)
 				w.pass(5 * time.Second)
@@ -544,7 +544,7 @@ func TestWhatStandsInTheWayForGoodIsSaidBeforeAnyCordon(t *testing.T) {
 				w.edit("a", withdraw("gpu"))
 				w.pass(5 * time.Second)
 				if n := w.watches("poddisruptionbudgets"); n != 0 {
-					t.Errorf("%d watches on budgets, though nobody is blocked", n)
+					w.Errorf("%d watches on budgets, though nobody is blocked", n)
 				}
 			})
 		})
@@ -579,16 +579,16 @@ func TestPodsThatARequestWaitsFor(t *testing.T) {
 		w.pass(3 * time.Second)
 		w.expect("while one works", "a cordoned for gpu, gpu WaitingForPods", "b open")
 		if s := w.status("a", "gpu"); s.Progress == nil || s.Progress.Left != 1 || !strings.Contains(s.Reason, "shop/web-1") {
-			t.Errorf("it waits for %s", s)
+			w.Errorf("it waits for %s", s)
 		}
 		if n := w.watches("pods"); n != 1 {
-			t.Errorf("%d watches on pods", n)
+			w.Errorf("%d watches on pods", n)
 		}
 		w.api.Delete("pods", "shop", "web-1")
 		w.pass(3 * time.Second)
 		w.expect("when it is gone", "a cordoned for gpu, gpu Ready", "b open")
 		if n := w.watches("pods"); n != 0 {
-			t.Errorf("%d watches on pods that nobody counts", n)
+			w.Errorf("%d watches on pods that nobody counts", n)
 		}
 	})
 }
@@ -604,7 +604,7 @@ func TestAnAgentThatEndsLeavesNothingRunning(t *testing.T) {
 		a.stop()
 		w.pass(time.Second)
 		if got, watches := a.drains.running(), len(w.api.Watches()); len(got) > 0 || watches > 0 {
-			t.Errorf("drains %q, %d watches", got, watches)
+			w.Errorf("drains %q, %d watches", got, watches)
 		}
 	})
 }

@@ -113,7 +113,7 @@ func TestSlots(t *testing.T) {
 				c.story(w)
 				w.expect("then", "nightly", c.want...)
 				if open := len(w.ledger("nightly").Open); len(w.runs("nightly")) != open {
-					t.Errorf("%d claims are open, and there are the runs %q", open, w.runs("nightly"))
+					w.Errorf("%d claims are open, and there are the runs %q", open, w.runs("nightly"))
 				}
 			})
 		})
@@ -140,15 +140,15 @@ func TestAClaimStandsInTheLedgerBeforeItsRunIsMade(t *testing.T) {
 		w.says("nightly", annotations.Trigger, "now")
 		got, want := w.logged("nightly"), []string{"agent update configmaps ledger", "agent create configmaps shop/", "agent patch configmaps plan"}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
+			w.Errorf("-want +got:\n%s", diff)
 		}
 		if got, want := w.runs("nightly"), []string{nameOf("nightly", "now")}; !slices.Equal(got, want) || !slices.Contains(w.rung, want[0]) {
-			t.Errorf("runs %q, want %q; enqueued %q", got, want, w.rung)
+			w.Errorf("runs %q, want %q; enqueued %q", got, want, w.rung)
 		}
 		w.says("nightly", annotations.Trigger, "now ") // the same
 		w.after(time.Minute)
 		if got := len(w.runs("nightly")); got != 1 {
-			t.Errorf("%d runs of one token", got)
+			w.Errorf("%d runs of one token", got)
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestATokenThatAPlanBearsWhenItIsFirstSeenIsNoRequest(t *testing.T) {
 		w.begins()
 		w.after(time.Minute)
 		if got := w.runs("nightly"); len(got) > 0 || w.said("nightly", annotations.StatusTrigger) != "old" {
-			t.Errorf("runs %q, handled %q", got, w.said("nightly", annotations.StatusTrigger))
+			w.Errorf("runs %q, handled %q", got, w.said("nightly", annotations.StatusTrigger))
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestARunIsMadeOnce(t *testing.T) {
 				w.says("nightly", annotations.Trigger, "now")
 				w.after(10 * time.Second)
 				if got, want := w.runs("nightly"), []string{nameOf("nightly", "now")}; !slices.Equal(got, want) {
-					t.Errorf("runs %q, want %q", got, want)
+					w.Errorf("runs %q, want %q", got, want)
 				}
 				w.expect("the claim", "nightly", "00:00 open manual")
 				w.progress(nameOf("nightly", "now"), run.Running)
@@ -210,7 +210,7 @@ func TestARunIsMadeOnce(t *testing.T) {
 				w.after(time.Minute)
 				w.expect("at the end", "nightly", "00:00 Ran manual")
 				if got := w.said("nightly", annotations.StatusLastResult); got != "Succeeded" {
-					t.Errorf("last result %q", got)
+					w.Errorf("last result %q", got)
 				}
 			})
 		})
@@ -230,12 +230,12 @@ func TestAStatusIsWrittenOnlyWhenItChanged(t *testing.T) {
 				w.agent.Queue.Add(key("nightly"))
 				w.after(time.Minute)
 				if got := w.api.Log(); len(got) > 0 {
-					t.Errorf("writes %q", got)
+					w.Errorf("writes %q", got)
 				}
 				w.begins() // nor does the next leader
 				w.after(time.Minute)
 				if got := w.api.Log(); len(got) > 0 {
-					t.Errorf("writes of another leader %q", got)
+					w.Errorf("writes of another leader %q", got)
 				}
 			})
 		})
@@ -248,16 +248,16 @@ func TestAPlanThatIsDeletedIsForgotten(t *testing.T) {
 		a := w.begins()
 		w.after(2 * time.Second)
 		if n := a.Targets.Count(); n != 1 {
-			t.Fatalf("%d watches on its target", n)
+			w.Fatalf("%d watches on its target", n)
 		}
 		w.api.ClearLog()
 		w.api.Delete("configmaps", shop, "nightly")
 		w.after(2 * time.Second)
 		if !slices.Contains(w.gone, "nightly") || a.Targets.Count() != 0 || a.Plans.Has(key("nightly")) {
-			t.Errorf("its runs heard %q, %d watches, known: %t", w.gone, a.Targets.Count(), a.Plans.Has(key("nightly")))
+			w.Errorf("its runs heard %q, %d watches, known: %t", w.gone, a.Targets.Count(), a.Plans.Has(key("nightly")))
 		}
 		if got := w.api.Log(); len(got) > 0 {
-			t.Errorf("writes %q", got)
+			w.Errorf("writes %q", got)
 		}
 	})
 }
@@ -306,16 +306,16 @@ func TestWhatKeepsAPlanFromBeingReady(t *testing.T) {
 				w.begins()
 				w.after(5 * time.Second)
 				if got := w.condition("nightly", "Ready"); got != "False NotReady" || !strings.Contains(w.said("nightly", annotations.StatusConditions), c.says) {
-					t.Errorf("Ready is %q: %s", got, w.said("nightly", annotations.StatusConditions))
+					w.Errorf("Ready is %q: %s", got, w.said("nightly", annotations.StatusConditions))
 				}
 				w.says("nightly", annotations.Trigger, "now")
 				if got := w.runs("nightly"); len(got) > 0 {
-					t.Errorf("it runs: %q", got)
+					w.Errorf("it runs: %q", got)
 				}
 				c.mend(w)
 				w.after(time.Minute)
 				if got := w.condition("nightly", "Ready"); got != "True Ready" || len(w.runs("nightly")) != 1 {
-					t.Errorf("when it was mended Ready is %q, runs %q", got, w.runs("nightly"))
+					w.Errorf("when it was mended Ready is %q, runs %q", got, w.runs("nightly"))
 				}
 			})
 		})
@@ -332,7 +332,7 @@ func TestALabelOnTheTargetIsARequest(t *testing.T) {
 		w.after(2 * time.Second)
 		w.expect("then", "nightly", "00:00 open label:example.org/go")
 		if e := w.ledger("nightly").Open[0]; e.Kind != run.ByLabel || e.Request.Label != "example.org/go" || e.Request.Value != "yes" {
-			t.Errorf("claimed %+v", e)
+			w.Errorf("claimed %+v", e)
 		}
 	})
 }
@@ -344,11 +344,11 @@ func TestALedgerThatIsNotThePlansOwn(t *testing.T) {
 		w.begins()
 		w.after(2 * time.Second)
 		if got := w.condition("nightly", "Valid"); got != "False Faults" || !strings.Contains(w.said("nightly", annotations.StatusMessage), "delete or rename it") {
-			t.Errorf("Valid is %q: %s", got, w.said("nightly", annotations.StatusMessage))
+			w.Errorf("Valid is %q: %s", got, w.said("nightly", annotations.StatusMessage))
 		}
 		w.says("nightly", annotations.Trigger, "now")
 		if got := w.runs("nightly"); len(got) > 0 {
-			t.Errorf("it runs: %q", got)
+			w.Errorf("it runs: %q", got)
 		}
 	})
 }
@@ -362,12 +362,12 @@ func TestALedgerThatIsNotTaken(t *testing.T) {
 		w.says("nightly", annotations.Trigger, "now")
 		w.after(2 * time.Second)
 		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "nothing of this plan starts or ends") || len(w.runs("nightly")) > 0 {
-			t.Errorf("it says %q, runs %q", got, w.runs("nightly"))
+			w.Errorf("it says %q, runs %q", got, w.runs("nightly"))
 		}
 		mend()
 		w.after(2 * time.Minute)
 		if got := len(w.runs("nightly")); got != 1 {
-			t.Errorf("when it was mended there are %d runs", got)
+			w.Errorf("when it was mended there are %d runs", got)
 		}
 	})
 }
@@ -383,7 +383,7 @@ func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 		a.LedgerLost(&lost.ObjectMeta)
 		w.after(2 * time.Second)
 		if w.api.ConfigMap(shop, name) == nil {
-			t.Fatal("there is none")
+			w.Fatal("there is none")
 		}
 		w.after(10 * time.Minute)
 		w.expect("the next slot", "nightly", "00:10 open schedule")
@@ -393,7 +393,7 @@ func TestALedgerThatIsLostIsMadeAnew(t *testing.T) {
 		a.LedgerLost(&other.ObjectMeta)
 		w.after(2 * time.Second)
 		if got := w.api.Log(); len(got) > 0 {
-			t.Errorf("another plan's ledger is lost, and: %q", got)
+			w.Errorf("another plan's ledger is lost, and: %q", got)
 		}
 	})
 }
@@ -427,14 +427,14 @@ func TestARunThatTheAPIServerDoesNotTake(t *testing.T) {
 				w.after(40 * time.Second)
 				w.expect("while it is refused", "nightly", c.entries...)
 				if got := w.condition("nightly", "RunRefused"); got != c.condition || len(w.runs("nightly")) > 0 {
-					t.Errorf("RunRefused is %q, runs %q", got, w.runs("nightly"))
+					w.Errorf("RunRefused is %q, runs %q", got, w.runs("nightly"))
 				}
 				w.wantEvent("Warning RunRefused nightly:")
 				mend()
 				w.after(time.Minute)
 				w.expect("when it would be taken", "nightly", c.mended...)
 				if open := len(w.ledger("nightly").Open); len(w.runs("nightly")) != open || w.condition("nightly", "RunRefused") != "" {
-					t.Errorf("%d claims, runs %q, RunRefused %q", open, w.runs("nightly"), w.condition("nightly", "RunRefused"))
+					w.Errorf("%d claims, runs %q, RunRefused %q", open, w.runs("nightly"), w.condition("nightly", "RunRefused"))
 				}
 			})
 		})
@@ -459,10 +459,10 @@ func TestARunThatWasTakenAwayWhileNobodyLookedIsNotMadeAgain(t *testing.T) {
 				w.begins()
 				w.after(5 * time.Second)
 				if got := w.runs("nightly"); len(got) > 0 || len(w.ledger("nightly").Open) > 0 {
-					t.Errorf("runs %q, %d claims", got, len(w.ledger("nightly").Open))
+					w.Errorf("runs %q, %d claims", got, len(w.ledger("nightly").Open))
 				}
 				if len(w.orphans) != 1 || strings.Contains(w.orphans[0], "had not begun") == begun {
-					t.Errorf("said %q", w.orphans)
+					w.Errorf("said %q", w.orphans)
 				}
 			})
 		})
@@ -479,10 +479,10 @@ func TestARunThatStandsInItsPlansStatusMayAct(t *testing.T) {
 		w.rung = nil
 		w.progress(name, run.Running)
 		if got := w.said("nightly", annotations.StatusRuns); got != name+"=Running" {
-			t.Errorf("it says %q", got)
+			w.Errorf("it says %q", got)
 		}
 		if !slices.Contains(w.rung, name) || !w.agent.Runs.IsRecorded(key(name)) {
-			t.Errorf("enqueued %q", w.rung)
+			w.Errorf("enqueued %q", w.rung)
 		}
 	})
 }
@@ -518,7 +518,7 @@ func TestEndedRunsArePruned(t *testing.T) {
 				}
 				w.after(2 * time.Second)
 				if diff := cmp.Diff(c.want, w.runs("nightly")); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+					w.Errorf("-want +got:\n%s", diff)
 				}
 			})
 		})
@@ -536,11 +536,11 @@ func TestAnEndedRunIsDeletedByItsUID(t *testing.T) {
 		a.RunEnded(ended)
 		w.after(2 * time.Second)
 		if got := w.runs("nightly"); !slices.Equal(got, []string{"a"}) {
-			t.Errorf("left are %q", got)
+			w.Errorf("left are %q", got)
 		}
 		a.EndedRunGone(ended)
 		if left := a.History.Of(key("nightly")); len(left) > 0 {
-			t.Errorf("it remembers %v", left)
+			w.Errorf("it remembers %v", left)
 		}
 	})
 }
@@ -555,23 +555,23 @@ func TestTheMirrorOnTheTarget(t *testing.T) {
 		w.begins()
 		w.after(2 * time.Second)
 		if got := mirror(w, "next-run"); got != "2000-01-01T00:10:00Z" {
-			t.Errorf("the next run is %q", got)
+			w.Errorf("the next run is %q", got)
 		}
 		if got := w.api.Log(); !slices.Contains(got, "maint-runner patch deployments shop/orders") {
-			t.Errorf("it is not written as the plan's account: %q", got)
+			w.Errorf("it is not written as the plan's account: %q", got)
 		}
 		w.api.Deny(runner, "patch", "deployments")
 		w.says("nightly", annotations.Trigger, "now")
 		w.progress(nameOf("nightly", "now"), run.Running)
 		w.after(5 * time.Second)
 		if got := w.condition("nightly", "Mirrored"); got != "False Refused" {
-			t.Errorf("Mirrored is %q", got)
+			w.Errorf("Mirrored is %q", got)
 		}
 		w.api.Allow(runner, "patch", "deployments")
 		w.progress(nameOf("nightly", "now"), run.Succeeded)
 		w.after(2 * time.Minute)
 		if got := w.condition("nightly", "Mirrored"); got != "" || mirror(w, "status") != "completed" {
-			t.Errorf("Mirrored is %q, the status %q", got, mirror(w, "status"))
+			w.Errorf("Mirrored is %q, the status %q", got, mirror(w, "status"))
 		}
 	})
 }
@@ -589,22 +589,22 @@ func TestStepTemplates(t *testing.T) {
 		w.begins()
 		w.after(2 * time.Second)
 		if got := w.condition("nightly", "Valid"); got != "False Faults" {
-			t.Errorf("without its template Valid is %q", got)
+			w.Errorf("without its template Valid is %q", got)
 		}
 		w.api.Put(template("kind: nothing\n"))
 		w.after(2 * time.Second)
 		if got := w.condition("ring", "Valid"); got != "False Faults" {
-			t.Errorf("of a broken template Valid is %q", got)
+			w.Errorf("of a broken template Valid is %q", got)
 		}
 		w.api.Put(template(good))
 		w.after(2 * time.Second)
 		if got, used := w.condition("ring", "Valid"), w.condition("nightly", "Valid"); got != "True Understood" || used != "True Understood" {
-			t.Errorf("of the template Valid is %q, of its plan %q: %s", got, used, w.said("ring", annotations.StatusMessage))
+			w.Errorf("of the template Valid is %q, of its plan %q: %s", got, used, w.said("ring", annotations.StatusMessage))
 		}
 		w.api.Delete("configmaps", shop, "ring")
 		w.after(2 * time.Second)
 		if got := w.condition("nightly", "Valid"); got != "False Faults" {
-			t.Errorf("when its template is gone Valid is %q", got)
+			w.Errorf("when its template is gone Valid is %q", got)
 		}
 	})
 }
@@ -616,7 +616,7 @@ func TestAStepThatTheConfigurationDenies(t *testing.T) {
 		w.begins()
 		w.after(2 * time.Second)
 		if got := w.said("nightly", annotations.StatusMessage); !strings.Contains(got, "does not allow in namespace shop") {
-			t.Errorf("it says %q", got)
+			w.Errorf("it says %q", got)
 		}
 	})
 }
@@ -627,19 +627,19 @@ func TestWhatARunLeftIsForgottenOnceItIsAsItWas(t *testing.T) {
 		a := w.begins()
 		w.after(time.Second)
 		left := ledger.Leftover{Run: "maint-run-x", Step: "down", Type: "scale", Account: "maint-runner", Before: []byte("{}"), At: time.Now()}
-		err := a.Ledgers.Edit(t.Context(), key("nightly"), "uid-nightly", func(l ledger.Ledger) ledger.Ledger { l.Left = append(l.Left, left); return l })
+		err := a.Ledgers.Edit(w.Context(), key("nightly"), "uid-nightly", func(l ledger.Ledger) ledger.Ledger { l.Left = append(l.Left, left); return l })
 		if err != nil {
-			t.Fatal(err)
+			w.Fatal(err)
 		}
 		a.Queue.Add(key("nightly"))
 		w.after(2 * time.Second)
 		if got := w.condition("nightly", "Restored"); got != "False NotPutBack" {
-			t.Errorf("Restored is %q", got)
+			w.Errorf("Restored is %q", got)
 		}
 		w.asItWas = true
 		w.after(time.Minute)
 		if got := w.condition("nightly", "Restored"); got != "" || len(w.ledger("nightly").Left) > 0 {
-			t.Errorf("Restored is %q, left %v", got, w.ledger("nightly").Left)
+			w.Errorf("Restored is %q, left %v", got, w.ledger("nightly").Left)
 		}
 		w.wantEvent("Normal PutBack nightly: What run maint-run-x, step down")
 	})
@@ -655,7 +655,7 @@ func TestIntentsThatMeanNothingAreTakenAway(t *testing.T) {
 				w.says("nightly", annotation, "maint-run-none")
 				w.after(time.Second)
 				if got := w.said("nightly", annotation); got != "" {
-					t.Errorf("there is %q", got)
+					w.Errorf("there is %q", got)
 				}
 				w.wantEvent(fmt.Sprintf("Warning IntentIgnored nightly: %s: maint-run-none", annotation))
 			})
@@ -697,7 +697,7 @@ func TestTheClaimOfARunThatHasEndedIsClosed(t *testing.T) {
 		w.after(5 * time.Second)
 		w.expect("then", "nightly", "00:00 Ran manual")
 		if len(w.orphans) > 0 {
-			t.Errorf("it is taken for an orphan: %q", w.orphans)
+			w.Errorf("it is taken for an orphan: %q", w.orphans)
 		}
 	})
 }
@@ -708,9 +708,9 @@ func TestWhatAGatedPlanSaysOfChange(t *testing.T) {
 		w.begins()
 		w.says("nightly", annotations.ChangeStrategy, "Permissive")
 		is := func(when, paused, pending string) {
-			t.Helper()
+			w.Helper()
 			if got, waits := w.condition("nightly", "ChangesPaused"), w.condition("nightly", "ChangesPending"); got != paused || waits != pending {
-				t.Errorf("%s: ChangesPaused %q, ChangesPending %q", when, got, waits)
+				w.Errorf("%s: ChangesPaused %q, ChangesPending %q", when, got, waits)
 			}
 		}
 		is("while change is permitted", "False Permissive", "False Nothing")
@@ -729,7 +729,7 @@ func TestWhatAGatedPlanSaysOfChange(t *testing.T) {
 		w.says("nightly", annotations.ChangeStrategy, "")
 		is("when nothing stands before it", "", "")
 		if got := w.said("nightly", annotations.StatusBehavior); got != "" {
-			t.Errorf("it says still %q", got)
+			w.Errorf("it says still %q", got)
 		}
 	})
 }

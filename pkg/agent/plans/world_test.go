@@ -140,7 +140,7 @@ func (w *world) begins() *agent {
 	}
 	a.Controller = New(Config{
 		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return w.doubt }}, Stores: stores,
-		Telemetry: Telemetry{
+		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: counts, Log: log,
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
 		},

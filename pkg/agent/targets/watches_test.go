@@ -185,7 +185,7 @@ func TestATargetThatIsReadLive(t *testing.T) {
 					c.change(w.api)
 				}
 				if _, err := Read(ctx, w.Accounts, labels().Account, c.ref); !c.is(err) {
-					t.Errorf("%v", err)
+					w.Errorf("%v", err)
 				}
 			})
 		})
@@ -197,20 +197,20 @@ func TestTargetsOfLabelTriggersAreWatched(t *testing.T) {
 		w.api.Put(app("orders"), app("carts"))
 		seen := w.Keep(ctx, named("p1"), labels(), "orders")
 		if o, why := seen.Get("shop", "orders"); o != nil || why == "" {
-			t.Errorf("before it was listed: %v, %q", o, why)
+			w.Errorf("before it was listed: %v, %q", o, why)
 		}
 		w.Keep(ctx, named("p2"), labels(), "carts")
 		w.Keep(ctx, named("p3"), labels(), "none")
 		added, _, _ := w.news()
 		w.expect("when it has been listed, all plans are looked at", added, "p1", "p2", "p3")
 		if o, why := seen.Get("shop", "orders"); o == nil || why != "" {
-			t.Errorf("it is there: %v, %q", o, why)
+			w.Errorf("it is there: %v, %q", o, why)
 		}
 		if o, why := seen.Get("shop", "none"); o != nil || why != "" {
-			t.Errorf("it is not there: %v, %q", o, why)
+			w.Errorf("it is not there: %v, %q", o, why)
 		}
 		if n := w.Count(); n != 1 || len(w.api.Watches()) != 1 || !w.Heard(named("p1")) || w.Heard(named("p9")) {
-			t.Errorf("%d watches, open %q", n, w.api.Watches())
+			w.Errorf("%d watches, open %q", n, w.api.Watches())
 		}
 		w.api.Put(app("orders", "spec.size", int64(2)))
 		_, changed, _ := w.news()
@@ -227,7 +227,7 @@ func TestTargetsOfLabelTriggersAreWatched(t *testing.T) {
 		}
 		w.pass(time.Second)
 		if n := w.Count(); n != 0 || len(w.api.Watches()) != 0 {
-			t.Errorf("%d watches, open %q, that nobody needs", n, w.api.Watches())
+			w.Errorf("%d watches, open %q, that nobody needs", n, w.api.Watches())
 		}
 	})
 }
@@ -240,7 +240,7 @@ func TestAnAccountThatMayNotWatch(t *testing.T) {
 		added, _, _ := w.news()
 		w.expect("its plans hear of it", added, "p1")
 		if o, why := seen.Get("shop", "orders"); o != nil || !strings.Contains(why, "maint-runner may not list and watch apps.example.org") || w.Heard(named("p1")) {
-			t.Errorf("it is said: %v, %q", o, why)
+			w.Errorf("it is said: %v, %q", o, why)
 		}
 		w.Retry(client.Account{Namespace: "shop", Name: "other"})
 		w.api.Allow(runner, "list", "apps")
@@ -249,7 +249,7 @@ func TestAnAccountThatMayNotWatch(t *testing.T) {
 		w.expect("when its rights were mended", added, "p1")
 		seen = w.Keep(ctx, named("p1"), labels(), "orders")
 		if o, why := seen.Get("shop", "orders"); o == nil {
-			t.Errorf("when its rights were mended: %q", why)
+			w.Errorf("when its rights were mended: %q", why)
 		}
 	})
 }
@@ -280,7 +280,7 @@ func TestAwaitingATarget(t *testing.T) {
 				w.expect("changed", changed, c.changed...)
 				w.expect("to be looked at live", outdated, c.outdated...)
 				if got := w.api.Watches(); !slices.Equal(got, []string{"maint-runner apps"}) {
-					t.Errorf("watches %q", got)
+					w.Errorf("watches %q", got)
 				}
 			})
 		})
@@ -300,14 +300,14 @@ func TestAWatchThatIsNotNeededIsGivenUpWhereItIsRefused(t *testing.T) {
 		w.Await(ctx, named("p1"), names(), ref("orders"), 0)
 		w.pass(time.Second)
 		if got := w.api.Asked(agenttest.When{Resource: "apps"}); got != asked {
-			t.Errorf("asked %d times in the next minute", got-asked)
+			w.Errorf("asked %d times in the next minute", got-asked)
 		}
 		w.api.Allow(runner, "watch", "apps")
 		w.pass(time.Minute)
 		w.Await(ctx, named("p1"), names(), ref("orders"), 0)
 		w.pass(time.Second)
 		if !w.Heard(named("p1")) {
-			t.Error("it is not tried again after two minutes")
+			w.Error("it is not tried again after two minutes")
 		}
 	})
 }
@@ -320,13 +320,13 @@ func TestAClusterWideTargetIsFoundByItsNameAlone(t *testing.T) {
 		seen := w.Keep(ctx, named("p1"), k, "main")
 		w.news()
 		if o, why := seen.Get("", "main"); o == nil || seen.version(k, "main") == 0 || seen.version(k, "none") != 0 {
-			t.Errorf("%v, %q, version %d", o, why, seen.version(k, "main"))
+			w.Errorf("%v, %q, version %d", o, why, seen.version(k, "main"))
 		}
 		k.Names = true
 		quick := w.Keep(ctx, named("p2"), k, "main")
 		w.news()
 		if quick.version(k, "main") == 0 {
-			t.Error("its name is not seen")
+			w.Error("its name is not seen")
 		}
 	})
 }

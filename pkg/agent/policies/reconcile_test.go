@@ -1,0 +1,453 @@
+package policies
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// world is a cluster with policies and calendars, and an agent that publishes what they
+// say.
+type world struct {
+	*testing.T
+	api *agenttest.Cluster
+	*Controller
+	queue *queue.Queue
+
+	mu      sync.Mutex
+	changed int
+	sent    []string
+}
+
+const shop = "shop"
+
+func play(t *testing.T, story func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, api: agenttest.New(t)}
+		w.api.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
+		stop := w.begins()
+		defer stop()
+		story(w)
+	})
+}
+
+func (w *world) begins() (stop func()) {
+	conn, accounts := w.api.Connect()
+	log := slog.New(slog.DiscardHandler)
+	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+" in ("+annotations.KindPolicy+","+annotations.KindCalendar+","+annotations.KindGate+")", store.Strip)
+	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
+	newQueue := func(name string) *queue.Queue {
+		return queue.New(queue.Config{Name: name, Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }})
+	}
+	w.queue = newQueue("policies")
+	book, gated := store.NewGates("maint-system"), newQueue("gates")
+	documents := store.NewDocuments(docs, namespaces, store.FreshConfig{Kube: conn.Kube, Meta: conn.Meta, Namespace: "maint-system", Now: time.Now, Backlog: w.queue.Len, Plans: func() int { return 0 }})
+	told := notify.New(notify.Config{
+		Settings: func() agentconfig.Notifications {
+			return agentconfig.Notifications{On: []agentconfig.NotifyFor{agentconfig.NotifyWindowOpening}, Sinks: []agentconfig.Sink{{Name: "ops"}}}
+		},
+		Executor: func(string) (executors.Executor, bool) { return sink{world: w}, true }, Log: log, Now: time.Now, Register: func(prometheus.Collector) {},
+	})
+	w.Controller = New(Config{
+		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube), Notify: told, Enqueue: w.queue.Add,
+		Gates: gates.New(gates.Config{
+			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
+		}),
+		Changed: func() { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
+	})
+	docs.Handle(func(o any) {
+		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindGate {
+			w.GatesSeen(cm)
+		} else {
+			w.Observe(cm)
+		}
+	}, func(o any) {
+		if cm := o.(*corev1.ConfigMap); cm.Labels[annotations.LabelKind] == annotations.KindGate {
+			w.GatesLost(cm)
+		} else {
+			w.Lost(cm)
+		}
+	})
+	namespaces.Handle(func(any) {}, func(any) {})
+	ctx, cancel := context.WithCancel(w.Context())
+	var group sync.WaitGroup
+	for _, c := range []*informer.Cache{docs, namespaces} {
+		group.Go(func() { c.Informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), docs.Synced, namespaces.Synced) {
+		w.Fatal("the caches do not fill")
+	}
+	group.Go(func() { w.queue.Work(ctx, 1, w.reconcile) })
+	group.Go(func() { w.Gates.Run(ctx) })
+	group.Go(func() { told.Run(ctx) })
+	return func() {
+		cancel()
+		group.Wait()
+	}
+}
+
+func (w *world) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	cm := w.Documents.Any(k)
+	switch {
+	case cm == nil:
+		return w.Gates.Reconcile(ctx, k, nil)
+	case cm.Labels[annotations.LabelKind] == annotations.KindPolicy:
+		return w.ReconcilePolicy(ctx, k, cm)
+	}
+	return time.Time{}, w.ReconcileCalendar(ctx, k, cm)
+}
+
+// sink is where notifications go.
+type sink struct {
+	executors.Executor
+	world *world
+}
+
+// Pass is executors.Executor's.
+func (s sink) Pass(_ context.Context, call executors.Call) executors.Outcome {
+	s.world.mu.Lock()
+	defer s.world.mu.Unlock()
+	s.world.sent = append(s.world.sent, call.Properties.(*plan.NotificationProperties).Title)
+	return executors.Outcome{State: executors.Done}
+}
+
+func (w *world) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) put(kind, name, key, text string, on map[string]string) {
+	w.api.Put(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{annotations.LabelKind: kind}, Annotations: on}, Data: map[string]string{key: text},
+	})
+}
+
+func (w *world) policy(name, spec string, on map[string]string) {
+	w.put(annotations.KindPolicy, name, annotations.DataPolicy, "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: "+spec+"\n", on)
+}
+
+func (w *world) said(name, annotation string) string {
+	return w.api.ConfigMap(shop, name).Annotations[annotation]
+}
+
+// conditions are "Type Status Reason" of a document's conditions.
+func (w *world) conditions(name string) []string {
+	w.Helper()
+	var list []metav1.Condition
+	if err := json.Unmarshal([]byte(w.said(name, annotations.StatusConditions)), &list); err != nil {
+		w.Fatal(err)
+	}
+	var out []string
+	for _, c := range list {
+		out = append(out, c.Type+" "+string(c.Status)+" "+c.Reason)
+	}
+	return out
+}
+
+// The world begins at midnight, on a Saturday.
+const nights = "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{days: [Sat], start: '01:00', end: '02:00'}]}}"
+
+func TestWhatAPolicySays(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec       string
+		on         map[string]string
+		permitted  string
+		message    string
+		conditions []string
+	}{
+		"one that permits change": {
+			spec: "{strategy: Permissive}", permitted: "true", message: "change is permitted",
+			conditions: []string{"Valid True Understood", "Ready True Ready", "ChangesRestricted False Permissive"},
+		},
+		"one that does not": {
+			spec: "{strategy: Restrictive}", permitted: "false", message: "change is not permitted",
+			conditions: []string{"Valid True Understood", "Ready True Ready", "ChangesRestricted True Restrictive"},
+		},
+		"one whose window is to come": {
+			spec: nights, permitted: "false", message: "change is not permitted until 2000-01-01T01:00:00Z",
+			conditions: []string{"Valid True Understood", "Ready True Ready", "ChangesRestricted True Restrictive"},
+		},
+		"one that is paused": {
+			spec: "{strategy: Permissive}", on: map[string]string{annotations.Pause: "2000-01-01T03:00:00Z"}, permitted: "false", message: "until 2000-01-01T03:00:00Z",
+			conditions: []string{"Valid True Understood", "Ready True Ready", "ChangesRestricted True Restrictive"},
+		},
+		"one that cannot be read": {
+			spec: "{strategy: Sometimes}", permitted: "false", message: "change is not permitted",
+			conditions: []string{"Valid False Faults", "Ready False NotReady", "ChangesRestricted True Restrictive"},
+		},
+		"one whose calendar is missing": {
+			spec: "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '00:00', end: '24:00'}], exclude: [{calendar: {name: none}}]}}", permitted: "false", message: "none",
+			conditions: []string{"Valid True Understood", "Ready False NotReady", "ChangesRestricted True Restrictive"},
+		},
+		"one whose stanza is not understood says so": {
+			spec: "{strategy: Permissive}", on: map[string]string{annotations.ChangeStrategy: "Sometimes"}, permitted: "false", message: annotations.ChangeStrategy,
+			conditions: []string{"Valid True Understood", "Ready False NotReady", "ChangesRestricted True Restrictive"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.policy("nights", c.spec, c.on)
+				w.after(2 * time.Second)
+				if got, message := w.said("nights", annotations.StatusPermitted), w.said("nights", annotations.StatusMessage); got != c.permitted || !strings.Contains(message, c.message) {
+					w.Errorf("permitted %q: %s", got, message)
+				}
+				if diff := cmp.Diff(c.conditions, w.conditions("nights")); diff != "" {
+					w.Errorf("-want +got:\n%s", diff)
+				}
+				w.api.ClearLog()
+				w.queue.Add(types.NamespacedName{Namespace: shop, Name: "nights"})
+				w.after(10 * time.Minute)
+				if got := w.api.Log(); len(got) > 0 {
+					w.Errorf("writes although nothing changed: %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAWindowIsToldWhenItOpensAndNotWhenItCloses(t *testing.T) {
+	play(t, func(w *world) {
+		w.policy("nights", nights, nil)
+		for at, want := range []string{"false", "true", "false"} {
+			w.after(time.Second)
+			if got := w.said("nights", annotations.StatusPermitted); got != want {
+				w.Errorf("a second after %d o'clock: permitted %q, want %q", at, got, want)
+			}
+			w.after(time.Hour - time.Second)
+		}
+		if got, want := w.sent, []string{"Policy shop/nights permits change"}; !slices.Equal(got, want) {
+			w.Errorf("told %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAPolicyThatPermitsChangeWhenItIsFirstSeenIsNoNews(t *testing.T) {
+	play(t, func(w *world) {
+		w.policy("always", "{strategy: Permissive}", nil)
+		w.after(time.Minute)
+		if len(w.sent) > 0 {
+			w.Errorf("told %q", w.sent)
+		}
+	})
+}
+
+func TestWhatACalendarSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		text, message string
+		want          []string
+	}{
+		"all of it is understood":  {"- {from: 2026-12-25, until: 2026-12-27, reason: Christmas}\n", "the calendar is valid", []string{"Valid True Understood"}},
+		"a line is not understood": {"- {from: 2026-12-25}\n- {from: soon}\n", "the rest works: ", []string{"Valid False SomeFaults"}},
+		"nothing is understood":    {"{", "", []string{"Valid False Faults"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.put(annotations.KindCalendar, "days", annotations.DataDates, c.text, nil)
+				w.after(2 * time.Second)
+				if got := w.said("days", annotations.StatusMessage); !strings.HasPrefix(got, c.message) || got == "" {
+					w.Errorf("it says %q", got)
+				}
+				if diff := cmp.Diff(c.want, w.conditions("days")); diff != "" {
+					w.Errorf("-want +got:\n%s", diff)
+				}
+				w.api.ClearLog()
+				w.queue.Add(types.NamespacedName{Namespace: shop, Name: "days"})
+				w.after(time.Minute)
+				if got := w.api.Log(); len(got) > 0 {
+					w.Errorf("writes although nothing changed: %q", got)
+				}
+			})
+		})
+	}
+}
+
+// What is gated by a policy is looked at again when the policy says something else, and
+// not when the agent wrote on it.
+func TestWhoIsGatedHearsOfNews(t *testing.T) {
+	play(t, func(w *world) {
+		hears := func(what string, want int) {
+			w.Helper()
+			w.after(2 * time.Second)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.changed != want {
+				w.Errorf("%s: heard %d times, want %d", what, w.changed, want)
+			}
+			w.changed = 0
+		}
+		w.policy("nights", nights, nil)
+		hears("a new policy, and the echo of its status", 1)
+		w.api.Annotate(shop, "nights", annotations.StatusMessage, "")
+		hears("a status that somebody took off", 0)
+		if w.said("nights", annotations.StatusMessage) == "" {
+			w.Error("it is not written again")
+		}
+		w.api.Annotate(shop, "nights", annotations.Pause, "true")
+		hears("a pause", 1)
+		w.put(annotations.KindCalendar, "days", annotations.DataDates, "- {from: 2026-12-25}\n", nil)
+		hears("a calendar", 1)
+		w.api.Delete("configmaps", shop, "days")
+		hears("a calendar that is gone", 1)
+		k := types.NamespacedName{Namespace: shop, Name: "nights"}
+		if _, p := w.Book.Policy(k); p == nil || w.Book.Subjects()[k] == nil {
+			w.Error("the policy is not known")
+		}
+		w.api.Delete("configmaps", shop, "nights")
+		hears("a policy that is gone", 1)
+		if _, p := w.Book.Policy(k); p != nil || w.Book.Subjects()[k] != nil {
+			w.Error("a policy that is gone is known still")
+		}
+	})
+}
+
+func TestInANamespaceThatEndsNothingIsWritten(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
+		w.api.Delete("namespaces", "", shop)
+		w.after(time.Second)
+		w.policy("nights", nights, nil)
+		w.put(annotations.KindCalendar, "days", annotations.DataDates, "- {from: 2026-12-25}\n", nil)
+		w.after(10 * time.Second)
+		if got := w.api.Log(); len(got) > 0 {
+			w.Errorf("writes %q", got)
+		}
+	})
+}
+
+// A record of gates leads to its policy, there or gone.
+func TestRecordsOfGatesHaveTheirPolicyLookedAt(t *testing.T) {
+	play(t, func(w *world) {
+		record, err := annotations.GateObject(shop, policy.GateRecord{Policy: "gone"})
+		if err != nil {
+			w.Fatal(err)
+		}
+		var enqueued []string
+		w.Config.Enqueue = func(k types.NamespacedName) { enqueued = append(enqueued, k.Name) }
+		w.GatesSeen(record)
+		w.GatesLost(record)
+		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "other"}}
+		w.GatesSeen(other)
+		w.GatesLost(other)
+		if want := []string{"gone", "gone"}; !slices.Equal(enqueued, want) {
+			w.Errorf("enqueued %q, want %q", enqueued, want)
+		}
+	})
+}
+
+func TestWhatRunsSayOfChange(t *testing.T) {
+	now := time.Now()
+	of := func(j run.Journal) *store.CachedRun { return &store.CachedRun{Journal: j} }
+	for name, c := range map[string]struct {
+		live []*store.CachedRun
+		want int
+	}{
+		"there is none":                              {want: store.PendingNone},
+		"one is at work":                             {[]*store.CachedRun{of(run.Journal{Phase: run.Running})}, store.PendingInitiated},
+		"one is about to begin":                      {[]*store.CachedRun{of(run.Journal{Phase: run.Pending})}, store.PendingInitiated},
+		"one waits for its jitter":                   {[]*store.CachedRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitJitter})}, store.PendingInitiated},
+		"one waits for its window":                   {[]*store.CachedRun{of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
+		"one is held between two steps":              {[]*store.CachedRun{of(run.Journal{Phase: run.Running, HeldSince: &now})}, store.PendingBlocked},
+		"one is at work, and one waits":              {[]*store.CachedRun{of(run.Journal{Phase: run.Running}), of(run.Journal{Phase: run.Pending, Waiting: run.WaitWindow})}, store.PendingBlocked},
+		"one that cannot be read counts for nothing": {[]*store.CachedRun{{Broken: context.Canceled}}, store.PendingNone},
+	} {
+		if got := pendingOf(c.live); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestWhenChangeWasLastPermittedOrInitiated(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
+	for name, c := range map[string]struct {
+		verdict schedule.Verdict
+		start   *time.Time
+		want    float64
+	}{
+		"it is permitted now": {schedule.Verdict{Permitted: true}, ago(time.Hour), 0},
+		"nobody knows":        {schedule.Verdict{}, nil, -1},
+		"a run began":         {schedule.Verdict{}, ago(time.Minute), 60},
+		"it was permitted, and a run began before": {schedule.Verdict{Since: ago(time.Minute)}, ago(time.Hour), 60},
+		"a run began, and it was permitted before": {schedule.Verdict{Since: ago(time.Hour)}, ago(time.Minute), 60},
+		"just now": {schedule.Verdict{Since: ago(0)}, nil, 1},
+	} {
+		start := time.Time{}
+		if c.start != nil {
+			start = *c.start
+		}
+		if got := lastChange(c.verdict, start, now); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestAPolicyHasPendingWhatItsPlansAndGatesHave(t *testing.T) {
+	book, runs := store.NewGates("maint-system"), store.NewRuns()
+	verdict := func(time.Time) schedule.Verdict { return schedule.Verdict{} }
+	strategy := func(time.Time) schedule.Strategy { return schedule.Restrictive }
+	uses := []policy.PolicyRef{{Namespace: shop, Name: "nights"}}
+	book.Note(types.NamespacedName{Namespace: shop, Name: "nights"}, &store.Subject{Kind: "Policy", Verdict: verdict, Strategy: strategy})
+	book.Note(types.NamespacedName{Namespace: shop, Name: "waits"}, &store.Subject{Kind: "Plan", Verdict: verdict, Strategy: strategy, Uses: uses, Waits: true})
+	held := func() []*gates.HeldObject {
+		return []*gates.HeldObject{{Namespace: shop, Name: "app", Subject: store.Subject{Kind: "Kustomization", Verdict: verdict, Strategy: strategy, Uses: uses}}}
+	}
+	leads := true
+	c := &Changes{gates: book, runs: runs, held: held, now: time.Now, leading: func() bool { return leads }}
+	write := func() []string {
+		var text strings.Builder
+		out := bufio.NewWriter(&text)
+		c.Write(out)
+		_ = out.Flush()
+		var lines []string
+		for _, line := range strings.Split(text.String(), "\n") {
+			if strings.HasPrefix(line, "change_management_change_pending") {
+				lines = append(lines, line)
+			}
+		}
+		slices.Sort(lines)
+		return lines
+	}
+	want := []string{
+		`change_management_change_pending{kind="Kustomization",namespace="shop",object="app",system=""} 0`,
+		`change_management_change_pending{kind="Plan",namespace="shop",object="waits",system=""} 2`,
+		`change_management_change_pending{kind="Policy",namespace="shop",object="nights",system=""} 2`,
+	}
+	if diff := cmp.Diff(want, write()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	leads = false
+	if got := write(); len(got) > 0 {
+		t.Errorf("a standby says %q", got)
+	}
+}
