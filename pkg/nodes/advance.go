@@ -45,7 +45,7 @@ func Advance(n Node, turns Turns, limits Limits, now time.Time) Step {
 	w := begin(n, turns, limits, now)
 	w.notice()
 	w.expire()
-	w.hear()
+	w.readDrain()
 	w.yieldOrResume()
 	w.start()
 	w.move()
@@ -60,38 +60,38 @@ type work struct {
 	turns  Turns
 	limits Limits
 	now    time.Time
-	seats  []*seat // of requests that stand
+	states []*requestState // of requests that stand
 	gone   []*Asked
 	record *Cordon // as it will be
 	step   Step
 	soon   soonest
 }
 
-// seat is a request with its status as it will be.
-type seat struct {
+// requestState is a request with its status as it will be.
+type requestState struct {
 	*Asked
 	was  Phase
 	next Status
 }
 
-func (s *seat) name() string { return s.Request.Requestor }
+func (s *requestState) name() string { return s.Request.Requestor }
 
 // unmoved says whether the phase is still the recorded one.
-func (s *seat) unmoved() bool { return s.was == s.next.Phase }
+func (s *requestState) unmoved() bool { return s.was == s.next.Phase }
 
-func (s *seat) to(p Phase, now time.Time) {
+func (s *requestState) to(p Phase, now time.Time) {
 	if s.next.Phase != p {
 		s.next.Phase, s.next.Since, s.next.Progress, s.next.Blocked = p, now, nil, nil
 	}
 }
 
 // leave gives the node back. Its age stays, and with it its rank.
-func (s *seat) leave(now time.Time) {
+func (s *requestState) leave(now time.Time) {
 	s.to(Pending, now)
 	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Note, s.next.Overdue = nil, nil, "", "", false
 }
 
-func (s *seat) end(why, reason string, now time.Time) {
+func (s *requestState) end(why, reason string, now time.Time) {
 	s.leave(now)
 	s.next.Reason = reason + "; not tried again until the request changes"
 	s.next.Ended = &End{Why: why, Value: s.Request.Identity}
@@ -112,7 +112,7 @@ func begin(n Node, turns Turns, limits Limits, now time.Time) *work {
 			w.release(a)
 			continue
 		}
-		w.seats = append(w.seats, w.sit(a))
+		w.states = append(w.states, w.newState(a))
 	}
 	return w
 }
@@ -128,9 +128,9 @@ func (w *work) release(a *Asked) {
 	}
 }
 
-// sit begins with the status as recorded, with what a lost or changed one must say.
-func (w *work) sit(a *Asked) *seat {
-	s := &seat{Asked: a, was: w.phase(a)}
+// newState begins with the status as recorded, with what a lost or changed one must say.
+func (w *work) newState(a *Asked) *requestState {
+	s := &requestState{Asked: a, was: w.phase(a)}
 	switch {
 	case a.Status == nil || a.Status.Ended != nil && !a.ended():
 		s.next = Status{Phase: s.was, Since: w.now, Asked: w.now, Node: w.UID}
@@ -160,14 +160,14 @@ func (w *work) sit(a *Asked) *seat {
 	return s
 }
 
-// holding are the seats that have the node.
-func (w *work) holding() []*seat {
-	return slices.DeleteFunc(slices.Clone(w.seats), func(s *seat) bool { return !s.next.Phase.Holds() })
+// holding are the requests that have the node.
+func (w *work) holding() []*requestState {
+	return slices.DeleteFunc(slices.Clone(w.states), func(s *requestState) bool { return !s.next.Phase.Holds() })
 }
 
-// cordoned are the seats that have the node and stand in the record.
+// cordoned are the requests that have the node and stand in the record.
 func (w *work) cordoned() bool {
-	return slices.ContainsFunc(w.holding(), func(s *seat) bool { return w.cordonedBy(s.name()) })
+	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return w.cordonedBy(s.name()) })
 }
 
 // frozen says that somebody else uncordoned the node under those who have it.
@@ -253,7 +253,7 @@ func (w *work) expire() {
 	}
 }
 
-// order is the drain that the seats need which are Draining, as far as they can
+// order is the drain that the requests need which are Draining, as far as they can
 // have one together.
 func (w *work) order() (pass, bool) {
 	if w.frozen() || w.yielded() {
@@ -265,7 +265,7 @@ func (w *work) order() (pass, bool) {
 // pass is that drain, whether or not it may run.
 func (w *work) pass() (pass, bool) {
 	var members []member
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.was == Draining && s.unmoved() && s.Fault == "" && !w.fulfilled(s) {
 			members = append(members, member{Asked: s.Asked, since: s.next.Since})
 		}
@@ -273,16 +273,16 @@ func (w *work) pass() (pass, bool) {
 	return passing(members)
 }
 
-// fulfilled says whether what a seat asks to leave has left.
-func (w *work) fulfilled(s *seat) bool {
+// fulfilled says whether what a request asks to leave has left.
+func (w *work) fulfilled(s *requestState) bool {
 	o := s.Request.Drain
 	return o == nil || s.next.Drained != "" && s.next.Drained == drainIdentity(o) || w.record.covers(*o)
 }
 
 func (w *work) key(p pass) string { return orderKey(w.UID, p.options, p.since) }
 
-// hear takes in that the drain is done, or gave up.
-func (w *work) hear() {
+// readDrain takes in that the drain is done, or gave up.
+func (w *work) readDrain() {
 	p, ordered := w.order()
 	if !ordered || w.Drain.Key != w.key(p) {
 		return
@@ -300,7 +300,7 @@ func (w *work) drained(p pass) {
 	if w.record != nil && !w.record.Undone && w.Unschedulable {
 		w.record.Drained = remember(w.record.Drained, done)
 	}
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		switch {
 		case !p.has(s.Asked):
 		case done.covers(*s.Request.Drain):
@@ -313,7 +313,7 @@ func (w *work) drained(p pass) {
 }
 
 func (w *work) aborted(p pass) {
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		switch {
 		case !p.has(s.Asked):
 		case s.Request.Drain.OnTimeout == drain.TimeoutAbort:
@@ -330,7 +330,7 @@ func (w *work) aborted(p pass) {
 }
 
 // again begins another pass. Since always moves, so that the order has a new key.
-func (s *seat) again(now time.Time) {
+func (s *requestState) again(now time.Time) {
 	s.next.Since, s.next.Progress = later(now, s.next.Since.Add(time.Second)), nil
 }
 
@@ -343,7 +343,7 @@ func later(a, b time.Time) time.Time {
 
 // start gives the node to those whose turn it is.
 func (w *work) start() {
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.next.Phase != Pending || s.next.Ended != nil || s.Fault != "" || !w.turns[s.name()].Granted {
 			continue
 		}
@@ -357,7 +357,7 @@ func (w *work) start() {
 }
 
 // admits asks again what the ranker asked: a ranking of another view does no harm.
-func (w *work) admits(s *seat) bool {
+func (w *work) admits(s *requestState) bool {
 	if w.undone() || w.yielded() {
 		return false
 	}

@@ -510,7 +510,7 @@ func TestAValueThatChanges(t *testing.T) {
 		d.ask(`gpu {}`)
 		d.run().is("gpu Draining | cordoned for gpu | unschedulable | drains for gpu")
 	})
-	t.Run("a word about the order before is not heard", func(t *testing.T) {
+	t.Run("a word about the order before does not count", func(t *testing.T) {
 		d := newDesk(t, "gpu").run("gpu").session(nodes.SessionDone, 0)
 		d.ask(`gpu {"drain":{"force":true}}`)
 		d.run().is("gpu Draining | cordoned for gpu | unschedulable | drains for gpu")

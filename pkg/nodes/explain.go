@@ -22,7 +22,7 @@ const (
 func (w *work) explain() {
 	order := w.drainNow()
 	w.step.Drain = order
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.next.Ended != nil {
 			continue // its reason was written when it was given up
 		}
@@ -34,7 +34,7 @@ func (w *work) explain() {
 			said.reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()
 		}
 		said.reason = document.Cut(said.reason, maxReason)
-		w.tell(s, said)
+		w.setReason(s, said)
 	}
 }
 
@@ -45,9 +45,9 @@ type word struct {
 	progress *Progress
 }
 
-// tell writes a word into a status, but its progress not more often than allowed.
+// setReason writes a word into a status, but its progress not more often than allowed.
 // What will not end by waiting is said in an Event too, once.
-func (w *work) tell(s *seat, said word) {
+func (w *work) setReason(s *requestState, said word) {
 	old := s.next.Progress
 	counted := old != nil && said.progress != nil && s.unmoved()
 	if counted && said.reason == s.next.Reason && old.Left == said.progress.Left && old.Total == said.progress.Total {
@@ -69,7 +69,7 @@ func (w *work) tell(s *seat, said word) {
 // EventBlocked is the reason of the Event about a drain that no waiting ends.
 const EventBlocked = "DrainBlocked"
 
-func (w *work) reason(s *seat, order *Drain) word {
+func (w *work) reason(s *requestState, order *Drain) word {
 	phase := s.next.Phase
 	switch {
 	case s.Fault != "" && phase.Holds():
@@ -114,7 +114,7 @@ func (w *work) keptOut() string {
 	return "; the node is kept out until the request is mended or removed"
 }
 
-func (w *work) pendingReason(s *seat) string {
+func (w *work) pendingReason(s *requestState) string {
 	switch {
 	case !w.Gate.Permitted:
 		if w.Gate.Next != nil {
@@ -129,7 +129,7 @@ func (w *work) pendingReason(s *seat) string {
 	return "waits for its turn"
 }
 
-func (w *work) cordoningReason(s *seat) string {
+func (w *work) cordoningReason(s *requestState) string {
 	switch {
 	case w.fulfilled(s) && s.unmoved():
 		return "what it asks to leave has left; " + w.mates(s)
@@ -141,14 +141,14 @@ func (w *work) cordoningReason(s *seat) string {
 	return "the node takes no new pods"
 }
 
-func (w *work) hasMates(s *seat) bool {
-	return slices.ContainsFunc(w.seats, func(o *seat) bool { return o != s && o.next.Phase.preparing() })
+func (w *work) hasMates(s *requestState) bool {
+	return slices.ContainsFunc(w.states, func(o *requestState) bool { return o != s && o.next.Phase.preparing() })
 }
 
-// mates are those with whom a seat becomes Ready.
-func (w *work) mates(s *seat) string {
+// mates are those with whom a request becomes Ready.
+func (w *work) mates(s *requestState) string {
 	var names []string
-	for _, o := range w.seats {
+	for _, o := range w.states {
 		if o != s && o.next.Phase.preparing() {
 			names = append(names, o.name())
 		}
@@ -159,7 +159,7 @@ func (w *work) mates(s *seat) string {
 	return "becomes Ready together with " + some(names)
 }
 
-func (w *work) waitingReason(s *seat) word {
+func (w *work) waitingReason(s *requestState) word {
 	over, late := w.waited(s)
 	switch {
 	case late:
@@ -179,7 +179,7 @@ func podsText(p Pods) string {
 	return fmt.Sprintf("%d unfinished pods%s", p.Left, colon(some(p.Some)))
 }
 
-func (w *work) drainingReason(s *seat, order *Drain) word {
+func (w *work) drainingReason(s *requestState, order *Drain) word {
 	switch {
 	case w.fulfilled(s):
 		return word{reason: "drained; " + w.mates(s)}
@@ -215,7 +215,7 @@ func colon(text string) string {
 
 // result is the step with only what differs from what is recorded.
 func (w *work) result() Step {
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.Status == nil || s.next.String() != s.Status.String() {
 			w.step.Statuses[s.name()] = s.next
 		}

@@ -7,9 +7,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
-// move takes each seat one phase on.
+// move takes each request one phase on.
 func (w *work) move() {
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.next.Phase.given() && s.unmoved() {
 			w.serve(s)
 		}
@@ -17,7 +17,7 @@ func (w *work) move() {
 	if w.frozen() || w.yielded() {
 		return
 	}
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if s.was == Scheduled && s.unmoved() && s.Fault == "" {
 			w.cordonOrTurnBack(s)
 		}
@@ -26,7 +26,7 @@ func (w *work) move() {
 }
 
 // serve follows what a requestor says of its own work.
-func (w *work) serve(s *seat) {
+func (w *work) serve(s *requestState) {
 	switch {
 	case s.Fault != "":
 	case s.Request.Failed && s.was != RequestorFailed:
@@ -50,8 +50,8 @@ func (w *work) serve(s *seat) {
 }
 
 // cordonOrTurnBack begins the change, unless the gate closed since the grant. A
-// seat that took over another's cordon has begun.
-func (w *work) cordonOrTurnBack(s *seat) {
+// request that took over another's cordon has begun.
+func (w *work) cordonOrTurnBack(s *requestState) {
 	if !w.cordonedBy(s.name()) && (!w.Gate.Permitted || w.blocked(s.Asked)) {
 		s.leave(w.now)
 		return
@@ -62,9 +62,9 @@ func (w *work) cordonOrTurnBack(s *seat) {
 // together moves those who prepare: all of them wait for pods before any drains,
 // and all are Ready at once.
 func (w *work) together() {
-	var group []*seat
+	var group []*requestState
 	settled, fulfilled := true, true
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if !s.next.Phase.preparing() || s.Fault != "" {
 			continue
 		}
@@ -83,8 +83,8 @@ func (w *work) together() {
 	}
 }
 
-// settled says whether a seat is cordoned and waits for no pods: it may be drained.
-func (w *work) settled(s *seat) bool {
+// settled says whether a request is cordoned and waits for no pods: it may be drained.
+func (w *work) settled(s *requestState) bool {
 	switch {
 	case !s.unmoved() || s.was == Scheduled:
 		return false
@@ -100,9 +100,9 @@ func (w *work) settled(s *seat) bool {
 	return true
 }
 
-// waited says whether a seat need not wait for pods any more, and whether that is
+// waited says whether a request need not wait for pods any more, and whether that is
 // because its time is over.
-func (w *work) waited(s *seat) (over, late bool) {
+func (w *work) waited(s *requestState) (over, late bool) {
 	wait := s.Request.WaitFor
 	if wait == nil || s.Pods.Known && s.Pods.Left == 0 {
 		return true, false
@@ -113,7 +113,7 @@ func (w *work) waited(s *seat) (over, late bool) {
 	return true, true
 }
 
-func (w *work) ready(s *seat) {
+func (w *work) ready(s *requestState) {
 	w.passWait(s)
 	s.next.Drained = drainIdentity(s.Request.Drain)
 	if s.Request.Failed {
@@ -126,7 +126,7 @@ func (w *work) ready(s *seat) {
 }
 
 // passWait says so where a wait for pods ended by its timeout.
-func (w *work) passWait(s *seat) {
+func (w *work) passWait(s *requestState) {
 	if s.was != WaitingForPods {
 		return
 	}
@@ -136,10 +136,10 @@ func (w *work) passWait(s *seat) {
 }
 
 // drain puts into the present pass whom it covers, or begins the next one.
-func (w *work) drain(group []*seat) {
+func (w *work) drain(group []*requestState) {
 	p, running := w.order()
 	for _, m := range p.others {
-		w.seatOf(m.Asked).to(Cordoning, w.now) // its value changed: it waits for a pass of its own
+		w.stateOf(m.Asked).to(Cordoning, w.now) // its value changed: it waits for a pass of its own
 	}
 	if running {
 		for _, s := range group {
@@ -157,19 +157,19 @@ func (w *work) drain(group []*seat) {
 	}
 	p, _ = passing(members)
 	for _, m := range p.members {
-		w.depart(w.seatOf(m.Asked), w.now)
+		w.depart(w.stateOf(m.Asked), w.now)
 	}
 }
 
-func (w *work) depart(s *seat, since time.Time) {
+func (w *work) depart(s *requestState, since time.Time) {
 	w.passWait(s)
 	s.to(Draining, w.now)
 	s.next.Since = since
 	w.say(s.name(), false, "Draining", "pods leave the node")
 }
 
-func (w *work) seatOf(a *Asked) *seat {
-	return w.seats[slices.IndexFunc(w.seats, func(s *seat) bool { return s.Asked == a })]
+func (w *work) stateOf(a *Asked) *requestState {
+	return w.states[slices.IndexFunc(w.states, func(s *requestState) bool { return s.Asked == a })]
 }
 
 // recordCordon says for whom the node is cordoned from now on, and with that
@@ -260,7 +260,7 @@ func (w *work) stale() bool {
 }
 
 func (w *work) wantsCordon() bool {
-	return slices.ContainsFunc(w.holding(), func(s *seat) bool {
+	return slices.ContainsFunc(w.holding(), func(s *requestState) bool {
 		return s.Fault == "" && s.Request.Cordon && s.next.Phase != Scheduled
 	})
 }

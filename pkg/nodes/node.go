@@ -119,7 +119,7 @@ const (
 // memory; one that is lost in a crash is begun again, with the same Key.
 type Session struct {
 	State SessionState
-	Key   string // Drain.Key of the order that it carries out; a word about another order is not heard
+	Key   string // Drain.Key of the order that it carries out; a word about another order does not count
 	Left  int    // pods still there; of a done one: left because of onTimeout skip
 	Total int    // pods that were to leave
 	Block Block  // what is in its way now

@@ -27,7 +27,7 @@ func (p NodeProgress) String() string { return compact(p) }
 func (w *work) progress() string {
 	var p NodeProgress
 	order := []Phase{Scheduled, Cordoning, WaitingForPods, Draining}
-	for _, s := range w.seats {
+	for _, s := range w.states {
 		if !s.next.Phase.preparing() {
 			continue
 		}

@@ -149,12 +149,12 @@ func YieldedText(b Block) string {
 
 // yielded says whether those who have the node gave up its slot.
 func (w *work) yielded() bool {
-	return slices.ContainsFunc(w.holding(), func(s *seat) bool { return s.next.Yielded != nil })
+	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return s.next.Yielded != nil })
 }
 
 // turned says whether the ranking has something for those who have the node.
 func (w *work) turned(is func(Turn) bool) bool {
-	return slices.ContainsFunc(w.holding(), func(s *seat) bool { return is(w.turns[s.name()]) })
+	return slices.ContainsFunc(w.holding(), func(s *requestState) bool { return is(w.turns[s.name()]) })
 }
 
 // yieldOrResume gives up the slot of a drain that is blocked for good, or goes on
@@ -179,7 +179,7 @@ func (w *work) yieldOrResume() {
 // mayYield asks again what the ranker asked.
 func (w *work) mayYield() bool {
 	standing, leaving := w.holders()
-	moved := slices.ContainsFunc(w.holding(), func(s *seat) bool { return !s.unmoved() })
+	moved := slices.ContainsFunc(w.holding(), func(s *requestState) bool { return !s.unmoved() })
 	return !leaving && !moved && !w.frozen() && w.stalled(standing)
 }
 
@@ -196,7 +196,7 @@ func (w *work) abortYielded() {
 }
 
 // yieldedReason is what is said of a request on a node that yielded its slot.
-func (w *work) yieldedReason(s *seat) word {
+func (w *work) yieldedReason(s *requestState) word {
 	switch wait := w.turns[s.name()].Wait; {
 	case w.blocked(s.Asked):
 		return word{reason: YieldedText(s.Preview), blocked: s.Preview}

@@ -49,7 +49,7 @@ func RuleID(w Watch, mirrorPrefix string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:10])
 }
 
-// Asks says whether a rule wants to hear of an event. One that names none wants
+// Asks says whether a rule is for an event. One that names none wants
 // them all.
 func (w Watch) Asks(event string) bool {
 	return len(w.Events) == 0 || slices.Contains(w.Events, event)

@@ -47,7 +47,7 @@ type Query struct {
 	Bypass    *time.Time
 }
 
-// For is the question for a run: one that was asked for outside of the window heeds
+// For is the question for a run: one that was asked for outside of the window asks
 // no policy, but a namespace that is closed binds it all the same.
 func (q Query) For(outsideWindow bool) Query {
 	if outsideWindow {

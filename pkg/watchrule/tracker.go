@@ -47,7 +47,7 @@ type Failure struct {
 	Err         error
 }
 
-// Urgency says whether a sighting asks for a look at the plan.
+// Urgency says whether an observation asks for a look at the plan.
 type Urgency int
 
 // The answers.
@@ -214,7 +214,7 @@ func (t *Tracker) See(id string, s Observation) Urgency {
 	o.gone, o.namespace, o.name = here, s.Namespace, s.Name
 	if s.Version != 0 && (s.Version <= o.shown || s.Version < o.mark.Version) { // an echo, or a watch that lags behind an earlier agent's
 		r.weigh(o)
-		return r.stir(t, o)
+		return r.urgency(t, o)
 	}
 	o.shown = s.Version
 	o.hold(r.state(t, s))
@@ -224,7 +224,7 @@ func (t *Tracker) See(id string, s Observation) Urgency {
 	if t.shut(r) {
 		return UrgencyNow
 	}
-	return r.stir(t, o)
+	return r.urgency(t, o)
 }
 
 func (r *ruleTrack) state(t *Tracker, s Observation) state {
@@ -314,8 +314,8 @@ func (t *Tracker) Kept() int {
 	return bytes
 }
 
-// stir says what a sighting calls for, and lets go what needs no more looking at.
-func (r *ruleTrack) stir(t *Tracker, o *trackedObject) Urgency {
+// urgency says what an observation calls for, and lets go what needs no more looking at.
+func (r *ruleTrack) urgency(t *Tracker, o *trackedObject) Urgency {
 	switch {
 	case !r.started || t.flights > 0:
 		return UrgencyNone
@@ -416,7 +416,7 @@ func (o *trackedObject) pend(t *Tracker, s state) {
 	o.pending = &s
 }
 
-// Lost hears that a rule's watch no longer shows an object, and what it was last,
+// Lost notes that a rule's watch no longer shows an object, and what it was last,
 // where that is known. Whether it is gone, or has left the selection, has to be
 // asked, where it matters.
 func (t *Tracker) Lost(id, uid string, last run.Body) Urgency {
@@ -428,13 +428,13 @@ func (t *Tracker) Lost(id, uid string, last run.Body) Urgency {
 	if !r.keeps && r.watch.Asks(plan.EventDelete) {
 		o.last = pack(run.WatchedObject(last, plan.MaxWatchedClaim))
 	}
-	stir := t.lose(r, o, r.watch.Selector == nil)
+	urgency := t.lose(r, o, r.watch.Selector == nil)
 	r.weigh(o)
 	if t.Kept() > plan.MaxWatchedBytes { // of many that are gone at once some are told of by name
 		o.last = nil
 		r.weigh(o)
 	}
-	return stir
+	return urgency
 }
 
 func (t *Tracker) lose(r *ruleTrack, o *trackedObject, sure bool) Urgency {
@@ -607,7 +607,7 @@ func (t *Tracker) Started(id string, written bool) Urgency {
 		}
 		t.fold(r, o)
 		r.weigh(o)
-		all = max(all, r.stir(t, o))
+		all = max(all, r.urgency(t, o))
 	}
 	return all
 }
@@ -692,7 +692,7 @@ func (t *Tracker) Candidates() []Observed {
 				found = append(found, candidate{o.order, seen})
 			}
 			r.weigh(o)
-			r.stir(t, o)
+			r.urgency(t, o)
 		}
 	}
 	sort.Slice(found, func(i, j int) bool { return found[i].order < found[j].order })
@@ -808,7 +808,7 @@ func (t *Tracker) Decided(claims []run.Request) Urgency {
 			o.offered = nil
 			t.fold(r, o)
 			r.weigh(o)
-			if s := r.stir(t, o); held {
+			if s := r.urgency(t, o); held {
 				all = max(all, s)
 			}
 		}
@@ -844,7 +844,7 @@ func (t *Tracker) Written(seen []ledger.Seen) {
 			r.drop(o)
 		case o.mark == s.Checkpoint && !o.forget:
 			o.dirty, o.aged = false, false
-			r.stir(t, o)
+			r.urgency(t, o)
 		}
 	}
 }

@@ -48,13 +48,13 @@ type field struct {
 	open   map[string]string // live runs, and their phase
 	told   []string
 
-	tracker *watchrule.Tracker
-	dieAt   int    // before the n-th write from now; 0: never
-	patient bool   // what nobody waits for is not written yet
-	waiting string // what the live runs wait for
-	unheard bool   // the reply to the next write of the head is lost
-	between func() // happens while a decision is made
-	writes  int
+	tracker   *watchrule.Tracker
+	dieAt     int    // before the n-th write from now; 0: never
+	patient   bool   // what nobody waits for is not written yet
+	waiting   string // what the live runs wait for
+	replyLost bool   // the reply to the next write of the head is lost
+	between   func() // happens while a decision is made
+	writes    int
 }
 
 type thing struct {
@@ -282,10 +282,10 @@ func (w *field) pass() (more bool) {
 		head := document.Clone(b.Ledger)
 		w.stored = &head
 	}
-	heard := !w.unheard || !b.Changed
-	w.unheard = w.unheard && heard
-	w.tracker.Recorded(b, d.Claims, heard)
-	if !heard {
+	answered := !w.replyLost || !b.Changed
+	w.replyLost = w.replyLost && answered
+	w.tracker.Recorded(b, d.Claims, answered)
+	if !answered {
 		return true
 	}
 	if b.Prune {
@@ -534,13 +534,13 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.tracker.Doubt(watchrule.NoDoubt)
 			w.remove("a")
 		}, want: "delete a"},
-		"a claim that was written and not heard of, and a run's write after it": {play: func(w *field) {
-			w.unheard = true
+		"a claim that was written without a reply, and a run's write after it": {play: func(w *field) {
+			w.replyLost = true
 			w.size(foreigner, "a", 2)
 			w.between = func() { w.size(planner, "a", 3) }
 		}, want: "update a"},
-		"a claim that was written and not heard of, and a person's and a run's after it": {play: func(w *field) {
-			w.unheard = true
+		"a claim that was written without a reply, and a person's and a run's after it": {play: func(w *field) {
+			w.replyLost = true
 			w.size(foreigner, "a", 2)
 			w.between = func() { w.size(foreigner, "a", 3); w.size(planner, "a", 4) }
 		}, want: "update a, update a"},
@@ -555,9 +555,9 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.look()
 			w.show("a")
 		}},
-		"an update whose claim was written and not heard of": {play: func(w *field) { w.unheard = true; w.size(foreigner, "a", 2) }, want: "update a"},
-		"a create whose claim was written and not heard of":  {play: func(w *field) { w.unheard = true; w.create("b", 2) }, want: "create b"},
-		"a delete whose claim was written and not heard of":  {play: func(w *field) { w.unheard = true; w.remove("a") }, want: "delete a"},
+		"an update whose claim was written without a reply": {play: func(w *field) { w.replyLost = true; w.size(foreigner, "a", 2) }, want: "update a"},
+		"a create whose claim was written without a reply":  {play: func(w *field) { w.replyLost = true; w.create("b", 2) }, want: "create b"},
+		"a delete whose claim was written without a reply":  {play: func(w *field) { w.replyLost = true; w.remove("a") }, want: "delete a"},
 		"a run writes while the change before it is claimed": {play: func(w *field) {
 			w.size(foreigner, "a", 2)
 			w.between = func() { w.size(planner, "a", 3) }
@@ -600,7 +600,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.spec.Triggers.Watch[0].Fields = []string{"spec"}
 			w.takeUp()
 		}},
-		"and hears from then on": {play: func(w *field) {
+		"and looks from then on": {play: func(w *field) {
 			w.spec.Triggers.Watch[0].Fields = []string{"spec"}
 			w.takeUp()
 			w.look()
@@ -866,8 +866,8 @@ func TestMarksMoveToTheShards(t *testing.T) {
 }
 
 // What changes while a rule's start is being written is held, and asks for a look
-// once it was: nobody else would ring.
-func TestAChangeWhileARuleStartsRings(t *testing.T) {
+// once it was: nothing else would ask for one.
+func TestAChangeWhileARuleStartsAsksForALook(t *testing.T) {
 	w := newField(plan.Watch{})
 	w.create("a", 1)
 	w.tracker = watchrule.NewTracker("uid", planner, agent)
@@ -875,11 +875,11 @@ func TestAChangeWhileARuleStartsRings(t *testing.T) {
 	b := w.tracker.Update(nil, ledger.Ledger{}, false, false, true)
 	w.tracker.UpdateStart(&b, w.ids()[0])
 	w.quietly(foreigner, "a", sized(2))
-	if stir := w.tracker.See(w.ids()[0], w.sighting("a")); stir != watchrule.UrgencyNone {
-		t.Error("it rings before the start is written:", stir)
+	if urgency := w.tracker.See(w.ids()[0], w.sighting("a")); urgency != watchrule.UrgencyNone {
+		t.Error("it asks for a look before the start is written:", urgency)
 	}
-	if stir := w.tracker.Recorded(b, nil, true); stir != watchrule.UrgencyNow {
-		t.Error("the change is not looked at:", stir)
+	if urgency := w.tracker.Recorded(b, nil, true); urgency != watchrule.UrgencyNow {
+		t.Error("the change is not looked at:", urgency)
 	}
 	if seen := w.tracker.Candidates(); len(seen) != 1 {
 		t.Errorf("%+v ask for a run", seen)

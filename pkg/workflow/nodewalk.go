@@ -44,19 +44,19 @@ type counts struct {
 func (a *advance) countsOf(path string, list []run.Item, soak time.Duration) counts {
 	c := counts{total: len(list)}
 	for _, item := range list {
-		sight := a.sig.Nodes[path][item.Name]
+		state := a.sig.Nodes[path][item.Name]
 		switch item.Phase {
 		case run.StepRunning:
 			c.running++
 			continue
 		case "":
 			c.pending++
-			if sight.Unavailable && sight.Abandoned {
+			if state.Unavailable && state.Abandoned {
 				c.abandoned++
 			}
 		case run.StepFailed:
 			c.failed++
-			if sight.Unavailable {
+			if state.Unavailable {
 				c.stuck++
 			}
 		case run.StepSucceeded:
@@ -71,7 +71,7 @@ func (a *advance) countsOf(path string, list []run.Item, soak time.Duration) cou
 				continue
 			}
 		}
-		if sight.Unavailable {
+		if state.Unavailable {
 			c.cannot++
 		}
 	}
@@ -202,23 +202,23 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 		if item.Phase != "" {
 			continue
 		}
-		sight := a.sig.Nodes[path][item.Name]
+		state := a.sig.Nodes[path][item.Name]
 		switch {
-		case sight.Gone:
+		case state.Gone:
 			item.Phase, item.Message = run.StepSucceeded, "the node is gone"
 			a.moved = true
-		case !sight.Unavailable && room <= 0:
+		case !state.Unavailable && room <= 0:
 			why = cmp.Or(why, "enough of its nodes are away already: "+a.away(path, list, step))
-		case sight.Granted && most > 0:
+		case state.Granted && most > 0:
 			a.beginItem(s, step, path, item)
 			a.record(path).Message = ""
-			if most--; !sight.Unavailable {
+			if most--; !state.Unavailable {
 				room--
 			}
 		case most > 0:
 			wanted = append(wanted, item.Name)
-			if sight.Why != "" {
-				why = cmp.Or(why, item.Name+" "+sight.Why)
+			if state.Why != "" {
+				why = cmp.Or(why, item.Name+" "+state.Why)
 			}
 		}
 	}

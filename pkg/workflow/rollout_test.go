@@ -65,14 +65,14 @@ func (f *fleet) end(names ...string) {
 		rep := workflow.StepResult{Done: true}
 		if f.fails[name] {
 			rep = workflow.StepResult{Failed: true, Permanent: true, Reason: "Boom", Message: "boom"}
-			f.sight(name, func(s *workflow.NodeState) { s.Unavailable = true })
+			f.report(name, func(s *workflow.NodeState) { s.Unavailable = true })
 		}
 		f.journal = workflow.Note(f.run, f.journal, "roll/"+name+"/work", rep, f.now)
 	}
 	f.look()
 }
 
-func (f *fleet) sight(name string, edit func(*workflow.NodeState)) {
+func (f *fleet) report(name string, edit func(*workflow.NodeState)) {
 	s := f.sig.Nodes["roll"][name]
 	edit(&s)
 	f.sig.Nodes["roll"][name] = s
@@ -198,7 +198,7 @@ func TestRolloutSpansWindows(t *testing.T) {
 
 func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {
 	f := fleetOf(t, "canary: 0, maxUnavailable: 2, ", 4)
-	f.sight("n2", func(s *workflow.NodeState) { s.Granted, s.Why = false, "waits: zone b already has 1 of 1" })
+	f.report("n2", func(s *workflow.NodeState) { s.Granted, s.Why = false, "waits: zone b already has 1 of 1" })
 	f.end("n0", "n1")
 	f.works("n3")
 	want := []workflow.NodeDemand{{Path: "roll", Nodes: []string{"n2"}, Most: 1}}
@@ -212,10 +212,10 @@ func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {
 
 func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 	f := fleetOf(t, "canary: 0, ", 3)
-	f.sight("n2", func(s *workflow.NodeState) { s.Unavailable = true })
+	f.report("n2", func(s *workflow.NodeState) { s.Unavailable = true })
 	f.end("n0")
 	f.works("n2")
-	f.sight("n2", func(s *workflow.NodeState) { s.Unavailable = false })
+	f.report("n2", func(s *workflow.NodeState) { s.Unavailable = false })
 	f.end("n2")
 	f.works("n1")
 }
@@ -223,7 +223,7 @@ func TestANodeThatIsAwayAlreadyCostsNothingOfTheLimit(t *testing.T) {
 func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) {
 	left := func(f *fleet, names ...string) {
 		for _, name := range names {
-			f.sight(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = true, true })
+			f.report(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = true, true })
 		}
 	}
 	t.Run("one of them leaves the only place", func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestNodesThatAnEarlierRunLeftCordonedKeepNobodyFromTheirTurn(t *testing.T) 
 	})
 	t.Run("a node that somebody else has closed does not", func(t *testing.T) {
 		f := fleetOf(t, "canary: 0, ", 3)
-		f.sight("n1", func(s *workflow.NodeState) { s.Unavailable, s.Granted = true, false })
+		f.report("n1", func(s *workflow.NodeState) { s.Unavailable, s.Granted = true, false })
 		f.end("n0")
 		f.works()
 		if want := "1 of 3 are done, 2 left; waits: enough of its nodes are away already: n1"; f.message() != want {
@@ -288,7 +288,7 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 
 func TestANodeThatIsGoneIsDone(t *testing.T) {
 	f := fleetOf(t, "", 2)
-	f.sight("n1", func(s *workflow.NodeState) { s.Gone = true })
+	f.report("n1", func(s *workflow.NodeState) { s.Gone = true })
 	f.end("n0")
 	f.ended("Succeeded")
 }
@@ -349,10 +349,10 @@ func playFleet(t *testing.T, dice *rand.Rand) {
 		case dice.IntN(3) == 0 && len(work) > 0:
 			f.end(work[dice.IntN(len(work))])
 		case dice.IntN(3) == 0 && !at && !f.fails[name]:
-			f.sight(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = dice.IntN(6) == 0, dice.IntN(2) == 0 })
+			f.report(name, func(s *workflow.NodeState) { s.Unavailable, s.Abandoned = dice.IntN(6) == 0, dice.IntN(2) == 0 })
 			f.look()
 		case dice.IntN(2) == 0:
-			f.sight(name, func(s *workflow.NodeState) { s.Granted = dice.IntN(4) > 0 })
+			f.report(name, func(s *workflow.NodeState) { s.Granted = dice.IntN(4) > 0 })
 			f.look()
 		default:
 			f.after(time.Minute)
