@@ -127,14 +127,14 @@ func (k Knob) Decide(f Facts, wants ...Want) (Verdict, error) {
 		entry, out.What = k.hold(entry, now, known, ours, f.Deleting)
 		out.Memory[k.Pointer()] = entry
 		if out.What == Closing || out.What == ClosesAgain {
-			out.Patch, out.Closed = patch(k.Path, now, k.Closed), true
+			out.Patch, out.Closed = patch(k.Path, k.Closed), true
 		}
 	case known:
 		delete(out.Memory, k.Pointer())
 		out.What = LetsGo
 		if ours {
 			out.What, out.Closed = Opening, k.Closes(entry.Found)
-			out.Patch = patch(k.Path, now, entry.Found)
+			out.Patch = patch(k.Path, entry.Found)
 		}
 	}
 	return out, nil

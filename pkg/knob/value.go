@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -125,33 +124,13 @@ func text(object map[string]any, path ...string) string {
 	return s
 }
 
-// patch is the merge patch that makes one value of another at a path.
-func patch(path []string, have, want Value) map[string]any {
-	out := difference(have.V, want.V)
+// patch is the merge patch that writes a value at a path. One of the values between which
+// a knob changes is a scalar or not there, so that nothing of the other has to be taken
+// out by itself.
+func patch(path []string, want Value) map[string]any {
+	out := want.V
 	for _, field := range slices.Backward(path) {
 		out = map[string]any{field: out}
 	}
 	return out.(map[string]any)
-}
-
-// difference is what a merge patch must say to make want of have: fields that
-// are to go are null.
-func difference(have, want any) any {
-	from, fromMap := have.(map[string]any)
-	to, toMap := want.(map[string]any)
-	if !fromMap || !toMap {
-		return want
-	}
-	out := map[string]any{}
-	for _, field := range slices.Sorted(maps.Keys(from)) {
-		if _, stays := to[field]; !stays {
-			out[field] = nil
-		}
-	}
-	for field, value := range to {
-		if old, there := from[field]; !there || !(Value{old}).Equal(Value{value}) {
-			out[field] = difference(old, value)
-		}
-	}
-	return out
 }

@@ -79,3 +79,50 @@ func TestAFieldMayLieSixteenDeep(t *testing.T) {
 		t.Errorf("as deep as allowed: %v", faults)
 	}
 }
+
+func TestHowMuchOfWhatWasFoundCanBeRemembered(t *testing.T) {
+	k := parsed(t, map[string]any{"path": "spec.mode", "closed": "manual", "open": nil}, "v1", "X")
+	for n, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
+		o := map[string]any{"spec": map[string]any{"mode": strings.Repeat("m", n-2)}} // two quotes
+		v, err := k.Decide(knob.Facts{Object: o}, knob.Want{Policy: "shop/p", Closed: true})
+		if (err == nil) != ok || ok && v.What != knob.Closing {
+			t.Errorf("%d bytes: %v, %q", n, err, v.What)
+		}
+	}
+}
+
+func TestALabelMayBeAKnobAndOtherMetadataNot(t *testing.T) {
+	for path, want := range map[string]string{
+		"/metadata/labels/example.org~1hold":      "",
+		"/metadata/annotations/example.org~1hold": "",
+		"/metadata/finalizers/x":                  "of metadata, only a label or an annotation",
+		"/metadata/labels":                        "of metadata, only a label or an annotation",
+		"/metadata/labels/a/b":                    "of metadata, only a label or an annotation",
+		"/metadata/labels/status.maint.dev~1x":    `"status.maint.dev/x" belongs to kubectl maint`,
+	} {
+		_, faults := knob.Parse(map[string]any{"path": path, "closed": "yes", "open": nil}, "v1", "X")
+		if want == "" && len(faults) > 0 || want != "" && (len(faults) != 1 || !strings.HasPrefix(faults[0].Message, want)) {
+			t.Errorf("%s: %v, want %q", path, faults, want)
+		}
+	}
+}
+
+func TestWhichKnobIsForWhichKind(t *testing.T) {
+	for _, c := range []struct {
+		name, knob, apiVersion, kind string
+		want                         bool
+	}{
+		{"a MachineConfigPool", "machineconfigpool", "machineconfiguration.openshift.io/v1", "MachineConfigPool", true},
+		{"another kind of its group", "machineconfigpool", "machineconfiguration.openshift.io/v1", "MachineConfig", false},
+		{"its name in another group", "machineconfigpool", "example.org/v1", "MachineConfigPool", false},
+		{"another kind of Argo CD", "argocd", "argoproj.io/v1alpha1", "AppProject", false},
+		{"a Deployment of another group", "deployment", "example.org/v1", "Deployment", false},
+		{"another kind of Cluster API", "cluster-api", "bootstrap.cluster.x-k8s.io/v1", "KubeadmConfig", true},
+		{"a group that only ends like it", "cluster-api", "mycluster.x-k8s.io/v1", "Cluster", false},
+		{"a group that only ends like Flux's", "flux", "mytoolkit.fluxcd.io/v1", "Kustomization", false},
+	} {
+		if _, faults := knob.Parse(c.knob, c.apiVersion, c.kind); (len(faults) == 0) != c.want {
+			t.Errorf("%s: %v", c.name, faults)
+		}
+	}
+}
