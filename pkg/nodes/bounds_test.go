@@ -1,0 +1,68 @@
+package nodes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+func TestAGateLetsChangeStartOnlyWhereItIsReady(t *testing.T) {
+	next := time.Date(2026, 5, 4, 3, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ permitted, ready, want bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+		got := nodes.GateOf(schedule.Verdict{Permitted: c.permitted, Ready: c.ready, Reason: "why", Until: &next})
+		if got.Permitted != c.want || got.Reason != "why" || got.Next != &next {
+			t.Errorf("permitted %t, ready %t: %+v", c.permitted, c.ready, got)
+		}
+	}
+}
+
+func TestWhatAnAdminMayLimit(t *testing.T) {
+	wait := func(d time.Duration) *document.Duration { return &document.Duration{Duration: d} }
+	for _, c := range []struct {
+		name   string
+		limits nodes.NodeLimits
+		want   string // one fault that begins so; empty: none
+	}{
+		{"nothing", nodes.NodeLimits{}, ""},
+		{"no node at all", nodes.NodeLimits{MaxParallelOperations: int64(0), MaxUnavailable: "0%", MaxNodeMaintenance: wait(0)}, ""},
+		{"numbers and shares", nodes.NodeLimits{MaxParallelOperations: "10%", MaxUnavailable: int64(3), ZoneLimit: 1, MaxNodeMaintenance: wait(time.Hour)}, ""},
+		{"operations that are no number", nodes.NodeLimits{MaxParallelOperations: "many"}, `maxParallelOperations: "many" is neither a number nor a share`},
+		{"nodes that are no number", nodes.NodeLimits{MaxUnavailable: "110%"}, `maxUnavailable: "110%" is neither a number nor a share`},
+		{"a zone's limit below none", nodes.NodeLimits{ZoneLimit: -1}, "zoneLimit: must be a number of nodes, is -1"},
+		{"a negative time", nodes.NodeLimits{MaxNodeMaintenance: wait(-time.Second)}, "maxNodeMaintenanceTime: must not be negative, is -1s"},
+		{"what this version does not do", nodes.NodeLimits{PauseMachineConfig: true}, "pauseMachineConfigPool: is not available in this version"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			c.limits.Check(func(path, format string, args ...any) { got = append(got, path+": "+fmt.Sprintf(format, args...)) })
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatALookFoundIsRememberedWhileItMayHold(t *testing.T) {
+	block := &nodes.Block{Permanent: true, Text: "budget"}
+	yielded := time.Date(2026, 5, 4, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		status *nodes.Status
+		want   nodes.Block
+	}{
+		"no status":                      {nil, nodes.Block{}},
+		"nothing was found":              {&nodes.Status{Phase: nodes.Pending}, nodes.Block{}},
+		"before its node was cordoned":   {&nodes.Status{Phase: nodes.Pending, Blocked: block}, *block},
+		"while it drains":                {&nodes.Status{Phase: nodes.Draining, Blocked: block}, nodes.Block{}},
+		"while it has yielded its slot":  {&nodes.Status{Phase: nodes.Draining, Blocked: block, Yielded: &yielded}, *block},
+		"it yielded and nothing is left": {&nodes.Status{Phase: nodes.Draining, Yielded: &yielded}, nodes.Block{}},
+	} {
+		if got := (nodes.Asked{Status: c.status}).Remembered(); got != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
