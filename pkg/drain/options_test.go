@@ -56,7 +56,7 @@ func TestWhetherADrainWouldComeToItsEnd(t *testing.T) {
 		"a budget that waits for a rollout":   {[]drain.Pod{pod("a")}, []drain.Budget{budget(full)}, true},
 		"a budget that never lets anybody go": {[]drain.Pod{pod("a")}, []drain.Budget{budget(full, func(b *drain.Budget) { b.MaxUnavailable, b.MinAvailable = "0", "" })}, false},
 	} {
-		f := drain.Foresee(c.pods, c.budgets, drain.Options{}, daemonSets, now())
+		f := drain.NewJudge(drain.Options{}, daemonSets).Forecast(c.pods, c.budgets, now())
 		if got := f.Possible(); got != c.want {
 			t.Errorf("%s: %t, blocks %v, refused %v", name, got, f.Blocks, f.Refused)
 		}
