@@ -32,7 +32,7 @@ func run(args []string, out io.Writer) error {
 	n := set.Int("n", 100, "how many changes are tried in each package; 0: all of them")
 	seed := set.Uint64("seed", 1, "which of them")
 	least := set.Int("least", 0, "fail where fewer of 100 are noticed")
-	timeout := set.Duration("timeout", 0, "of the tests of one change, which is noticed if it hangs; 0: ten times what they take, and 20s")
+	timeout := set.Duration("timeout", 0, "of the tests of one change, which is noticed if it hangs; 0: three times what they take, and 20s")
 	atOnce := set.Int("at-once", 2, "how many changes are tested side by side")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (t *tally) testUnchanged(binary string) error {
 		return fmt.Errorf("the tests of %s fail as they are: %w\n%s", t.dir, failed, out)
 	}
 	if limit == 0 {
-		t.timeout = 10*time.Since(began) + 20*time.Second
+		t.timeout = 3*time.Since(began) + 20*time.Second
 	}
 	return nil
 }
