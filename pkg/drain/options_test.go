@@ -146,3 +146,73 @@ func TestWhichReplicaOfTheAgentLeavesLast(t *testing.T) {
 		}
 	}
 }
+
+func TestPodsThatStayOnPurposeWereToLeaveAllTheSame(t *testing.T) {
+	got := during(drain.Options{}, pod("a"), pod("b")).with(func(s *situation) { s.Returned["uid-b"] = 99 }).decide()
+	same(t, 2, got.Leaving)
+	same(t, map[string]drain.State{"a": drain.Evicting, "b": drain.Staying}, states(got))
+}
+
+func TestAPodWithoutABudgetWaitsOnlyForOneThatWasJustChanging(t *testing.T) {
+	soon := now().Add(time.Minute)
+	for name, c := range map[string]struct {
+		asked drain.Asked
+		evict string
+	}{
+		"it was over its budget a moment ago":  {drain.Asked{Answer: drain.OverBudget, NotBefore: soon}, ""},
+		"that was longer ago":                  {drain.Asked{Answer: drain.OverBudget, NotBefore: now()}, "a"},
+		"it was accepted, and came to nothing": {drain.Asked{Answer: drain.Accepted, At: now().Add(-time.Hour), NotBefore: soon}, "a"},
+	} {
+		if got := during(drain.Options{}, pod("a")).with(asked("a", c.asked)).decide(); names(got.Evict) != c.evict {
+			t.Errorf("%s: evicts %q", name, names(got.Evict))
+		}
+	}
+}
+
+func TestAPodsTimeRunsFromItsFirstRefusal(t *testing.T) {
+	refused := func(s *situation) { s.Budgets = []drain.Budget{budget(full)} }
+	for name, c := range map[string]struct {
+		limit time.Duration
+		asked drain.Asked
+		wakes bool
+	}{
+		"it is held for the first time": {time.Hour, drain.Asked{}, true},
+		"it has been held before":       {time.Hour, drain.Asked{Held: now().Add(-time.Minute)}, false},
+		"there is no limit":             {0, drain.Asked{}, false},
+	} {
+		o := drain.Options{PodTimeout: d(c.limit), Timeout: d(0)}
+		got := during(o, pod("a")).with(refused).with(asked("a", c.asked)).decide()
+		if wakes := got.Wake.Equal(now().Add(c.limit)); wakes != c.wakes {
+			t.Errorf("%s: looks again at %s", name, got.Wake)
+		}
+	}
+}
+
+func TestAStartIsNoFaultForTwoMinutes(t *testing.T) {
+	few := func(b *drain.Budget) { b.Allowed, b.CurrentHealthy = 0, 3 }
+	for ago, permanent := range map[time.Duration]bool{2*time.Minute - time.Second: false, 2 * time.Minute: true} {
+		p := web(unready, func(p *drain.Pod) { p.NotReady = now().Add(-ago) })
+		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{p}), []drain.Budget{budget(few)}, now())
+		if len(blocks) != 1 || blocks[0].Permanent != permanent {
+			t.Errorf("not Ready for %s: %+v", ago, blocks)
+		}
+	}
+}
+
+func TestAReplacementHelpsWhereANumberOfPodsIsDemandedAndThere(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*drain.Budget)
+		held bool
+	}{
+		"a number, which is there":      {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable = "4", "" }, false},
+		"a share":                       {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable = "80%", "" }, true},
+		"how many may be missing":       {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable = "", "1" }, true},
+		"a number, which is not there":  {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable, b.CurrentHealthy = "4", "", 3 }, true},
+		"a budget that is not computed": {func(b *drain.Budget) { b.MinAvailable, b.MaxUnavailable, b.Current = "4", "", false }, true},
+	} {
+		blocks := drain.Blocks(drain.NewJudge(drain.Options{}, daemonSets).All([]drain.Pod{web(how("surge"))}), []drain.Budget{budget(full, c.edit)}, now())
+		if got := len(blocks) > 0; got != c.held {
+			t.Errorf("%s: %+v", name, blocks)
+		}
+	}
+}
