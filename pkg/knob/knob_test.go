@@ -289,6 +289,8 @@ func TestPendingIsToldWhereTheObjectTellsIt(t *testing.T) {
 		{"Flux's source cannot be read", "flux", "kustomize.toolkit.fluxcd.io/v1", "Kustomization", `{"status":{"lastAppliedRevision":"main@sha1:old"}}`, `null`, false},
 		{"a newer chart", "flux", "helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"status":{"lastAttemptedRevision":"1.0.0"}}`, `{"status":{"artifact":{"revision":"1.1.0"}}}`, true},
 		{"the same chart from a registry", "flux", "helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"status":{"lastAttemptedRevision":"1.0.0+abc","lastAttemptedRevisionDigest":"sha256:abc1"}}`, `{"status":{"artifact":{"revision":"1.0.0@sha256:abc1"}}}`, false},
+		{"a chart without a digest in its source's revision", "flux", "helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"status":{"lastAttemptedRevision":"1.1.0","lastAttemptedRevisionDigest":"sha256:abc1"}}`, `{"status":{"artifact":{"revision":"1.1.0"}}}`, false},
+		{"a chart of which no digest was attempted", "flux", "helm.toolkit.fluxcd.io/v2", "HelmRelease", `{"status":{"lastAttemptedRevision":"1.0.0@sha256:abc1"}}`, `{"status":{"artifact":{"revision":"1.0.0@sha256:abc1"}}}`, false},
 		{"Argo CD says OutOfSync", "argocd", "argoproj.io/v1alpha1", "Application", `{"status":{"sync":{"status":"OutOfSync"}}}`, `null`, true},
 		{"Argo CD says Synced", "argocd", "argoproj.io/v1alpha1", "Application", `{"status":{"sync":{"status":"Synced"}}}`, `null`, false},
 		{"a pool whose machines wait", "machineconfigpool", "machineconfiguration.openshift.io/v1", "MachineConfigPool", `{"spec":{"configuration":{"name":"b"}},"status":{"configuration":{"name":"a"}}}`, `null`, true},
@@ -316,6 +318,9 @@ func TestTheSourceOfAFluxObject(t *testing.T) {
 		{"HelmRelease", `{"metadata":{"namespace":"apps"},"status":{"helmChart":"flux-system/apps-podinfo"}}`, knob.Source{Group: "source.toolkit.fluxcd.io", Kind: "HelmChart", Namespace: "flux-system", Name: "apps-podinfo"}, true},
 		{"HelmRelease", `{"metadata":{"namespace":"apps"},"spec":{"chartRef":{"kind":"OCIRepository","name":"chart"}}}`, knob.Source{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository", Namespace: "apps", Name: "chart"}, true},
 		{"HelmRelease", `{"metadata":{"namespace":"apps"}}`, knob.Source{}, false},
+		{"Kustomization", `{"metadata":{"namespace":"apps"},"spec":{"sourceRef":{"kind":"GitRepository"}}}`, knob.Source{}, false},
+		{"Kustomization", `{"metadata":{"namespace":"apps"},"spec":{"sourceRef":{"name":"repo"}}}`, knob.Source{}, false},
+		{"GitRepository", `{"metadata":{"namespace":"apps"},"spec":{"sourceRef":{"kind":"GitRepository","name":"repo"}}}`, knob.Source{}, false},
 		{"GitRepository", `{"metadata":{"namespace":"apps"},"spec":{"url":"https://example.org"}}`, knob.Source{}, false},
 	} {
 		k := parsed(t, "flux", "x.toolkit.fluxcd.io/v1", c.kind)

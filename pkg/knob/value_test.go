@@ -126,3 +126,11 @@ func TestWhichKnobIsForWhichKind(t *testing.T) {
 		}
 	}
 }
+
+func TestASectionThatIsNullIsOneThatIsNotThere(t *testing.T) {
+	k := parsed(t, "flux", "kustomize.toolkit.fluxcd.io/v1", "Kustomization")
+	v, err := k.Decide(knob.Facts{Object: object(t, `{"spec":null}`)}, knob.Want{Policy: "shop/p", Closed: true})
+	if err != nil || v.What != knob.Closing {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
