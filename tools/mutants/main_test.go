@@ -116,7 +116,6 @@ func TestAPackageOfWhichTooLittleIsNoticedFails(t *testing.T) {
 		"too little":                   {[]string{"-n", "0", "-least", "88", "testdata/sample"}, "fewer than 88 of 100 are noticed in testdata/sample"},
 		"as much as asked":             {[]string{"-n", "0", "-least", "87", "testdata/sample"}, ""},
 		"no package":                   {nil, "name packages"},
-		"tests that do not pass":       {[]string{"-timeout", "1ns", "testdata/sample"}, "the tests of testdata/sample fail as they are"},
 		"a folder that has no package": {[]string{"testdata"}, "build the tests of testdata"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,5 +127,14 @@ func TestAPackageOfWhichTooLittleIsNoticedFails(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestAPackageWhoseTestsFailAsTheyAreTellsNothing(t *testing.T) {
+	t.Setenv("SAMPLE_FAILS", "yes")
+	var out strings.Builder
+	err := run([]string{"testdata/sample"}, &out)
+	if err == nil || !strings.Contains(err.Error(), "the tests of testdata/sample fail as they are") || out.Len() > 0 {
+		t.Errorf("%v, %q", err, out.String())
 	}
 }
