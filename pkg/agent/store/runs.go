@@ -60,30 +60,44 @@ func NewRuns() *Runs {
 	return &Runs{byKey: map[types.NamespacedName]*CachedRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*CachedRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
 }
 
-// Observe takes in what the watch delivered, and says whether it is news.
+// Observe takes in what the watch delivered, and says whether it is news. What was news
+// when it came may be none once it was read: the run has ended meanwhile.
 func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
-	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	r.mu.Lock()
-	have, ended := r.byKey[k], r.ended[k]
+	news := r.news(cm)
 	r.mu.Unlock()
-	version := informer.VersionOf(cm)
-	if version <= ended || have != nil && version <= informer.VersionOf(have.Object) {
+	if !news {
 		return false
 	}
 	l := &CachedRun{Object: cm}
 	l.Run, l.Journal, l.Broken = annotations.ReadRun(cm)
-	r.Put(l)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.news(cm) {
+		return false
+	}
+	r.put(l)
 	return true
+}
+
+// news says whether a state is newer than what is held, and than the end of the run.
+func (r *Runs) news(cm *corev1.ConfigMap) bool {
+	k, version := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, informer.VersionOf(cm)
+	have := r.byKey[k]
+	return version > r.ended[k] && (have == nil || version > informer.VersionOf(have.Object))
 }
 
 // Put stores a run unless a newer state is there.
 func (r *Runs) Put(l *CachedRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := l.Key()
-	if have := r.byKey[k]; have != nil && informer.VersionOf(have.Object) > informer.VersionOf(l.Object) {
-		return
+	if have := r.byKey[l.Key()]; have == nil || informer.VersionOf(have.Object) <= informer.VersionOf(l.Object) {
+		r.put(l)
 	}
+}
+
+func (r *Runs) put(l *CachedRun) {
+	k := l.Key()
 	r.byKey[k] = l
 	r.Holds.saw(l)
 	pk := l.PlanKey()

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +43,27 @@ func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 	rs.Drop(k, 9)
 	if rs.Observe(runObject(t, 8, run.Running)) || rs.Get(k) != nil {
 		t.Error("an echo brought an ended run back to life")
+	}
+}
+
+// The watch shows an older state at the very moment at which we end the run.
+func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
+	k, before, echo := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, runObject(t, 5, run.Running), runObject(t, 7, run.Running)
+	for i := range 500 { // each time a little later
+		rs := NewRuns()
+		rs.Observe(before)
+		var both sync.WaitGroup
+		both.Go(func() { rs.Observe(echo) })
+		both.Go(func() {
+			for range 200 * i {
+				runtime.KeepAlive(i)
+			}
+			rs.Drop(k, 9)
+		})
+		both.Wait()
+		if rs.Get(k) != nil {
+			t.Fatal("the echo brought it back to life")
+		}
 	}
 }
 
