@@ -41,20 +41,27 @@ func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Act
 	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
 }
 
+// passed is what a pass came to.
+type passed struct {
+	executors.Outcome
+	clients executors.Clients
+	looked  bool // whether the nodes that earlier steps closed are still closed
+}
+
 // pass calls the executor of a step for one bounded piece.
 func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
 	began := c.Now()
-	out, clients, err := c.call(ctx, l, m)
+	out, err := c.call(ctx, l, m)
 	if err != nil {
 		return outcome{}, err
 	}
-	out = c.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out)
+	out.Outcome = c.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out.Outcome)
 	if l.Journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	}
 	c.Metrics.StepPass(m.Step.Type, out.State, c.Now().Sub(began))
 	if out.State == executors.NotYet {
-		return c.notYet(l, m, clients, out), nil
+		return c.notYet(l, m, out), nil
 	}
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
 	if out.State != executors.Record {
@@ -64,18 +71,18 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }}, nil
 }
 
-func (c *Controller) report(l *store.CachedRun, m workflow.Action, o executors.Outcome) workflow.StepResult {
+func (c *Controller) report(l *store.CachedRun, m workflow.Action, o passed) workflow.StepResult {
 	checked := len(l.Run.ClosedNodes(l.Journal, m.Path)) > 0
 	rep := workflow.StepResult{
 		Done: o.State == executors.Done, Failed: o.State == executors.Failed, Permanent: o.Permanent, Reason: o.Reason, Message: o.Message,
 		Outputs: o.Outputs, Before: o.Before, ResumeAt: o.ResumeAt, Changed: o.Changed, Memory: o.Memory,
-		NodeSeen: checked && o.State != executors.Record && o.Reason != reasonUnlooked,
+		NodeSeen: checked && o.looked && o.State != executors.Record,
 		Listed:   o.Listed, Items: o.Items, ItemVersion: o.ItemVersion, ItemKind: o.ItemKind,
 	}
 	if rep.Failed && !o.WakeAt.IsZero() {
 		rep.NotBefore = &o.WakeAt
 	}
-	if o.State == executors.NotYet && isRefusal(o) {
+	if o.State == executors.NotYet && isRefusal(o.Outcome) {
 		rep.Waits = o.Message
 	}
 	if executor, _ := c.Executor(m.Step.Type); executor != nil && rep.Done && !o.WakeAt.IsZero() {
@@ -88,11 +95,11 @@ func (c *Controller) report(l *store.CachedRun, m workflow.Action, o executors.O
 
 // notYet lets the step rest, and keeps the watch it asked for. A message or a
 // memory is worth a write only when it is new.
-func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, clients executors.Clients, out executors.Outcome) outcome {
+func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) outcome {
 	rec := l.Journal.Record(m.Path)
 	rep := c.report(l, m, out)
 	after := workflow.Note(l.Run, l.Journal, m.Path, rep, c.Now())
-	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: clients.Dynamic}
+	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: out.clients.Dynamic}
 	if out.Watch != nil && out.Watch.Every > 0 {
 		o.wait.least = c.Now().Add(out.Watch.Every)
 	}
@@ -110,38 +117,40 @@ func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, clients execu
 
 // call expands a step's properties and passes it to its executor. What is wrong
 // with the step itself is a failure of the step, not of the agent.
-func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Action) (executors.Outcome, executors.Clients, error) {
+func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Action) (out passed, err error) {
 	w := l.Account()
-	clients, err := c.Accounts.Clients(w, l.Run.Name)
-	if err != nil {
-		return executors.Outcome{}, clients, err
+	if out.clients, err = c.Accounts.Clients(w, l.Run.Name); err != nil {
+		return out, err
 	}
 	missing, err := c.noAccount(ctx, w)
 	if err != nil {
-		return executors.Outcome{}, clients, err
+		return out, err
 	}
-	if missing != nil {
-		return *missing, clients, nil
-	}
-	if unwatched := c.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, clients, c.Now()); unwatched != nil {
-		return *unwatched, clients, nil
+	failed := missing
+	if failed == nil {
+		failed = c.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, out.clients, c.Now())
 	}
 	executor, known := c.Executor(m.Step.Type)
-	if !known {
-		return executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type), clients, nil
+	if failed == nil && !known {
+		failed = new(executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type))
 	}
-	call, failed := c.prepare(ctx, l, m, clients)
+	var call executors.Call
 	if failed == nil {
-		failed = c.stillClosed(ctx, l, m, clients)
+		call, failed = c.prepare(ctx, l, m, out.clients)
+	}
+	if failed == nil {
+		failed = c.stillClosed(ctx, l, m, out.clients)
+		out.looked = failed == nil || failed.Reason == reasonUncordoned
 	}
 	if failed != nil {
-		return *failed, clients, nil
+		out.Outcome = *failed
+		return out, nil
 	}
-	out := c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
+	out.Outcome = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
 	if out.State == executors.Failed && !c.Fence.Valid() { // it is we who failed, and nothing was sent
-		return out, clients, client.ErrFenced
+		return out, client.ErrFenced
 	}
-	return out, clients, ctx.Err()
+	return out, ctx.Err()
 }
 
 // bounded runs one pass within its time. A pass that was cut off by an abort has

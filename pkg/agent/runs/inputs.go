@@ -218,6 +218,9 @@ func (s inputReader) unreadTarget(ctx context.Context, err error) *executors.Out
 	}
 	target := *s.run.Run.Spec.Target
 	mapping, unknown := s.Accounts.Resolve(target.APIVersion, target.Kind)
+	if client.UnknownKind(unknown) { // by the API server's own word: waiting does not help
+		return refusal(executors.ReasonUnknownKind, unknown)
+	}
 	if unknown != nil {
 		return s.away(unknown)
 	}

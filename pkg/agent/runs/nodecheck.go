@@ -18,8 +18,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// reasonUnlooked is of a step whose node could not be looked at: it has not begun.
-const reasonUnlooked = "NodeNotRead"
+// Reasons of a step that does not begin: its node could not be looked at, or is open.
+const (
+	reasonUnlooked   = "NodeNotRead"
+	reasonUncordoned = "Uncordoned"
+)
 
 // stillClosed looks, before a step begins, whether the nodes that earlier steps closed
 // are as they left them. The look is live and the plan account's own: a cache may be
@@ -45,7 +48,7 @@ func (c *Controller) nodeClosed(ctx context.Context, l *store.CachedRun, n run.I
 	case node.Spec.Unschedulable || n.UID != "" && string(node.UID) != n.UID:
 		return nil
 	}
-	failed := executors.Refuse("Uncordoned", "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
+	failed := executors.Refuse(reasonUncordoned, "Node/%s was uncordoned %s after it was drained: pods may have come, so this step does not run; cordon it, and run the plan again",
 		n.Name, c.uncordonedBy(node))
 	return &failed
 }

@@ -371,18 +371,13 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 
 func (c *Controller) doNow(ctx context.Context, l *store.CachedRun, m workflow.Action) (time.Time, bool, error) {
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
-	attempt := attemptOf(l.Journal, m.Path)
-	inner, end := c.Steps.begin(ctx, s, m.Act, attempt)
-	o, err := c.act(inner, l, m)
-	cut := errors.Is(context.Cause(inner), errCanceled)
-	end()
+	o, cut, err := c.actNow(ctx, l, m, s)
 	if cut && err != nil { // the next look at the run decides
 		return c.Now(), false, nil
 	}
 	if err != nil {
 		return time.Time{}, false, err
 	}
-	o.step, o.attempt = s, attempt
 	if !c.complete(ctx, l, o) {
 		return time.Time{}, false, queue.ErrConflict
 	}
@@ -393,6 +388,17 @@ func (c *Controller) doNow(ctx context.Context, l *store.CachedRun, m workflow.A
 		return queue.Soonest(m.WakeAt, o.wait.wake), false, nil
 	}
 	return c.Now(), false, nil
+}
+
+// actNow does an act, and says whether it was cut off. Where the act panics, it is under
+// way no more all the same: else nothing would be done about its step ever again.
+func (c *Controller) actNow(ctx context.Context, l *store.CachedRun, m workflow.Action, s store.StepKey) (o outcome, cut bool, err error) {
+	attempt := attemptOf(l.Journal, m.Path)
+	inner, end := c.Steps.begin(ctx, s, m.Act, attempt)
+	defer end()
+	o, err = c.act(inner, l, m)
+	o.step, o.attempt = s, attempt
+	return o, errors.Is(context.Cause(inner), errCanceled), err
 }
 
 // withOutcomes is a run with what came of its passes in its journal, not yet
