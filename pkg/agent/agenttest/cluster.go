@@ -36,6 +36,7 @@ type Cluster struct {
 	watches map[*watcher]bool
 	denied  map[right]bool
 	faults  []*fault
+	death   *death // of the agent; nil: it lives
 	log     []string
 	asked   []Request // whatever became of them
 }

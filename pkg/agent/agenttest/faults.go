@@ -112,3 +112,45 @@ func (c *Cluster) Asked(when When) int {
 	}
 	return n
 }
+
+// DieAt takes the agent's connection away for good at one of its writes, counted from
+// zero, which comes or does not.
+func (c *Cluster) DieAt(write int, arrives bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.death = &death{left: write, arrives: arrives}
+}
+
+// Revive gives the connection back.
+func (c *Cluster) Revive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.death = nil
+}
+
+// death is where an agent's last write stands.
+type death struct {
+	left    int // writes before it
+	arrives bool
+	dead    bool
+}
+
+// dies says whether a request is not done, or not answered.
+func (c *Cluster) dies(r Request) (undone, unheard bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.death
+	switch {
+	case d == nil:
+		return false, false
+	case d.dead:
+		return true, true
+	case r.Verb == "get" || r.Verb == "list" || r.Verb == "watch":
+		return false, false
+	case d.left > 0:
+		d.left--
+		return false, false
+	}
+	d.dead = true
+	return !d.arrives, true
+}

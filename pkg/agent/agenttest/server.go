@@ -95,17 +95,27 @@ func (c *Cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 	if fault != nil && fault.away {
 		return nil, io.ErrUnexpectedEOF // a connection that breaks
 	}
-	if r.Verb == "watch" {
+	if r.Verb == "watch" && !c.isDead() {
 		return c.watch(req.Context(), r)
 	}
+	undone, unheard := c.dies(r)
+	if undone {
+		return nil, io.ErrUnexpectedEOF
+	}
 	answer, status := c.serve(r)
-	if fault != nil && fault.lose {
+	if unheard || fault != nil && fault.lose {
 		return nil, io.ErrUnexpectedEOF // a connection that breaks
 	}
 	if status != nil {
 		return answerError(status), nil
 	}
 	return answerWith(http.StatusOK, answer), nil
+}
+
+func (c *Cluster) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.death != nil && c.death.dead
 }
 
 func (c *Cluster) discover(r Request, path []string) *http.Response {

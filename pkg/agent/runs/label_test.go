@@ -1,0 +1,249 @@
+package runs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+const restartKey = "ops/restart"
+
+func labelPatch() agenttest.When {
+	return agenttest.When{User: "maint-runner", Verb: "patch", Resource: "configmaps", Name: "orders"}
+}
+
+// byLabel plays a run that a label on its target asked for.
+func byLabel(t *testing.T, story func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cm := configMap("orders", nil)
+		cm.UID, cm.Labels = "target-uid", map[string]string{restartKey: "now", "app": "orders"}
+		w.cluster.Put(cm)
+		w.asked(target+"triggers: {labels: ["+restartKey+"]}\n"+oneHook, func(r *run.Run) {
+			r.TargetUID = "target-uid"
+			r.Request = run.Request{Kind: run.ByLabel, Label: restartKey, Value: "now", TargetUID: "target-uid", Ordinal: 3, At: time.Now().UTC()}
+		})
+		story(w)
+	})
+}
+
+func TestARunThatALabelAskedForEndsOnceTheLabelIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		given   func(w *world)
+		stays   bool   // the label
+		handled string // the number that the target bears
+		acts    []string
+		phase   run.Phase
+	}{
+		"it is taken away by the plan's account": {handled: "3", acts: []string{"pass hook#1"}, phase: run.Succeeded},
+		"somebody wrote on the target meanwhile": {
+			given: func(w *world) {
+				w.cluster.Before(labelPatch(), func() { w.cluster.Annotate(shop, "orders", "a", "b") })
+			}, handled: "3", acts: []string{"pass hook#1"}, phase: run.Succeeded,
+		},
+		"the reply is lost": {
+			given: func(w *world) { w.cluster.LoseReply(labelPatch(), 1) }, handled: "3", acts: []string{"pass hook#1"}, phase: run.Succeeded,
+		},
+		"somebody asked again with another value": {
+			given: func(w *world) {
+				w.cluster.Before(labelPatch(), func() {
+					w.cluster.Edit("configmaps", shop, "orders", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{restartKey: "again"}) })
+				})
+			}, stays: true, acts: []string{"pass hook#1"}, phase: run.Succeeded,
+		},
+		"it was taken away before the run began": {
+			given: func(w *world) {
+				w.cluster.Edit("configmaps", shop, "orders", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+			}, handled: "3", phase: run.Aborted,
+		},
+		"the target is gone": {given: func(w *world) { w.cluster.Delete("configmaps", shop, "orders") }, phase: run.Aborted},
+		"the request was handled before": {
+			given: func(w *world) { w.cluster.Annotate(shop, "orders", annotations.Handled(restartKey), "3") }, stays: true, handled: "3", phase: run.Aborted,
+		},
+		"the target goes right before the label does": {
+			given: func(w *world) {
+				w.cluster.Before(labelPatch(), func() { w.cluster.Delete("configmaps", shop, "orders") })
+			}, acts: []string{"pass hook#1"}, phase: run.Succeeded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byLabel(t, func(w *world) {
+				if c.given != nil {
+					c.given(w)
+				}
+				w.plays()
+				w.endsAs(runName, c.phase, "")
+				w.did(c.acts...)
+				cm := w.cluster.ConfigMap(shop, "orders")
+				if cm == nil {
+					return
+				}
+				if _, stays := cm.Labels[restartKey]; stays != c.stays {
+					t.Errorf("the label stays: %t, want %t", stays, c.stays)
+				}
+				if got := cm.Annotations[annotations.Handled(restartKey)]; got != c.handled {
+					t.Errorf("handled is %q, want %q", got, c.handled)
+				}
+			})
+		})
+	}
+}
+
+func TestALabelThatMayNotBeTakenAwayHoldsTheRunUp(t *testing.T) {
+	byLabel(t, func(w *world) {
+		w.cluster.Deny(runner, "patch", "configmaps")
+		w.plays()
+		w.after(5 * time.Minute)
+		if j := w.journal(); j.Phase != run.Running || !strings.Contains(j.Waits, "the label ops/restart cannot be taken away: ") {
+			t.Errorf("it is %s, and waits for %q", j.Phase, j.Waits)
+		}
+		said := slices.DeleteFunc(w.events.All(), func(e string) bool {
+			return !strings.HasPrefix(e, "Warning LabelStays nightly: Run maint-run-nightly-1 cannot end: ")
+		})
+		if len(said) != 1 {
+			t.Errorf("said %q", said)
+		}
+		if _, open := w.ledger().OpenEntry(runName); !open {
+			t.Error("its entry is closed, and the label would ask for another run")
+		}
+		w.cluster.Allow(runner, "patch", "configmaps")
+		w.after(2 * time.Minute)
+		w.ends(run.Succeeded, "")
+		if j := w.journal(); j.Waits != "" {
+			t.Errorf("it still waits for %q", j.Waits)
+		}
+	})
+}
+
+func TestTheLabelOfTwoPlansGoesWithTheLastRun(t *testing.T) {
+	byLabel(t, func(w *world) {
+		other := run.Run{
+			APIVersion: "maint.dev/v1alpha1", Kind: "Run", Name: "maint-run-other-0", Namespace: shop, Plan: "other", PlanUID: "other-uid", TargetUID: "target-uid",
+			Spec:    plan.Spec{Target: &plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "orders"}, Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted(),
+			Request: run.Request{Kind: run.ByLabel, Label: restartKey, Value: "now", TargetUID: "target-uid", Ordinal: 3, At: time.Now().UTC().Add(time.Second)},
+		}
+		cm := annotations.NewPlan(shop, "other", "", "")
+		cm.UID = types.UID("other-uid")
+		w.cluster.Put(cm)
+		w.claim(other)
+		w.put(other, workflow.NewJournal(other))
+		w.plays()
+		w.ends(run.Succeeded, "")
+		if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; !stays {
+			t.Error("the label went with the first run")
+		}
+		if w.cluster.ConfigMap(shop, "orders").Annotations[annotations.Handled(restartKey)] != "" {
+			t.Error("it is called handled")
+		}
+		if j := w.journalOf("maint-run-other-0"); j.Phase != run.Running {
+			t.Fatalf("the other run is %s", j.Phase)
+		}
+		w.cluster.Annotate(shop, "other", annotations.Resume, "maint-run-other-0")
+		w.after(time.Minute)
+		if _, stays := w.cluster.ConfigMap(shop, "orders").Labels[restartKey]; stays {
+			t.Error("the label stays")
+		}
+	})
+}
+
+func node(name string, unschedulable bool) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name, "uid": name + "-uid"}, "spec": map[string]any{}}}
+	if unschedulable {
+		_ = unstructured.SetNestedField(u.Object, true, "spec", "unschedulable")
+	}
+	return u
+}
+
+const afterDrain = "steps:\n- {name: for-nodes, type: for-each-node, properties: {selector: {matchLabels: {pool: a}}, steps: [{name: empty, type: drain}, " + hook + "}]}}\n"
+
+// What was closed for a step must be closed when the step begins.
+func TestAStepAfterADrainLooksWhetherTheNodeIsStillClosed(t *testing.T) {
+	for name, c := range map[string]struct {
+		node    *unstructured.Unstructured // nil: it is gone
+		given   func(w *world)
+		phase   run.StepPhase
+		message string
+	}{
+		"it is":                     {node: node("n1", true), phase: run.StepSucceeded},
+		"it is gone":                {phase: run.StepSucceeded},
+		"somebody opened it":        {node: node("n1", false), phase: run.StepFailed, message: "Node/n1 was uncordoned by somebody else (seen at "},
+		"it may not be read":        {node: node("n1", true), given: func(w *world) { w.cluster.Deny(runner, "get", "nodes") }, phase: run.StepFailed, message: "to see whether it is still cordoned"},
+		"it cannot be read for now": {node: node("n1", true), given: func(w *world) { w.cluster.Away(agenttest.When{User: "maint-runner", Resource: "nodes"}, 3) }, phase: run.StepSucceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, afterDrain, func(w *world) {
+				w.steps.does("pass for-nodes", listing("n1"))
+				w.nodes.states = map[string]map[string]workflow.NodeState{"for-nodes": {"n1": {Granted: true}}}
+				if c.node != nil {
+					w.cluster.Put(c.node)
+				}
+				if c.given != nil {
+					c.given(w)
+				}
+				w.plays()
+				w.after(5 * time.Minute)
+				j := w.journal()
+				if rec := j.Record("for-nodes"); rec.Phase != c.phase || !strings.Contains(j.Message+rec.Message, c.message) && !strings.Contains(j.Message, c.message) {
+					t.Errorf("the rollout is %s: %q, run %q; want %s: %q", rec.Phase, rec.Message, j.Message, c.phase, c.message)
+				}
+			})
+		})
+	}
+}
+
+func TestTheTurnsOfNodesAreKeptWhenARunEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(w *world)
+		kept  bool
+	}{
+		"with the plan": {kept: true},
+		"unless it is a rehearsal": {given: func(w *world) {
+			r, j, err := annotations.ReadRun(w.cluster.ConfigMap(shop, runName))
+			if err != nil {
+				w.Fatal(err)
+			}
+			r.Request.DryRun = true
+			w.put(r, j)
+		}},
+		"unless somebody else has an object of that name": {given: func(w *world) {
+			w.cluster.Put(configMap(annotations.NodeTurnsName(nightly, planUID), map[string]string{"a": "b"}))
+		}},
+		"after a conflict": {given: func(w *world) {
+			w.cluster.Refuse(agenttest.When{User: "agent", Verb: "create", Name: ""}, 1, 409, "it was made meanwhile")
+		}, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, afterDrain, func(w *world) {
+				w.steps.does("pass for-nodes", listing("n1"))
+				w.nodes.states = map[string]map[string]workflow.NodeState{"for-nodes": {"n1": {Granted: true}}}
+				w.cluster.Put(node("n1", true))
+				if c.given != nil {
+					c.given(w)
+				}
+				w.plays()
+				w.after(5 * time.Minute)
+				w.ends(run.Succeeded, "")
+				kept := false
+				if cm := w.cluster.ConfigMap(shop, annotations.NodeTurnsName(nightly, planUID)); cm != nil {
+					turns, err := annotations.ReadNodeTurns(cm, planUID)
+					kept = err == nil && len(turns) == 1
+				}
+				if kept != c.kept {
+					t.Errorf("kept: %t, want %t", kept, c.kept)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,421 @@
+package runs
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+func TestWhatComesNextIsWrittenBeforeItIsDone(t *testing.T) {
+	inWorld(t, "steps:\n- "+hook+"}\n- "+down+"\n"+tell, func(w *world) {
+		w.steps.does("pass down", gives(`{"uid":"d","replicas":3}`))
+		w.plays()
+		w.ends(run.Succeeded, "all steps are done")
+		want := []string{
+			"journal", "shown", "pass hook#1",
+			"journal", "pass down#1",
+			"journal", "pass down#1",
+			"journal", "restore down#1",
+			"journal", "pass finally/tell#1",
+			"journal", "ledger", "journal",
+		}
+		if got := w.story(); !slices.Equal(got, want) {
+			t.Errorf("the story is %q, want %q", got, want)
+		}
+		w.wantEvent("Normal RunSucceeded nightly: Run maint-run-nightly-1 (manual): all steps are done")
+	})
+}
+
+func TestARunBeginsOnlyOnceItsPlanShowsIt(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		w.silent = true
+		w.plays()
+		w.did()
+		if got := w.journal().Phase; got != run.Running {
+			t.Fatalf("it is %s", got)
+		}
+		w.agent.plans.shows(w.agent.Runs.Where(all)[0].PlanKey())
+		w.after(time.Second)
+		w.did("pass hook#1")
+		w.ends(run.Succeeded, "")
+	})
+}
+
+const twoHooks = "steps:\n- {name: first, type: webhook, properties: {url: 'https://hooks.test'}}\n- {name: second, type: webhook, properties: {url: 'https://hooks.test'}}\n"
+
+func TestHowARunEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec    string
+		given   func(w *world) // before the agent begins
+		then    func(w *world) // after a minute
+		phase   run.Phase
+		message string
+		closed  string // its entry
+		acts    []string
+	}{
+		"when all steps are done it has succeeded": {
+			spec: twoHooks, phase: run.Succeeded, message: "all steps are done", closed: "Ran manual", acts: []string{"pass first#1", "pass second#1"},
+		},
+		"a step that fails ends it, and its cleanup runs": {
+			spec: twoHooks + "onFailure:\n- {name: sorry, type: webhook, properties: {url: 'https://hooks.test'}}\n" + tell, given: func(w *world) { w.steps.does("pass first", fails("no answer")) },
+			phase: run.Failed, message: "no answer", closed: "Ran manual", acts: []string{"pass first#1", "pass onFailure/sorry#1", "pass finally/tell#1"},
+		},
+		"a step is tried again as often as its plan says": {
+			spec: "steps:\n- " + hook + ", retry: {limit: 2, backoff: 1s}}\n", given: func(w *world) { w.steps.does("pass hook", fails("one"), fails("two"), done()) },
+			phase: run.Succeeded, closed: "Ran manual", acts: []string{"pass hook#1", "pass hook#2", "pass hook#3"},
+		},
+		"what no other attempt can mend is tried once": {
+			spec: "steps:\n- " + hook + ", retry: {limit: 2, backoff: 1s}}\n", given: func(w *world) { w.steps.does("pass hook", is(executors.Refuse("Gone", "there is no such hook"))) },
+			phase: run.Failed, message: "there is no such hook", closed: "Ran manual", acts: []string{"pass hook#1"},
+		},
+		"a step that takes too long is stopped": {
+			spec: "steps:\n- " + hook + ", timeout: 10s}\n", given: func(w *world) { w.steps.does("pass hook", notYet(time.Hour)) },
+			phase: run.Failed, message: "10s", closed: "Ran manual", acts: []string{"pass hook#1", "stop hook#1"},
+		},
+		"a pass that does not come back is cut off by the timeout of its step": {
+			spec: "steps:\n- " + hook + ", timeout: 10s}\n", given: func(w *world) { w.steps.does("pass hook", hangs) },
+			phase: run.Failed, message: "10s", closed: "Ran manual", acts: []string{"pass hook#1", "stop hook#1"},
+		},
+		"a run that takes too long ends by its cleanup": {
+			spec:  "maxDuration: 20s\nsteps:\n- " + hold + "\n" + tell,
+			phase: run.Failed, message: "20s", closed: "Ran manual", acts: []string{"pass finally/tell#1"},
+		},
+		"it is aborted by its name": {
+			spec: "steps:\n- " + hold + "\n" + tell, then: func(w *world) { w.says(annotations.Abort, runName) },
+			phase: run.Aborted, message: "aborted", closed: "Ran manual", acts: []string{"pass finally/tell#1"},
+		},
+		"an abort that names another run is not for it": {
+			spec: "steps:\n- {name: hold, type: suspend, properties: {duration: 2m}}\n", then: func(w *world) { w.says(annotations.Abort, "maint-run-nightly-2") },
+			phase: run.Succeeded, closed: "Ran manual",
+		},
+		"an abort cuts off what is under way": {
+			spec: oneHook + tell, given: func(w *world) { w.steps.does("pass hook", hangs) }, then: func(w *world) { w.says(annotations.Abort, runName) },
+			phase: run.Aborted, closed: "Ran manual", acts: []string{"pass hook#1", "stop hook#1", "pass finally/tell#1"},
+		},
+		"to delete its object is to abort it": {
+			spec: "steps:\n- " + hold + "\n" + tell, then: func(w *world) { w.cluster.Delete("configmaps", shop, runName) },
+			phase: "", closed: "Ran manual", acts: []string{"pass finally/tell#1"},
+		},
+		"a suspend waits for somebody to resume it": {
+			spec: "steps:\n- " + hold + "\n- " + hook + "}\n", then: func(w *world) { w.says(annotations.Resume, runName) },
+			phase: run.Succeeded, closed: "Ran manual", acts: []string{"pass hook#1"},
+		},
+		"a type that this agent does not know fails": {
+			spec: oneHook, given: func(w *world) { w.steps.unknown["webhook"] = true },
+			phase: run.Failed, message: "this agent cannot run steps of type webhook", closed: "Ran manual",
+		},
+		"a step that panics is tried again, and ends by its timeout": {
+			spec: "steps:\n- {name: both, type: step-group, properties: {mode: parallel, steps: [{name: a, type: webhook, timeout: 5s, properties: {url: 'https://hooks.test'}}, {name: b, type: webhook, properties: {url: 'https://hooks.test'}}]}}\n",
+			given: func(w *world) {
+				w.steps.does("pass both/a", func(context.Context, executors.Call) executors.Outcome { panic("oh") })
+			},
+			phase: run.Failed, message: "both/a", closed: "Ran manual",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				if c.given != nil {
+					c.given(w)
+				}
+				w.plays()
+				if c.then != nil {
+					c.then(w)
+				}
+				w.after(5 * time.Minute)
+				switch {
+				case c.phase != "":
+					w.ends(c.phase, c.message)
+				case w.cluster.ConfigMap(shop, runName) != nil:
+					t.Error("its object is still there")
+				}
+				if got := w.closed(); got != c.closed {
+					t.Errorf("its entry ended %q, want %q", got, c.closed)
+				}
+				if c.acts != nil {
+					w.did(c.acts...)
+				}
+				if len(w.agent.Runs.Where(all)) > 0 || w.agent.WatchCount() > 0 || len(w.agent.Steps.waiting)+len(w.agent.Steps.executing) > 0 {
+					t.Error("something is kept of it in memory")
+				}
+			})
+		})
+	}
+}
+
+func TestARunThatIsPausedBeginsNoStep(t *testing.T) {
+	for name, pause := range map[string]func(w *world, value string){
+		"its plan":          func(w *world, value string) { w.says(annotations.Pause, value) },
+		"its namespace":     func(w *world, value string) { w.annotateNamespace(shop, value) },
+		"the whole cluster": func(w *world, value string) { w.annotateNamespace(annotations.DefaultNamespace, value) },
+		"a gate, in the end": func(w *world, value string) {
+			w.says(annotations.ChangeStrategy, map[string]string{"true": "Restrictive"}[value])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "onWindowClose: wait\nsteps:\n- {name: hold, type: suspend, properties: {duration: 30s}}\n- "+hook+"}\n", func(w *world) {
+				w.begins("a")
+				w.after(time.Second)
+				pause(w, "true")
+				w.after(10 * time.Minute)
+				w.did()
+				if j := w.journal(); j.Record("hold").Phase != run.StepSucceeded || j.Phase != run.Running {
+					t.Fatalf("hold is %s in a run that is %s", j.Record("hold").Phase, j.Phase)
+				}
+				pause(w, "")
+				w.after(time.Minute)
+				w.did("pass hook#1")
+				w.ends(run.Succeeded, "")
+			})
+		})
+	}
+}
+
+func TestWhetherAPendingRunMayStart(t *testing.T) {
+	slot := func(r *run.Run) {
+		at := time.Now().UTC()
+		r.Request = run.Request{Kind: run.BySchedule, Slot: &at, Local: at.Format(time.RFC3339) + "[UTC]", At: at}
+	}
+	for name, c := range map[string]struct {
+		spec    string
+		edit    func(*run.Run)
+		given   func(w *world)
+		waiting string // what it waits for, in the first minute
+		said    string
+		then    func(w *world)
+		phase   run.Phase // in the end
+		closed  string
+	}{
+		"nothing stands in its way": {spec: oneHook, phase: run.Succeeded, closed: "Ran manual"},
+		"its plan is paused": {
+			spec: oneHook, given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.Pause, "true") }, waiting: run.WaitPause,
+			then: func(w *world) { w.says(annotations.Pause, "") }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"its gate is closed": {
+			spec: oneHook, given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, waiting: run.WaitWindow,
+			then: func(w *world) { w.says(annotations.ChangeStrategy, "") }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"its gate is closed, and it need not heed it": {
+			spec: oneHook, edit: func(r *run.Run) { r.Request.OutsideWindow = true },
+			given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"the clock is doubted": {
+			spec: oneHook, given: func(w *world) { w.doubt = "the clock is an hour behind" }, waiting: run.WaitQueue, said: "an hour behind",
+			then: func(w *world) { w.doubt = "" }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"somebody has to approve it": {
+			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval, said: "approve",
+			then: func(w *world) { w.says(annotations.Approve, runName) }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"somebody rejects it": {
+			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval,
+			then: func(w *world) { w.says(annotations.Reject, runName) }, phase: run.Aborted, closed: "Skipped rejected",
+		},
+		"nobody approves it in time": {
+			spec: "requiresApproval: true\napprovalTimeout: 10m\n" + oneHook, waiting: run.WaitApproval,
+			then: func(w *world) { w.after(10 * time.Minute) }, phase: run.Aborted, closed: "Missed approval",
+		},
+		"it is aborted before": {
+			spec: oneHook, given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.Pause, "true") }, waiting: run.WaitPause,
+			then: func(w *world) { w.says(annotations.Abort, runName) }, phase: run.Aborted, closed: "Skipped aborted",
+		},
+		"its slot waits too long": {
+			spec: "startDeadline: 5m\n" + oneHook, edit: slot, given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, waiting: run.WaitWindow,
+			then: func(w *world) { w.after(5 * time.Minute) }, phase: run.Aborted, closed: "Missed window",
+		},
+		"another run of its plan is at work": {
+			spec: "concurrencyPolicy: Queue\n" + oneHook, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, waiting: run.WaitQueue, said: "maint-run-nightly-0",
+			then: func(w *world) { w.says(annotations.Resume, "maint-run-nightly-0") }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"another run of its plan is at work for too long": {
+			spec: "concurrencyPolicy: Forbid\nstartDeadline: 1m\n" + oneHook, edit: slot, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, phase: run.Aborted, closed: "Missed deadline",
+		},
+		"another run of its plan is at work, and gives way": {
+			spec: "concurrencyPolicy: Replace\n" + oneHook, given: func(w *world) { w.another(run.Running, func(*run.Run) {}) }, phase: run.Succeeded, closed: "Ran manual",
+		},
+		"another plan's run holds its target": {
+			spec: oneHook, edit: func(r *run.Run) { r.TargetUID = "target" }, waiting: run.WaitLock, said: "maint-run-nightly-0",
+			given: func(w *world) {
+				w.another(run.Running, func(r *run.Run) { r.Plan, r.PlanUID, r.TargetUID = "other", "other-uid", "target" })
+			},
+			then: func(w *world) {
+				w.cluster.Annotate(shop, "other", annotations.Resume, "maint-run-nightly-0")
+			}, phase: run.Succeeded, closed: "Ran manual",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.asked(c.spec, func(r *run.Run) {
+					if c.edit != nil {
+						c.edit(r)
+					}
+				})
+				if c.given != nil {
+					c.given(w)
+				}
+				w.plays()
+				if j := w.journal(); c.waiting != "" && (j.Phase != run.Pending || j.Waiting != c.waiting || !strings.Contains(j.Message, c.said)) {
+					t.Errorf("it is %s and waits for %q: %q; want %q: %q", j.Phase, j.Waiting, j.Message, c.waiting, c.said)
+				}
+				if c.then != nil {
+					w.did()
+					c.then(w)
+					w.after(2 * time.Minute)
+				}
+				w.ends(c.phase, "")
+				if got := w.closed(); got != c.closed {
+					t.Errorf("its entry ended %q, want %q", got, c.closed)
+				}
+			})
+		})
+	}
+}
+
+func (w *world) annotateNamespace(name, value string) {
+	w.cluster.Edit("namespaces", "", name, func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.Pause: value}) })
+	synctest.Wait()
+}
+
+// another puts an older run beside the one of the story, at a suspend.
+func (w *world) another(phase run.Phase, edit func(*run.Run)) run.Run {
+	w.Helper()
+	r := run.Run{
+		APIVersion: document.APIVersion, Kind: "Run", Name: "maint-run-nightly-0", Namespace: shop, Plan: nightly, PlanUID: planUID,
+		Request: run.Request{Kind: run.ByToken, Token: "before", At: time.Now().UTC().Add(-time.Hour)},
+	}
+	edit(&r)
+	if r.Plan == nightly {
+		r.Spec.ConcurrencyPolicy = w.specOf().ConcurrencyPolicy
+	}
+	r.Spec.Steps = []plan.Step{{Name: "hold", Type: "suspend"}}
+	r.Spec = r.Spec.Defaulted()
+	if r.Plan != nightly {
+		cm := annotations.NewPlan(shop, r.Plan, "", "")
+		cm.UID = types.UID(r.PlanUID)
+		w.cluster.Put(cm)
+	}
+	w.claim(r)
+	j := workflow.NewJournal(r)
+	if phase == run.Running {
+		j = j.Start(time.Now())
+	}
+	w.put(r, j)
+	return r
+}
+
+func (w *world) specOf() plan.Spec {
+	r, _, err := annotations.ReadRun(w.cluster.ConfigMap(shop, runName))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r.Spec
+}
+
+func TestARunWhoseRequestAnotherHasAnsweredIsTakenAway(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		led, err := annotations.LedgerObject(shop, nightly, ledger.Ledger{PlanUID: planUID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.cluster.Put(led)
+		w.plays()
+		w.did()
+		w.ends(run.Aborted, "another run has answered this request")
+		if got := w.closed(); got != "" {
+			t.Errorf("it left an entry: %s", got)
+		}
+	})
+}
+
+func TestARunWhosePlanIsGoneEndsByItsCleanup(t *testing.T) {
+	for name, then := range map[string]func(w *world){
+		"it is deleted": func(w *world) { w.cluster.Delete("configmaps", shop, nightly) },
+		"it was made anew": func(w *world) {
+			w.cluster.Delete("configmaps", shop, nightly)
+			cm := annotations.NewPlan(shop, nightly, "", "")
+			cm.UID = "another"
+			w.cluster.Put(cm)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+hold+"\n"+tell, func(w *world) {
+				w.plays()
+				then(w)
+				w.after(time.Minute)
+				w.ends(run.Aborted, "its plan was deleted")
+				w.did("pass finally/tell#1")
+			})
+		})
+	}
+}
+
+func TestWhatIsSaidToARunIsTakenAwayOnceItIsHeard(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec, key, value string
+		stays            bool
+		event            string
+	}{
+		"an abort":                          {"steps:\n- " + hold + "\n", annotations.Abort, runName, false, "Normal RunAborted"},
+		"a resume":                          {"steps:\n- " + hold + "\n", annotations.Resume, runName, false, "Normal RunSucceeded"},
+		"a resume of what is not suspended": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Resume, runName, false, "Warning ResumeIgnored nightly: Run maint-run-nightly-1 was not suspended"},
+		"an approval of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Approve, runName + "/ask", false, "Normal RunSucceeded"},
+		"a rejection of a step":             {"steps:\n- {name: ask, type: approval}\n", annotations.Reject, runName + "/ask", false, "Warning RunFailed"},
+		"an approval that nobody waits for": {"steps:\n- " + hook + ", timeout: 5m}\n", annotations.Approve, runName, false, "Warning AnswerIgnored nightly: maint.dev/approve: maint-run-nightly-1 counts for nothing"},
+		"an abort of another run":           {"steps:\n- " + hold + "\n", annotations.Abort, "maint-run-nightly-2", true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				w.steps.does("pass hook", notYet(2*time.Minute), done())
+				w.plays()
+				w.says(c.key, c.value)
+				w.after(5 * time.Minute)
+				if _, stays := w.cluster.ConfigMap(shop, nightly).Annotations[c.key]; stays != c.stays {
+					t.Errorf("stays: %t, want %t", stays, c.stays)
+				}
+				if c.event != "" {
+					w.wantEvent(c.event)
+				}
+			})
+		})
+	}
+}
+
+func TestAStepThatAsksSaysSoOnce(t *testing.T) {
+	inWorld(t, "steps:\n- {name: ask, type: approval, properties: {message: may I go on}}\n", func(w *world) {
+		w.plays()
+		w.after(10 * time.Minute)
+		n := 0
+		for _, e := range w.events.All() {
+			if strings.HasPrefix(e, "Normal ApprovalNeeded nightly: Run maint-run-nightly-1 waits for approval") && strings.Contains(e, "may I go on") {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("asked %d times in %q", n, w.events.All())
+		}
+	})
+}
+
+func TestAGateIsPassedWhereSomebodyLetsTheRunThrough(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive")
+		w.cluster.Annotate(shop, nightly, annotations.Bypass, runName+": urgent")
+		w.plays()
+		w.ends(run.Succeeded, "")
+		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although its gate is closed: let through")
+	})
+}
