@@ -1,0 +1,439 @@
+package gates
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+const (
+	shut = "{strategy: Restrictive, gates: [" + fluxGate + "]}"
+	open = "{strategy: Permissive, gates: [" + fluxGate + "]}"
+)
+
+func appPatch() agenttest.When {
+	return agenttest.When{User: "maint-runner", Verb: "patch", Resource: "kustomizations"}
+}
+
+func TestWhatAPolicyNamesIsHeldWhileChangeIsNotPermitted(t *testing.T) {
+	for name, c := range map[string]struct {
+		was  any            // spec.suspend before
+		then func(w *world) // after it was closed
+		held any            // spec.suspend while the policy is restrictive
+		left any            // and after it permits change
+		said string         // in an Event
+	}{
+		"what was open is closed, and opened as it was found": {held: true, said: "Normal GateOpened a: Opened, as it was found"},
+		"false is given back as false":                        {was: false, held: true, left: false, said: "Normal GateClosed a: Closed by its gate (policy shop/p: "},
+		"what somebody closed stays closed":                   {was: true, held: true, left: true},
+		"what somebody opens is closed again, and opened at the end": {
+			then: func(w *world) { w.sets("a", false) }, held: true, left: false, said: "Warning GateClosedAgain a: Somebody opened it",
+		},
+		"what somebody else wrote on it stays": {
+			then: func(w *world) {
+				w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) {
+					_ = unstructured.SetNestedField(u.Object, "5m", "spec", "interval")
+				})
+				w.after(time.Second)
+			}, held: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", c.was)
+				w.policy("p", shut)
+				w.begins()
+				w.after(time.Second)
+				if c.then != nil {
+					c.then(w)
+				}
+				w.after(time.Minute)
+				if got := w.suspended("a"); got != c.held {
+					t.Errorf("while change is not permitted it is %v, want %v", got, c.held)
+				}
+				if got := w.said("a", annotations.StatusPermitted); got != "false" {
+					t.Errorf("it says permitted: %q", got)
+				}
+				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open" {
+					t.Errorf("its policy says %q", got)
+				}
+				w.policy("p", open)
+				w.after(time.Minute)
+				if got := w.suspended("a"); got != c.left {
+					t.Errorf("in the end it is %v, want %v", got, c.left)
+				}
+				if got := w.said("a", annotations.StatusPermitted); got != "true" {
+					t.Errorf("it says permitted: %q", got)
+				}
+				if c.said != "" {
+					w.wantEvent(c.said)
+				}
+				w.cluster.ClearLog()
+				w.after(10 * time.Minute)
+				if n := w.patches("a"); n > 0 {
+					t.Errorf("at rest it is written %d times", n)
+				}
+			})
+		})
+	}
+}
+
+func TestAGateIsLetGo(t *testing.T) {
+	for name, then := range map[string]func(w *world){
+		"when its policy is deleted":           func(w *world) { w.cluster.Delete("configmaps", "shop", "p") },
+		"when its policy names it no longer":   func(w *world) { w.policy("p", "{strategy: Restrictive}") },
+		"when its policy names another object": func(w *world) { w.policy("p", strings.Replace(shut, "knob", "name: b, knob", 1)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.policy("p", shut)
+				w.begins()
+				if w.suspended("a") != true || !w.recorded("p") {
+					t.Fatal("it is not held")
+				}
+				then(w)
+				w.after(2 * time.Minute)
+				if got := w.suspended("a"); got != nil {
+					t.Errorf("it is %v", got)
+				}
+				for _, key := range []string{annotations.StatusGate, annotations.StatusPermitted, annotations.StatusBehavior} {
+					if got := w.said("a", key); got != "" {
+						t.Errorf("%s stays: %s", key, got)
+					}
+				}
+				if other := strings.Contains(name, "another"); w.recorded("p") != other || w.gates.Count() > 0 != other {
+					t.Errorf("the record is there: %t, with %d watches", w.recorded("p"), w.gates.Count())
+				}
+			})
+		})
+	}
+}
+
+// What it may hold is written down before the first object is closed.
+func TestTheRecordIsWrittenBeforeAnythingIsClosed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		log := w.cluster.Log()
+		if len(log) != 2 || !strings.HasPrefix(log[0], "agent create configmaps shop/") || log[1] != "maint-runner patch kustomizations shop/a" {
+			t.Errorf("it wrote %q", log)
+		}
+	})
+}
+
+// An agent that finds the record opens what the one before closed, though the policy is
+// gone.
+func TestAnotherAgentOpensWhatOneBeforeHasClosed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.stop()
+		w.cluster.Delete("configmaps", "shop", "p")
+		w.begins()
+		w.after(2 * time.Minute)
+		if got := w.suspended("a"); got != nil || w.recorded("p") {
+			t.Errorf("it is %v, and the record there: %t", got, w.recorded("p"))
+		}
+	})
+}
+
+func TestAGateThatCannotBeWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		given     func(w *world)
+		condition string // after ten seconds
+		said      string
+		mend      func(w *world)
+	}{
+		"somebody wrote on the object meanwhile": {
+			given: func(w *world) {
+				w.cluster.Before(appPatch(), func() {
+					w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{"a": "b"}) })
+				})
+			}, condition: "Held: 1 objects: 1 closed, 0 open",
+		},
+		"the reply is lost":              {given: func(w *world) { w.cluster.LoseReply(appPatch(), 1) }, condition: "Held: 1 objects: 1 closed, 0 open"},
+		"the API server is away a while": {given: func(w *world) { w.cluster.Away(appPatch(), 3) }, condition: "Held: 1 objects: 1 closed, 0 open"},
+		"its account may not patch": {
+			given: func(w *world) { w.cluster.Deny(runner, "patch", "kustomizations") }, condition: "Refused: the ServiceAccount maint-runner of namespace shop may not patch kustomizations.kustomize.toolkit.fluxcd.io in namespace shop: grant patch",
+			said: "Warning GateRefused p: the ServiceAccount maint-runner", mend: func(w *world) { w.cluster.Allow(runner, "patch", "kustomizations") },
+		},
+		"its account may not watch": {
+			given: func(w *world) { w.cluster.Deny(runner, "list", "kustomizations") }, condition: "Refused: the ServiceAccount maint-runner of namespace shop may not list and watch kustomizations",
+			said: "Warning GateRefused p: ", mend: func(w *world) { w.cluster.Allow(runner, "list", "kustomizations") },
+		},
+		"its account is not there": {
+			given: func(w *world) { w.cluster.Delete("serviceaccounts", "shop", "maint-runner") }, condition: "Refused: the ServiceAccount maint-runner does not exist in namespace shop",
+			said: "Warning GateRefused p: ", mend: func(w *world) {
+				w.cluster.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
+			},
+		},
+		"its kind is not served": {
+			given: func(w *world) { w.cluster.Unserve("kustomizations") }, condition: "Refused: kind Kustomization of kustomize.toolkit.fluxcd.io/v1 is not known to this cluster",
+			said: "Warning GateRefused p: ", mend: func(w *world) {
+				w.cluster.Serve(agenttest.Kind{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Kind: "Kustomization", Resource: "kustomizations", Namespaced: true})
+			},
+		},
+		"it is refused for what it says": {
+			given: func(w *world) { w.cluster.Refuse(appPatch(), 1, 422, "spec.suspend: no") }, condition: "Refused: Kustomization/a cannot be written: spec.suspend: no",
+			said: "Warning GateRefused p: Kustomization/a cannot be written", mend: func(*world) {},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.policy("p", shut)
+				c.given(w)
+				w.begins()
+				w.after(10 * time.Second)
+				if got := w.condition("p"); !strings.HasPrefix(got, c.condition) {
+					t.Errorf("its policy says %q, want %q", got, c.condition)
+				}
+				if c.said != "" && w.heard(c.said) != 1 {
+					t.Errorf("said %d times: %q", w.heard(c.said), w.events.All())
+				}
+				if c.mend != nil {
+					c.mend(w)
+					w.after(2 * time.Minute)
+				}
+				if got := w.suspended("a"); got != true {
+					t.Errorf("in the end it is %v", got)
+				}
+				if got := w.condition("p"); got != "Held: 1 objects: 1 closed, 0 open" {
+					t.Errorf("in the end its policy says %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestTwoPoliciesOpenAnObjectTogether(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("one", shut)
+		w.policy("two", shut)
+		w.begins()
+		if w.gates.Count() != 1 {
+			t.Errorf("%d watches for one account and kind", w.gates.Count())
+		}
+		w.policy("one", open)
+		w.after(time.Minute)
+		if got := w.suspended("a"); got != true {
+			t.Errorf("with one policy left it is %v", got)
+		}
+		w.cluster.Delete("configmaps", "shop", "two")
+		w.after(time.Minute)
+		if got := w.suspended("a"); got != nil {
+			t.Errorf("it is %v", got)
+		}
+	})
+}
+
+// A broken policy holds what it last named.
+func TestABrokenPolicyGoesOnHolding(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.policy("p", "{strategy: Unheard}")
+		w.after(time.Minute)
+		if got := w.suspended("a"); got != true || !w.recorded("p") {
+			t.Errorf("it is %v", got)
+		}
+	})
+}
+
+func TestWhatSomebodyKeepsOpeningIsClosedLaterAndLaterAndSaid(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		for range 600 {
+			w.sets("a", false)
+			w.after(time.Second)
+		}
+		if n := w.patches("a"); n < 5 || n > 40 {
+			t.Errorf("closed %d times in ten minutes", n)
+		}
+		if got := w.condition("p"); !strings.HasPrefix(got, "Refused: Kustomization/a is opened by somebody again and again") {
+			t.Errorf("its policy says %q", got)
+		}
+	})
+}
+
+func TestWhileTheClockIsDoubtedNothingIsClosedOrOpened(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.doubt = "the clock is an hour behind"
+		w.begins()
+		w.after(10 * time.Minute)
+		if w.suspended("a") != nil || w.patches("a") > 0 {
+			t.Error("it is closed")
+		}
+		w.doubt = ""
+		w.after(time.Minute)
+		if w.suspended("a") != true {
+			t.Error("it stays open")
+		}
+	})
+}
+
+func TestARehearsalClosesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.dryRun = true
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.after(time.Minute)
+		if log := w.cluster.Log(); len(log) > 0 {
+			t.Errorf("it wrote %q", log)
+		}
+	})
+}
+
+func TestAnObjectIsMeantByNameOrLabels(t *testing.T) {
+	for rule, want := range map[string][]string{
+		"name: a":                           {"a"},
+		"selector: {matchLabels: {app: b}}": {"b"},
+		"namespace: other":                  {},
+		"namespace: shop":                   {"a", "b"},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.app("b", nil)
+				w.policy("p", strings.Replace(shut, "knob", rule+", knob", 1))
+				w.begins()
+				got := []string{}
+				for _, name := range []string{"a", "b"} {
+					if w.suspended(name) == true {
+						got = append(got, name)
+					}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("holds %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// An object that comes later is held, and one that goes is forgotten.
+func TestObjectsThatComeAndGo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.policy("p", shut)
+		w.begins()
+		w.app("late", nil)
+		w.after(time.Second)
+		if w.suspended("late") != true || w.condition("p") != "Held: 1 objects: 1 closed, 0 open" {
+			t.Errorf("it is %v: %s", w.suspended("late"), w.condition("p"))
+		}
+		w.cluster.Delete("kustomizations", "shop", "late")
+		w.after(time.Minute)
+		if got := w.condition("p"); got != "Held: 0 objects: 0 closed, 0 open" {
+			t.Errorf("its policy says %q", got)
+		}
+		if n := len(w.gates.Objects()); n != 0 {
+			t.Errorf("metrics show %d", n)
+		}
+	})
+}
+
+// Change is pending for what Flux has not applied, and blocked where it is held.
+func TestWhetherChangeWaits(t *testing.T) {
+	source := func(w *world, revision string) {
+		w.cluster.Put(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository", "metadata": map[string]any{"namespace": "shop", "name": "repo"},
+			"status": map[string]any{"artifact": map[string]any{"revision": revision}},
+		}})
+	}
+	for name, c := range map[string]struct {
+		spec  string
+		given func(w *world)
+		want  int
+	}{
+		"nothing new is there":       {shut, func(w *world) { source(w, "main@1") }, store.PendingNone},
+		"something new is there":     {open, func(w *world) { source(w, "main@2") }, store.PendingInitiated},
+		"something new is held":      {shut, func(w *world) { source(w, "main@2") }, store.PendingBlocked},
+		"the source is not there":    {shut, func(*world) {}, store.PendingNone},
+		"the source may not be read": {shut, func(w *world) { source(w, "main@2"); w.cluster.Deny(runner, "get", "gitrepositories") }, store.PendingNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.app("a", nil)
+				w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) {
+					_ = unstructured.SetNestedField(u.Object, "main@1", "status", "lastAppliedRevision")
+				})
+				c.given(w)
+				w.policy("p", c.spec)
+				w.begins()
+				all := w.gates.Objects()
+				if len(all) != 1 || all[0].Pending() != c.want || all[0].Kind != "Kustomization" {
+					t.Errorf("metrics show %+v", all)
+				}
+				if name != "nothing new is there" {
+					return
+				}
+				source(w, "main@2") // an answer is believed for a minute
+				w.after(2 * time.Minute)
+				if got := w.gates.Objects()[0].Pending(); got != store.PendingBlocked {
+					t.Errorf("two minutes later it is %d", got)
+				}
+			})
+		})
+	}
+}
+
+func TestARecordThatSomebodyRemovesIsWrittenAnew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.cluster.Delete("configmaps", "shop", annotations.GateName("p"))
+		w.after(time.Minute)
+		if !w.recorded("p") || w.suspended("a") != true || w.gates.Count() != 1 {
+			t.Errorf("recorded: %t, held: %v, %d watches", w.recorded("p"), w.suspended("a"), w.gates.Count())
+		}
+	})
+}
+
+func TestARecordThatIsNotOursHoldsThePolicyUp(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: annotations.GateName("p")}, Data: map[string]string{"a": "b"}})
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+		w.after(time.Minute)
+		if got := w.suspended("a"); got != nil {
+			t.Errorf("it is held, and no record says so: %v", got)
+		}
+		w.cluster.Delete("configmaps", "shop", annotations.GateName("p"))
+		w.after(time.Minute)
+		if got := w.suspended("a"); got != true {
+			t.Errorf("it is %v", got)
+		}
+	})
+}
+
+// What cannot be read of what we remembered is said, and opens nothing by itself.
+func TestAMemoryThatSomebodyBroke(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.app("a", nil)
+		w.cluster.Edit("kustomizations", "shop", "a", func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotations.StatusGate: "{"}) })
+		w.policy("p", shut)
+		w.begins()
+		w.wantEvent("Warning GateMemoryLost a: ")
+	})
+}
