@@ -192,7 +192,8 @@ func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) err
 		return nil
 	}
 	live, err := f.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	there := !apierrors.IsNotFound(err)
+	if err != nil && there {
 		return err
 	}
 	have := f.docs.Plan(k)
@@ -203,16 +204,17 @@ func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) err
 	}
 	f.plans[k] = began
 	switch {
-	case apierrors.IsNotFound(err) && have != nil:
+	case !there && have != nil:
 		f.gone[k] = string(have.UID)
 		delete(f.newer, k)
 		f.doubtUnless(func() bool { return f.docs.cache.Version(k) == 0 })
-	case err == nil && (have == nil || informer.VersionOf(live) > informer.VersionOf(have)):
+	case there && (have == nil || informer.VersionOf(live) > informer.VersionOf(have)):
 		_, err = Strip(live)
 		f.newer[k] = live
 		f.doubtUnless(func() bool { return f.docs.cache.Version(k) >= informer.VersionOf(live) })
+		return err
 	}
-	return err
+	return nil // a plan that is gone is an answer, too
 }
 
 // doubtUnless doubts the watch of documents that does not show soon what was read live.

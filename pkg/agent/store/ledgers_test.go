@@ -1,0 +1,385 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const planUID = "plan-uid"
+
+func pk() types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: "nightly"} }
+
+func ledgerName() string { return annotations.LedgerName("nightly", planUID) }
+
+// ledgers are those of one agent, in a cluster where the plan's ledger knows a token.
+func ledgers(t *testing.T) (*agenttest.Cluster, *Ledgers) {
+	t.Helper()
+	c := agenttest.New(t)
+	cm, err := annotations.LedgerObject("shop", "nightly", ledger.Ledger{PlanUID: planUID}.WithToken("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Put(cm)
+	conn, _ := c.Connect()
+	return c, NewLedgers(conn.Kube)
+}
+
+// stored is the ledger as it stands in the cluster.
+func stored(t *testing.T, c *agenttest.Cluster) ledger.Ledger {
+	t.Helper()
+	led, err := annotations.ReadLedger(c.ConfigMap("shop", ledgerName()), planUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return led
+}
+
+// somebodyAdds has another agent write a token.
+func somebodyAdds(t *testing.T, c *agenttest.Cluster, token string) {
+	t.Helper()
+	cm, err := annotations.WithLedger(c.ConfigMap("shop", ledgerName()), stored(t, c).WithToken(token))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Put(cm)
+}
+
+func onLedger(verb string) agenttest.When {
+	return agenttest.When{Verb: verb, Resource: "configmaps", Name: ledgerName()}
+}
+
+func token(text string) func(ledger.Ledger) ledger.Ledger {
+	return func(l ledger.Ledger) ledger.Ledger { return l.WithToken(text) }
+}
+
+func TestALedgerIsChangedInOnePiece(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(c *agenttest.Cluster)
+		want  string // the tokens in the end
+		fails error
+		any   bool
+	}{
+		"nobody else writes": {want: "first mine"},
+		"somebody wrote since it was read": {
+			given: func(c *agenttest.Cluster) {
+				c.Before(onLedger("update"), func() { somebodyAdds(t, c, "theirs") })
+			}, want: "first theirs mine",
+		},
+		"somebody writes all the time": {
+			given: func(c *agenttest.Cluster) {
+				for _, one := range []string{"a", "b", "c"} {
+					c.Before(onLedger("update"), func() { somebodyAdds(t, c, one) })
+				}
+			}, want: "first a b c", fails: queue.ErrConflict,
+		},
+		"the API server is away": {given: func(c *agenttest.Cluster) { c.Away(onLedger("update"), 1) }, want: "first", any: true},
+		"it is refused":          {given: func(c *agenttest.Cluster) { c.Refuse(onLedger("update"), 1, 403, "quota") }, want: "first", any: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, l := ledgers(t)
+			if _, err := l.Get(t.Context(), pk(), planUID); err != nil {
+				t.Fatal(err)
+			}
+			if c.given != nil {
+				c.given(cluster)
+			}
+			err := l.Edit(t.Context(), pk(), planUID, token("mine"))
+			if c.fails != nil && !errors.Is(err, c.fails) || c.fails == nil && (err != nil) != c.any {
+				t.Errorf("it said %v", err)
+			}
+			if got := strings.Join(stored(t, cluster).Tokens, " "); got != c.want {
+				t.Errorf("it knows %q, want %q", got, c.want)
+			}
+			if got, err := l.Get(t.Context(), pk(), planUID); err != nil || strings.Join(got.Tokens, " ") != c.want {
+				t.Errorf("in memory it knows %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A write whose reply is lost is found by reading, and not made twice.
+func TestALedgerWhoseReplyWasLostIsReadAgain(t *testing.T) {
+	cluster, l := ledgers(t)
+	cluster.LoseReply(onLedger("update"), 1)
+	if err := l.Edit(t.Context(), pk(), planUID, token("mine")); err == nil {
+		t.Fatal("a lost reply is no success")
+	}
+	if led, err := l.Get(t.Context(), pk(), planUID); err != nil || !led.KnowsToken("mine") {
+		t.Errorf("it is %+v, %v", led, err)
+	}
+}
+
+func TestALedgerIsReadOnceUntilItIsDoubted(t *testing.T) {
+	cluster, l := ledgers(t)
+	get := func() *ledger.Ledger {
+		t.Helper()
+		led, err := l.Get(t.Context(), pk(), planUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return led
+	}
+	get()
+	somebodyAdds(t, cluster, "theirs")
+	if get().KnowsToken("theirs") || cluster.Asked(onLedger("get")) != 1 {
+		t.Errorf("read %d times", cluster.Asked(onLedger("get")))
+	}
+	l.Doubt(planUID)
+	if !get().KnowsToken("theirs") {
+		t.Error("a doubted one was believed")
+	}
+	somebodyAdds(t, cluster, "more")
+	l.Forget()
+	if !get().KnowsToken("more") {
+		t.Error("a new leader believed what it held")
+	}
+	l.Doubt("another")
+}
+
+func TestADecisionIsWrittenOnlyOnTheLedgerThatItWasMadeOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(t *testing.T, c *agenttest.Cluster, l *Ledgers)
+		uid   string
+		none  bool // it was made where there was no ledger
+		fails error
+		any   bool
+	}{
+		"it stands as it was": {},
+		"it moved on in memory": {given: func(t *testing.T, _ *agenttest.Cluster, l *Ledgers) {
+			if err := l.Edit(t.Context(), pk(), planUID, token("run")); err != nil {
+				t.Fatal(err)
+			}
+		}, fails: queue.ErrConflict},
+		"it moved on in the cluster":     {given: func(t *testing.T, c *agenttest.Cluster, _ *Ledgers) { somebodyAdds(t, c, "theirs") }, fails: queue.ErrConflict},
+		"there was none, and now is one": {none: true, fails: queue.ErrConflict},
+		"there was one, and now is none": {given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) { c.Tear("configmaps", "shop", ledgerName()) }, fails: queue.ErrConflict},
+		"there is none yet":              {uid: "another-uid", none: true},
+		"somebody makes the first meanwhile": {uid: "another-uid", none: true, given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) {
+			name := annotations.LedgerName("nightly", "another-uid")
+			c.Before(agenttest.When{Verb: "create"}, func() { c.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}) })
+		}, fails: queue.ErrConflict},
+		"an object of its name is not ours": {uid: "another-uid", none: true, given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) {
+			c.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: annotations.LedgerName("nightly", "another-uid")}})
+		}, fails: annotations.ErrForeign},
+		"it cannot be read": {uid: "another-uid", none: true, given: func(_ *testing.T, c *agenttest.Cluster, _ *Ledgers) {
+			c.Refuse(agenttest.When{Verb: "get"}, 1, 403, "no")
+		}, any: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, l := ledgers(t)
+			uid := planUID
+			if c.uid != "" {
+				uid = c.uid
+			}
+			was := &ledger.Ledger{}
+			if !c.none {
+				var err error
+				if was, err = l.Get(t.Context(), pk(), uid); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				was = nil
+			}
+			if c.given != nil {
+				c.given(t, cluster, l)
+			}
+			next := ledger.Ledger{PlanUID: uid}
+			if was != nil {
+				next = *was
+			}
+			err := l.Put(t.Context(), pk(), uid, was, next.WithToken("decided"))
+			if c.fails != nil && !errors.Is(err, c.fails) || c.fails == nil && (err != nil) != c.any {
+				t.Fatalf("it said %v, want %v", err, c.fails)
+			}
+			if err != nil {
+				return
+			}
+			if led, err := l.Get(t.Context(), pk(), uid); err != nil || !led.KnowsToken("decided") {
+				t.Errorf("it is %+v, %v", led, err)
+			}
+		})
+	}
+}
+
+// What every write changes at one of tells two ledgers apart.
+func TestWhatMakesALedgerAnother(t *testing.T) {
+	is := ledger.Ledger{Open: []ledger.Entry{{Run: "a"}}, Recent: []ledger.Entry{{}}, Totals: map[run.Result]int64{run.Ran: 1}}
+	if !sameLedger(is, is) {
+		t.Fatal("it is not itself")
+	}
+	for what, edit := range map[string]func(*ledger.Ledger){
+		"a claim":          func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "a"}, {Run: "b"}} },
+		"another claim":    func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "b"}} },
+		"a refusal":        func(l *ledger.Ledger) { l.Open = []ledger.Entry{{Run: "a", Refused: "quota"}} },
+		"an end":           func(l *ledger.Ledger) { l.Recent = nil },
+		"a count":          func(l *ledger.Ledger) { l.Totals = map[run.Result]int64{run.Ran: 2} },
+		"the watermark":    func(l *ledger.Ledger) { l.Watermark = time.Unix(1, 0) },
+		"a token":          func(l *ledger.Ledger) { l.Tokens = []string{"t"} },
+		"a rule":           func(l *ledger.Ledger) { l.Rules = map[string]ledger.RuleState{"r": {}} },
+		"a mark":           func(l *ledger.Ledger) { l.Seen = []ledger.Seen{{}} },
+		"a shard":          func(l *ledger.Ledger) { l.Shards = 1 },
+		"a leftover":       func(l *ledger.Ledger) { l.Left = []ledger.Leftover{{}} },
+		"the creation":     func(l *ledger.Ledger) { l.Created = true },
+		"a target's state": func(l *ledger.Ledger) { l.TargetReady = "u" },
+	} {
+		other := is
+		edit(&other)
+		if sameLedger(is, other) {
+			t.Errorf("%s makes no difference", what)
+		}
+	}
+}
+
+func TestEntriesThatAreManyGoToTheArchiveFirst(t *testing.T) {
+	cluster, l := ledgers(t)
+	end := func(i int) func(ledger.Ledger) ledger.Ledger {
+		return func(led ledger.Ledger) ledger.Ledger {
+			at := time.Unix(int64(i)*3600, 0).UTC()
+			reason := run.ReasonBusy
+			if i%2 == 0 { // those that are alike fold
+				reason = run.ReasonPaused
+			}
+			return led.End(run.Request{Kind: run.BySchedule, Slot: &at, At: at}, run.Skipped, reason, at)
+		}
+	}
+	archive := annotations.ArchiveName("nightly", planUID)
+	n := 2*ledger.MaxRecent + 5
+	for i := range n {
+		if i == ledger.MaxRecent { // it is full, and the archive cannot be written
+			cluster.Refuse(agenttest.When{Verb: "create", Resource: "configmaps"}, 1, 403, "quota")
+			if err := l.Edit(t.Context(), pk(), planUID, end(i)); err == nil || !strings.Contains(err.Error(), "archive entries of plan shop/nightly") {
+				t.Fatalf("it said %v", err)
+			}
+		}
+		if err := l.Edit(t.Context(), pk(), planUID, end(i)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	cm := cluster.ConfigMap("shop", archive)
+	if cm == nil {
+		t.Fatal("there is no archive")
+	}
+	old, err := annotations.ReadLedger(cm, planUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	led := stored(t, cluster)
+	if len(old.Recent)+len(led.Recent) != n || led.Totals[run.Skipped] != int64(n) {
+		t.Errorf("%d entries in the archive and %d beside the head, of %d", len(old.Recent), len(led.Recent), led.Totals[run.Skipped])
+	}
+}
+
+func TestTheMarksOfAPlanStandInShards(t *testing.T) {
+	cluster, l := ledgers(t)
+	started := func(led ledger.Ledger) ledger.Ledger { return led.WithStarted("rule") }
+	if err := l.Edit(t.Context(), pk(), planUID, started); err != nil {
+		t.Fatal(err)
+	}
+	led, err := l.Get(t.Context(), pk(), planUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d1", Name: "one"}}, {Rule: "gone", UID: "u2"}}
+	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, seen, nil); err != nil || led.Shards != 1 {
+		t.Fatalf("%d shards, %v", led.Shards, err)
+	}
+	if err := l.Edit(t.Context(), pk(), planUID, func(was ledger.Ledger) ledger.Ledger { was.Shards = led.Shards; return was }); err != nil {
+		t.Fatal(err)
+	}
+	if marks, lost, err := l.Marks(t.Context(), pk(), planUID, *led); err != nil || lost || marks["rule"]["u1"].Digest != "d1" || len(marks) != 1 {
+		t.Errorf("it knows %v, lost %t, %v", marks, lost, err)
+	}
+	name := annotations.ShardName("nightly", planUID, 0)
+	cluster.Before(agenttest.When{Verb: "update", Name: name}, func() { cluster.Annotate("shop", name, "a", "b") })
+	more := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d2"}}}
+	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
+		t.Errorf("a conflict said %v", err)
+	}
+	cluster.Tear("configmaps", "shop", name)
+	if err := l.MergeMarks(t.Context(), pk(), planUID, led, led.Kept, more, nil); !errors.Is(err, queue.ErrConflict) {
+		t.Errorf("a shard that is gone said %v", err)
+	}
+	if _, lost, err := l.Marks(t.Context(), pk(), planUID, *led); err != nil || !lost {
+		t.Errorf("lost: %t, %v", lost, err)
+	}
+	if led := stored(t, cluster); led.Shards != 0 || len(led.Rules) != 0 {
+		t.Errorf("it does not begin anew: %+v", led)
+	}
+}
+
+// A shard that the ledger does not count is of an agent that died before it could tell.
+func TestAShardThatNobodyCountsIsWrittenOver(t *testing.T) {
+	cluster, l := ledgers(t)
+	left, err := annotations.ShardObject("shop", "nightly", planUID, 0, ledger.Shard{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Put(left)
+	led := ledger.Ledger{PlanUID: planUID}.WithStarted("rule")
+	if err := l.MergeMarks(t.Context(), pk(), planUID, &led, led.Kept, []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}, nil); err != nil || led.Shards != 1 {
+		t.Fatalf("%d shards, %v", led.Shards, err)
+	}
+	if marks, _, err := l.Marks(t.Context(), pk(), planUID, led); err != nil || marks["rule"]["u1"].Digest != "d" {
+		t.Errorf("it knows %v, %v", marks, err)
+	}
+}
+
+func TestTheTurnsOfNodes(t *testing.T) {
+	at := time.Unix(1000, 0).UTC()
+	turns := func(name string) run.NodeTurns {
+		return run.Journal{Steps: []run.Record{{Type: "for-each-node", ItemKind: "Node", Items: []run.Item{{Name: name, Phase: run.StepSucceeded, At: &at}}}}}.Turns(at)
+	}
+	if len(turns("n1")) != 1 {
+		t.Fatalf("a rollout gives %v", turns("n1"))
+	}
+	none := func(run.NodeTurns) map[string]bool { return nil }
+	object := annotations.NodeTurnsName("nightly", planUID)
+	for name, c := range map[string]struct {
+		given func(c *agenttest.Cluster)
+		gone  map[string]bool
+		want  int
+		fails error
+	}{
+		"are added to those that are known": {want: 2},
+		"are forgotten with their node":     {gone: map[string]bool{"n1": true}, want: 1},
+		"are read again after a conflict": {given: func(c *agenttest.Cluster) {
+			c.Before(agenttest.When{Verb: "update", Name: object}, func() { c.Annotate("shop", object, "a", "b") })
+		}, want: 1, fails: queue.ErrConflict},
+		"are not written over what is not ours": {given: func(c *agenttest.Cluster) {
+			c.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: object}})
+		}, fails: annotations.ErrForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, l := ledgers(t)
+			if have, err := l.NodeTurns(t.Context(), pk(), planUID); err != nil || len(have) != 0 {
+				t.Fatalf("a plan without rollouts has %v, %v", have, err)
+			}
+			if err := l.NoteTurns(t.Context(), pk(), planUID, turns("n1"), none); err != nil {
+				t.Fatal(err)
+			}
+			if c.given != nil {
+				c.given(cluster)
+			}
+			err := l.NoteTurns(t.Context(), pk(), planUID, turns("n2"), func(run.NodeTurns) map[string]bool { return c.gone })
+			if !errors.Is(err, c.fails) {
+				t.Errorf("it said %v", err)
+			}
+			if have, err := l.NodeTurns(context.Background(), pk(), planUID); err != nil || len(have) != c.want {
+				t.Errorf("it knows %v, %v", have, err)
+			}
+		})
+	}
+}

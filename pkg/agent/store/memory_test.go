@@ -1,0 +1,353 @@
+package store
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+func TestWhatAWatchShowsFromBeforeOurOwnWriteIsStale(t *testing.T) {
+	var w Expectations
+	w.Expect("u", "7")
+	w.Expect("u", "not a number")
+	for _, c := range []struct {
+		version string
+		stale   bool
+	}{{"5", true}, {"unreadable", false}, {"6", true}, {"7", false}, {"6", false}} { // once shown it is forgotten
+		if got := w.Stale("u", c.version); got != c.stale {
+			t.Errorf("version %s is stale: %t, want %t", c.version, got, c.stale)
+		}
+	}
+	w.Expect("u", "9")
+	w.Forget("u")
+	if w.Stale("u", "8") || w.Stale("other", "1") {
+		t.Error("what is gone is waited for")
+	}
+}
+
+// held is a run whose step has recorded something of an object.
+func held(name, uid string, began time.Time) *CachedRun {
+	j := run.Journal{Phase: run.Running, Steps: []run.Record{{Path: "down", StartedAt: &began, Before: []byte(`{"uid":"` + uid + `"}`)}, {Path: "plain", Before: []byte(`{}`)}, {Path: "odd", Before: []byte(`[]`)}}}
+	cm, err := annotations.RunObject(run.Run{Name: name, Namespace: "shop", Plan: "p"}, j)
+	if err != nil {
+		panic(err)
+	}
+	return &CachedRun{Object: cm, Run: run.Run{Name: name, Namespace: "shop", Plan: "p"}, Journal: j}
+}
+
+func names(h *Holds, uid string, k types.NamespacedName) (out string) {
+	for _, one := range h.Of(uid, k, "down") {
+		if out += one.Run; !one.Over.IsZero() {
+			out += "(over)"
+		}
+		out += " "
+	}
+	return out
+}
+
+func TestWhoHoldsAnObject(t *testing.T) {
+	now := time.Unix(1000, 0)
+	h := NewHolds()
+	h.saw(held("b", "u", now))
+	h.saw(held("a", "u", now.Add(time.Minute)))
+	h.saw(held("a", "u", now.Add(time.Minute))) // twice is once
+	h.saw(held("c", "u", now.Add(-time.Minute)))
+	h.saw(held("d", "other", now))
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: name} }
+	if got := names(h, "u", key("b")); got != "a c " {
+		t.Errorf("beside b it is held by %q, the newest first", got)
+	}
+	h.Over(key("a"), "down", now)
+	h.Over(key("a"), "nothing", now)
+	if got := names(h, "u", key("b")); got != "a(over) c " {
+		t.Errorf("after a put it back: %q", got)
+	}
+	h.Drop(key("c"), now)
+	if got := names(h, "u", key("b")); got != "a(over) c(over) " {
+		t.Errorf("after c ended: %q", got)
+	}
+	h.Drop(key("d"), now.Add(overFor+time.Second))
+	if got := names(h, "u", key("b")); got != "" {
+		t.Errorf("what was over long ago is kept: %q", got)
+	}
+	if got := names(h, "none", key("b")); got != "" {
+		t.Errorf("an object that nobody holds: %q", got)
+	}
+}
+
+// Restores of one object come one after another.
+func TestRestoresOfOneObjectDoNotMeet(t *testing.T) {
+	h := NewHolds()
+	h.saw(held("a", "u", time.Now()))
+	first := h.Restoring("u")
+	second := make(chan struct{})
+	go func() {
+		defer close(second)
+		h.Restoring("u")()
+	}()
+	select {
+	case <-second:
+		t.Error("both put it back at once")
+	default:
+	}
+	first()
+	<-second
+	h.Restoring("none")()
+}
+
+func TestEndedRunsAreKnownByTheirPlan(t *testing.T) {
+	slim := func(name, phase string, version int) *EndedRun {
+		o, err := SlimEndedRun(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: strconv.Itoa(version), CreationTimestamp: metav1.Unix(99, 0),
+			Labels: map[string]string{annotations.LabelPlan: "nightly", annotations.LabelPhase: phase},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.(*EndedRun)
+	}
+	h := NewHistory()
+	h.Put(slim("a", "Succeeded", 1))
+	h.Put(slim("b", "Failed", 2))
+	h.Put(slim("b", "Failed", 3)) // shown again
+	all := h.Of(pk())
+	if len(all) != 2 || !all[0].Succeeded || all[1].Succeeded || all[0].Created != 99 || all[1].GetObjectMeta().GetResourceVersion() != "3" {
+		t.Errorf("it has %+v", all)
+	}
+	h.Drop(slim("a", "", 4))
+	h.Drop(slim("b", "", 4))
+	if len(h.Of(pk())) != 0 || len(h.Runs) != 0 {
+		t.Errorf("what is gone is kept: %v", h.Runs)
+	}
+	if o, err := SlimEndedRun("something else"); err != nil || o != "something else" {
+		t.Errorf("%v, %v", o, err)
+	}
+}
+
+func TestARefusalIsFinalWhenItIsSaidForHalfAMinute(t *testing.T) {
+	r, now := NewRefusals[string](), time.Unix(1000, 0)
+	for _, c := range []struct {
+		after time.Duration
+		final bool
+	}{{0, false}, {29 * time.Second, false}, {30 * time.Second, true}} {
+		if _, final := r.Again("a", now.Add(c.after)); final != c.final {
+			t.Errorf("after %s it is final: %t", c.after, final)
+		}
+	}
+	r.Over("a")
+	if _, final := r.Again("a", now.Add(time.Minute)); final {
+		t.Error("what was over is remembered")
+	}
+	r.Again("b", now)
+	r.Forget(func(k string) bool { return k == "b" })
+	if _, final := r.Again("b", now.Add(time.Hour)); final {
+		t.Error("what was forgotten is remembered")
+	}
+}
+
+func observed(t *testing.T, rs *Runs, version int, phase run.Phase) *CachedRun {
+	t.Helper()
+	rs.Observe(runObject(t, version, phase))
+	return rs.Get(types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"})
+}
+
+func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
+	k, plan, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns()
+	l := observed(t, rs, 5, run.Running)
+	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 1 || !rs.IsRecorded(k) {
+		t.Errorf("shown for the first time: %v", news)
+	}
+	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 0 {
+		t.Errorf("shown again: %v", news)
+	}
+	if !rs.MarkStuck(k, "too large") || rs.MarkStuck(k, "too large") || rs.StuckOf(plan) == "" {
+		t.Errorf("its plan says %q", rs.StuckOf(plan))
+	}
+	if !rs.MarkStuck(k, "") || rs.StuckOf(plan) != "" {
+		t.Errorf("its plan still says %q", rs.StuckOf(plan))
+	}
+	rs.MarkStuck(k, "too large")
+	rs.Drop(k, 6)
+	if rs.IsRecorded(k) || rs.StuckOf(plan) != "" || len(rs.OfPlan(plan)) != 0 || len(rs.Where(func(*CachedRun) bool { return true })) != 0 || len(rs.byPlan) != 0 {
+		t.Error("something of it is kept")
+	}
+	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 0 {
+		t.Error("a run that is over is shown")
+	}
+	rs.Gone(k, 7)
+	observed(t, rs, 9, run.Running)
+	rs.Vanished(rs.Get(k))
+	if !rs.IsOrphan(k) || len(rs.OrphansOf(plan)) != 1 {
+		t.Error("what vanished is no orphan")
+	}
+}
+
+func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
+	rs := NewRuns()
+	for i, name := range []string{"c", "b", "a"} {
+		r := run.Run{Name: name, Namespace: "ns", Plan: "p", Request: run.Request{Kind: run.ByToken, At: time.Unix(int64(100*min(i, 1)), 0)}}
+		cm, err := annotations.RunObject(r, run.Journal{Phase: run.Pending, Steps: []run.Record{{Type: plan.TypeDrain}, {Type: plan.TypeForEachNode, Phase: run.StepRunning}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.ResourceVersion = "5"
+		rs.Observe(cm)
+	}
+	list := rs.OfPlan(types.NamespacedName{Namespace: "ns", Name: "p"})
+	if FormatRuns(list) != "c=Pending,a=Pending,b=Pending" {
+		t.Errorf("they are %s", FormatRuns(list))
+	}
+	if !list[0].Drains() || !list[0].RollsOut() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
+		t.Errorf("%t %t %v", list[0].Drains(), list[0].RollsOut(), list[0].Account())
+	}
+	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.StatusRuns: FormatRuns(list)}}}
+	if phase, made := WasMade(shown, "a"); !made || phase != run.Pending {
+		t.Errorf("a: %s, %t", phase, made)
+	}
+	if _, made := WasMade(shown, "x"); made {
+		t.Error("a run that was never made bears a trace")
+	}
+}
+
+func TestWhatIsKnownOfAPlanGoesWithItsText(t *testing.T) {
+	p, cm := NewPlans(), documentOf(annotations.KindPlan, "shop", "nightly")
+	cm.UID = "u"
+	known := p.Of(cm)
+	known.NoteResume("run-1", time.Unix(1, 0))
+	known.NoteResume("run-1", time.Unix(2, 0))
+	if !known.Resume.At.Equal(time.Unix(1, 0)) {
+		t.Error("a resume is newer than it is")
+	}
+	if again := p.Of(cm); again.PlanMemory != known.PlanMemory || again.ParsedPlan != known.ParsedPlan {
+		t.Error("the same plan was read twice")
+	}
+	broken := cm.DeepCopy()
+	broken.Data[annotations.DataPlan] = "kind: Plan"
+	if other := p.Of(broken); other.PlanMemory == known.PlanMemory || len(other.Faults) == 0 {
+		t.Error("what was known of another text is believed")
+	}
+	if valid, bad := p.Count(); valid != 0 || bad != 1 || p.Size() != 1 || !p.Has(pk()) {
+		t.Errorf("%d valid, %d broken", valid, bad)
+	}
+	drains := documentOf(annotations.KindPlan, "shop", "nodes")
+	drains.Data[annotations.DataPlan] = "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  serviceAccountName: drainer\n  steps:\n  - {name: empty, type: drain, properties: {node: n1}}\n"
+	drains.Labels[annotations.LabelServiceAccount] = "drainer"
+	p.Of(drains)
+	if got := p.Draining(); len(got) != 1 || got[types.NamespacedName{Namespace: "shop", Name: "nodes"}].Name != "drainer" {
+		t.Errorf("%v drain", got)
+	}
+	p.Drop(pk())
+	if p.Has(pk()) || p.Memory(pk()) != nil {
+		t.Error("a plan that is gone is known")
+	}
+	w := p.WrittenOf(pk())
+	if p.WrittenOf(pk()) != w {
+		t.Error("what was written is forgotten")
+	}
+	p.ForgetWritten(pk())
+	if p.WrittenOf(pk()) == w {
+		t.Error("what was written is remembered")
+	}
+	for _, c := range []struct {
+		pause   string
+		deleted bool
+		news    bool
+	}{{"", false, false}, {"true", false, true}, {"true", false, false}, {"true", true, true}, {"", false, true}} {
+		if got := p.NamespaceChanged("shop", c.pause, c.deleted); got != c.news {
+			t.Errorf("paused %q, deleted %t is news: %t", c.pause, c.deleted, got)
+		}
+	}
+}
+
+func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
+	g, now := NewGates("maint-system"), time.Unix(1000, 0)
+	restrict := func(s schedule.Strategy) {
+		g.Change(func(b *policy.Resolver) {
+			b.PutPolicy(policy.State{Namespace: "shop", Name: "hours", Spec: policy.PolicySpec{Strategy: s}})
+		})
+	}
+	restrict(schedule.Restrictive)
+	q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "hours"}}}
+	var kept PlanGate
+	first := g.Of(&kept, q)
+	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != g.Ask(q) || !g.Kept(&PlanMemory{Gate: kept}) {
+		t.Error("a closed gate is open, or made twice")
+	}
+	restrict(schedule.Permissive)
+	if !g.Of(&kept, q).Verdict(now).Permitted || !g.Ask(q).Verdict(now).Permitted {
+		t.Error("the book changed, and the gate did not")
+	}
+	if other := g.Of(&kept, policy.Query{Namespace: "shop"}); other != nil {
+		t.Error("another question has the same gate")
+	}
+	if _, p := g.Policy(types.NamespacedName{Namespace: "shop", Name: "hours"}); p == nil {
+		t.Error("the policy is not there")
+	}
+	if _, p := g.Policy(types.NamespacedName{Namespace: "shop", Name: "none"}); p != nil {
+		t.Error("a policy that is not there is")
+	}
+	if len(g.Uses(q)) != 1 || g.NamespaceSet("shop") || g.Strategy(q, now) != schedule.ByPolicy {
+		t.Errorf("uses %v, strategy %v", g.Uses(q), g.Strategy(q, now))
+	}
+}
+
+func TestWhatMetricsShowOfAPlan(t *testing.T) {
+	g, now := NewGates("maint-system"), time.Unix(1000, 0)
+	q := policy.Query{Namespace: "shop"}
+	open := g.Subject(q, nil)
+	if !open.Verdict(now).Permitted || len(open.Uses) != 0 {
+		t.Errorf("what nothing stands before is %+v", open.Verdict(now))
+	}
+	g.Note(pk(), open)
+	g.Waiting(pk(), true)
+	if got := g.Subjects()[pk()]; !got.Waits || open.Waits || g.StrategyOf(got, now) != g.SubjectStrategy(q)(now) {
+		t.Errorf("%+v", got)
+	}
+	g.Waiting(types.NamespacedName{Name: "none"}, true)
+	g.Forget(pk())
+	if len(g.Subjects()) != 0 {
+		t.Error("what is gone is shown")
+	}
+	g.Change(func(b *policy.Resolver) {
+		b.PutPolicy(policy.State{Namespace: "shop", Name: "hours", Spec: policy.PolicySpec{Strategy: schedule.Restrictive}})
+	})
+	q.Policies = []policy.PolicyRef{{Name: "hours"}}
+	if got := g.Subject(q, g.Ask(q)); got.Verdict(now).Permitted || len(got.Uses) != 1 {
+		t.Errorf("what a policy stands before is %+v", got)
+	}
+}
+
+// Our own status on a policy is no news.
+func TestAPolicyIsNewsWhenItSaysSomethingElse(t *testing.T) {
+	g, cm := NewGates("maint-system"), documentOf(annotations.KindPolicy, "shop", "hours")
+	k := types.NamespacedName{Namespace: "shop", Name: "hours"}
+	edits := []struct {
+		what string
+		edit func()
+		news bool
+	}{
+		{"it is new", func() {}, true},
+		{"it is shown again", func() {}, false},
+		{"it bears our status", func() { cm.Annotations = map[string]string{annotations.StatusMessage: "m"} }, false},
+		{"it is paused", func() { cm.Annotations[annotations.Pause] = "true" }, true},
+		{"its text changed", func() { cm.Data = map[string]string{annotations.DataPolicy: "x"} }, true},
+		{"it was gone meanwhile", func() { g.Unsaid(k) }, true},
+	}
+	for _, e := range edits {
+		e.edit()
+		if got := g.News(cm); got != e.news {
+			t.Errorf("%s: news %t, want %t", e.what, got, e.news)
+		}
+	}
+}
