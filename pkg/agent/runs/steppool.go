@@ -95,7 +95,16 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 		own.Release(1)
 		return nil, false
 	}
-	return func() { p.slots.Release(1); own.Release(1) }, true
+	leave = func() { p.slots.Release(1); own.Release(1) }
+	// The place may be that of a pass that was cut off a moment ago: whoever cuts off
+	// several has come to this one, too, before it is looked at.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		leave()
+		return nil, false
+	}
+	return leave, true
 }
 
 // begin notes that a pass is under way, so that it can be cut short.

@@ -2,7 +2,10 @@ package runs
 
 import (
 	"context"
+	"strconv"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -77,4 +80,33 @@ func TestAStepWhoseLooksCostIsNotLookedAtAtEveryMove(t *testing.T) {
 	if _, rests := p.waits(s, &changed, now); rests {
 		t.Error("another attempt waits for the pause of the one before")
 	}
+}
+
+// Passes that wait for a place are cut off together with those that have one: the place
+// that comes free is nobody's.
+func TestAPassThatIsCutOffTakesNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, k := NewStepPool(func(types.NamespacedName) {}), types.NamespacedName{Namespace: "shop", Name: "run"}
+		var began atomic.Int64
+		for i := range 4 * maxExecutions {
+			ctx, end := p.begin(t.Context(), store.StepKey{Run: k, Path: strconv.Itoa(i)}, workflow.ActPass, 1)
+			go func() {
+				defer end()
+				if leave, ok := p.acquire(ctx, "shop", workflow.ActPass); ok {
+					defer leave()
+					began.Add(1)
+					<-ctx.Done()
+				}
+			}()
+		}
+		synctest.Wait()
+		p.cancelStale(k, run.Journal{})
+		synctest.Wait()
+		if n := began.Load(); n != maxExecutions/4 {
+			t.Errorf("%d passes began, want %d", n, maxExecutions/4)
+		}
+		if _, ok := p.acquire(t.Context(), "shop", workflow.ActPass); !ok || p.count(k) > 0 {
+			t.Error("a place or a pass is kept")
+		}
+	})
 }

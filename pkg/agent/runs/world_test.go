@@ -182,7 +182,7 @@ func (w *world) begins(identity string) *agent {
 			}),
 			Runs: store.NewRuns(), Ledgers: store.NewLedgers(conn.Kube), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace),
 		},
-		Telemetry: Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
+		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
 		Executor:  w.steps.of(a), Status: status.NewWriter(conn.Kube), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
@@ -546,7 +546,9 @@ func (s *steps) act(ctx context.Context, a *agent, verb string, call executors.C
 		}
 	}
 	s.mu.Unlock()
-	s.isWritten(a, verb, call)
+	if ctx.Err() == nil { // else nothing can be sent any more
+		s.isWritten(a, verb, call)
+	}
 	return next(ctx, call)
 }
 
