@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -144,6 +145,28 @@ func TestOfAnythingButItsOwnKindNothingIsTakenAway(t *testing.T) {
 	for what, slim := range map[string]func(any) (any, error){"nodes": SlimNode, "pods": slimPod, "budgets": slimBudget} {
 		if got, err := slim(other); got != any(other) || err != nil {
 			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+}
+
+// Nodes tell their heartbeat all the time, which is no news.
+func TestWhatIsNewsOfANode(t *testing.T) {
+	now := metav1.Now()
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		news   bool
+	}{
+		"a heartbeat":                    {func(n *corev1.Node) { n.ResourceVersion, n.Status.Conditions[0].LastHeartbeatTime = "9", now }, false},
+		"somebody else's label":          {func(n *corev1.Node) { n.Labels["pool"] = "gpu" }, false},
+		"a cordon":                       {cordoned, true},
+		"that it is not ready":           {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
+		"that it is being deleted":       {func(n *corev1.Node) { n.DeletionTimestamp = &now }, true},
+		"that it is another of its name": {func(n *corev1.Node) { n.UID = "another" }, true},
+		"a request":                      {asked("gpu", "{}"), true},
+		"another zone":                   {zone("z2"), true},
+	} {
+		if got := !nodeOf(node("a", zone("z1"))).same(nodeOf(node("a", zone("z1"), c.change))); got != c.news {
+			t.Errorf("%s: news %t, want %t", name, got, c.news)
 		}
 	}
 }

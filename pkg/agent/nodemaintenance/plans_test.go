@@ -460,11 +460,12 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 		system   string
 		permits  bool
 		strategy string
+		ends     bool // by itself
 	}{
 		"a node of which nothing is said is not shown":    {node: node("a")},
 		"one with a request is":                           {node: node("a", asked("gpu", noDrain)), shown: true, system: "worker-nodes", permits: true, strategy: "Permissive"},
 		"one that is paused permits nothing":              {node: node("a", annotated(annotations.Pause, "true")), shown: true, system: "worker-nodes", strategy: "Restrictive"},
-		"one that is paused until then permits nothing":   {node: node("a", annotated(annotations.Pause, soon)), shown: true, system: "worker-nodes", strategy: "Restrictive"},
+		"one that is paused until then permits nothing":   {node: node("a", annotated(annotations.Pause, soon)), shown: true, system: "worker-nodes", strategy: "Restrictive", ends: true},
 		"one whose stanza is restrictive permits nothing": {node: node("a", annotated(annotations.ChangeStrategy, "Restrictive")), shown: true, system: "worker-nodes", strategy: "Restrictive"},
 		"one of the control plane is shown as that":       {node: node("a", asked("gpu", noDrain), labelled(controlPlane()[0], "")), shown: true, system: "control-plane", permits: true, strategy: "Permissive"},
 		"a label of its own says what it belongs to":      {node: node("a", asked("gpu", noDrain), labelled(annotations.LabelSystem, "edge")), shown: true, system: "edge", permits: true, strategy: "Permissive"},
@@ -483,6 +484,9 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 					now := time.Now()
 					if v := o.Verdict(now); o.System != c.system || v.Permitted != c.permits || string(book.StrategyOf(o, now)) != c.strategy {
 						w.Errorf("it is of %s, permits %t, strategy %s", o.System, v.Permitted, book.StrategyOf(o, now))
+					}
+					if until := o.Verdict(now).Until; (until != nil) != c.ends {
+						w.Errorf("until %v", until)
 					}
 				}
 				w.api.Delete("nodes", "", "a")
@@ -560,5 +564,27 @@ func TestEachDaemonSetIsAskedForOnce(t *testing.T) {
 	api.Refuse(agenttest.When{Resource: "daemonsets"}, 1, 500, "broken")
 	if _, err := there("shop", "third"); err == nil {
 		t.Error("no answer is taken for one")
+	}
+}
+
+func TestRequestsThatAreNotCarriedOutTakeNobodysTurn(t *testing.T) {
+	for name, change := range map[string]func(w *world){
+		"of an agent that rehearses":           func(w *world) { w.scope.DryRun = true },
+		"of an agent that may not write nodes": func(w *world) { w.api.Deny("", "patch", "nodes") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a", asked("gpu", `{"priority":1000,"drain":false}`)), node("b"))
+				change(w)
+				a := w.lead()
+				w.pass(40 * time.Second)
+				s := w.live("roll", drainStep("drain"))
+				a.Turn(s, "b", nil)
+				w.pass(2 * time.Second)
+				if granted, why := a.Turn(s, "b", nil); !granted {
+					w.Errorf("the plan has not its turn: %q", why)
+				}
+			})
+		})
 	}
 }

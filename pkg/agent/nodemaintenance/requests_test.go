@@ -630,3 +630,32 @@ func TestAPanicOverNodesIsCounted(t *testing.T) {
 		w.expect("when it is mended", "a cordoned for gpu, gpu Ready")
 	})
 }
+
+// The next requestor of a node takes it over without an uncordon, unless its drain could
+// not end.
+func TestWhoWaitsForAHeldNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		permits bool
+		want    string
+	}{
+		"one whose drain could end takes it over": {true, "a cordoned for os, os Draining"},
+		"one whose drain could not does not":      {false, "a open, os Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, func(w *world) {
+				w.api.Put(node("a", asked("gpu", noDrain)), pod("web-1", "a"), budget("web", c.permits))
+				w.lead()
+				w.pass(2 * time.Second)
+				w.edit("a", asked("os", "{}"))
+				w.pass(3 * time.Second)
+				w.expect("while it is held", "a cordoned for gpu, gpu Ready, os Pending")
+				w.edit("a", withdraw("gpu"))
+				w.pass(3 * time.Second)
+				w.expect("when it was given back", c.want)
+				if opened := slices.Contains(w.said("a"), "Uncordoned"); opened == c.permits {
+					w.Errorf("it was uncordoned: %t", opened)
+				}
+			})
+		})
+	}
+}
