@@ -67,7 +67,7 @@ type Call struct {
 	Items      []run.Item      // for-each: those that its batches have done so far
 	// Turns says of nodes when an earlier run of the plan was through with them.
 	Turns run.NodeTurns
-	// Drainer drains nodes beside the passes, and rings the step.
+	// Drainer drains nodes beside the passes, and wakes the step.
 	Drainer Drainer
 	// Turn says whether a node may be taken now, or why not: the limits over all
 	// maintenance of nodes are the agent's. Asking is wanting.

@@ -41,7 +41,7 @@ func podOf(uid string) *corev1.Pod {
 
 type heard struct{ out, err bytes.Buffer }
 
-func (h *heard) teller(step string, follow bool, pods ...*corev1.Pod) *logPrinter {
+func (h *heard) printer(step string, follow bool, pods ...*corev1.Pod) *logPrinter {
 	kube := fake.NewClientset()
 	for _, pod := range pods {
 		_ = kube.Tracker().Add(pod)
@@ -61,7 +61,7 @@ func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {
 		cmdtest.Record("never", "webhook", run.StepSkipped),
 	)
 	var h heard
-	h.teller("", false).update(t.Context(), r)
+	h.printer("", false).update(t.Context(), r)
 	want := `==> g (step-group, Succeeded)
 
 ==> g/job (job, Succeeded)
@@ -94,7 +94,7 @@ func TestLogsOfOneStepAreThoseOfWhatItHoldsToo(t *testing.T) {
 	r := cmdtest.RunOf(cmdtest.Record("g", plan.TypeGroup, run.StepRunning), cmdtest.Record("g/a", "webhook", run.StepSucceeded), cmdtest.Record("g/h", plan.TypeGroup, run.StepRunning), cmdtest.Record("g/h/b", "webhook", run.StepSucceeded), cmdtest.Record("c", "webhook", run.StepSucceeded))
 	for step, want := range map[string]string{"g": "g, g/a, g/h, g/h/b", "h": "g/h, g/h/b", "g/h": "g/h, g/h/b", "b": "g/h/b", "c": "c"} {
 		var h heard
-		h.teller(step, false).update(t.Context(), r)
+		h.printer(step, false).update(t.Context(), r)
 		var got []string
 		for line := range strings.SplitSeq(h.out.String(), "\n") {
 			if path, is := strings.CutPrefix(line, "==> "); is {
@@ -109,12 +109,12 @@ func TestLogsOfOneStepAreThoseOfWhatItHoldsToo(t *testing.T) {
 
 func TestAJobAtWorkIsHeardInItsPods(t *testing.T) {
 	var h heard
-	h.teller("", false, podOf("u-1"), podOf("u-2")).update(t.Context(), cmdtest.RunOf(workingJob("work")))
+	h.printer("", false, podOf("u-1"), podOf("u-2")).update(t.Context(), cmdtest.RunOf(workingJob("work")))
 	if want := "==> work (job, Running)\nfake logs\n"; h.out.String() != want || h.err.Len() > 0 {
 		t.Errorf("%q, want %q; %s", h.out.String(), want, h.err.String())
 	}
 	var silent heard
-	silent.teller("", false).update(t.Context(), cmdtest.RunOf(workingJob("work")))
+	silent.printer("", false).update(t.Context(), cmdtest.RunOf(workingJob("work")))
 	if want := "==> work (job, Running)\nJob/j: 1 active\n"; silent.out.String() != want {
 		t.Errorf("%q, want %q", silent.out.String(), want)
 	}
@@ -132,13 +132,13 @@ func (s spoken) Write(p []byte) (int, error) {
 func TestWhatWasFollowedIsToldOnce(t *testing.T) {
 	var h heard
 	words := make(spoken, 100)
-	teller := h.teller("", true, podOf("u-1"))
-	teller.out.out = words
-	teller.update(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", run.StepRunning)))
+	logs := h.printer("", true, podOf("u-1"))
+	logs.out.out = words
+	logs.update(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", run.StepRunning)))
 	got := <-words
 	ended := cmdtest.Record("work", "job", run.StepSucceeded, outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
 	for range 2 {
-		teller.update(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", run.StepRunning)))
+		logs.update(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", run.StepRunning)))
 	}
 	close(words)
 	for more := range words {

@@ -115,9 +115,9 @@ func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
 	}
 }
 
-// watchNodes has changes of nodes ring too: of all where all is shown, else of
+// watchNodes has changes of nodes redraw the status as well: of all where all is shown, else of
 // those that are named. Who may not read nodes does without.
-func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, bell chan struct{}) {
+func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
 	var names []string
 	for _, name := range o.names {
 		if found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindRun); err == nil && found.Node != nil {
@@ -127,7 +127,7 @@ func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, bell
 	if len(o.names) > 0 && len(names) == 0 {
 		return
 	}
-	if seen, err := watch.Nodes(ctx, k, bell, names...); err == nil && len(o.names) == 0 {
+	if seen, err := watch.Nodes(ctx, k, changed, names...); err == nil && len(o.names) == 0 {
 		o.seen = seen
 	}
 }

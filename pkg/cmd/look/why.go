@@ -86,7 +86,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	}
 	v := print.New(o.Env, s.Zone)
 	list := o.obstacles(s, p, agent, v)
-	return o.tell(p, v, list)
+	return o.report(p, v, list)
 }
 
 // subject is what is asked for. A run stands for its plan; of one that has ended, how
@@ -111,7 +111,7 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 	return s, err
 }
 
-func (o *whyOptions) tell(p view.Plan, v print.Printer, list []obstacle) error {
+func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error {
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))

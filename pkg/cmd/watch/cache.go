@@ -55,21 +55,21 @@ func start(ctx context.Context, informer cache.SharedIndexInformer) (*Cache, err
 	return startInto(ctx, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
 }
 
-// startInto rings a bell that others ring too, for changes that are news.
-func startInto(ctx context.Context, informer cache.SharedIndexInformer, bell chan struct{}, news func(was, is any) bool) (*Cache, error) {
-	w := &Cache{store: informer.GetStore(), Changed: bell}
-	ring := func(any) {
+// startInto sends to a channel that others send to as well, for changes that are news.
+func startInto(ctx context.Context, informer cache.SharedIndexInformer, changed chan struct{}, news func(was, is any) bool) (*Cache, error) {
+	w := &Cache{store: informer.GetStore(), Changed: changed}
+	notify := func(any) {
 		select {
 		case w.Changed <- struct{}{}:
-		default: // a change is already told
+		default: // a change is pending already
 		}
 	}
 	update := func(was, is any) {
 		if news(was, is) {
-			ring(is)
+			notify(is)
 		}
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: ring, UpdateFunc: update, DeleteFunc: ring}); err != nil {
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: notify, UpdateFunc: update, DeleteFunc: notify}); err != nil {
 		return nil, err
 	}
 	go informer.RunWithContext(ctx)

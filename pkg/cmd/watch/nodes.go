@@ -17,9 +17,9 @@ import (
 )
 
 // Nodes keeps a live picture of nodes, of one where names holds only that.
-// The bell rings when something differs that is looked at: nodes tell their
+// It sends to changed when something differs that is looked at: nodes publish their
 // heartbeat, too.
-func Nodes(ctx context.Context, k *factory.Cluster, bell chan struct{}, names ...string) (*Cache, error) {
+func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names ...string) (*Cache, error) {
 	tweak := func(*metav1.ListOptions) {}
 	if len(names) == 1 {
 		tweak = ByName(names[0])
@@ -33,7 +33,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, bell chan struct{}, names ..
 	if err := informer.SetTransform(slimNode); err != nil {
 		return nil, err
 	}
-	return startInto(ctx, informer, bell, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
+	return startInto(ctx, informer, changed, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
 }
 
 // slimNode keeps of a node what is looked at.
@@ -79,7 +79,7 @@ func (w *Cache) Nodes() []*corev1.Node {
 }
 
 // PodsOn keeps a live picture of the pods of a node.
-func PodsOn(ctx context.Context, k *factory.Cluster, bell chan struct{}, node string) (*Cache, error) {
+func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node string) (*Cache, error) {
 	tweak := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 	}
@@ -88,7 +88,7 @@ func PodsOn(ctx context.Context, k *factory.Cluster, bell chan struct{}, node st
 	if _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch the pods of node "+node, err)
 	}
-	return startInto(ctx, informers.NewFilteredPodInformer(k.Kube, "", 0, cache.Indexers{}, tweak), bell, func(_, _ any) bool { return true })
+	return startInto(ctx, informers.NewFilteredPodInformer(k.Kube, "", 0, cache.Indexers{}, tweak), changed, func(_, _ any) bool { return true })
 }
 
 // Pods keeps a live picture of the pods of a namespace that a selector picks.

@@ -272,7 +272,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 		if o.source != nil && namespace == "" {
 			namespace = o.source.Namespace
 		}
-		return o.tell(o.object(namespace), "written")
+		return o.report(o.object(namespace), "written")
 	}
 	k, err := o.Connect()
 	if err != nil {
@@ -296,7 +296,7 @@ func (o *scheduleOptions) Run(ctx context.Context) error {
 	case have.Data[annotations.DataPlan] == o.text:
 		how = "unchanged"
 	}
-	return o.tell(got, how)
+	return o.report(got, how)
 }
 
 // completeNamespace takes the namespace that a manifest names, unless -n contradicts.
@@ -343,7 +343,7 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 	return have, nil
 }
 
-func (o *scheduleOptions) tell(cm *corev1.ConfigMap, how string) error {
+func (o *scheduleOptions) report(cm *corev1.ConfigMap, how string) error {
 	switch o.format {
 	case "yaml":
 		return (&printers.YAMLPrinter{}).PrintObj(cm, o.Out)

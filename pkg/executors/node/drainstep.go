@@ -20,7 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// relook is how often a step looks at its nodes when nobody rings: whether a
+// relook is how often a step looks at its nodes when nobody wakes it: whether a
 // human uncordoned one, or it is gone.
 const relook = 15 * time.Second
 
@@ -29,7 +29,7 @@ const relook = 15 * time.Second
 // namespaces, create on pods/eviction, get on daemonsets.apps, and delete on
 // pods for onTimeout: force and for evictions that were cut off.
 //
-// The drainer that does the work rings the agent when a drain has moved.
+// The drainer that does the work wakes the step when a drain has moved.
 type Drains struct{}
 
 // Pass writes down which nodes and since when, cordons them, and looks after

@@ -16,13 +16,13 @@ import (
 )
 
 // session is one drain. A goroutine of its own decides whenever it is rung;
-// everything below ring is guarded by the drainer's mutex.
+// everything below awake is guarded by the drainer's mutex.
 type session struct {
 	d      *Drainer
 	ctx    context.Context // its life: decisions and watches end with it
 	cancel context.CancelFunc
 	sends  context.Context // of its requests: ends stopFor after its life
-	ring   chan struct{}
+	awake  chan struct{}
 
 	order      executors.DrainOrder
 	status     executors.DrainStatus
@@ -76,7 +76,7 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	sends, cut := context.WithCancel(context.WithoutCancel(d.ctx))
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopFor, cut) })
 	s := &session{
-		d: d, ctx: ctx, cancel: cancel, sends: sends, ring: make(chan struct{}, 1), order: order,
+		d: d, ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1), order: order,
 		pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{},
 		asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{},
 		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string]func(){}, pending: map[string]string{},
@@ -109,10 +109,10 @@ func (s *session) alive(f func()) {
 	}
 }
 
-// wake has the session decide again; ringing twice is ringing once.
+// wake has the session decide again; waking twice is waking once.
 func (s *session) wake() {
 	select {
-	case s.ring <- struct{}{}:
+	case s.awake <- struct{}{}:
 	default:
 	}
 }
@@ -226,7 +226,7 @@ func (s *session) run() {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-s.ring:
+		case <-s.awake:
 		case <-timer.C:
 		}
 		wake := s.pass()

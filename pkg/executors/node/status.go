@@ -162,7 +162,7 @@ func (s *session) changed() {
 		s.notice.Stop()
 	}
 	s.noticeAt = at
-	s.notice = time.AfterFunc(wait, s.tell)
+	s.notice = time.AfterFunc(wait, s.publish)
 }
 
 // says is what a person would notice of the status.
@@ -177,7 +177,7 @@ func (s *session) says() string {
 	return fmt.Sprint(st.Done, st.Aborted, st.Late, st.Reason, st.Left, st.Evicted, permanent)
 }
 
-func (s *session) tell() {
+func (s *session) publish() {
 	s.d.mu.Lock()
 	s.told, s.toldReason, s.notice = s.says(), s.status.Reason, nil
 	current := s.d.sessions[place{s.order.Node, s.order.By}] == s

@@ -433,7 +433,7 @@ func replacedBy(pods map[string]sibling, p drain.Pod, node string, wanted int) (
 func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, changed chan map[string]sibling) {
 	selector := metav1.FormatLabelSelector(dep.Spec.Selector)
 	pods := map[string]sibling{}
-	tell := func() {
+	notify := func() {
 		copied := map[string]sibling{}
 		for uid, p := range pods {
 			copied[uid] = p
@@ -449,14 +449,14 @@ func (s *session) watchSiblings(ctx context.Context, dep *appsv1.Deployment, cha
 	reflect(ctx, "pods of Deployment "+dep.Name, source[*corev1.PodList]{
 		list: in.List, watch: in.Watch, heard: func(error) {}, trim: func(o *metav1.ListOptions) { o.LabelSelector = selector },
 	}, mirror[*corev1.Pod]{
-		set:  func(p *corev1.Pod) { set(p); tell() },
-		gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); tell() },
+		set:  func(p *corev1.Pod) { set(p); notify() },
+		gone: func(p *corev1.Pod) { delete(pods, string(p.UID)); notify() },
 		replace: func(all []*corev1.Pod, _ string) {
 			clear(pods)
 			for _, p := range all {
 				set(p)
 			}
-			tell()
+			notify()
 		},
 	}, &corev1.Pod{})
 }

@@ -47,7 +47,7 @@ func newDesk(t *testing.T, answer func(nethttp.ResponseWriter, *nethttp.Request)
 	return d
 }
 
-func (d *desk) told() []string {
+func (d *desk) received() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string{}, d.got...)
@@ -110,7 +110,7 @@ func TestEachSinkIsToldOnce(t *testing.T) {
 		t.Fatalf("once more: %+v", out)
 	}
 	want := []string{"/a Upgrade\nit begins", "/b Upgrade\nit begins", `/c {"message":"it begins","title":"Upgrade"}`, "/b Upgrade\nit begins"}
-	if diff := cmp.Diff(want, d.told()); diff != "" {
+	if diff := cmp.Diff(want, d.received()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -128,12 +128,12 @@ func TestWhatIsSent(t *testing.T) {
 		"a message as people write it":      {"t", "a \"b\"\n{{.c}} <d>", "/ t\na \"b\"\n{{.c}} <d>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := len(d.told())
+			before := len(d.received())
 			call := callFor(&plan.NotificationProperties{Title: c.title, Message: c.message, Sinks: []string{"a"}}, map[string]string{"a": d.sink("/")})
 			if out := run(t, New(), &call); out.State != executors.Done {
 				t.Fatalf("%+v", out)
 			}
-			if diff := cmp.Diff([]string{c.want}, d.told()[before:]); diff != "" {
+			if diff := cmp.Diff([]string{c.want}, d.received()[before:]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -160,7 +160,7 @@ func TestWhatIsSaidBeforeAnybodyIsTold(t *testing.T) {
 			call := callFor(&plan.NotificationProperties{Message: "hello", Sinks: c.sinks}, nil)
 			call.Clients.Sink, call.DryRun = c.lookup, c.dryRun
 			out := New().Pass(t.Context(), call)
-			if out.State != c.want || out.Permanent != (c.want == executors.Failed) || out.Reason != c.reason || !strings.Contains(out.Message, c.says) || len(d.told()) > 0 {
+			if out.State != c.want || out.Permanent != (c.want == executors.Failed) || out.Reason != c.reason || !strings.Contains(out.Message, c.says) || len(d.received()) > 0 {
 				t.Errorf("%+v, want %q", out, c.says)
 			}
 		})
@@ -241,7 +241,7 @@ func TestASinkThatNeverAnswersKeepsNobodyElseWaiting(t *testing.T) {
 			t.Errorf("%+v, want %q", out, want)
 		}
 	}
-	if got := len(well.told()); got != atOnce+2 {
+	if got := len(well.received()); got != atOnce+2 {
 		t.Errorf("the good one was told %d times", got)
 	}
 }
