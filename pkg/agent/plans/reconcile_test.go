@@ -28,6 +28,7 @@ func TestSlots(t *testing.T) {
 		spec  string
 		story func(w *world)
 		want  []string
+		event string // about slots; empty: there is none
 	}{
 		"a slot is claimed at its time": {
 			story: func(w *world) { w.begins(); w.after(11 * time.Minute) },
@@ -35,11 +36,11 @@ func TestSlots(t *testing.T) {
 		},
 		"one that falls while a run lives is skipped": {
 			story: func(w *world) { w.begins(); w.after(31 * time.Minute) },
-			want:  []string{"00:10 open schedule", "00:20 Skipped busy x2"},
+			want:  []string{"00:10 open schedule", "00:20 Skipped busy x2"}, event: "Normal SlotSkipped nightly: 1 slot(s) skipped up to 2000-01-01T00:20:00Z: busy",
 		},
 		"after an outage the newest runs, and the others are missed": {
 			story: func(w *world) { w.seen(); w.after(35 * time.Minute); w.begins(); w.after(time.Second) },
-			want:  []string{"00:30 open schedule", "00:10 Missed superseded x2"},
+			want:  []string{"00:30 open schedule", "00:10 Missed superseded x2"}, event: "Warning SlotMissed nightly: 2 slot(s) missed",
 		},
 		"after an outage all run, where that is asked, one after the other": {
 			spec:  "catchUp: all\nstartDeadline: 2h\n",
@@ -112,6 +113,12 @@ func TestSlots(t *testing.T) {
 				w.plan("nightly", tenMins+c.spec+hook)
 				c.story(w)
 				w.expect("then", "nightly", c.want...)
+				told := slices.ContainsFunc(w.events.All(), func(e string) bool { return strings.Contains(e, " Slot") })
+				if c.event != "" {
+					w.wantEvent(c.event)
+				} else if len(c.want) == 1 && strings.Contains(c.want[0], "open") && told {
+					w.Errorf("Events %q", w.events.All())
+				}
 				if open := len(w.ledger("nightly").Open); len(w.runs("nightly")) != open {
 					w.Errorf("%d claims are open, and there are the runs %q", open, w.runs("nightly"))
 				}
@@ -730,6 +737,70 @@ func TestWhatAGatedPlanSaysOfChange(t *testing.T) {
 		is("when nothing stands before it", "", "")
 		if got := w.said("nightly", annotations.StatusBehavior); got != "" {
 			w.Errorf("it says still %q", got)
+		}
+	})
+}
+
+// What was claimed before the clock was doubted is begun after it.
+func TestAClaimWaitsWhileTheClockIsDoubted(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", hook)
+		w.begins()
+		w.after(time.Second)
+		mend := w.api.Away(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always)
+		w.says("nightly", annotations.Trigger, "now")
+		w.doubt = "the clocks are apart"
+		mend()
+		w.begins()
+		w.after(2 * time.Minute)
+		if got := w.runs("nightly"); len(got) > 0 || w.condition("nightly", "ClockDoubt") != "True ClocksDiffer" {
+			w.Errorf("runs %q, ClockDoubt %q", got, w.condition("nightly", "ClockDoubt"))
+		}
+		w.doubt = ""
+		w.after(2 * time.Minute)
+		if got := w.runs("nightly"); len(got) != 1 || w.condition("nightly", "ClockDoubt") != "" {
+			w.Errorf("when it is believed: runs %q, ClockDoubt %q", got, w.condition("nightly", "ClockDoubt"))
+		}
+	})
+}
+
+func TestMetricsSayThatSomethingWaitsForAPlan(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Delete("serviceaccounts", shop, "maint-runner")
+		w.plan("nightly", tenMins+hook)
+		a := w.begins()
+		waits := func(when string, want bool) {
+			o := a.Gates.Subjects()[key("nightly")]
+			if o == nil || o.Kind != "Plan" || o.Waits != want {
+				w.Errorf("%s: %+v", when, o)
+			}
+		}
+		w.after(5 * time.Second)
+		waits("before its slot", false)
+		w.after(10 * time.Minute)
+		waits("while its slot waits", true)
+		w.api.Put(account())
+		w.after(2 * time.Minute)
+		waits("when it was claimed", false)
+		w.progress(w.runs("nightly")[0], run.Running)
+		w.progress(w.runs("nightly")[0], run.Failed)
+		if at := a.Gates.Subjects()[key("nightly")].LastStart; at.IsZero() {
+			w.Error("they do not say when it last began")
+		}
+	})
+}
+
+func TestAnEndedRunThatCannotBeDeletedIsTriedAgain(t *testing.T) {
+	play(t, func(w *world) {
+		w.plan("nightly", "successfulRunsHistoryLimit: 0\n"+hook)
+		a := w.begins()
+		w.after(time.Second)
+		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a", UID: "uid-a", Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly"}}})
+		w.api.Refuse(agenttest.When{Verb: "delete", Resource: "configmaps"}, 2, 500, "broken")
+		a.RunEnded(&store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true})
+		w.after(20 * time.Second)
+		if got := w.runs("nightly"); len(got) > 0 {
+			w.Errorf("left are %q", got)
 		}
 	})
 }
