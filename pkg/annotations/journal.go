@@ -19,6 +19,14 @@ const (
 	maxSteps   = 16 << 20  // of records that were packed, when they are unpacked
 )
 
+// Bounds of a journal by what stands in it (guesses, far beyond what a run of thousands
+// of objects writes): an object of a few bytes takes hundreds once it is read.
+const (
+	maxRecords = 50_000    // of steps
+	maxObjects = 400_000   // in all of them
+	maxValues  = 2_000_000 // members of objects and lists
+)
+
 // packedRecord is a record that stands under DataSteps, with its place in the journal.
 type packedRecord struct {
 	At     int        `json:"at"`
@@ -76,6 +84,13 @@ func packed(cm *corev1.ConfigMap, j run.Journal) ([]byte, error) {
 // journalOf reads what putJournal wrote.
 func journalOf(cm *corev1.ConfigMap) (run.Journal, error) {
 	var j run.Journal
+	w, err := weigh([]byte(cm.Data[DataJournal]))
+	switch {
+	case err != nil:
+		return j, err
+	case w.objects > maxRecords:
+		return j, fmt.Errorf("holds %d objects; at most %d are read", w.objects, maxRecords)
+	}
 	if err := json.Unmarshal([]byte(cm.Data[DataJournal]), &j); err != nil {
 		return j, err
 	}
@@ -116,8 +131,51 @@ func unpacked(data []byte) ([]packedRecord, error) {
 	if len(text) > maxSteps {
 		return nil, fmt.Errorf("holds more than %d bytes", maxSteps)
 	}
+	w, err := weigh(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case w.items > maxRecords:
+		return nil, fmt.Errorf("holds more than %d records", maxRecords)
+	}
 	var out []packedRecord
 	return out, json.Unmarshal(text, &out)
+}
+
+// weight is what a JSON text holds, counted before anything is made of it.
+type weight struct {
+	items   int // objects in the outermost list
+	objects int
+	values  int // members of objects and lists, but for the first of each
+}
+
+func weigh(text []byte) (w weight, err error) {
+	quoted, depth := false, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++ // what is escaped says nothing
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',':
+			w.values++
+		case c == '{':
+			w.objects++
+			if depth == 1 {
+				w.items++
+			}
+			depth++
+		case c == '[':
+			depth++
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	if w.objects > maxObjects || w.values > maxValues {
+		err = fmt.Errorf("holds %d objects of %d values; at most %d of %d are read", w.objects, w.values, maxObjects, maxValues)
+	}
+	return w, err
 }
 
 // TooLarge is by how many bytes a run's ConfigMap is too large to be kept.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,20 +83,24 @@ func TestAJournalWhosePackedRecordsAreNotItsOwnIsBroken(t *testing.T) {
 		}
 		return out.Bytes()
 	}
+	whole := written(t, longJournal(1200))
 	for name, data := range map[string][]byte{
-		"none":      nil,
-		"no zip":    []byte("x"),
-		"no list":   zipped("{"),
-		"too few":   zipped("[]"),
+		"none":                          nil,
+		"no zip":                        []byte("x"),
+		"no list":                       zipped("{"),
+		"too few":                       zipped("[]"),
+		"half":                          zipped(`[{"at":0,"record":{}}`),
+		"more records than any run has": zipped("[" + strings.Repeat(`{"at":0},`, 60_000) + `{"at":0}]`),
+		"a record with more in it than any run has": zipped(`[{"at":0,"record":{"changed":[{}` + strings.Repeat(",{}", 500_000) + `]}}]`),
 		"too large": zipped("[" + string(bytes.Repeat([]byte(" "), 17<<20)) + "]"),
 	} {
-		cm := written(t, longJournal(1200))
+		cm := whole.DeepCopy()
 		cm.BinaryData[annotations.DataSteps] = data
 		if _, _, err := annotations.ReadRun(cm); err == nil {
 			t.Errorf("%s: was read", name)
 		}
 	}
-	cm := written(t, longJournal(1200))
+	cm := whole.DeepCopy()
 	cm.Data[annotations.DataJournal] = `{"phase":"Running","packed":1}`
 	cm.BinaryData[annotations.DataSteps] = zipped(`[{"at":1,"record":{"path":"a","type":"b","phase":"Succeeded"}}]`)
 	if _, _, err := annotations.ReadRun(cm); err == nil {

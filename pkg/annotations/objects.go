@@ -143,23 +143,49 @@ func WithJournal(cm *corev1.ConfigMap, j run.Journal) (*corev1.ConfigMap, error)
 	return out, nil
 }
 
-// ReadRun reads a run and its journal.
+// ReadRun reads a run and its journal. Whoever may write ConfigMaps in a namespace can
+// write one: its name, namespace, label and plan have to belong together, and its steps
+// are no more than can be walked. Of one that is refused nothing is returned. Whoever
+// acts on it asks more: whether its name is that of what asked for it, and what
+// plan.CheckSnapshot says.
 func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
-	var r run.Run
 	if cm.Labels[LabelKind] != KindRun {
-		return r, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
+		return run.Run{}, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
 	}
-	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
-		return r, run.Journal{}, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
+	r, err := readRun(cm)
+	if err != nil {
+		return run.Run{}, run.Journal{}, err
 	}
+	return WithRun(cm, r)
+}
+
+// WithRun reads the journal of a run whose fixed part is known.
+func WithRun(cm *corev1.ConfigMap, r run.Run) (run.Run, run.Journal, error) {
 	j, err := journalOf(cm)
 	if err != nil {
-		return r, j, fmt.Errorf("read journal of %s/%s: %w", cm.Namespace, cm.Name, err)
-	}
-	if r.Name != cm.Name || r.Namespace != cm.Namespace {
-		return r, j, fmt.Errorf("run %s/%s holds the run %s/%s", cm.Namespace, cm.Name, r.Namespace, r.Name)
+		return run.Run{}, run.Journal{}, fmt.Errorf("read journal of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	return r, j, nil
+}
+
+func readRun(cm *corev1.ConfigMap) (run.Run, error) {
+	var r run.Run
+	if n := len(cm.Data[DataRun]); n > maxRun {
+		return r, fmt.Errorf("read run %s/%s: %s has %d bytes; at most %d are read", cm.Namespace, cm.Name, DataRun, n, maxRun)
+	}
+	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
+		return r, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	switch {
+	case r.Name != cm.Name || r.Namespace != cm.Namespace:
+		return r, fmt.Errorf("run %s/%s holds the run %s/%s", cm.Namespace, cm.Name, document.Cut(r.Namespace, 100), document.Cut(r.Name, 100))
+	case r.Plan != cm.Labels[LabelPlan]:
+		return r, fmt.Errorf("run %s/%s is of plan %q, and its label %s says %q", cm.Namespace, cm.Name, document.Cut(r.Plan, 100), LabelPlan, cm.Labels[LabelPlan])
+	}
+	if faults := plan.CheckTree(r.Spec, r.Templates); len(faults) > 0 {
+		return r, fmt.Errorf("run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])
+	}
+	return r, nil
 }
 
 // ErrForeign says that an object of one of our names is not ours.

@@ -3,6 +3,7 @@ package annotations_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -79,13 +80,14 @@ func newRun() (run.Run, run.Journal) {
 	spec := plan.Spec{
 		Target: &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"},
 		Steps: []plan.Step{{Name: "hook", Type: "webhook", Properties: map[string]any{
-			"url": "https://example.org", "body": map[string]any{"n": "n", "on": "on", "ten": "010", "yes": true, "id": int64(1234567890123456789), "part": 0.5, "null": nil, "list": []any{int64(1), "two"}, "text": "a\n# b\n---\n'c\": ${x}"},
+			"url": "https://example.org", "body": map[string]any{"n": "n", "on": "on", "ten": "010", "yes": true, "id": int64(1234567890123456789), "part": 0.5, "null": nil, "list": []any{int64(1), "two"}, "text": "a\n# b\n---\n'c\": ${run.name}"},
 		}}},
 	}
 	r := run.Run{
-		APIVersion: document.APIVersion, Kind: "Run", Name: "maint-run-orders-abc", Namespace: "shop", Plan: "orders", PlanUID: "uid-1", TargetUID: "t",
+		APIVersion: document.APIVersion, Kind: "Run", Namespace: "shop", Plan: "orders", PlanUID: "uid-1", TargetUID: "t",
 		Request: run.Request{Kind: run.ByToken, Token: "on", At: instant("2026-12-05T02:00:00Z"), Parameters: map[string]string{"y": "no"}}, Spec: spec.Defaulted(),
 	}
+	r.Name = annotations.RunName(r.Plan, r.PlanUID, r.Request)
 	j := workflow.NewJournal(r).Start(instant("2026-12-05T02:00:01Z"))
 	j.Steps[0].Before, j.Steps[0].Outputs = json.RawMessage(`{"a":1}`), map[string]any{"id": int64(9007199254740993), "ratio": 0.25}
 	return r, j
@@ -132,15 +134,75 @@ func TestForeignObjectsAreRefused(t *testing.T) {
 		"no journal":       func(cm *corev1.ConfigMap) { delete(cm.Data, annotations.DataJournal) },
 		"a broken journal": func(cm *corev1.ConfigMap) { cm.Data[annotations.DataJournal] = "{" },
 		"a broken run":     func(cm *corev1.ConfigMap) { cm.Data[annotations.DataRun] = "{" },
+		"another plan":     func(cm *corev1.ConfigMap) { cm.Labels[annotations.LabelPlan] = "payments" },
+		"a run that is too large": func(cm *corev1.ConfigMap) {
+			cm.Data[annotations.DataRun] += "# " + strings.Repeat("x", 1_000_000)
+		},
+		"a journal of a million objects": func(cm *corev1.ConfigMap) {
+			cm.Data[annotations.DataJournal] = `{"phase":"Running","steps":[{}` + strings.Repeat(",{}", 300_000) + `]}`
+		},
 	} {
 		cm, err := annotations.RunObject(r, j)
 		if err != nil {
 			t.Fatal(err)
 		}
 		spoil(cm)
-		if _, _, err := annotations.ReadRun(cm); err == nil {
-			t.Errorf("%s: was taken for the run", name)
+		if got, journal, err := annotations.ReadRun(cm); err == nil || got.Name != "" || len(journal.Steps) > 0 {
+			t.Errorf("%s: was taken for the run: %v, %d steps, %v", name, got.Name, len(journal.Steps), err)
 		}
+	}
+}
+
+// Whoever may write ConfigMaps writes a run as they like: it names another plan, or
+// does what no plan may do.
+func TestARunThatNoPlanCouldHaveMadeIsRefused(t *testing.T) {
+	loop := plan.Step{Name: "again", Type: "template/a"}
+	for _, c := range []struct {
+		name  string
+		forge func(*run.Run)
+		says  string
+	}{
+		{"of another plan", func(r *run.Run) { r.Plan = "payments" }, "its label"},
+		{"with a template that holds itself", func(r *run.Run) {
+			r.Spec.Steps = append(r.Spec.Steps, loop)
+			r.Templates = map[string]plan.TemplateSpec{"a": {Steps: []plan.Step{loop}}}
+		}, `template "a" stands for itself`},
+		{"with templates that hold each other", func(r *run.Run) {
+			r.Spec.Steps = append(r.Spec.Steps, loop)
+			r.Templates = map[string]plan.TemplateSpec{"a": {Steps: []plan.Step{{Name: "b", Type: "template/b"}}}, "b": {Steps: []plan.Step{loop}}}
+		}, "stands for itself"},
+		{"with a template that is not there", func(r *run.Run) { r.Spec.Steps = append(r.Spec.Steps, loop) }, `there is no step template "a"`},
+		{"with properties nested without end", func(r *run.Run) {
+			deep := any("x")
+			for range 300 {
+				deep = map[string]any{"a": deep}
+			}
+			r.Spec.Steps[0].Properties["body"] = deep
+		}, "nested too deep"},
+		{"with more steps than a plan may have", func(r *run.Run) {
+			for i := range 200 {
+				more := r.Spec.Steps[0]
+				more.Name = fmt.Sprintf("hook-%d", i)
+				r.Spec.Finally = append(r.Spec.Finally, more)
+			}
+		}, "at most 200 are run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, j := newRun()
+			cm, err := annotations.RunObject(r, j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.forge(&r)
+			forged, err := annotations.RunObject(r, j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cm.Data[annotations.DataRun] = forged.Data[annotations.DataRun]
+			if _, _, err = annotations.ReadRun(cm); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v; it should say %q", err, c.says)
+			}
+		})
 	}
 }
 

@@ -32,6 +32,9 @@ func Read(text []byte, out any) (c *Checker, ok bool) {
 	return c, d.lines != nil
 }
 
+// NewChecker is for values that have no text of their own.
+func NewChecker() *Checker { return &Checker{faulty: map[string]bool{}} }
+
 // Faults are those found until now, in the order of their lines, as many as anybody
 // reads.
 func (c *Checker) Faults() Faults { return c.faults.Told() }

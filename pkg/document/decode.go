@@ -483,6 +483,27 @@ func DecodeValue(v any, path string, lines Positions, templates bool, out any) F
 }
 
 // decodeValue tells besides at which paths a string with ${…} was left.
+// TooDeep says whether a parsed value is nested deeper than a document may be: what
+// walks it stops there.
+func TooDeep(v any) bool { return deeper(v, maxDepth) }
+
+func deeper(v any, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if deeper(child, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(child any) bool { return deeper(child, levels-1) })
+	}
+	return false
+}
+
 func decodeValue(v any, path string, lines Positions, templates bool, out any) (Faults, map[string]bool) {
 	d := decoder{lines: Positions{}, templates: templates}
 	d.value(nodeOf(v, path, lines), path, reflect.ValueOf(out).Elem())

@@ -92,17 +92,25 @@ func ParseTemplate(text []byte, name string) (TemplateSpec, document.Faults) {
 	if name != "" && !document.DNSLabel(name) {
 		v.Fault("metadata.name", "%q cannot name a template: at most %d characters of a-z, 0-9 and '-'", document.Cut(name, 100), document.MaxNameLength)
 	}
-	v.templateParameters(doc.Spec.Parameters)
-	if len(doc.Spec.Steps) == 0 {
+	if v.template(doc.Spec) {
+		doc.Spec.Steps = opened(doc.Spec.Steps)
+	}
+	return doc.Spec, c.Faults()
+}
+
+// template checks what a template says; false: there are so many steps that none was
+// looked at.
+func (v *validator) template(t TemplateSpec) bool {
+	v.templateParameters(t.Parameters)
+	if len(t.Steps) == 0 {
 		v.Fault("spec.steps", "is empty: a template needs a step")
 	}
-	if n := countSteps(doc.Spec.Steps); n > MaxSteps {
+	if n := countSteps(t.Steps); n > MaxSteps {
 		v.Fault("spec.steps", "a template may have %d steps, this one has %d", MaxSteps, n)
-		return doc.Spec, c.Faults()
+		return false
 	}
-	v.steps("spec.steps", doc.Spec.Steps, place{section: SectionSteps, template: true}, map[string]string{})
-	doc.Spec.Steps = opened(doc.Spec.Steps)
-	return doc.Spec, c.Faults()
+	v.steps("spec.steps", t.Steps, place{section: SectionSteps, template: true}, map[string]string{})
+	return true
 }
 
 func (v *validator) templateParameters(ps []TemplateParameter) {

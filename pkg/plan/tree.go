@@ -1,6 +1,9 @@
 package plan
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // TemplatePrefix begins the type of a step that stands for a template's steps.
 const TemplatePrefix = "template/"
@@ -11,6 +14,10 @@ type Tree struct {
 	Spec      Spec
 	Templates map[string]TemplateSpec
 }
+
+// maxLevels is how deep a tree is at most: steps hold steps, and so do the templates
+// that stand for steps. Nothing that walks a tree goes deeper, whatever it was made of.
+const maxLevels = (MaxDepth + 1) * (MaxDepth + 1)
 
 // Children are the steps that a step of the tree holds.
 func (t Tree) Children(s Step) []Step {
@@ -117,36 +124,36 @@ func Below(path, holder string) bool { return strings.HasPrefix(path, holder+"/"
 
 // Disruptive says whether a step asks the gate: one that holds others does when
 // one of them does, unless it says otherwise itself.
-func (t Tree) Disruptive(s Step) bool {
-	if s.Disruptive != nil {
+func (t Tree) Disruptive(s Step) bool { return t.disruptive(s, maxLevels) }
+
+func (t Tree) disruptive(s Step, levels int) bool {
+	switch {
+	case s.Disruptive != nil:
 		return *s.Disruptive
+	case levels == 0:
+		return true
 	}
 	children := t.Children(s)
 	if !s.Holds() || len(children) == 0 {
 		return true
 	}
-	for _, c := range children {
-		if t.Disruptive(c) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(children, func(c Step) bool { return t.disruptive(c, levels-1) })
 }
 
 // Loops says whether a spec holds a for-each, which looks at the gate before
 // each of its items whatever the plan says.
 func (t Tree) Loops() bool {
 	for _, s := range Sections(t.Spec) {
-		if t.loops(s.Steps) {
+		if t.loops(s.Steps, maxLevels) {
 			return true
 		}
 	}
 	return false
 }
 
-func (t Tree) loops(steps []Step) bool {
+func (t Tree) loops(steps []Step, levels int) bool {
 	for _, s := range steps {
-		if IsLoop(s.Type) || s.Holds() && t.loops(t.Children(s)) {
+		if IsLoop(s.Type) || levels > 0 && s.Holds() && t.loops(t.Children(s), levels-1) {
 			return true
 		}
 	}
@@ -156,15 +163,15 @@ func (t Tree) loops(steps []Step) bool {
 // Walk visits all steps, with those that other steps hold.
 func (t Tree) Walk(visit func(Step)) {
 	for _, s := range Sections(t.Spec) {
-		t.walk(s.Steps, visit)
+		t.walk(s.Steps, maxLevels, visit)
 	}
 }
 
-func (t Tree) walk(steps []Step, visit func(Step)) {
+func (t Tree) walk(steps []Step, levels int, visit func(Step)) {
 	for _, s := range steps {
 		visit(s)
-		if s.Holds() {
-			t.walk(t.Children(s), visit)
+		if s.Holds() && levels > 0 {
+			t.walk(t.Children(s), levels-1, visit)
 		}
 	}
 }
@@ -192,10 +199,15 @@ func (t Tree) RollsOut() bool {
 }
 
 // Keeps is how many steps below a step leave something to be restored.
-func (t Tree) Keeps(s Step) int {
+func (t Tree) Keeps(s Step) int { return t.keeps(s, maxLevels) }
+
+func (t Tree) keeps(s Step, levels int) int {
+	if levels == 0 {
+		return 0
+	}
 	n := 0
 	for _, c := range t.Children(s) {
-		if n += t.Keeps(c); Restores(c) {
+		if n += t.keeps(c, levels-1); Restores(c) {
 			n++
 		}
 	}

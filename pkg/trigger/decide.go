@@ -225,6 +225,7 @@ func (d *decider) wakeAt(t time.Time) {
 // stops maintenance. Of tokens, the status knows the last that was handled.
 func (d *decider) begin() {
 	if d.f.Ledger != nil {
+		d.notBeforeCreation()
 		return
 	}
 	l := ledger.Ledger{PlanUID: d.f.UID, Watermark: d.f.CreatedAt.UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
@@ -239,6 +240,15 @@ func (d *decider) begin() {
 	}
 	d.write(l)
 	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
+}
+
+// notBeforeCreation keeps a ledger that somebody wrote from making up for slots that
+// the plan cannot have had.
+func (d *decider) notBeforeCreation() {
+	if l := d.out.Ledger; l.Watermark.Before(d.f.CreatedAt) {
+		l.Watermark = d.f.CreatedAt.UTC()
+		d.write(l)
+	}
 }
 
 // edited ends what an old schedule still owed at the time of the edit, and lets

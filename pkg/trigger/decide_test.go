@@ -739,3 +739,20 @@ func TestClaimsAreBounded(t *testing.T) {
 		t.Errorf("%d more", len(again.Claims))
 	}
 }
+
+// Whoever may write ConfigMaps may put a watermark back: a plan owes nothing from
+// before it was there.
+func TestALedgerFromBeforeThePlanOwesNothing(t *testing.T) {
+	f := coretest.Facts("02:30", scheduled("0 * * * *"), lookingSince("02:30"), catchUp(plan.CatchUpAll), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("00:00").AddDate(-1, 0, 0) }))
+	d := trigger.Decide(f)
+	if first := d.Ledger.Watermark; first.Before(f.CreatedAt) {
+		t.Errorf("the watermark stays at %s", first)
+	}
+	slots := 0
+	for _, n := range d.Ledger.Totals {
+		slots += int(n)
+	}
+	if slots += len(d.Ledger.Open); slots > 2 {
+		t.Errorf("%d slots of a plan that had two", slots)
+	}
+}

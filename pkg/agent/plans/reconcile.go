@@ -262,7 +262,7 @@ func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger
 	if err != nil {
 		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
 	}
-	run, journal, err := annotations.ReadRun(cm)
+	run, journal, err := store.ReadRun(cm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", annotations.ErrForeign, err)
 	}

@@ -30,13 +30,20 @@ const maxHeld = 2000
 type Ledgers struct {
 	kube kubernetes.Interface
 
-	held *lru.Cache[string, *heldLedger] // by the plan's UID
+	held *lru.Cache[ledgerKey, *heldLedger]
 }
 
 // NewLedgers has read none.
 func NewLedgers(kube kubernetes.Interface) *Ledgers {
-	held, _ := lru.New[string, *heldLedger](maxHeld) // its error is for limits below one
+	held, _ := lru.New[ledgerKey, *heldLedger](maxHeld) // its error is for limits below one
 	return &Ledgers{kube: kube, held: held}
+}
+
+// ledgerKey is the plan of a ledger. Its UID alone would let an object of another
+// namespace that names it come to this ledger.
+type ledgerKey struct {
+	plan types.NamespacedName
+	uid  string
 }
 
 type heldLedger struct {
@@ -47,10 +54,10 @@ type heldLedger struct {
 	stale  atomic.Bool // what was read is gone: set without waiting for a writer
 }
 
-func (l *Ledgers) of(uid string) *heldLedger {
+func (l *Ledgers) of(k ledgerKey) *heldLedger {
 	fresh := &heldLedger{}
-	if h, had, _ := l.held.PeekOrAdd(uid, fresh); had {
-		l.held.Get(uid) // it was used just now
+	if h, had, _ := l.held.PeekOrAdd(k, fresh); had {
+		l.held.Get(k) // it was used just now
 		return h
 	}
 	return fresh
@@ -62,15 +69,15 @@ func (l *Ledgers) Forget() {
 }
 
 // Doubt has a plan's ledger read again before it is used next.
-func (l *Ledgers) Doubt(uid string) {
-	if h, have := l.held.Peek(uid); have {
+func (l *Ledgers) Doubt(pk types.NamespacedName, uid string) {
+	if h, have := l.held.Peek(ledgerKey{pk, uid}); have {
 		h.stale.Store(true)
 	}
 }
 
 // Get is a plan's ledger, or nil where it has none yet.
 func (l *Ledgers) Get(ctx context.Context, pk types.NamespacedName, uid string) (*ledger.Ledger, error) {
-	h := l.of(uid)
+	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := l.load(ctx, h, pk, uid); err != nil || h.object == nil {
@@ -107,7 +114,7 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 // Edit reads, changes and writes a ledger in one piece. When somebody else wrote
 // it meanwhile, it is read again and the change is made anew, at most three times.
 func (l *Ledgers) Edit(ctx context.Context, pk types.NamespacedName, uid string, change func(ledger.Ledger) ledger.Ledger) error {
-	h := l.of(uid)
+	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for range 3 {
@@ -128,7 +135,7 @@ func (l *Ledgers) Edit(ctx context.Context, pk types.NamespacedName, uid string,
 // Put writes a ledger that was decided on the one that get gave. It fails with
 // errMoved when that one is no longer the newest.
 func (l *Ledgers) Put(ctx context.Context, pk types.NamespacedName, uid string, was *ledger.Ledger, now ledger.Ledger) error {
-	h := l.of(uid)
+	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := l.load(ctx, h, pk, uid); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -26,6 +27,13 @@ type CachedRun struct {
 	Run     run.Run
 	Journal run.Journal
 	Broken  error // why it cannot be read; such a run is left alone and reported
+}
+
+// sameRun says whether an object holds the run that was read before, but for its journal.
+func (l *CachedRun) sameRun(cm *corev1.ConfigMap) bool {
+	was := l.Object
+	return l.Broken == nil && was.UID == cm.UID && was.Data[annotations.DataRun] == cm.Data[annotations.DataRun] &&
+		was.Labels[annotations.LabelKind] == cm.Labels[annotations.LabelKind] && was.Labels[annotations.LabelPlan] == cm.Labels[annotations.LabelPlan]
 }
 
 // Key names the run's object.
@@ -70,7 +78,11 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 		return false
 	}
 	l := &CachedRun{Object: cm}
-	l.Run, l.Journal, l.Broken = annotations.ReadRun(cm)
+	if was := r.Get(l.Key()); was != nil && was.sameRun(cm) { // it is fixed: only the journal moves
+		l.Run, l.Journal, l.Broken = annotations.WithRun(cm, was.Run)
+	} else {
+		l.Run, l.Journal, l.Broken = ReadRun(cm)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.news(cm) {
@@ -78,6 +90,22 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	}
 	r.put(l)
 	return true
+}
+
+// ReadRun reads a run that is to be acted on: it bears the name of what asked for it,
+// and does what a plan may do.
+func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
+	r, j, err := annotations.ReadRun(cm)
+	if err != nil {
+		return r, j, err
+	}
+	if name := annotations.RunName(r.Plan, r.PlanUID, r.Request); r.Name != name {
+		return run.Run{}, run.Journal{}, fmt.Errorf("run %s/%s does not bear the name of what asked for it: for plan %s with uid %q it would be %s", cm.Namespace, cm.Name, r.Plan, document.Cut(r.PlanUID, 100), name)
+	}
+	if faults := plan.CheckSnapshot(r.Spec, r.Templates); len(faults) > 0 {
+		return run.Run{}, run.Journal{}, fmt.Errorf("the plan in run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])
+	}
+	return r, j, nil
 }
 
 // news says whether a state is newer than what is held, and than the end of the run.

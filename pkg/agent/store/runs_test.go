@@ -10,12 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
+// runKey names the run of runObject.
+func runKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: "ns", Name: annotations.RunName("p", "u", run.Request{Kind: run.ByToken, Token: "t"})}
+}
+
 func runObject(t *testing.T, version int, phase run.Phase) *corev1.ConfigMap {
 	t.Helper()
-	r := run.Run{Name: "maint-run-p-x", Namespace: "ns", Plan: "p", PlanUID: "u", Request: run.Request{Kind: run.ByToken, Token: "t"}}
+	r := run.Run{
+		Name: runKey().Name, Namespace: "ns", Plan: "p", PlanUID: "u", Request: run.Request{Kind: run.ByToken, Token: "t"},
+		Spec: plan.Spec{Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted(),
+	}
 	cm, err := annotations.RunObject(r, run.Journal{Phase: phase})
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +34,7 @@ func runObject(t *testing.T, version int, phase run.Phase) *corev1.ConfigMap {
 }
 
 func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
-	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, NewRuns()
+	k, rs := runKey(), NewRuns()
 	if !rs.Observe(runObject(t, 5, run.Pending)) {
 		t.Error("the first sight was no news")
 	}
@@ -68,7 +77,7 @@ func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
 }
 
 func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
-	k, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, NewRuns()
+	k, rs := runKey(), NewRuns()
 	rs.Observe(runObject(t, 5, run.Running))
 	rs.Gone(k, 6)
 	if !rs.IsOrphan(k) || len(rs.OrphansOf(types.NamespacedName{Namespace: "ns", Name: "p"})) != 1 || rs.Get(k) != nil {
@@ -103,5 +112,46 @@ func TestLocksAreTakenAllOrNone(t *testing.T) {
 	l.Free("a")
 	if _, by := l.Take("b", []string{"target/1"}); by != "" {
 		t.Errorf("after a let go it is held by %q", by)
+	}
+}
+
+// A run that somebody wrote by hand is left alone where no plan could have asked for it.
+func TestARunThatNoPlanMayHoldIsBroken(t *testing.T) {
+	for name, forge := range map[string]func(*run.Run){
+		"it is for another request":      func(r *run.Run) { r.Request.Token = "other" },
+		"it is of a plan of another uid": func(r *run.Run) { r.PlanUID = "v" },
+		"a step lacks what it needs":     func(r *run.Run) { r.Spec.Steps[0].Type = "webhook" },
+		"there is no such step":          func(r *run.Run) { r.Spec.Steps[0].Type = "shell" },
+		"two steps are of one name":      func(r *run.Run) { r.Spec.Steps = append(r.Spec.Steps, r.Spec.Steps[0]) },
+		"a template holds itself": func(r *run.Run) {
+			loop := plan.Step{Name: "again", Type: "template/a"}
+			r.Spec.Steps, r.Templates = []plan.Step{loop}, map[string]plan.TemplateSpec{"a": {Steps: []plan.Step{loop}}}
+		},
+		"a step of a template lacks what it needs": func(r *run.Run) {
+			r.Spec.Steps = []plan.Step{{Name: "a", Type: "template/a"}}
+			r.Templates = map[string]plan.TemplateSpec{"a": {Steps: []plan.Step{{Name: "b", Type: "webhook"}}}}
+		},
+	} {
+		cm := runObject(t, 5, run.Running)
+		r, j, err := ReadRun(cm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forge(&r)
+		forged, err := annotations.RunObject(r, j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged.ResourceVersion = "6"
+		rs := NewRuns()
+		rs.Observe(cm)
+		rs.Observe(forged)
+		if got := rs.Get(runKey()); got == nil || got.Broken == nil || got.Run.Plan != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		rs.Observe(runObject(t, 7, run.Running))
+		if got := rs.Get(runKey()); got.Broken != nil || got.Run.Plan != "p" {
+			t.Errorf("%s: when it is mended it is read again: %v", name, got.Broken)
+		}
 	}
 }
