@@ -146,8 +146,7 @@ func WithJournal(cm *corev1.ConfigMap, j run.Journal) (*corev1.ConfigMap, error)
 // ReadRun reads a run and its journal. Whoever may write ConfigMaps in a namespace can
 // write one: its name, namespace, label and plan have to belong together, and its steps
 // are no more than can be walked. Of one that is refused nothing is returned. Whoever
-// acts on it asks more: whether its name is that of what asked for it, and what
-// plan.CheckSnapshot says.
+// acts on it asks plan.CheckSnapshot besides.
 func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	if cm.Labels[LabelKind] != KindRun {
 		return run.Run{}, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)

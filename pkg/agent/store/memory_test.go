@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -159,11 +161,11 @@ func TestARefusalIsFinalWhenItIsSaidForHalfAMinute(t *testing.T) {
 func observed(t *testing.T, rs *Runs, version int, phase run.Phase) *CachedRun {
 	t.Helper()
 	rs.Observe(runObject(t, version, phase))
-	return rs.Get(types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"})
+	return rs.Get(runKey())
 }
 
 func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
-	k, plan, rs := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns()
+	k, plan, rs := runKey(), types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns()
 	l := observed(t, rs, 5, run.Running)
 	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 1 || !rs.IsRecorded(k) {
 		t.Errorf("shown for the first time: %v", news)
@@ -195,8 +197,14 @@ func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 
 func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 	rs := NewRuns()
-	for i, name := range []string{"c", "b", "a"} {
-		r := run.Run{Name: name, Namespace: "ns", Plan: "p", Request: run.Request{Kind: run.ByToken, At: time.Unix(int64(100*min(i, 1)), 0)}}
+	names := map[string]string{}
+	for i, token := range []string{"c", "b", "a"} {
+		r := run.Run{
+			Namespace: "ns", Plan: "p", Request: run.Request{Kind: run.ByToken, Token: token, At: time.Unix(int64(100*min(i, 1)), 0)},
+			Spec: plan.Spec{Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}.Defaulted(),
+		}
+		r.Name = annotations.RunName(r.Plan, r.PlanUID, r.Request)
+		names[token] = r.Name
 		cm, err := annotations.RunObject(r, run.Journal{Phase: run.Pending, Steps: []run.Record{{Type: plan.TypeDrain}, {Type: plan.TypeForEachNode, Phase: run.StepRunning}}})
 		if err != nil {
 			t.Fatal(err)
@@ -205,14 +213,16 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 		rs.Observe(cm)
 	}
 	list := rs.OfPlan(types.NamespacedName{Namespace: "ns", Name: "p"})
-	if FormatRuns(list) != "c=Pending,a=Pending,b=Pending" {
-		t.Errorf("they are %s", FormatRuns(list))
+	later := []string{names["a"], names["b"]}
+	slices.Sort(later)
+	if want := fmt.Sprintf("%s=Pending,%s=Pending,%s=Pending", names["c"], later[0], later[1]); FormatRuns(list) != want {
+		t.Errorf("they are %s, not %s", FormatRuns(list), want)
 	}
 	if !list[0].Drains() || !list[0].RollsOut() || list[0].Account() != (client.Account{Namespace: "ns", Name: "maint-runner"}) {
 		t.Errorf("%t %t %v", list[0].Drains(), list[0].RollsOut(), list[0].Account())
 	}
 	shown := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotations.StatusRuns: FormatRuns(list)}}}
-	if phase, made := WasMade(shown, "a"); !made || phase != run.Pending {
+	if phase, made := WasMade(shown, names["a"]); !made || phase != run.Pending {
 		t.Errorf("a: %s, %t", phase, made)
 	}
 	if _, made := WasMade(shown, "x"); made {

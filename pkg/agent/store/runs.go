@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -92,15 +91,11 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	return true
 }
 
-// ReadRun reads a run that is to be acted on: it bears the name of what asked for it,
-// and does what a plan may do.
+// ReadRun reads a run that is to be acted on: it does what a plan may do.
 func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	r, j, err := annotations.ReadRun(cm)
 	if err != nil {
 		return r, j, err
-	}
-	if name := annotations.RunName(r.Plan, r.PlanUID, r.Request); r.Name != name {
-		return run.Run{}, run.Journal{}, fmt.Errorf("run %s/%s does not bear the name of what asked for it: for plan %s with uid %q it would be %s", cm.Namespace, cm.Name, r.Plan, document.Cut(r.PlanUID, 100), name)
 	}
 	if faults := plan.CheckSnapshot(r.Spec, r.Templates); len(faults) > 0 {
 		return run.Run{}, run.Journal{}, fmt.Errorf("the plan in run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])

@@ -57,7 +57,7 @@ func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 
 // The watch shows an older state at the very moment at which we end the run.
 func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
-	k, before, echo := types.NamespacedName{Namespace: "ns", Name: "maint-run-p-x"}, runObject(t, 5, run.Running), runObject(t, 7, run.Running)
+	k, before, echo := runKey(), runObject(t, 5, run.Running), runObject(t, 7, run.Running)
 	for i := range 500 { // each time a little later
 		rs := NewRuns()
 		rs.Observe(before)
@@ -118,11 +118,9 @@ func TestLocksAreTakenAllOrNone(t *testing.T) {
 // A run that somebody wrote by hand is left alone where no plan could have asked for it.
 func TestARunThatNoPlanMayHoldIsBroken(t *testing.T) {
 	for name, forge := range map[string]func(*run.Run){
-		"it is for another request":      func(r *run.Run) { r.Request.Token = "other" },
-		"it is of a plan of another uid": func(r *run.Run) { r.PlanUID = "v" },
-		"a step lacks what it needs":     func(r *run.Run) { r.Spec.Steps[0].Type = "webhook" },
-		"there is no such step":          func(r *run.Run) { r.Spec.Steps[0].Type = "shell" },
-		"two steps are of one name":      func(r *run.Run) { r.Spec.Steps = append(r.Spec.Steps, r.Spec.Steps[0]) },
+		"a step lacks what it needs": func(r *run.Run) { r.Spec.Steps[0].Type = "webhook" },
+		"there is no such step":      func(r *run.Run) { r.Spec.Steps[0].Type = "shell" },
+		"two steps are of one name":  func(r *run.Run) { r.Spec.Steps = append(r.Spec.Steps, r.Spec.Steps[0]) },
 		"a template holds itself": func(r *run.Run) {
 			loop := plan.Step{Name: "again", Type: "template/a"}
 			r.Spec.Steps, r.Templates = []plan.Step{loop}, map[string]plan.TemplateSpec{"a": {Steps: []plan.Step{loop}}}

@@ -216,7 +216,8 @@ func TestWhatAPlansRunWritesIsNoEventOfIt(t *testing.T) {
 		w.plan("p", onConfig)
 		w.plan("q", onConfig)
 		w.begins("p", "q")
-		r := run.Run{Name: "maint-run-p-1", Namespace: "shop", Plan: "p", PlanUID: "p-uid", Spec: plan.Spec{Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}}
+		asked := run.Request{Kind: run.ByToken, Token: "t"}
+		r := run.Run{Name: annotations.RunName("p", "p-uid", asked), Namespace: "shop", Plan: "p", PlanUID: "p-uid", Request: asked, Spec: plan.Spec{Steps: []plan.Step{{Name: "hold", Type: "suspend"}}}}
 		cm, err := annotations.RunObject(r, workflow.NewJournal(r))
 		if err != nil {
 			t.Fatal(err)
