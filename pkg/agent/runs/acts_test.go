@@ -147,6 +147,30 @@ func TestWhatAStepLeftWorkingIsEnded(t *testing.T) {
 	}
 }
 
+// A right that is missing is waited for longer than an API server that is away.
+func TestWhatMayNotBeEndedIsEndedOnceItMay(t *testing.T) {
+	inWorld(t, "steps:\n- "+hook+", timeout: 10s}\n", func(w *world) {
+		w.cluster.Put(configMap("job", nil))
+		w.cluster.Deny(runner, "patch", "configmaps")
+		w.steps.does("pass hook", notYet(time.Hour))
+		w.steps.stopper = func(ctx context.Context, call executors.Call) error {
+			_, err := call.Clients.Kube.CoreV1().ConfigMaps(shop).Patch(ctx, "job", types.MergePatchType, []byte(`{"data":{"a":"b"}}`), metav1.PatchOptions{})
+			return err
+		}
+		w.begins("a")
+		w.after(5 * time.Minute)
+		if got := w.record("hook").Waits; !strings.Contains(got, "what it left working cannot be ended: ") {
+			t.Errorf("it waits for %q", got)
+		}
+		w.cluster.Allow(runner, "patch", "configmaps")
+		w.after(time.Minute)
+		w.ends(run.Failed, "10s")
+		if got := w.cluster.ConfigMap(shop, "job").Data["a"]; got != "b" {
+			t.Errorf("it was not ended: %q", got)
+		}
+	})
+}
+
 func TestALeaseIsKeptUntilItsRunEnds(t *testing.T) {
 	keeps := func(_ context.Context, call executors.Call) executors.Outcome {
 		return executors.Outcome{State: executors.Done, WakeAt: call.Now.Add(30 * time.Second)}

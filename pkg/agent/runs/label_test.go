@@ -247,3 +247,38 @@ func TestTheTurnsOfNodesAreKeptWhenARunEnds(t *testing.T) {
 		})
 	}
 }
+
+// A rollout is told which nodes had their turn: by the ledger, and by other runs at work.
+func TestARolloutKnowsWhoseTurnItWas(t *testing.T) {
+	inWorld(t, afterDrain, func(w *world) {
+		before := time.Now().UTC().Add(-time.Hour)
+		turns := func(name string) run.Journal {
+			return run.Journal{Phase: run.Running, Section: plan.SectionSteps, StartedAt: &before, Steps: []run.Record{{
+				Path: "for-nodes", Type: plan.TypeForEachNode, Phase: run.StepSucceeded, ItemKind: "Node", Items: []run.Item{{Name: name, Phase: run.StepSucceeded, At: &before}},
+			}}}
+		}
+		cm, err := annotations.NodeTurnsObject(shop, nightly, planUID, turns("n7").Turns(before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.cluster.Put(cm)
+		other := w.another(run.Running, func(r *run.Run) { r.Spec.ConcurrencyPolicy = plan.Allow })
+		j := turns("n8")
+		j.Steps = append(j.Steps, run.Record{Path: "hold", Type: "suspend", Phase: run.StepRunning, Attempt: 1})
+		w.put(other, j)
+		r, mine, err := annotations.ReadRun(w.cluster.ConfigMap(shop, runName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Spec.ConcurrencyPolicy = plan.Allow
+		w.put(r, mine)
+		w.steps.does("pass for-nodes", listing("n1"))
+		w.plays()
+		if got := w.steps.last("for-nodes").Turns; len(got) != 2 {
+			t.Errorf("it is told of %v", got)
+		}
+		if got := w.steps.last("for-nodes/n1/empty").Turns; got != nil {
+			t.Errorf("a step that lists none is told of %v", got)
+		}
+	})
+}

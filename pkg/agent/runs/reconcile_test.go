@@ -419,3 +419,38 @@ func TestAGateIsPassedWhereSomebodyLetsTheRunThrough(t *testing.T) {
 		w.wantEvent("Warning GateBypassed nightly: Run maint-run-nightly-1 started although its gate is closed: let through")
 	})
 }
+
+// What a run waits for is written, and asked, once.
+func TestAWaitIsWrittenOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  string
+		given func(w *world)
+		asks  int
+	}{
+		"for its window":  {oneHook, func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, 0},
+		"for an approval": {"requiresApproval: true\n" + oneHook, func(*world) {}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, c.spec, func(w *world) {
+				c.given(w)
+				w.plays()
+				for range 20 {
+					w.agent.Queue.Add(w.agent.Runs.Where(all)[0].Key())
+					w.after(time.Minute)
+				}
+				if n := w.count("journal"); n != 1 {
+					t.Errorf("it was written %d times", n)
+				}
+				asked := 0
+				for _, e := range w.events.All() {
+					if strings.HasPrefix(e, "Normal ApprovalNeeded nightly: Run "+runName) {
+						asked++
+					}
+				}
+				if asked != c.asks {
+					t.Errorf("it asked %d times in %q", asked, w.events.All())
+				}
+			})
+		})
+	}
+}
