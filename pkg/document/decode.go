@@ -474,15 +474,6 @@ func IsList(text []byte) (bool, Faults) {
 	return len(faults) == 0 && describe(root) == "a list", faults
 }
 
-// DecodeValue reads an already parsed value (the properties of a step) strictly
-// into out. With templates, a string that holds ${…} is left for later where
-// another type than string is wanted.
-func DecodeValue(v any, path string, lines Positions, templates bool, out any) Faults {
-	faults, _ := decodeValue(v, path, lines, templates, out)
-	return faults
-}
-
-// decodeValue tells besides at which paths a string with ${…} was left.
 // TooDeep says whether a parsed value is nested deeper than a document may be: what
 // walks it stops there.
 func TooDeep(v any) bool { return deeper(v, maxDepth) }
@@ -504,6 +495,15 @@ func deeper(v any, levels int) bool {
 	return false
 }
 
+// DecodeValue reads an already parsed value (the properties of a step) strictly
+// into out. With templates, a string that holds ${…} is left for later where
+// another type than string is wanted.
+func DecodeValue(v any, path string, lines Positions, templates bool, out any) Faults {
+	faults, _ := decodeValue(v, path, lines, templates, out)
+	return faults
+}
+
+// decodeValue tells besides at which paths a string with ${…} was left.
 func decodeValue(v any, path string, lines Positions, templates bool, out any) (Faults, map[string]bool) {
 	d := decoder{lines: Positions{}, templates: templates}
 	d.value(nodeOf(v, path, lines), path, reflect.ValueOf(out).Elem())

@@ -245,7 +245,7 @@ func TestATemplateIsLeftForLaterWhereItsTypeIsNotAText(t *testing.T) {
 		t.Errorf("outside of a step's properties it is no number: %v", faults)
 	}
 	checker, _ := checkerOf(t, head)
-	if checker.Value(map[string]any{"map": "${run.map}"}, "p", &out); out.Map == nil {
+	if faults, _ := checker.Value(map[string]any{"map": "${run.map}"}, "p", &out); len(faults) > 0 || out.Map == nil {
 		t.Error("a map that is not yet known counts as missing")
 	}
 }

@@ -33,6 +33,11 @@ func (l *lab) forge(r run.Run, j run.Journal) {
 	l.must(err)
 }
 
+// neighbour is another namespace of the same test.
+func (l *lab) neighbour() *lab {
+	return &lab{T: l.T, ctx: l.ctx, admin: l.admin, ns: world.cluster.Namespace(l.T), hooks: l.hooks}
+}
+
 func (l *lab) saidToBeBroken(name, why string) {
 	l.eventually("run "+name+" is said to be broken", func() (bool, string) {
 		events, err := l.admin.CoreV1().Events(l.ns).List(l.ctx, metav1.ListOptions{FieldSelector: "reason=RunBroken,involvedObject.name=" + name})
@@ -57,8 +62,10 @@ func TestARunThatSomebodyWroteWithATemplateThatHoldsItselfEndsNoAgent(t *testing
 	r.Templates = map[string]plan.TemplateSpec{"loop": {Steps: []plan.Step{again}}}
 	l.forge(r, run.Journal{Phase: run.Running, Section: plan.SectionSteps, Steps: []run.Record{{Path: "again", Type: again.Type, Phase: run.StepPending}}})
 	l.saidToBeBroken(r.Name, "stands for itself")
-	l.trigger("orders", "after it")
-	l.running("orders", "hold")
+	l.plan("beside", holding)
+	l.seen("beside")
+	l.trigger("beside", "after it")
+	l.running("beside", "hold")
 }
 
 // A run counts for the plan of its own namespace alone, whatever it says of itself.
@@ -68,7 +75,7 @@ func TestARunThatSomebodyWroteForAnotherNamespacesPlanDoesNothing(t *testing.T) 
 	victim := theirs.plan("orders", "triggers: {schedules: [{cron: '0 3 1 1 *'}]}"+holding)
 	theirs.seen("orders")
 
-	l := newLab(t)
+	l := theirs.neighbour()
 	l.runner()
 	hook := plan.Step{Name: "hook", Type: "webhook", Properties: map[string]any{"url": world.hooks.URL + "/forged"}}
 	r := forgedRun(l, victim, "forged", hook)

@@ -229,7 +229,7 @@ func (c *Cluster) forbidden(r Request) *apierrors.StatusError {
 	if who == "" {
 		who = "system:serviceaccount:maint-system:maint-agent"
 	}
-	return apierrors.NewForbidden(r.resource(), r.Name, fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", who, r.Verb, r.Resource, r.kind.Group, r.Namespace))
+	return apierrors.NewForbidden(r.resource(), r.Name, fmt.Errorf("User %q cannot %s resource %q in API group %q in the namespace %q", who, r.Verb, r.Resource, r.kind.Group, r.Namespace)) //nolint:staticcheck // as the API server says it
 }
 
 func (r Request) resource() schema.GroupResource {

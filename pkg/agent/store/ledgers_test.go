@@ -184,14 +184,12 @@ func TestADecisionIsWrittenOnlyOnTheLedgerThatItWasMadeOn(t *testing.T) {
 			if c.uid != "" {
 				uid = c.uid
 			}
-			was := &ledger.Ledger{}
+			var was *ledger.Ledger
 			if !c.none {
 				var err error
 				if was, err = l.Get(t.Context(), pk(), uid); err != nil {
 					t.Fatal(err)
 				}
-			} else {
-				was = nil
 			}
 			if c.given != nil {
 				c.given(t, cluster, l)

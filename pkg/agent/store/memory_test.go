@@ -290,8 +290,8 @@ func TestAGateIsKeptUntilTheBookChanges(t *testing.T) {
 	restrict(schedule.Restrictive)
 	q := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "hours"}}}
 	var kept PlanGate
-	first := g.Of(&kept, q)
-	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != g.Ask(q) || !g.Kept(&PlanMemory{Gate: kept}) {
+	first, asked := g.Of(&kept, q), g.Ask(q)
+	if first == nil || first.Verdict(now).Permitted || g.Of(&kept, q) != first || g.Ask(q) != asked || !g.Kept(&PlanMemory{Gate: kept}) {
 		t.Error("a closed gate is open, or made twice")
 	}
 	restrict(schedule.Permissive)

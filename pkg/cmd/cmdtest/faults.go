@@ -77,15 +77,8 @@ func (o *Cluster) Asked(verb, resource, name string) int {
 		if !a.Matches(verb, resource) {
 			continue
 		}
-		switch a := a.(type) {
-		case clienttesting.GetAction:
-			if a.GetName() == name {
-				n++
-			}
-		case clienttesting.PatchAction:
-			if a.GetName() == name {
-				n++
-			}
+		if named, is := a.(interface{ GetName() string }); is && named.GetName() == name {
+			n++
 		}
 	}
 	return n
