@@ -169,8 +169,11 @@ func WithRun(cm *corev1.ConfigMap, r run.Run) (run.Run, run.Journal, error) {
 
 func readRun(cm *corev1.ConfigMap) (run.Run, error) {
 	var r run.Run
-	if n := len(cm.Data[DataRun]); n > maxRun {
-		return r, fmt.Errorf("read run %s/%s: %s has %d bytes; at most %d are read", cm.Namespace, cm.Name, DataRun, n, maxRun)
+	switch text, there := cm.Data[DataRun]; {
+	case !there:
+		return r, fmt.Errorf("read run %s/%s: the key %s is missing", cm.Namespace, cm.Name, DataRun)
+	case len(text) > maxRun:
+		return r, fmt.Errorf("read run %s/%s: %s has %d bytes; at most %d are read", cm.Namespace, cm.Name, DataRun, len(text), maxRun)
 	}
 	if err := yaml.Unmarshal([]byte(cm.Data[DataRun]), &r); err != nil {
 		return r, fmt.Errorf("read run %s/%s: %w", cm.Namespace, cm.Name, err)

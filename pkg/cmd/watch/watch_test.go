@@ -237,7 +237,7 @@ func TestFollowRun(t *testing.T) {
 			r.Journal.Phase = run.Succeeded
 			o.Stores("configmaps", cmdtest.RunObject(r, name))
 		}},
-		{name: "its object is torn", then: func(o *cmdtest.Cluster) { o.Stores("configmaps", torn) }, code: 1, err: "read journal of shop/maint-run-orders-a: unexpected end of JSON input"},
+		{name: "its object is torn", then: func(o *cmdtest.Cluster) { o.Stores("configmaps", torn) }, code: 1, err: "read run shop/maint-run-orders-a: the key run.yaml is missing"},
 		{name: "its object and its plan are deleted", then: func(o *cmdtest.Cluster) { o.Deletes("configmaps", name); o.Deletes("configmaps", "orders") }, code: 3, err: "plan orders was deleted before run maint-run-orders-a began"},
 		{name: "the time is over", limit: time.Minute, code: 124, err: "--timeout passed: run maint-run-orders-a goes on without you; see 'kubectl maint status maint-run-orders-a', or end it with 'kubectl maint abort maint-run-orders-a'"},
 	} {
