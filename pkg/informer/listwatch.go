@@ -448,11 +448,12 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	default:
 		s.keep(k, m)
 	}
+	version := m.GetResourceVersion() // once it is handed on, whoever has it may change it
 	if err := s.hand(ctx, event.Type, event.Object); err != nil {
 		return "", err
 	}
-	s.reached(m.GetResourceVersion())
-	return m.GetResourceVersion(), nil
+	s.reached(version)
+	return version, nil
 }
 
 // PageSize is how many objects are listed at once (what client-go takes for it).

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,8 +54,8 @@ func over(t *testing.T, api *agenttest.Cluster, note func(*http.Request), answer
 func TestWhomRequestsActAs(t *testing.T) {
 	api := agenttest.New(t)
 	api.Put(configMap("a"))
-	var last *http.Request
-	conn := over(t, api, func(r *http.Request) { last = r }, func(string, string) {})
+	var sent atomic.Pointer[http.Request]
+	conn := over(t, api, func(r *http.Request) { sent.Store(r) }, func(string, string) {})
 	accounts := conn.Impersonate(client.Outside{HTTP: func() *http.Client { return nil }})
 	for name, c := range map[string]struct {
 		as, run   string
@@ -103,6 +104,7 @@ func TestWhomRequestsActAs(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := ""
+			last := sent.Load()
 			for key, values := range last.Header {
 				if strings.HasPrefix(key, "Impersonate-Extra-") {
 					run = strings.Join(values, ",")

@@ -276,13 +276,13 @@ func TestWhileTheClockIsDoubtedNothingIsClosedOrOpened(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.app("a", nil)
 		w.policy("p", shut)
-		w.doubt = "the clock is an hour behind"
+		w.doubt.Store("the clock is an hour behind")
 		w.begins()
 		w.after(10 * time.Minute)
 		if w.suspended("a") != nil || w.patches("a") > 0 {
 			t.Error("it is closed")
 		}
-		w.doubt = ""
+		w.doubt.Store("")
 		w.after(time.Minute)
 		if w.suspended("a") != true {
 			t.Error("it stays open")

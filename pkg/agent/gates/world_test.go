@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ type world struct {
 	cluster *agenttest.Cluster
 	events  *agenttest.Events
 	gates   *Controller
-	doubt   string // of the clock
+	doubt   atomic.Value // of the clock
 	dryRun  bool
 	stop    func()
 }
@@ -110,7 +111,7 @@ func (w *world) begins() {
 	book, panics := store.NewGates(annotations.DefaultNamespace), func() { w.Error("it panics") }
 	policies := queue.New(queue.Config{Name: "policies", Now: time.Now, Log: log, OnPanic: panics})
 	w.gates = New(Config{
-		Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return w.doubt }, Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{}), Gates: book,
+		Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }, Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{}), Gates: book,
 		Queue: queue.New(queue.Config{Name: "gates", Now: time.Now, Log: log, OnPanic: panics}), Policies: policies, Events: w.events, Log: log, Now: time.Now, DryRun: w.dryRun,
 	})
 	docs.Handle(func(o any) {

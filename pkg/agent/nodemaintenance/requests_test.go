@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -613,11 +614,12 @@ func TestAnAgentThatEndsLeavesNothingRunning(t *testing.T) {
 func TestAPanicOverNodesIsCounted(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a", asked("gpu", noDrain)))
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		w.lead(func(c *Config) {
 			doubt := c.Gates.ClockDoubt
 			c.Gates.ClockDoubt = func() string {
-				if broken {
+				if broken.Load() {
 					panic("broken")
 				}
 				return doubt()
@@ -625,7 +627,7 @@ func TestAPanicOverNodesIsCounted(t *testing.T) {
 		})
 		w.pass(2 * time.Second)
 		w.expect("while it is broken", "a open, gpu new")
-		broken = false
+		broken.Store(false)
 		w.pass(time.Minute)
 		w.expect("when it is mended", "a cordoned for gpu, gpu Ready")
 	})

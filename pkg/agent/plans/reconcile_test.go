@@ -105,7 +105,7 @@ func TestSlots(t *testing.T) {
 			want: []string{"00:10 Skipped skip"},
 		},
 		"nothing is recorded while the clock is doubted": {
-			story: func(w *world) { w.seen(); w.doubt = "the clocks are apart"; w.begins(); w.after(25 * time.Minute) },
+			story: func(w *world) { w.seen(); w.doubt.Store("the clocks are apart"); w.begins(); w.after(25 * time.Minute) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -643,7 +643,7 @@ func TestWhatARunLeftIsForgottenOnceItIsAsItWas(t *testing.T) {
 		if got := w.condition("nightly", "Restored"); got != "False NotPutBack" {
 			w.Errorf("Restored is %q", got)
 		}
-		w.asItWas = true
+		w.asItWas.Store(true)
 		w.after(time.Minute)
 		if got := w.condition("nightly", "Restored"); got != "" || len(w.ledger("nightly").Left) > 0 {
 			w.Errorf("Restored is %q, left %v", got, w.ledger("nightly").Left)
@@ -749,14 +749,14 @@ func TestAClaimWaitsWhileTheClockIsDoubted(t *testing.T) {
 		w.after(time.Second)
 		mend := w.api.Away(agenttest.When{Verb: "create", Resource: "configmaps"}, agenttest.Always)
 		w.says("nightly", annotations.Trigger, "now")
-		w.doubt = "the clocks are apart"
+		w.doubt.Store("the clocks are apart")
 		mend()
 		w.begins()
 		w.after(2 * time.Minute)
 		if got := w.runs("nightly"); len(got) > 0 || w.condition("nightly", "ClockDoubt") != "True ClocksDiffer" {
 			w.Errorf("runs %q, ClockDoubt %q", got, w.condition("nightly", "ClockDoubt"))
 		}
-		w.doubt = ""
+		w.doubt.Store("")
 		w.after(2 * time.Minute)
 		if got := w.runs("nightly"); len(got) != 1 || w.condition("nightly", "ClockDoubt") != "" {
 			w.Errorf("when it is believed: runs %q, ClockDoubt %q", got, w.condition("nightly", "ClockDoubt"))

@@ -53,8 +53,8 @@ type world struct {
 	api      *agenttest.Cluster
 	events   *agenttest.Events
 	settings agentconfig.AgentConfig
-	doubt    string
-	asItWas  bool // what runs left
+	doubt    atomic.Value
+	asItWas  atomic.Bool // what runs left
 	agent    *agent
 	ticks    atomic.Int64
 
@@ -139,7 +139,7 @@ func (w *world) begins() *agent {
 		Plans: store.NewPlans(), Runs: store.NewRuns(), History: store.NewHistory(), Ledgers: store.NewLedgers(conn.Kube), Gates: store.NewGates(annotations.DefaultNamespace),
 	}
 	a.Controller = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return w.doubt }}, Stores: stores,
+		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }}, Stores: stores,
 		Telemetry: notify.Telemetry{
 			Events: w.events, Metrics: counts, Log: log,
 			Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}),
@@ -234,7 +234,9 @@ type finder struct {
 func (f finder) Found(json.RawMessage) string { return "" }
 
 // AsItWas is executors.Finder's.
-func (f finder) AsItWas(context.Context, executors.Call) (bool, error) { return f.world.asItWas, nil }
+func (f finder) AsItWas(context.Context, executors.Call) (bool, error) {
+	return f.world.asItWas.Load(), nil
+}
 
 // after lets time pass, and everything come to rest.
 func (w *world) after(d time.Duration) {

@@ -153,7 +153,7 @@ func TestAWriteOfTheJournalThatFails(t *testing.T) {
 // stuckIs fails unless the plan is told that of a run that cannot go on.
 func (w *world) stuckIs(words string) {
 	w.Helper()
-	got := w.agent.Runs.StuckOf(types.NamespacedName{Namespace: shop, Name: nightly})
+	got := w.leads.Load().Runs.StuckOf(types.NamespacedName{Namespace: shop, Name: nightly})
 	if !strings.Contains(got, words) || words == "" && got != "" {
 		w.Errorf("the plan is told %q, want %q", got, words)
 	}

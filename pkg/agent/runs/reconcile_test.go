@@ -213,8 +213,8 @@ func TestWhetherAPendingRunMayStart(t *testing.T) {
 			given: func(w *world) { w.cluster.Annotate(shop, nightly, annotations.ChangeStrategy, "Restrictive") }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"the clock is doubted": {
-			spec: oneHook, given: func(w *world) { w.doubt = "the clock is an hour behind" }, waiting: run.WaitQueue, said: "an hour behind",
-			then: func(w *world) { w.doubt = "" }, phase: run.Succeeded, closed: "Ran manual",
+			spec: oneHook, given: func(w *world) { w.doubt.Store("the clock is an hour behind") }, waiting: run.WaitQueue, said: "an hour behind",
+			then: func(w *world) { w.doubt.Store("") }, phase: run.Succeeded, closed: "Ran manual",
 		},
 		"somebody has to approve it": {
 			spec: "requiresApproval: true\n" + oneHook, waiting: run.WaitApproval, said: "approve",

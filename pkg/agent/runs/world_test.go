@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,7 +65,8 @@ type world struct {
 	nodes   *nodesRoom
 	metrics *metrics.Metrics
 	agent   *agent
-	doubt   string // of the clock
+	leads   atomic.Pointer[agent] // the same, for who looks from aside
+	doubt   atomic.Value          // of the clock
 	dryRun  bool
 	silent  bool // the plans' status does not show what runs
 	told    []string
@@ -175,7 +177,7 @@ func (w *world) begins(identity string) *agent {
 		Executor: func(string) (executors.Executor, bool) { return sink{w}, true },
 	})
 	a.Controller = New(Config{
-		Clients: Clients{Kube: conn.Kube, Accounts: accounts, Fence: conn.Fence, ClockDoubt: func() string { return w.doubt }},
+		Clients: Clients{Kube: conn.Kube, Accounts: accounts, Fence: conn.Fence, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }},
 		Stores: Stores{
 			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
@@ -212,6 +214,7 @@ func (w *world) begins(identity string) *agent {
 		group.Wait()
 	}
 	w.agent = a
+	w.leads.Store(a)
 	return a
 }
 

