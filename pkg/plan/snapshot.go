@@ -9,12 +9,10 @@ import (
 
 // CheckSnapshot says what is wrong with a plan as a run holds it, as Parse says it of
 // the document: a run's object can be written by whoever may write ConfigMaps in its
-// namespace. Paths of a template's faults begin with templates and its name. Where a
-// template may be used was judged when the snapshot was taken.
+// namespace. CheckTree has to have found nothing. Paths of a template's faults begin with
+// templates and its name. Where a template may be used was judged when the snapshot was
+// taken.
 func CheckSnapshot(s Spec, templates map[string]TemplateSpec) document.Faults {
-	if faults := CheckTree(s, templates); len(faults) > 0 {
-		return faults
-	}
 	v := &validator{document.NewChecker()}
 	v.spec(s)
 	faults := v.Faults()

@@ -132,8 +132,8 @@ func (l *Ledgers) Edit(ctx context.Context, pk types.NamespacedName, uid string,
 	return queue.ErrConflict
 }
 
-// Put writes a ledger that was decided on the one that get gave. It fails with
-// errMoved when that one is no longer the newest.
+// Put writes a ledger that was decided on the one that Get gave. It fails with
+// queue.ErrConflict when that one is no longer the newest.
 func (l *Ledgers) Put(ctx context.Context, pk types.NamespacedName, uid string, was *ledger.Ledger, now ledger.Ledger) error {
 	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
