@@ -62,6 +62,14 @@ test-tools: ## Tests of what makes the image and the schemas
 CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations
 MUTANTS ?= 100
 
+.PHONY: mutations
+mutations: tools-kube ## Ten thousand broken objects of a tenant against a live agent; MUTATIONS=… takes another number
+	MAINT_MUTATIONS=$(or $(MUTATIONS),10000) go test -v -count=1 -timeout 60m -run TestObjectsThatATenantMadeOfRealOnesHarmNobody ./test/agent
+
+.PHONY: hibernate-crashes
+hibernate-crashes: tools-kube ## Kill the agent at every write of a cycle of sleep; `make test` takes one in six
+	MAINT_CRASHES=all go test -v -count=1 -timeout 30m -run TestAKillAtAnyWriteOfACycleWakesAllAsItWas ./test/hibernate
+
 .PHONY: mutants
 mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; half an hour
 	go run ./tools/mutants -n $(MUTANTS) $(CORE)

@@ -39,7 +39,7 @@ func main() {
 
 type flags struct {
 	kubeconfig, namespace, watchNamespace, metricsAddress, logLevel, logFormat string
-	leaderElect, dryRun, version                                               bool
+	leaderElect, dryRun, version, metricsAuth                                  bool
 }
 
 func parse(args []string, out io.Writer) (flags, error) {
@@ -51,6 +51,7 @@ func parse(args []string, out io.Writer) (flags, error) {
 	set.StringVar(&f.watchNamespace, "watch-namespace", "", "the only namespace to look at; default all")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "take part in leader election; without it, run one replica only")
 	set.StringVar(&f.metricsAddress, "metrics-address", ":8080", "address of /metrics, /healthz and /readyz")
+	set.BoolVar(&f.metricsAuth, "metrics-auth", false, "answer /metrics to tokens of the cluster alone whose user may get /metrics")
 	set.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	set.StringVar(&f.logFormat, "log-format", "json", "json or text")
 	set.BoolVar(&f.dryRun, "dry-run", false, "decide and record, but change nothing outside our own ConfigMaps")
@@ -111,12 +112,12 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	limitMemory(log)
 	go giveBack(ctx)
 	klog.SetSlogLogger(log) // what the libraries say goes the same way
-	steps := builtin.Executors()
+	steps, answers := builtin.Executors(), outbound.NewBudget()
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(), Pod: pod(),
-		Version: version, DryRun: f.dryRun, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For,
+		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For, Sleepers: builtin.Sleepers(), AWSEndpoint: os.Getenv("AWS_ENDPOINT_URL"),
 		HTTPClient: func(o agentconfig.Outbound) *http.Client {
-			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny})
+			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny, Budget: answers})
 		},
 		Dialer: func(o agentconfig.Outbound) func(context.Context, string, string) (net.Conn, error) {
 			return outbound.NewDialer(outbound.Rules{Allow: o.Allow, Deny: o.Deny})

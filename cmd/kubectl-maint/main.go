@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 )
 
 var version = "v0.0.0-dev" //nolint:gochecknoglobals // set by the linker
@@ -32,16 +33,16 @@ func main() {
 // environment is what the process was given.
 func environment() cmd.Env {
 	out := int(os.Stdout.Fd())
-	terminal := term.IsTerminal(out)
+	interactive, mark := term.IsTerminal(out), terminal.NewMark()
 	width, _, err := term.GetSize(out)
 	if err != nil {
 		width = 0
 	}
 	return cmd.Env{
-		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: terminal.NewWriter(os.Stdout, mark), ErrOut: terminal.NewWriter(os.Stderr, mark)},
 		Name:      calledAs(os.Args[0]), Version: version, Now: time.Now, Zone: zone(),
-		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: terminal,
-		Color: terminal && os.Getenv("NO_COLOR") == "", Width: width,
+		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: interactive,
+		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Width: width,
 	}
 }
 

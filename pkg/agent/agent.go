@@ -21,7 +21,10 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/config"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/freezes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/hibernation"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/leader"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/nodemaintenance"
@@ -53,11 +56,14 @@ type Options struct {
 	Pod            string // the name of the pod in which it runs; empty: not known
 	Version        string
 	DryRun         bool
+	MetricsAuth    bool // /metrics asks for a token
 	Log            *slog.Logger
 	LogLevel       *slog.LevelVar
 	Now            func() time.Time
 	// Executor gives the executor of a step type.
 	Executor func(stepType string) (executors.Executor, bool)
+	// Sleepers put targets of HibernatePlans to sleep, by their type.
+	Sleepers map[string]executors.Sleeper
 	// HTTPClient makes the client for outside requests from the outbound rules.
 	HTTPClient func(agentconfig.Outbound) *http.Client
 	// Dialer makes what dials outside, for what speaks no HTTP, from the same rules.
@@ -65,6 +71,9 @@ type Options struct {
 	// Drainer makes what drains nodes. own are the agent's own rights, for what is
 	// read of the cluster; changed is to be called when a drain has come further.
 	Drainer func(own kubernetes.Interface, changed func(node, by string)) executors.Drainer
+	// AWSEndpoint stands in for AWS, for tests and for AWS's own dual-stack or private
+	// endpoints; empty: AWS's.
+	AWSEndpoint string
 	// Lease timing; zero values are the defaults, leaseDuration and what follows.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -83,6 +92,7 @@ type Agent struct {
 	conn        *client.Connection
 	accounts    *client.Impersonator
 	metrics     *metrics.Metrics
+	keys        *keys.Store
 	events      events
 	config      *config.Store
 	notifier    *notify.Notifier
@@ -116,8 +126,11 @@ type caches struct {
 	ended      *informer.Cache // runs that have, their metadata alone
 	namespaces *informer.Cache
 	nodes      *informer.Cache
+	key        *informer.Cache     // the Secret of the agent's key
+	restores   *informer.Cache     // what hibernation must bring back
 	ledgers    *informer.ListWatch // without a store
 	words      *informer.Interner
+	blanks     blanks
 }
 
 // memory is what is held in memory of them.
@@ -133,15 +146,17 @@ type memory struct {
 
 // controllers look at what is there and do what follows.
 type controllers struct {
-	plans    *plans.Controller
-	policies *policies.Controller
-	changes  *policies.Changes
-	gates    *gates.Controller
-	rules    *watchrules.Controller
-	targets  *targets.Watches
-	nodes    *nodemaintenance.Controller
-	runs     *runs.Controller
-	steps    *runs.StepPool
+	plans       *plans.Controller
+	policies    *policies.Controller
+	changes     *policies.Changes
+	gates       *gates.Controller
+	freezes     *freezes.Controller
+	hibernation *hibernation.Controller
+	rules       *watchrules.Controller
+	targets     *targets.Watches
+	nodes       *nodemaintenance.Controller
+	runs        *runs.Controller
+	steps       *runs.StepPool
 }
 
 // New prepares an agent. Nothing is read or written before Run.
@@ -157,7 +172,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink})
+	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
@@ -165,16 +180,26 @@ func New(o Options) (*Agent, error) {
 		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
 	a.status = status.NewWriter(a.conn.Kube)
+	a.keys = keys.New(keys.Config{Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Log: o.Log, Changed: a.keyChanged})
 	a.memory = memory{
-		plans: store.NewPlans(), runs: store.NewRuns(), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
+		plans: store.NewPlans(), runs: store.NewRuns(a.keys), history: store.NewHistory(), ledgers: store.NewLedgers(a.conn.Kube, a.keys, a.ledgerForged), gates: store.NewGates(o.Namespace), locks: store.NewLocks(),
 	}
 	a.informers()
 	a.memory.documents = store.NewDocuments(a.caches.documents, a.caches.namespaces, store.FreshConfig{
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.memory.plans.Size,
 	})
 	a.controllers.gates = gates.New(gates.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt, Documents: a.memory.documents, Gates: a.memory.gates, Queue: a.newQueue("gates"),
+		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt, Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys, Queue: a.newQueue("gates"),
 		Policies: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
+	})
+	a.controllers.freezes = freezes.New(freezes.Config{
+		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespaces: a.caches.namespaces.Informer.GetStore(), Accounts: a.accounts, Gates: a.memory.gates, Runs: a.memory.runs,
+		Namespace: o.Namespace, Scoped: o.WatchNamespace != "", Queue: a.newQueue("freezes"), Events: a.events.recorder, Log: o.Log, Now: o.Now, DryRun: o.DryRun,
+	})
+	health, _ := o.Executor("health-check")
+	a.controllers.hibernation = hibernation.New(hibernation.Config{
+		Kube: a.conn.Kube, Accounts: a.accounts, Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Sleepers: o.Sleepers, Health: health, Sleeping: a.metrics.Hibernated, Status: a.status,
+		Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
 	})
 	a.controllers.targets = targets.New(targets.Config{
 		Accounts: a.accounts, Now: o.Now, Plans: a.planQueue,
@@ -189,7 +214,9 @@ func New(o Options) (*Agent, error) {
 		Documents: a.memory.documents, Plans: a.memory.plans, Book: a.memory.gates, Gates: a.controllers.gates, Status: a.status, Notify: a.notifier, Enqueue: a.enqueuePlan, Changed: a.enqueueGated, Now: o.Now,
 	})
 	a.accounts.OnWrite(a.controllers.rules.Listen)
-	a.metrics.CountWatches(func() int { return a.controllers.targets.Count() + a.controllers.rules.Count() }, a.controllers.runs.WatchCount, a.controllers.gates.Count)
+	a.metrics.CountWatches(func() int {
+		return a.controllers.targets.Count() + a.controllers.rules.Count() + a.controllers.hibernation.Watching()
+	}, a.controllers.runs.WatchCount, a.controllers.gates.Count)
 	a.metrics.CountDocuments(a.memory.plans.Count, func(phase run.Phase) int {
 		return len(a.memory.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
 	})
@@ -283,10 +310,10 @@ func (a *Agent) runsConfig() runs.Config {
 	o := a.options
 	return runs.Config{
 		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.Doubt},
-		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates},
+		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
-		Executor:  o.Executor, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Expected: a.controllers.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
+		Executor:  o.Executor, Denied: func(namespace string) []string { return a.config.Spec().Denied(namespace) }, Status: a.status, Steps: a.controllers.steps, Nodes: a.controllers.nodes, Freezes: a.controllers.freezes, Expected: a.controllers.targets.Expectations(), Queue: a.runQueue, Plans: a.planQueue, Now: o.Now,
 	}
 }
 
@@ -294,7 +321,7 @@ func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
 		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt},
-		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates},
+		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
 		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.planQueue, Now: o.Now,
@@ -310,11 +337,15 @@ func (a *Agent) ownPod() string {
 }
 
 // Ready says whether the agent has read what it needs and may work.
-func (a *Agent) Ready() bool { return a.healthy.Load() }
+func (a *Agent) Ready() bool { return a.healthy.Load() && a.keys.Usable() == nil }
 
 // Handler serves /metrics, /healthz and /readyz.
 func (a *Agent) Handler() http.Handler {
-	return a.metrics.Handler(a.Ready, a.controllers.changes.Write)
+	var scrapers *metrics.Scrapers
+	if a.options.MetricsAuth {
+		scrapers = metrics.NewScrapers(a.conn.Kube, a.options.Now)
+	}
+	return a.metrics.Handler(a.Ready, a.controllers.changes.Write, scrapers)
 }
 
 func (a *Agent) elector() *leader.Elector {
@@ -327,7 +358,7 @@ func (a *Agent) elector() *leader.Elector {
 
 func (a *Agent) heartbeat() leader.Heartbeat {
 	o := a.options
-	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Now: a.options.Now, Log: a.options.Log}
+	return leader.Heartbeat{Kube: a.conn.Kube, Namespace: o.Namespace, Identity: o.Identity, Version: o.Version, Pod: o.Pod, Key: a.keys.ID, Now: a.options.Now, Log: a.options.Log}
 }
 
 // die ends the process's work for a reason that another agent must mend.
@@ -355,7 +386,10 @@ func (a *Agent) work(ctx context.Context) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() { a.heartbeat().Run(ctx) })
+	group.Go(func() { a.keys.Run(ctx) })
 	group.Go(func() { a.controllers.gates.Run(ctx) })
+	group.Go(func() { a.controllers.freezes.Run(ctx) })
+	group.Go(func() { a.controllers.hibernation.Run(ctx) })
 	group.Go(func() { a.notifier.Run(ctx) })
 	group.Go(func() { a.controllers.nodes.Run(ctx) })
 	group.Go(func() { a.controllers.plans.Run(ctx) })
@@ -369,6 +403,9 @@ func (a *Agent) work(ctx context.Context) {
 // what is there since this agent leads.
 func (a *Agent) begin(ctx context.Context) {
 	a.barrier(ctx)
+	if a.keys.Begin(ctx, func(err error) { a.awaitKey(ctx, err) }) {
+		a.barrier(ctx)
+	}
 	a.memory.ledgers.Forget()
 	a.mu.Lock()
 	a.leading = a.options.Now()
@@ -381,6 +418,7 @@ func (a *Agent) begin(ctx context.Context) {
 		cm := o.(*corev1.ConfigMap)
 		a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}
+	a.controllers.hibernation.EnqueueAll()
 }
 
 func (a *Agent) lookingSince() time.Time {

@@ -37,6 +37,9 @@ func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Tim
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindPolicy:
 		return a.controllers.policies.ReconcilePolicy(ctx, k, cm)
+	case annotations.KindHibernatePlan:
+		a.controllers.hibernation.Queue.Add(k)
+		return time.Time{}, nil
 	case annotations.KindCalendar:
 		return time.Time{}, a.controllers.policies.ReconcileCalendar(ctx, k, cm)
 	case annotations.KindStepTemplate:
@@ -45,7 +48,7 @@ func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Tim
 		if cm.DeletionTimestamp != nil || a.memory.documents.Terminating(k.Namespace) {
 			return time.Time{}, nil
 		}
-		published := config.Publisher{Store: a.config, Status: a.status, Events: a.events.recorder, Now: a.options.Now}
+		published := config.Publisher{Store: a.config, Status: a.status, Key: a.keys.Condition, Events: a.events.recorder, Now: a.options.Now}
 		return time.Time{}, published.Publish(ctx, cm, a.memory.plans.WrittenOf(k))
 	case annotations.KindGate:
 		a.controllers.policies.GatesSeen(cm)

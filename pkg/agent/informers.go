@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,6 +24,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/runs"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -30,18 +32,22 @@ import (
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
 // nodes and the metadata of namespaces, nothing else.
 func (a *Agent) informers() {
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.caches.words = informer.NewInterner()
 	a.caches.documents = informer.NewCache(a.configMaps(documents), annotations.LabelKind, a.slimDocument)
-	a.caches.live = informer.NewCache(a.configMaps(live), annotations.LabelKind, store.Strip)
-	a.caches.ended = informer.NewCache(a.metadata("configmaps", a.options.WatchNamespace, ended), annotations.LabelKind, store.SlimEndedRun)
+	a.caches.live = informer.NewCache(a.configMaps(live), annotations.LabelKind, a.slimRun)
+	a.caches.ended = informer.NewCache(a.metadata("configmaps", a.options.WatchNamespace, ended), annotations.LabelKind, store.SlimEndedRun(a.keys))
 	a.caches.namespaces = informer.NewCache(a.metadata("namespaces", "", ""), annotations.LabelKind, store.Strip)
 	a.caches.nodes = informer.NewCache(a.everyNode(), annotations.LabelKind, nodemaintenance.SlimNode)
+	a.caches.key = informer.NewCache(a.keySecret(), annotations.LabelKind, store.Strip)
+	a.caches.key.Handle(a.keys.Observe, a.keys.Lost)
+	a.caches.restores = informer.NewCache(a.configMaps(annotations.LabelKind+"="+annotations.KindRestore), annotations.LabelKind, a.slimRun)
+	a.caches.restores.Handle(a.observeRestore, func(o any) { a.controllers.hibernation.RecordLost(o) })
 	a.caches.ledgers = a.metadata("configmaps", a.options.WatchNamespace, annotations.LabelKind+"="+annotations.KindLedger)
 	a.caches.documents.Handle(a.observeDocument, a.documentLost)
-	a.caches.live.Handle(func(o any) { a.controllers.runs.Observe(o) }, func(o any) { a.controllers.runs.Lost(o) })
+	a.caches.live.Handle(a.observeRun, a.runLost)
 	a.caches.ended.Handle(func(o any) { a.controllers.plans.RunEnded(o) }, func(o any) { a.controllers.plans.EndedRunGone(o) })
 	a.caches.namespaces.Handle(a.observeNamespace, func(any) {})
 	a.caches.nodes.Handle(func(o any) { a.controllers.nodes.Observe(o) }, func(o any) { a.controllers.nodes.Lost(o) })
@@ -51,47 +57,55 @@ func (a *Agent) informers() {
 func keptLabels() [2]string { return [2]string{annotations.LabelKind, annotations.LabelPlan} }
 
 func (a *Agent) configMaps(selector string) *informer.ListWatch {
-	l, maps := informer.NewListWatch(&corev1.ConfigMap{}), a.conn.Kube.CoreV1().ConfigMaps(a.options.WatchNamespace)
-	l.Labels, l.Words = keptLabels(), a.caches.words
-	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.LabelSelector = selector
-		return maps.List(ctx, o)
-	}
-	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.LabelSelector = selector
-		return maps.Watch(ctx, o)
-	}
+	l := informer.ForClient(&corev1.ConfigMap{}, a.conn.Kube.CoreV1().ConfigMaps(a.options.WatchNamespace), metav1.ListOptions{LabelSelector: selector})
+	l.Labels, l.Words, l.Page = keptLabels(), a.caches.words, configMapPage
 	return l
 }
 
+// configMapPage is how many ConfigMaps are listed at once: each may have 1 MiB, and a
+// page is in memory twice while it is read.
+const configMapPage = 16
+
 func (a *Agent) metadata(resource, namespace, selector string) *informer.ListWatch {
-	l := informer.NewListWatch(&metav1.PartialObjectMetadata{})
 	from := a.conn.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace)
+	l := informer.ForClient(&metav1.PartialObjectMetadata{}, from, metav1.ListOptions{LabelSelector: selector})
 	if selector != "" {
 		l.Labels, l.Words = keptLabels(), a.caches.words
 	}
-	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.LabelSelector = selector
-		return from.List(ctx, o)
-	}
-	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.LabelSelector = selector
-		return from.Watch(ctx, o)
-	}
 	return l
 }
 
+// keySecret is the one Secret that the agent watches.
+func (a *Agent) keySecret() *informer.ListWatch {
+	name := fields.OneTermEqualSelector("metadata.name", annotations.KeyName)
+	return informer.ForClient(&corev1.Secret{}, a.conn.Kube.CoreV1().Secrets(a.options.Namespace), metav1.ListOptions{FieldSelector: name.String()})
+}
+
 func (a *Agent) everyNode() *informer.ListWatch {
-	l, nodes := informer.NewListWatch(&corev1.Node{}), a.conn.Kube.CoreV1().Nodes()
-	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }
-	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) }
-	return l
+	return informer.ForClient(&corev1.Node{}, a.conn.Kube.CoreV1().Nodes(), metav1.ListOptions{})
+}
+
+// slimRun keeps of a run that does not count no more than why.
+func (a *Agent) slimRun(o any) (any, error) {
+	if cm, ok := o.(*corev1.ConfigMap); ok {
+		a.keys.Empty(cm)
+	}
+	return store.Strip(o)
 }
 
 // slimDocument drops of a plan what is never looked at, and keeps its texts once:
 // most that is written on a plan is our status, beside which the rest is as it was.
 func (a *Agent) slimDocument(o any) (any, error) {
 	cm, ok := o.(*corev1.ConfigMap)
+	switch {
+	case !ok:
+	case cm.Labels[annotations.LabelKind] == annotations.KindGate:
+		if annotations.SizeOf(cm) > document.MaxDocumentBytes {
+			a.keys.Empty(cm)
+		}
+	default:
+		annotations.Shorten(cm, a.caches.blanks.Of)
+	}
 	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return store.Strip(o)
 	}
@@ -135,12 +149,21 @@ func (a *Agent) observeDocument(o any) {
 		a.controllers.policies.Observe(cm)
 		return
 	case annotations.KindGate:
+		a.rereadEmptied(a.caches.documents, cm)
 		a.controllers.policies.GatesSeen(cm)
 		return
 	case annotations.KindStepTemplate:
 		a.controllers.plans.EnqueueTemplated(cm.Namespace)
+	case annotations.KindHibernatePlan:
+		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		return
 	}
 	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+}
+
+func (a *Agent) observeRestore(o any) {
+	a.rereadEmptied(a.caches.restores, o)
+	a.controllers.hibernation.RecordSeen(o)
 }
 
 func (a *Agent) documentLost(o any) {
@@ -157,14 +180,32 @@ func (a *Agent) documentLost(o any) {
 		return
 	case annotations.KindStepTemplate:
 		a.controllers.plans.EnqueueTemplated(cm.Namespace)
+	case annotations.KindHibernatePlan:
+		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		return
 	}
 	a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+}
+
+func (a *Agent) observeRun(o any) {
+	a.rereadEmptied(a.caches.live, o)
+	a.controllers.runs.Observe(o)
+	cm := o.(*corev1.ConfigMap)
+	a.controllers.freezes.RunSeen(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+}
+
+// runLost hears of a run that has ended, or is gone.
+func (a *Agent) runLost(o any) {
+	a.controllers.runs.Lost(o)
+	cm := o.(*corev1.ConfigMap)
+	a.controllers.freezes.RunSeen(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 }
 
 // observeNamespace looks at a namespace's plans and runs again: it may be paused, or
 // on its way out.
 func (a *Agent) observeNamespace(o any) {
 	m := o.(*metav1.PartialObjectMetadata)
+	a.controllers.freezes.NamespaceSeen(m)
 	var closed bool
 	a.memory.gates.Change(func(b *policy.Resolver) { closed = b.PutNamespace(m.Name, annotations.Stanza(m.Annotations)) })
 	if closed {
@@ -188,17 +229,25 @@ func (a *Agent) observeNamespace(o any) {
 // watched are the caches that the agent fills. With Roles alone neither namespaces
 // nor nodes can be watched: pauses and stanzas on them are not seen then.
 func (a *Agent) watched() []*informer.Cache {
-	all := []*informer.Cache{a.caches.documents, a.caches.live, a.caches.ended}
+	all := []*informer.Cache{a.caches.documents, a.caches.live, a.caches.ended, a.caches.key, a.caches.restores}
 	if a.options.WatchNamespace == "" {
 		all = append(all, a.caches.namespaces, a.caches.nodes)
 	}
 	return all
 }
 
+// rewound ends an agent whose API server was put back from a backup: the next one knows
+// nothing of what is no longer so.
+func (a *Agent) rewound(was, is uint64) {
+	a.die(fmt.Errorf("the API server's state went back from version %d to %d, as after a restored backup: the agent begins anew", was, is))
+}
+
 // sync starts the watches and waits for their first lists.
 func (a *Agent) sync(ctx context.Context) error {
+	a.readKey(ctx)
 	var synced []cache.InformerSynced
 	for _, c := range a.watched() {
+		c.From.Rewound = a.rewound
 		go c.Informer.RunWithContext(ctx)
 		synced = append(synced, c.Informer.HasSynced, c.Synced) // what was read has also been taken in: the book is whole
 	}
@@ -261,12 +310,15 @@ func (a *Agent) enqueueGated() { a.planQueue.Add(types.NamespacedName{}) }
 // reconcileGated enqueues what is behind a gate, and what waits for one.
 func (a *Agent) reconcileGated() {
 	a.controllers.gates.EnqueueAll()
+	a.controllers.freezes.EnqueueAll()
 	a.controllers.nodes.Enqueue()
 	for _, o := range a.caches.documents.Informer.GetStore().List() {
 		cm := o.(*corev1.ConfigMap)
 		switch cm.Labels[annotations.LabelKind] {
 		case annotations.KindPolicy:
 			a.enqueuePlan(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		case annotations.KindHibernatePlan:
+			a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		case annotations.KindPlan:
 			known := a.memory.plans.Memory(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 			if known == nil || known.Policed || annotations.Stanza(cm.Annotations).Set() || a.memory.gates.NamespaceSet(cm.Namespace) || a.memory.gates.Kept(known) {

@@ -53,6 +53,21 @@ type Notifications struct {
 type Sink struct {
 	Name         string                `json:"name"`
 	URLSecretRef document.SecretKeyRef `json:"urlSecretRef"`
+	// Namespaces may send to it, and are what it hears of: names, or beginnings and *.
+	// None are all, and the cluster.
+	Namespaces []string `json:"namespaces,omitempty"`
+}
+
+// Takes says whether a sink takes what a namespace says, or what is said of it. What is
+// said of the cluster, of a node say, has no namespace: a sink for some does not hear it.
+func (s Sink) Takes(namespace string) bool {
+	return len(s.Namespaces) == 0 || slices.ContainsFunc(s.Namespaces, func(p string) bool { return matches(p, namespace) })
+}
+
+// matches says whether a pattern, a name or a beginning and *, means a namespace.
+func matches(pattern, namespace string) bool {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	return pattern == namespace || wild && strings.HasPrefix(namespace, prefix)
 }
 
 // NotifyFor is what the agent tells by itself.
@@ -78,14 +93,18 @@ func (e *SinkError) Unwrap() error { return e.Err }
 
 func (e *SinkError) Error() string { return fmt.Sprintf("%q: %s", document.Cut(e.Name, 100), e.Why) }
 
-// Sink is the one of that name, or a *SinkError that names those there are.
-func (n Notifications) Sink(name string) (Sink, error) {
-	names := make([]string, len(n.Sinks))
-	for i, s := range n.Sinks {
-		if s.Name == name {
+// Sink is the one of that name, where a namespace may send to it, or a *SinkError that
+// names those to which it may.
+func (n Notifications) Sink(namespace, name string) (Sink, error) {
+	var names []string
+	for _, s := range n.Sinks {
+		switch {
+		case !s.Takes(namespace):
+		case s.Name == name:
 			return s, nil
+		default:
+			names = append(names, s.Name)
 		}
-		names[i] = s.Name
 	}
 	there := "it names none"
 	if len(names) > 0 {
@@ -123,18 +142,22 @@ func Parse(text []byte) (AgentConfig, document.Faults) {
 // configChecker checks the agent's configuration.
 type configChecker struct{ *document.Checker }
 
-func (v *configChecker) stepUse(path string, use StepUse) {
-	if len(use.Namespaces) == 0 {
-		v.Fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
-	}
-	for i, pattern := range use.Namespaces {
+func (v *configChecker) namespaces(path string, patterns []string) {
+	for i, pattern := range patterns {
 		prefix, _ := strings.CutSuffix(pattern, "*")
 		if prefix != "" && !document.DNSLabel(strings.TrimSuffix(prefix, "-")) || pattern == "" {
 			v.Fault(fmt.Sprintf("%s.namespaces[%d]", path, i), "%q is no namespace: write its name, or a beginning and *, like team-*", document.Cut(pattern, 100))
 		}
 	}
+}
+
+func (v *configChecker) stepUse(path string, use StepUse) {
+	if len(use.Namespaces) == 0 {
+		v.Fault(path+".namespaces", `is missing: name the namespaces, or "*" for all`)
+	}
+	v.namespaces(path, use.Namespaces)
 	for i, name := range use.Deny {
-		if _, known := plan.StepTypeNamed(name); !known && !slices.Contains(plan.PlannedStepTypes(), name) {
+		if _, known := plan.StepTypeNamed(name); !known {
 			v.Fault(fmt.Sprintf("%s.deny[%d]", path, i), "%s", plan.UnknownType(name))
 		}
 	}
@@ -151,6 +174,7 @@ func (v *configChecker) notifications(path string, n Notifications) {
 			v.Fault(at+".name", "%q stands twice", s.Name)
 		}
 		seen[s.Name] = true
+		v.namespaces(at, s.Namespaces)
 		if !document.DNSSubdomain(s.URLSecretRef.Name) {
 			v.Fault(at+".urlSecretRef.name", "%q is no name of a Secret; it stands in the agent's own namespace", document.Cut(s.URLSecretRef.Name, 100))
 		}
@@ -183,8 +207,7 @@ func (c AgentConfig) Denied(namespace string) []string {
 	var out []string
 	for _, use := range c.Steps {
 		for _, pattern := range use.Namespaces {
-			prefix, wild := strings.CutSuffix(pattern, "*")
-			if pattern == namespace || wild && strings.HasPrefix(namespace, prefix) {
+			if matches(pattern, namespace) {
 				out = append(out, use.Deny...)
 			}
 		}

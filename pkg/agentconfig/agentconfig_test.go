@@ -44,17 +44,38 @@ func TestAgentConfig(t *testing.T) {
 	}
 }
 
+// A sink that names namespaces is there for nobody else, not even by its name; what is
+// said of the cluster goes to all.
+func TestWhoMaySendToASink(t *testing.T) {
+	config, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: all, urlSecretRef: {name: s, key: a}}, {name: team, namespaces: [shop, \"team-*\"], urlSecretRef: {name: s, key: b}}]\n"))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for namespace, may := range map[string]bool{"shop": true, "team-a": true, "": false, "team": false, "shopping": false, "other": false} {
+		_, err := config.Notifications.Sink(namespace, "team")
+		if (err == nil) != may {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "names all, team") {
+			t.Errorf("namespace %q is told of it: %v", namespace, err)
+		}
+		if _, err := config.Notifications.Sink(namespace, "all"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestSinks(t *testing.T) {
 	config, faults := agentconfig.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec:\n  notifications:\n    sinks: [{name: ops, urlSecretRef: {name: sinks, key: ops}}, {name: dba, urlSecretRef: {name: sinks, key: dba}}]\n    on: [RunFailed, RunSucceeded, SlotMissed]\n"))
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	if got, err := config.Notifications.Sink("dba"); err != nil || got.URLSecretRef != (document.SecretKeyRef{Name: "sinks", Key: "dba"}) {
+	if got, err := config.Notifications.Sink("shop", "dba"); err != nil || got.URLSecretRef != (document.SecretKeyRef{Name: "sinks", Key: "dba"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for there, n := range map[string]agentconfig.Notifications{"names ops, dba": config.Notifications, "names none": {}} {
 		var fault *agentconfig.SinkError
-		if _, err := n.Sink("opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
+		if _, err := n.Sink("shop", "opps"); !errors.As(err, &fault) || err.Error() != `"opps": is not among spec.notifications.sinks of the AgentConfig; it `+there {
 			t.Error(err)
 		}
 	}

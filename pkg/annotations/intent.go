@@ -30,13 +30,16 @@ func Intent(a map[string]string) intent.Intent {
 	in.Approve, in.Reject = readAsk(a[Approve]), readAsk(a[Reject])
 	in.Stanza = Stanza(a)
 	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
-	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry} {
+	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry, HoldState} {
 		if name, reason := a[Actor(key)], a[Reason(key)]; name != "" || reason != "" {
-			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = intent.Actor{Name: document.Cut(name, 256), Reason: document.Cut(reason, 512)}
+			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = intent.Actor{Name: document.Cut(oneLine(name), 256), Reason: document.Cut(oneLine(reason), 512)}
 		}
 	}
 	return in
 }
+
+// oneLine is a text of somebody's in one line: it stands among lines of ours.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // longestToken is how much of a token is remembered as it is: a hundred of them
 // stand in a ledger.

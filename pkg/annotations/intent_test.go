@@ -121,7 +121,7 @@ func TestTriggerOptions(t *testing.T) {
 func TestAsksAndActors(t *testing.T) {
 	in := annotations.Intent(map[string]string{
 		annotations.Abort: "run-1", annotations.Resume: "run-1/pause", annotations.Retry: "", annotations.Approve: "run/a/b",
-		"actor.maint.dev/abort": "jane", "reason.maint.dev/abort": "too loud", "actor.maint.dev/trigger": strings.Repeat("x", 1000),
+		"actor.maint.dev/abort": "jane", "reason.maint.dev/abort": " too\n  loud", "actor.maint.dev/trigger": strings.Repeat("x", 1000),
 	})
 	if !in.Abort.For("run-1") || in.Abort.For("run-2") || in.Retry.For("") || in.Resume != (intent.RunRef{Run: "run-1", Step: "pause"}) || in.Approve != (intent.RunRef{Run: "run", Step: "a/b"}) {
 		t.Errorf("%+v", in)

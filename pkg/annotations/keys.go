@@ -26,6 +26,8 @@ const (
 	LabelPlan           = "maint.dev/plan"
 	LabelServiceAccount = "maint.dev/service-account"
 	LabelPhase          = "maint.dev/phase"
+	// LabelAsleep is in the node selector of a DaemonSet that sleeps. No node has it.
+	LabelAsleep = "maint.dev/asleep"
 )
 
 // The values of LabelKind.
@@ -36,6 +38,7 @@ const (
 	KindCalendar      = "calendar"
 	KindStepTemplate  = "step-template"
 	KindConnector     = "connector"
+	KindPrices        = "prices"
 	KindAgentConfig   = "agent-config"
 	KindRun           = "run"
 	KindLedger        = "ledger"
@@ -59,6 +62,7 @@ const (
 	DataGate     = "gate.json"
 	DataSeen     = "seen.json"
 	DataNodes    = "nodes.json"
+	DataPrices   = "prices.yaml"
 )
 
 // Intent annotations. Actor and reason of each stand beside it, see Actor.

@@ -20,33 +20,28 @@ type nodeTurns struct {
 }
 
 // NodeTurnsObject is the ConfigMap of what a plan's ledger knows of nodes, collected
-// with its plan. It stands beside the head, which is written at every claim.
+// with its plan: of turns that do not fit into it, the newest. It stands beside the head,
+// which is written at every claim.
 func NodeTurnsObject(namespace, planName, planUID string, turns run.NodeTurns) (*corev1.ConfigMap, error) {
-	cm := &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: NodeTurnsName(planName, planUID),
-			Labels:          map[string]string{LabelKind: KindLedger, LabelPlan: planName},
-			OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, planUID)},
-		},
-	}
-	return WithNodeTurns(cm, planUID, turns)
-}
-
-// WithNodeTurns is the ConfigMap with other turns: of those that do not fit into it,
-// the newest.
-func WithNodeTurns(cm *corev1.ConfigMap, planUID string, turns run.NodeTurns) (*corev1.ConfigMap, error) {
+	name := NodeTurnsName(planName, planUID)
 	for {
 		b, err := json.Marshal(nodeTurns{PlanUID: planUID, Nodes: turns})
 		if err != nil {
-			return nil, fmt.Errorf("write the node turns %s/%s: %w", cm.Namespace, cm.Name, err)
+			return nil, fmt.Errorf("write the node turns %s/%s: %w", namespace, name, err)
 		}
-		if len(b) <= maxNodeTurns {
-			out := cm.DeepCopy()
-			out.Data = map[string]string{DataNodes: string(b)}
-			return out, nil
+		if len(b) > maxNodeTurns {
+			turns = turns.Newest(len(turns) * 3 / 4)
+			continue
 		}
-		turns = turns.Newest(len(turns) * 3 / 4)
+		return &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name,
+				Labels:          map[string]string{LabelKind: KindLedger, LabelPlan: planName},
+				OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, planUID)},
+			},
+			Data: map[string]string{DataNodes: string(b)},
+		}, nil
 	}
 }
 

@@ -31,9 +31,11 @@ func dataKey(kind string) string {
 	case KindStepTemplate:
 		return DataTemplate
 	case KindConnector:
-		return "connector.yaml"
+		return DataConnector
 	case KindAgentConfig:
 		return DataConfig
+	case KindPrices:
+		return DataPrices
 	}
 	return ""
 }
@@ -217,6 +219,9 @@ func WithLedger(cm *corev1.ConfigMap, l ledger.Ledger) (*corev1.ConfigMap, error
 	return out, nil
 }
 
+// IsLedger says whether an object says of itself that it is a ledger, or a part of one.
+func IsLedger(cm *corev1.ConfigMap) bool { return cm.Labels[LabelKind] == KindLedger }
+
 // ReadLedger reads a ledger and makes sure that it is the plan's own.
 func ReadLedger(cm *corev1.ConfigMap, planUID string) (ledger.Ledger, error) {
 	var l ledger.Ledger
@@ -295,4 +300,44 @@ func Retire(cm *corev1.ConfigMap, r run.Run) {
 
 // Observed is the mark by which a status says which text it speaks of:
 // ConfigMaps have no generation.
-func Observed(cm *corev1.ConfigMap) string { return Hash10(cm.Data[dataKey(cm.Labels[LabelKind])]) }
+func Observed(cm *corev1.ConfigMap) string {
+	if mark, shortened := cm.BinaryData[shortenedKey]; shortened {
+		return string(mark)
+	}
+	return Hash10(cm.Data[dataKey(cm.Labels[LabelKind])])
+}
+
+// SizeOf is how many bytes an object holds, its metadata aside.
+func SizeOf(cm *corev1.ConfigMap) int {
+	size := 0
+	for _, text := range cm.Data {
+		size += len(text)
+	}
+	for _, b := range cm.BinaryData {
+		size += len(b)
+	}
+	return size
+}
+
+// shortenedKey holds what Observed is of a document whose text is not kept. No object of
+// a cluster has such a key.
+const shortenedKey = "\x00observed"
+
+// Shorten takes the texts out of a document that is too large to be read: whoever reads
+// it finds the same faults, by its keys and by the length of its text, and Observed is
+// the same. blank gives a text of a length that costs nothing.
+func Shorten(cm *corev1.ConfigMap, blank func(length int) string) {
+	if SizeOf(cm) <= document.MaxDocumentBytes {
+		return
+	}
+	mark, own := Observed(cm), dataKey(cm.Labels[LabelKind])
+	for key, text := range cm.Data {
+		switch {
+		case len(text) > document.MaxDocumentBytes:
+			cm.Data[key] = blank(len(text))
+		case key != own && key != DataDates:
+			cm.Data[key] = ""
+		}
+	}
+	cm.BinaryData = map[string][]byte{shortenedKey: []byte(mark)}
+}

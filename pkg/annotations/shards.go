@@ -20,26 +20,19 @@ type shard struct {
 // ShardObject is the ConfigMap of a part of what a plan's watch rules have seen,
 // collected with its plan.
 func ShardObject(namespace, planName, planUID string, number int, s ledger.Shard) (*corev1.ConfigMap, error) {
-	cm := &corev1.ConfigMap{
+	b, err := json.Marshal(shard{PlanUID: planUID, Seen: s})
+	if err != nil {
+		return nil, fmt.Errorf("write shard %d of plan %s/%s: %w", number, namespace, planName, err)
+	}
+	return &corev1.ConfigMap{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: ShardName(planName, planUID, number),
 			Labels:          map[string]string{LabelKind: KindLedger, LabelPlan: planName},
 			OwnerReferences: []metav1.OwnerReference{PlanOwner(planName, planUID)},
 		},
-	}
-	return WithShard(cm, planUID, s)
-}
-
-// WithShard is the shard's ConfigMap with other content.
-func WithShard(cm *corev1.ConfigMap, planUID string, s ledger.Shard) (*corev1.ConfigMap, error) {
-	b, err := json.Marshal(shard{PlanUID: planUID, Seen: s})
-	if err != nil {
-		return nil, fmt.Errorf("write shard %s/%s: %w", cm.Namespace, cm.Name, err)
-	}
-	out := cm.DeepCopy()
-	out.Data = map[string]string{DataSeen: string(b)}
-	return out, nil
+		Data: map[string]string{DataSeen: string(b)},
+	}, nil
 }
 
 // ReadShard reads a shard and makes sure that it is the plan's own.

@@ -17,17 +17,18 @@ import (
 // Kind says what an entry is.
 type Kind string
 
-// A window permits change, a freeze forbids it, a slot asks for a run. The
-// first two last; a slot is an instant.
+// A window permits change, a freeze forbids it, in a sleep something is hibernated, a slot
+// asks for a run. A slot is an instant, the others last.
 const (
 	Window Kind = "window"
 	Freeze Kind = "freeze"
+	Sleep  Kind = "sleep"
 	Slot   Kind = "slot"
 )
 
-// Owner is what entries belong to: a policy, a plan or a namespace.
+// Owner is what entries belong to: a policy, a plan of either kind, or a namespace.
 type Owner struct {
-	Kind      string // "policy", "plan" or "namespace"
+	Kind      string // "policy", "plan", "hibernate-plan" or "namespace"
 	Namespace string // empty for a namespace, and for files that name none
 	Name      string
 }
@@ -37,7 +38,7 @@ func (o Owner) String() string { return o.Kind + " " + o.path() }
 
 func (o Owner) path() string { return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/") }
 
-// Entry is one window, freeze or slot.
+// Entry is one window, freeze, sleep or slot.
 type Entry struct {
 	Kind       Kind
 	Owner      Owner
@@ -45,7 +46,7 @@ type Entry struct {
 	// Unbegun and Unending say that an entry goes on beyond Start or End, for
 	// longer than is known: there it is cut at the bounds of the page.
 	Unbegun, Unending bool
-	Idle              bool   // a slot at which nothing starts
+	Idle              bool   // a slot at which nothing starts, or a sleep in which nothing sleeps
 	Note              string // for people, on one line
 	Key               string // names it among those of its owner; empty: its start does
 }
@@ -85,6 +86,12 @@ func (p Page) label(o Owner) string {
 		return "namespace " + o.Name
 	}
 	return o.Name
+}
+
+// sleeps says whether anything is hibernated on the page: else nobody is told what that
+// looks like.
+func (p Page) sleeps() bool {
+	return slices.ContainsFunc(p.Entries, func(e Entry) bool { return e.Kind == Sleep })
 }
 
 // clock is the zone of the page; UTC where it is not known.

@@ -57,7 +57,7 @@ func (p Page) document() document {
 	now := Entry{Kind: Slot, Start: p.Now}
 	d := document{
 		Title: p.Title, Span: p.span(), Clocks: p.clocks(), Counts: p.counts(), Zone: p.Zone,
-		Style:  pageStyle,
+		Style:  template.CSS(pageStyle + map[bool]string{true: pageSleepStyle}[p.sleeps()]), //nolint:gosec // two constants
 		Now:    moment{stamp(p.Now), now.local(p.clock())},
 		Rows:   p.rows(p.clock()),
 		Figure: template.HTML(p.figure()), //nolint:gosec // drawn here, with every text escaped
@@ -128,6 +128,12 @@ func class(e Entry) string {
 	}
 	return string(e.Kind)
 }
+
+// pageSleepStyle is for pages on which something is hibernated.
+const pageSleepStyle = `
+.badge.asleep,.badge.sleep{background:#3b5b8c;color:#ffffff}
+@media (prefers-color-scheme:dark){.badge.asleep,.badge.sleep{background:#8fb0e8;color:#0a1a33}}
+`
 
 // pageStyle has the colours of svgStyle, under names.
 const pageStyle = `

@@ -77,6 +77,10 @@ func (p Page) summary(e Entry) string {
 		return name + ": frozen: " + e.Note
 	case e.Kind == Freeze:
 		return name + ": frozen"
+	case e.Kind == Sleep && e.Idle:
+		return name + " (does not sleep)"
+	case e.Kind == Sleep:
+		return name + ": asleep"
 	case e.Idle:
 		return name + " (does not start)"
 	}

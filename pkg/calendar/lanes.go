@@ -93,7 +93,7 @@ func (p Page) marks(w week, entries []Entry) []mark {
 }
 
 // rank puts freezes at the bottom and slots on top.
-func rank(m mark) int { return slices.Index([]Kind{Freeze, Window, Slot}, m.first().Kind) }
+func rank(m mark) int { return slices.Index([]Kind{Freeze, Window, Sleep, Slot}, m.first().Kind) }
 
 func (m mark) left() float64 {
 	if m.first().Kind == Slot {
@@ -138,7 +138,7 @@ func (m *mark) place(room float64, loc *time.Location) {
 	need := float64(len([]rune(text))) * letterWide
 	switch {
 	case text == "":
-	case e.Kind == Window && need <= inner:
+	case (e.Kind == Window || e.Kind == Sleep) && need <= inner:
 		m.text, m.textX, m.inside = text, m.x+5, true
 	case m.end()+4+need <= room-4:
 		m.text, m.textX, m.room = text, m.end()+4, room-m.end()-6
@@ -154,6 +154,8 @@ func (m mark) times(loc *time.Location) string {
 		return fmt.Sprintf("%d×", len(m.entries))
 	case e.Kind == Slot:
 		return start.Format("15:04")
+	case e.Unbegun && e.Unending && e.Kind == Sleep:
+		return "always asleep"
 	case e.Unbegun && e.Unending:
 		return "always open"
 	case e.Unbegun:

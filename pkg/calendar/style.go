@@ -61,3 +61,15 @@ const svgStyle = `
 
 const svgPatterns = `<defs><pattern id="maint-hatch" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="1.5" y1="0" x2="1.5" y2="9"/></pattern></defs>
 `
+
+// svgSleepStyle is for pages on which something is hibernated.
+const svgSleepStyle = `
+.maint .sleep{fill:#3b5b8c;stroke:#3b5b8c;stroke-width:1.5}
+.maint .sleep.idle{fill:#ffffff;stroke-dasharray:3 2}
+.maint .in-sleep{fill:#ffffff}
+@media (prefers-color-scheme:dark){
+.maint .sleep{fill:#8fb0e8;stroke:#8fb0e8}
+.maint .sleep.idle{fill:#0f141a}
+.maint .in-sleep{fill:#0a1a33}
+}
+`

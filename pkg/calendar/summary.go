@@ -13,7 +13,7 @@ func (p Page) counts() string {
 		n[e.Kind]++
 	}
 	var parts []string
-	for _, k := range []Kind{Window, Freeze, Slot} {
+	for _, k := range []Kind{Window, Freeze, Sleep, Slot} {
 		switch n[k] {
 		case 0:
 		case 1:
@@ -31,7 +31,7 @@ func (p Page) counts() string {
 // standing is how an owner stands at the page's now, and what comes next.
 type standing struct {
 	owner   Owner
-	class   string // open, frozen, closed, or empty for a plan
+	class   string // open, frozen, closed, asleep, or empty for a plan
 	present string
 	next    string
 }
@@ -61,8 +61,11 @@ func (p Page) standing(o Owner, entries []Entry) standing {
 		s.class, s.present = "closed", "closed"
 	}
 	waits := Window
-	if o.Kind == "plan" {
+	switch o.Kind {
+	case "plan":
 		waits = Slot
+	case "hibernate-plan":
+		waits = Sleep
 	}
 	found := false
 	for _, e := range entries {
@@ -70,6 +73,9 @@ func (p Page) standing(o Owner, entries []Entry) standing {
 		switch {
 		case running && e.Kind == Freeze:
 			s.class, s.present = "frozen", "frozen"+e.untilWords(loc)+words(": ", e.Note)
+		case running && e.Kind == Sleep && !e.Idle:
+			s.class, s.present = "asleep", "asleep"+e.untilWords(loc)
+		case running && e.Kind == Sleep:
 		case running && s.class != "frozen":
 			s.class, s.present = "open", "open"+e.untilWords(loc)
 		case e.Kind == waits && !found && !e.Idle && (e.Start.After(p.Now) || e.Kind == Slot && e.Start.Equal(p.Now)):

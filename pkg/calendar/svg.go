@@ -38,7 +38,7 @@ func (d *drawing) wrap(height float64) string {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="maint" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-labelledby="maint-title maint-about">`+"\n", num(width), num(height), num(width), num(height))
 	fmt.Fprintf(&out, "<title id=\"maint-title\">%s</title>\n", html.EscapeString(d.page.Title))
 	fmt.Fprintf(&out, "<desc id=\"maint-about\">%s</desc>\n", html.EscapeString(d.page.span()+". "+d.page.clocks()+". "+d.page.counts()+"."))
-	fmt.Fprintf(&out, "<style>%s</style>\n%s", svgStyle, svgPatterns)
+	fmt.Fprintf(&out, "<style>%s</style>\n%s", svgStyle+map[bool]string{true: svgSleepStyle}[d.page.sleeps()], svgPatterns)
 	fmt.Fprintf(&out, `<rect class="paper" width="%s" height="%s"/>`+"\n", num(width), num(height))
 	out.WriteString(d.body.String())
 	out.WriteString("</svg>\n")
@@ -94,6 +94,10 @@ func (d *drawing) legend(y float64) float64 {
 	d.rect("freeze-base", x, middle-6, 26, 12, ` rx="2"`)
 	d.rect("freeze", x, middle-6, 26, 12, ` rx="2" fill="url(#maint-hatch)"`)
 	word("freeze: change forbidden")
+	if d.page.sleeps() {
+		d.rect("sleep", x, middle-6, 26, 12, ` rx="2"`)
+		word("sleep: hibernated")
+	}
 	d.diamond("slot", x+13, middle)
 	word("slot of a plan")
 	d.diamond("slot idle", x+13, middle)
@@ -235,6 +239,9 @@ func (d *drawing) lane(y float64, l lane) {
 		if m.inside {
 			class = "in-" + string(m.first().Kind)
 		}
+		if m.inside && m.first().Idle {
+			class = "time"
+		}
 		d.narrowText(class, m.textX, y, m.room, laneTall, m.text)
 	}
 }
@@ -258,7 +265,7 @@ func (d *drawing) mark(y float64, m mark) {
 		d.rect("freeze-base", m.x, middle-9, m.w, 18, ` rx="2"`)
 		d.rect("freeze", m.x, middle-9, m.w, 18, ` rx="2" fill="url(#maint-hatch)"`)
 	default:
-		d.rect(string(e.Kind), m.x, middle-7, m.w, 14, ` rx="2"`)
+		d.rect(strings.TrimSpace(string(e.Kind)+" "+map[bool]string{true: "idle"}[e.Idle]), m.x, middle-7, m.w, 14, ` rx="2"`)
 	}
 	d.body.WriteString("</g>\n")
 }

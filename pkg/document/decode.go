@@ -325,6 +325,15 @@ func (d *decoder) scalar(n *yaml.Node, path string, out reflect.Value) {
 			return
 		}
 		d.fault(n, path, "must be a whole number, is %s", describe(n))
+	case reflect.Float64:
+		switch f := v.(type) {
+		case int64:
+			out.SetFloat(float64(f))
+		case float64:
+			out.SetFloat(f)
+		default:
+			d.fault(n, path, "must be a number, is %s", describe(n))
+		}
 	default:
 		d.fault(n, path, "cannot be read into %s", out.Type())
 	}

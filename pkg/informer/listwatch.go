@@ -3,6 +3,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -47,8 +48,12 @@ type ListWatch struct {
 	onAnswer  func(error)    // hears of each answer; nil: nobody
 	timeout   time.Duration  // that a watch is asked for
 	silence   time.Duration  // longer than which a watch says something
+	Page      int64          // how many objects are listed at once; less where they may be large
 	Labels    [2]string      // names of the labels with which deletions that nobody saw are told
-	Words     *Interner      // keeps the values of the first of them; nil: such deletions are told without labels
+	// Rewound hears that the API server's state is older than what was seen of it: it was
+	// put back from a backup, and nothing that was kept is true. Nil: nobody.
+	Rewound func(was, is uint64)
+	Words   *Interner // keeps the values of the first of them; nil: such deletions are told without labels
 
 	mu      sync.Mutex
 	known   map[types.NamespacedName]knownObject // as handed on
@@ -68,7 +73,7 @@ type knownObject struct {
 // NewListWatch is one for an informer of the agent's own.
 func NewListWatch(example runtime.Object) *ListWatch {
 	return &ListWatch{
-		example: example, timeout: ownWatch, silence: ownSilence,
+		example: example, timeout: ownWatch, silence: ownSilence, Page: PageSize,
 		known: map[types.NamespacedName]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
 	}
 }
@@ -84,9 +89,60 @@ func NewLongListWatch(example runtime.Object, told func(error)) *ListWatch {
 // ForResource is one of many, of objects that a plan's or a policy's account looks at.
 func ForResource(from dynamic.ResourceInterface, told func(error)) *ListWatch {
 	l := NewLongListWatch(&unstructured.Unstructured{}, told)
-	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return from.List(ctx, o) }
-	l.WatchFunc = from.Watch
+	ask(l, from, metav1.ListOptions{})
 	return l
+}
+
+// Client lists and watches objects of one kind, as those of client-go do; L is the list.
+type Client[L runtime.Object] interface {
+	List(ctx context.Context, o metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// ForClient is one for an informer of the agent's own, of those objects of a client that
+// the selectors of which name.
+func ForClient[L runtime.Object](example runtime.Object, from Client[L], which metav1.ListOptions) *ListWatch {
+	l := NewListWatch(example)
+	ask(l, from, which)
+	return l
+}
+
+// ForMany is one of many, of those objects of a client that the selectors of which name;
+// told hears of each answer.
+func ForMany[L runtime.Object](example runtime.Object, from Client[L], which metav1.ListOptions, told func(error)) *ListWatch {
+	l := NewLongListWatch(example, told)
+	ask(l, from, which)
+	return l
+}
+
+// ask has a list and a watch ask a client; where which selects nothing, they ask for what
+// they are told to.
+func ask[L runtime.Object](l *ListWatch, from Client[L], which metav1.ListOptions) {
+	narrowed := func(o metav1.ListOptions) metav1.ListOptions {
+		o.LabelSelector, o.FieldSelector = cmp.Or(which.LabelSelector, o.LabelSelector), cmp.Or(which.FieldSelector, o.FieldSelector)
+		return o
+	}
+	l.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return from.List(ctx, narrowed(o))
+	}
+	l.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return from.Watch(ctx, narrowed(o))
+	}
+}
+
+// Again has an object handed on once more, unchanged as it may be: what is kept of it is
+// another than it was when it came.
+func (l *ListWatch) Again(k types.NamespacedName) {
+	l.mu.Lock()
+	was, known := l.known[k]
+	if known {
+		was.version = 0
+		l.known[k] = was
+	}
+	l.mu.Unlock()
+	if known {
+		l.Doubt()
+	}
 }
 
 // Doubt has all listed anew.
@@ -200,6 +256,16 @@ func (s *watchStream) Stop() { s.stop() }
 // ResultChan is watch.Interface's.
 func (s *watchStream) ResultChan() <-chan watch.Event { return s.out }
 
+// errRewound is a list that is older than what was seen before.
+var errRewound = errors.New("the API server's state is older than what was seen of it") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// handedUpTo is the version up to which everything was handed on.
+func (l *ListWatch) handedUpTo() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.version
+}
+
 var errDoubted = errors.New("the watch is doubted") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // run lists, watches, and goes on with either until ctx ends.
@@ -260,7 +326,7 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 	}
 	there := map[types.NamespacedName]bool{}
 	for next, first := "", true; first || next != ""; first = false {
-		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: PageSize, Continue: next})
+		page, err := s.ListFunc(ctx, metav1.ListOptions{Limit: s.Page, Continue: next})
 		s.answered(err)
 		if err != nil {
 			return "", err
@@ -268,6 +334,10 @@ func (s *watchStream) relist(ctx context.Context) (string, error) {
 		m, err := meta.ListAccessor(page)
 		if err != nil {
 			return "", err
+		}
+		if is := Version(m.GetResourceVersion()); is > 0 && is < s.handedUpTo() && s.Rewound != nil {
+			s.Rewound(s.handedUpTo(), is)
+			return "", errRewound
 		}
 		err = meta.EachListItem(page, func(o runtime.Object) error { return s.listed(ctx, o, there) })
 		if err != nil {

@@ -157,6 +157,68 @@ func TestACacheReachesWhatAWatchThatHangsDoesNotShow(t *testing.T) {
 	})
 }
 
+// What is kept of an object may depend on what has changed since: it is shown again, and
+// the others are not.
+func TestAnObjectIsHandedOnAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.put("a", "1")
+		s.put("b", "1")
+		var mu sync.Mutex
+		seen, mark := map[string]int{}, "x"
+		from := NewListWatch(&corev1.ConfigMap{})
+		from.ListFunc, from.WatchFunc, from.silence = s.list, s.watch, time.Hour
+		c := NewCache(from, "kind", func(o any) (any, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if cm, is := o.(*corev1.ConfigMap); is {
+				seen[cm.Name]++
+				cm.Data = map[string]string{"v": mark}
+			}
+			return o, nil
+		})
+		c.Handle(func(any) {}, func(any) {})
+		go c.Informer.RunWithContext(t.Context())
+		synctest.Wait()
+		mu.Lock()
+		mark = "y"
+		clear(seen)
+		mu.Unlock()
+		from.Again(types.NamespacedName{Namespace: "ns", Name: "a"})
+		from.Again(types.NamespacedName{Namespace: "ns", Name: "not there"})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if c.content() != "map[a:y b:x]" || seen["a"] != 1 || seen["b"] != 0 {
+			t.Errorf("the cache has %s; seen %v", c.content(), seen)
+		}
+	})
+}
+
+// An API server that was put back from a backup has older versions: nothing of it is taken
+// in, for what is kept is of a time that never was.
+func TestAStateThatWentBackIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		s.put("a", "1")
+		var told [2]uint64
+		from := NewListWatch(&corev1.ConfigMap{})
+		from.ListFunc, from.WatchFunc, from.silence, from.Rewound = s.list, s.watch, time.Hour, func(was, is uint64) { told = [2]uint64{was, is} }
+		c := NewCache(from, "kind", func(o any) (any, error) { return o, nil })
+		c.Handle(func(any) {}, func(any) {})
+		go c.Informer.RunWithContext(t.Context())
+		synctest.Wait()
+		s.set(func() { s.version = 5; s.maps = map[string]*corev1.ConfigMap{} })
+		from.Doubt()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if told != [2]uint64{11, 5} || c.content() != "map[a:1]" {
+			t.Errorf("told %v, the cache has %s", told, c.content())
+		}
+	})
+}
+
 func TestAWatchThatIsSilentForTooLongIsDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf()

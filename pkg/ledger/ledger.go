@@ -39,6 +39,8 @@ type Entry struct {
 	Spec      *plan.Spec      `json:"spec,omitempty"`    // while open and the plan was edited or deleted since: the snapshot
 	TargetUID string          `json:"targetUID,omitempty"`
 	Refused   string          `json:"refused,omitempty"` // while open: why the API server does not take its run
+	Slept     []Slept         `json:"slept,omitempty"`   // of off-hours that are over: what slept in them
+	EndedAt   *time.Time      `json:"endedAt,omitempty"` // of off-hours that are over: when all was awake
 }
 
 // LabelState is what the ledger knows of the requests by one label.
@@ -80,6 +82,10 @@ type Ledger struct {
 	Shards int                  `json:"shards,omitempty"`
 	// Left is what ended runs did not put back, and nobody has acknowledged.
 	Left []Leftover `json:"left,omitempty"`
+	// Timetable tells apart when a HibernatePlan sleeps, and NextSlot is the off-window
+	// that a skip of the next one has met.
+	Timetable string     `json:"timetable,omitempty"`
+	NextSlot  *time.Time `json:"nextSlot,omitempty"`
 }
 
 // LastRun is the newest run that ended after it had started.

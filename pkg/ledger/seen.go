@@ -3,6 +3,7 @@ package ledger
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -21,6 +22,27 @@ type Checkpoint struct {
 	Foreign int64  `json:"t,omitempty"` // the second in which somebody else last wrote
 	Mine    int64  `json:"m,omitempty"` // the second in which a run of the plan last wrote
 	Name    string `json:"o,omitempty"` // namespace/name
+	Earned  int64  `json:"e,omitempty"` // the second by which the object's runs are earned that it had
+}
+
+// What one object may have of runs: so many at once, and then one in so long (guesses: a
+// controller that settles writes a few times; two plans that start each other by what
+// they write never end).
+const (
+	WatchBurst  = 30
+	WatchPeriod = time.Minute
+)
+
+// Pace says whether a change of the object may have a run now, and if not, when: each run
+// is earned in a period, and as many may be had before as make a burst. after is the mark
+// of the claim.
+func (c Checkpoint) Pace(now time.Time) (after Checkpoint, again time.Time, may bool) {
+	earned := max(c.Earned, now.Unix()) + int64(WatchPeriod.Seconds())
+	if again = time.Unix(earned, 0).Add(-WatchBurst * WatchPeriod); again.After(now) {
+		return c, again, false
+	}
+	c.Earned = earned
+	return c, time.Time{}, true
 }
 
 // Seen is a mark with its place, or the word that nothing is to be kept there.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -167,5 +168,43 @@ func TestAShardThatIsFullIsFollowedByAnother(t *testing.T) {
 	fresh, _ := ledger.MergeSeen(more, []ledger.Seen{big(997)}, all, nil)
 	if len(fresh) != 2 || len(fresh[1]["r"]) != 2 {
 		t.Errorf("the first shard with room is taken: %d shards", len(fresh))
+	}
+}
+
+// An object has a burst of runs, and then one in each period; who is quiet earns them back.
+func TestPace(t *testing.T) {
+	now := time.Date(2026, 11, 21, 3, 0, 0, 500_000_000, time.UTC)
+	var c ledger.Checkpoint
+	claim := func(at time.Time) (time.Time, bool) {
+		after, again, may := c.Pace(at)
+		c = after
+		return again, may
+	}
+	for i := range ledger.WatchBurst {
+		if _, may := claim(now); !may {
+			t.Fatalf("run %d of a burst has to wait", i+1)
+		}
+	}
+	again, may := claim(now)
+	if wait := again.Sub(now); may || wait <= 0 || wait > ledger.WatchPeriod {
+		t.Fatalf("after a burst it may %v, at %s", may, again)
+	}
+	if _, may := claim(again.Add(-time.Second)); may {
+		t.Error("it may before that")
+	}
+	if _, may := claim(again); !may {
+		t.Error("it may not then")
+	}
+	if next, may := claim(again); may || next.Sub(again) != ledger.WatchPeriod {
+		t.Errorf("and the one after it may %v, at %s", may, next)
+	}
+	quiet := again.Add(ledger.WatchBurst * ledger.WatchPeriod)
+	for range ledger.WatchBurst {
+		if _, may := claim(quiet); !may {
+			t.Fatal("what was quiet has no burst again")
+		}
+	}
+	if _, may := claim(quiet); may {
+		t.Error("it has earned more than a burst")
 	}
 }

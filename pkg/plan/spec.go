@@ -12,8 +12,9 @@ import (
 
 // Bounds of a document.
 const (
-	MaxSteps    = 100
-	MaxPolicies = 16 // of one object (a guess: nobody reads more reasons)
+	MaxSteps     = 100
+	MaxPolicies  = 16 // of one object (a guess: nobody reads more reasons)
+	MaxSchedules = 50 // of one plan, each with at most one slot in a minute
 )
 
 // Defaults of a plan, fixed by the contract.

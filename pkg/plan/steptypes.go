@@ -51,14 +51,10 @@ func StepTypes() []StepType {
 		{Name: TypeCordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
 		{Name: TypeDrain, New: func() any { return &DrainProperties{} }, Check: checkDrain},
 		{Name: TypeUncordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: "hibernate", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
+		{Name: "wake", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
 		{Name: TypeForEachNode, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
 	}
-}
-
-// PlannedStepTypes are in the contract and not in this version: they are
-// refused with that word, and not as a slip of the pen.
-func PlannedStepTypes() []string {
-	return []string{"hibernate", "wake"}
 }
 
 // StepTypeNamed is the row of the table with that name.

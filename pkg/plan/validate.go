@@ -74,24 +74,10 @@ func (v *validator) spec(s Spec) {
 	if s.MirrorPrefix != "" && !document.DNSSubdomain(s.MirrorPrefix) {
 		v.Fault("spec.mirrorPrefix", "%q is no prefix: write it like mirror.example.org", s.MirrorPrefix)
 	}
-	v.allSteps(s)
-	v.notYet(s)
-}
-
-// notYet refuses what the contract has and this version does not do: a field
-// that is read and ignored would be a promise that is not kept.
-func (v *validator) notYet(s Spec) {
-	const words = "is not available in this version"
-	for _, f := range []struct {
-		path string
-		used bool
-	}{
-		{"spec.freezeTarget", s.FreezeTarget},
-	} {
-		if f.used {
-			v.Fault(f.path, words)
-		}
+	if s.FreezeTarget && s.Target == nil {
+		v.Fault("spec.freezeTarget", "needs spec.target: that is what is frozen")
 	}
+	v.allSteps(s)
 }
 
 func (v *validator) policies(refs []policy.PolicyRef) {
@@ -125,10 +111,17 @@ func (v *validator) target(s Spec) {
 }
 
 func (v *validator) triggers(t Triggers) {
+	if n := len(t.Schedules); n > MaxSchedules {
+		v.Fault("spec.triggers.schedules", "are %d; at most %d are allowed: write some as lists of one cron or rrule, or spread them over plans", n, MaxSchedules)
+		t.Schedules = t.Schedules[:MaxSchedules]
+	}
 	for i, s := range t.Schedules {
 		path := fmt.Sprintf("spec.triggers.schedules[%d]", i)
-		if _, err := schedule.Parse(s.pure()); err != nil {
+		parsed, err := schedule.Parse(s.pure())
+		if err != nil {
 			v.scheduleFaults(path, err)
+		} else if parsed.WithinMinute() {
+			v.Fault(path+".rrule", "BYSECOND names several seconds of a minute, and a plan begins at most once in a minute; write one")
 		}
 		if s.Jitter != nil && (s.Jitter.Duration < 0 || s.Jitter.Hours() > 24) {
 			v.Fault(path+".jitter", "must be from 0s to 24h, is %s", s.Jitter)

@@ -119,8 +119,9 @@ func TestParseRefuses(t *testing.T) {
 		// not yet
 		{planText("policies: [{name: A}]"), "spec.policies[0].name: \"A\" cannot name a policy: at most 63 characters of a-z, 0-9 and '-'"},
 		{planText("policies: [{namespace: a}]"), "spec.policies[0].name: is missing: the name of a policy"},
-		{planText("freezeTarget: true"), "spec.freezeTarget: is not available in this version"},
-		{step("hibernate", ""), `spec.steps[0].type: "hibernate" is not available in this version; available are label, annotate, patch-object, scale, suspend, wait, webhook, job, apply-object`},
+		{planText("freezeTarget: true"), "spec.freezeTarget: needs spec.target: that is what is frozen"},
+		{step("hibernate", ""), p + "plan: is missing"},
+		{step("wake", "plan: 'A b'"), p + "plan: \"A b\" cannot name a HibernatePlan"},
 		{planText("retryLimit: 101"), "spec.retryLimit: must be from 0 to 100, is 101"},
 		// order, requires, restarts
 		{planText("", "- {name: a, type: suspend, dependsOn: [b]}"), "spec.steps[0].dependsOn: is for the steps of a parallel step-group; others run in order"},
@@ -172,6 +173,8 @@ func TestParseRefuses(t *testing.T) {
 		{planText("triggers: {schedules: [{cron: '0 2 * * 6', timezone: Europe/Berln}]}"), "spec.triggers.schedules[0].timezone: "},
 		{planText("triggers: {schedules: [{cron: '61 * * * *'}]}"), "spec.triggers.schedules[0].cron: "},
 		{planText("triggers: {schedules: [{cron: '0 0 30 2 *'}]}"), "spec.triggers.schedules[0].cron: "},
+		{planText("triggers: {schedules: [{rrule: 'FREQ=MINUTELY;BYSECOND=0,30'}]}"), "spec.triggers.schedules[0].rrule: BYSECOND names several seconds of a minute"},
+		{planText("triggers: {schedules: [" + strings.Repeat("{cron: '0 2 * * 6'},", 51) + "]}"), "spec.triggers.schedules: are 51; at most 50 are allowed"},
 		{planText("triggers: {schedules: [{}]}"), "spec.triggers.schedules[0].cron: is missing; write one of cron, rrule and at"},
 		{planText("triggers: {schedules: [{cron: '0 2 * * 6', at: '2026-01-01T00:00:00Z'}]}"), "spec.triggers.schedules[0]"},
 		{planText("triggers: {schedules: [{cron: '0 2 * * 6', jitter: 25h}]}"), "spec.triggers.schedules[0].jitter: must be from 0s to 24h, is 25h0m0s"},

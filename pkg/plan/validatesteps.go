@@ -235,9 +235,6 @@ func UnknownType(name string) string {
 	if name == "" {
 		return "is missing; known are " + strings.Join(names, ", ")
 	}
-	if slices.Contains(PlannedStepTypes(), name) {
-		return fmt.Sprintf("%q is not available in this version; available are %s", name, strings.Join(names, ", "))
-	}
 	if near, ok := document.Nearest(name, names); ok {
 		return fmt.Sprintf("unknown step type %q; did you mean %q?", document.Cut(name, 80), near)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
@@ -75,5 +76,18 @@ func checkBackup(p any, at document.Reporter) {
 	}
 	if props.Retain != nil && props.Retain.Duration <= 0 {
 		at("retain", "must be longer than 0s, is %s", props.Retain)
+	}
+}
+
+// HoldProperties hold a HibernatePlan of the plan's namespace asleep or awake while the run
+// lives.
+type HoldProperties struct {
+	Plan string `json:"plan"` // its name
+}
+
+func checkHold(props any, at document.Reporter) {
+	p := props.(*HoldProperties)
+	if p.Plan != "" && !document.DNSLabel(p.Plan) && !expr.IsTemplate(p.Plan) {
+		at("plan", "%q cannot name a HibernatePlan", document.Cut(p.Plan, 100))
 	}
 }

@@ -215,7 +215,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 		at := PolicyRef{Name: name, Namespace: cmp.Or(namespace, ref.Namespace)}
 		c, there := b.calendars[at]
 		if !b.within(ref.Namespace, at.Namespace) {
-			broken = b.foreign("calendar", at)
+			broken = b.foreign("calendar", at, ref.Namespace)
 			return nil, false
 		}
 		if there && c == nil {
@@ -243,7 +243,7 @@ func (b *Resolver) named(namespace string, refs []PolicyRef, find func(PolicyRef
 	for _, ref := range refs {
 		ref.Namespace = cmp.Or(ref.Namespace, cmp.Or(namespace, b.agent))
 		if !b.within(namespace, ref.Namespace) {
-			out = append(out, schedule.PolicyNotReady(ref.Name, b.foreign("policy", ref)))
+			out = append(out, schedule.PolicyNotReady(ref.Name, b.foreign("policy", ref, namespace)))
 			continue
 		}
 		out = append(out, find(ref))
@@ -251,13 +251,17 @@ func (b *Resolver) named(namespace string, refs []PolicyRef, find func(PolicyRef
 	return out
 }
 
-// within says whether an object may use what stands in a namespace: its own, and
-// the agent's. Whoever annotates an object of the cluster may use any.
+// within says whether an object may use what stands in a namespace: its own, and the
+// agent's. One of the cluster uses the agent's alone: whoever may annotate a node would
+// read the reasons of every tenant on it.
 func (b *Resolver) within(own, namespace string) bool {
-	return own == "" || b.agent == "" || namespace == own || namespace == b.agent
+	return b.agent == "" || namespace == own || namespace == b.agent
 }
 
-func (b *Resolver) foreign(what string, ref PolicyRef) string {
+func (b *Resolver) foreign(what string, ref PolicyRef, own string) string {
+	if own == "" {
+		return fmt.Sprintf("%s %s is in namespace %s, and an object of the cluster may name only those of %s", what, ref.Name, ref.Namespace, b.agent)
+	}
 	return fmt.Sprintf("%s %s is in namespace %s, and only those of its own namespace and of %s may be named", what, ref.Name, ref.Namespace, b.agent)
 }
 

@@ -272,11 +272,12 @@ func TestWhatAnotherNamespaceHasMayNotBeNamed(t *testing.T) {
 		agent, own, of string // the agent's namespace, the object's, the policy's
 		ready          bool
 	}{
-		"its own namespace":              {"maint-system", "shop", "shop", true},
-		"the agent's":                    {"maint-system", "shop", "maint-system", true},
-		"another one":                    {"maint-system", "shop", "other", false},
-		"an object of the cluster":       {"maint-system", "", "other", true},
-		"nobody knows the agent's place": {"", "shop", "other", true},
+		"its own namespace":               {"maint-system", "shop", "shop", true},
+		"the agent's":                     {"maint-system", "shop", "maint-system", true},
+		"another one":                     {"maint-system", "shop", "other", false},
+		"of the cluster, and the agent's": {"maint-system", "", "maint-system", true},
+		"of the cluster, and another":     {"maint-system", "", "other", false},
+		"nobody knows the agent's place":  {"", "shop", "other", true},
 	} {
 		b := policy.NewResolver(c.agent)
 		b.PutPolicy(policy.State{Namespace: c.of, Name: "p", Spec: policy.PolicySpec{Strategy: schedule.Permissive}})

@@ -29,4 +29,5 @@ const (
 	ReasonEdited     = "edited"
 	ReasonClock      = "clock"
 	ReasonRefused    = "refused"
+	ReasonHold       = "hold" // somebody held it awake
 )

@@ -404,6 +404,7 @@ func (s *Schedule) readRRule(spec Spec) error {
 	if !rule.reachable(start) {
 		return &FieldError{Field: "rrule", Value: spec.RRule, Message: rule.whyNever(spec)}
 	}
+	s.dense = len(rule.second) > 1
 	s.expand(rule, start, spec.DTStart != "")
 	s.skip = skip
 	if _, ok := s.next(s.beforeFirst(start)); !ok {

@@ -31,6 +31,7 @@ type Schedule struct {
 	clock    clock // nil for a schedule that runs once
 	once     int64 // at this instant
 	realTime bool  // hours cover all 24: fires by instants, see nextRealTime
+	dense    bool  // a rule that names several seconds of a minute
 	skip     exceptions
 	until    int64 // last instant at which it may fire
 	jitter   time.Duration
@@ -208,6 +209,9 @@ func (s *Schedule) Zone() string { return s.zone.name }
 
 // Location is the schedule's time zone.
 func (s *Schedule) Location() *time.Location { return s.zone.location }
+
+// WithinMinute says whether two of its slots may lie nearer together than a minute.
+func (s *Schedule) WithinMinute() bool { return s.dense }
 
 // Next is the first slot strictly after an instant; false when there is none
 // ever.

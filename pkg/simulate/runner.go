@@ -156,8 +156,8 @@ func (c *cluster) act(r *runState, m workflow.Action) (wake time.Time, done bool
 	return time.Time{}, true
 }
 
-// leaseRenewal is how often a silence is renewed here (a guess: what it is really
-// renewed at depends on the Alertmanager, and changes no slot).
+// leaseRenewal is how often what a step holds as a lease is renewed here (a guess: it
+// changes no slot).
 const leaseRenewal = 5 * time.Minute
 
 // pass stands in for the executors: what a step does is done at once, but for a
@@ -171,7 +171,7 @@ func (c *cluster) pass(r *runState, m workflow.Action) (report workflow.StepResu
 		return workflow.StepResult{Done: true}, wake, true
 	case m.Step.Type == "suspend":
 		return c.passSuspend(r, m)
-	case m.Step.Type == "silence":
+	case m.Step.Type == "silence", m.Step.Type == "hibernate", m.Step.Type == "wake":
 		next := c.now.Add(leaseRenewal).UTC()
 		return workflow.StepResult{Done: true, KeepAt: &next}, wake, true
 	}

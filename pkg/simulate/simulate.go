@@ -41,8 +41,9 @@ func (p Plan) key() string { return p.Namespace + "/" + p.Name }
 // outage nobody looks; the agent that comes after it has been looking since its
 // end.
 type Scene struct {
-	Plans []Plan
-	Book  *policy.Resolver // nil: there are no policies
+	Plans    []Plan
+	Sleepers []Sleeper
+	Book     *policy.Resolver // nil: there are no policies
 	Span
 	Outages []Span
 	// NameOf names the run that answers a request, as annotations.RunName does.
@@ -58,7 +59,8 @@ type Entry struct {
 	Result          run.Result
 	Reason          string
 	Run             string
-	StartedAt       *time.Time // where it ran
+	StartedAt       *time.Time // where it ran, or fell asleep
+	WokenAt         *time.Time // of a sleep that is over
 	At              time.Time  // when it was recorded; zero where the run is still at work at the end
 }
 
@@ -92,6 +94,13 @@ func Play(s Scene) (Outcome, error) {
 	}
 	c.stillAtWork()
 	out := Outcome{Notes: append(notes(s.Plans), c.waiting()...)}
+	for _, one := range s.Sleepers {
+		entries, err := playSleep(s, one)
+		if err != nil {
+			return Outcome{}, err
+		}
+		c.entries = append(c.entries, entries...)
+	}
 	for _, e := range c.entries {
 		if at := e.when(); !at.Before(s.From) && at.Before(s.To) {
 			out.Entries = append(out.Entries, e)

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -238,6 +239,9 @@ func (d *decider) begin() {
 	case !d.f.LedgerLost && token != "":
 		l = l.WithToken(token)
 	}
+	for _, live := range d.f.Live { // they were claimed in the ledger that is lost
+		l = l.Claim(live.Name, live.Request, live.TargetUID)
+	}
 	d.write(l)
 	d.owed(d.set) // a plan that was edited before it was first seen owes nothing from before
 }
@@ -277,7 +281,7 @@ func (d *decider) owed(old schedule.Set) {
 	if !edit.After(l.Watermark) {
 		return
 	}
-	for _, slot := range slotsBetween(old, l.Watermark, edit) {
+	for slot := range slotsBetween(old, l.Watermark, edit) {
 		l = l.End(d.request(slot), run.Missed, run.ReasonEdited, d.f.Now)
 	}
 	l.Watermark = edit.UTC()
@@ -314,16 +318,17 @@ func sameSchedules(a, b []plan.Schedule) bool {
 	})
 }
 
-// slotsBetween are the slots in (from, to].
-func slotsBetween(set schedule.Set, from, to time.Time) []schedule.Slot {
-	var out []schedule.Slot
-	for {
-		slot, ok := set.Next(from)
-		if !ok || slot.At.After(to) {
-			return out
+// slotsBetween are the slots in (from, to], one after another: after a long outage there
+// may be hundreds of thousands, of which none is held.
+func slotsBetween(set schedule.Set, from, to time.Time) iter.Seq[schedule.Slot] {
+	return func(yield func(schedule.Slot) bool) {
+		for at := from; ; {
+			slot, ok := set.Next(at)
+			if !ok || slot.At.After(to) || !yield(slot) {
+				return
+			}
+			at = slot.At
 		}
-		out = append(out, slot)
-		from = slot.At
 	}
 }
 

@@ -2,6 +2,7 @@ package trigger
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 func (d *decider) slots() {
 	due := slotsBetween(d.set, d.out.Ledger.Watermark, d.f.Now)
 	newest := d.newestRunnable(due)
-	for i, slot := range due {
-		end, reason, claim, wait := d.verdict(slot, i, newest)
+	for slot := range due {
+		end, reason, claim, wait := d.verdict(slot, slot.At.Before(newest))
 		if wait {
 			d.behind = true
 			d.wakeAt(d.tooLateAt(slot))
@@ -44,13 +45,14 @@ func (d *decider) slots() {
 }
 
 // verdict is what becomes of one due slot: an end with its reason, a claim, or
-// a wait. The order of the questions is the contract's.
-func (d *decider) verdict(slot schedule.Slot, index, newest int) (end run.Result, reason string, claim, wait bool) {
+// a wait. older says that a newer one could still start. The order of the questions is
+// the contract's.
+func (d *decider) verdict(slot schedule.Slot, older bool) (end run.Result, reason string, claim, wait bool) {
 	late := !d.f.Now.Before(d.tooLateAt(slot))
 	switch {
 	case !d.f.Ready.OK && late:
 		return run.Missed, d.f.Ready.Reason, false, false
-	case !d.f.Ready.OK && index < newest && d.f.Spec.CatchUp == plan.CatchUpLatest:
+	case !d.f.Ready.OK && older && d.f.Spec.CatchUp == plan.CatchUpLatest:
 		return run.Missed, run.ReasonSuperseded, false, false
 	case !d.f.Ready.OK:
 		return "", "", false, true
@@ -63,7 +65,7 @@ func (d *decider) verdict(slot schedule.Slot, index, newest int) (end run.Result
 		return run.Skipped, run.ReasonSkip, false, false
 	case d.f.Spec.CatchUp == plan.CatchUpNone && slot.At.Before(d.f.LookingSince):
 		return run.Missed, run.ReasonCatchUp, false, false
-	case d.f.Spec.CatchUp != plan.CatchUpAll && index < newest && !d.queued(slot):
+	case d.f.Spec.CatchUp != plan.CatchUpAll && older && !d.queued(slot):
 		return run.Missed, run.ReasonSuperseded, false, false
 	case late:
 		return run.Missed, run.ReasonDeadline, false, false
@@ -73,17 +75,16 @@ func (d *decider) verdict(slot schedule.Slot, index, newest int) (end run.Result
 	return "", "", true, false
 }
 
-// newestRunnable is the index of the last due slot that could still start; the
-// ones before it are superseded under catchUp: latest.
-func (d *decider) newestRunnable(due []schedule.Slot) int {
-	for i := len(due) - 1; i >= 0; i-- {
-		at := due[i].At
-		if d.pausedSlot(at) || d.busyAt(at) || d.skips(at) && !d.f.Intent.Skip.Next || !d.f.Now.Before(d.tooLateAt(due[i])) {
+// newestRunnable is the instant of the last due slot that could still start; the ones
+// before it are superseded under catchUp: latest. Zero: none could.
+func (d *decider) newestRunnable(due iter.Seq[schedule.Slot]) (newest time.Time) {
+	for slot := range due {
+		if !d.f.Now.Before(d.tooLateAt(slot)) || d.pausedSlot(slot.At) || d.busyAt(slot.At) || d.skips(slot.At) && !d.f.Intent.Skip.Next {
 			continue
 		}
-		return i
+		newest = slot.At
 	}
-	return -1
+	return newest
 }
 
 // skips says whether a slot is skipped. `next` is used up by the first it meets.

@@ -1,7 +1,9 @@
 package trigger
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -24,6 +26,13 @@ func (d *decider) watched() {
 		if !d.mayClaim(what) {
 			return
 		}
+		mark, again, may := o.Mark.Pace(d.f.Now)
+		if !may {
+			d.waiting = fmt.Sprintf("%s waits until %s: the object changes again and again, and has had %d runs one after another; from here on it has one in %s", what, again.UTC().Format(time.RFC3339), ledger.WatchBurst, ledger.WatchPeriod)
+			d.wakeAt(again)
+			continue
+		}
+		o.Mark = mark
 		d.write(d.out.Ledger.WithSeen(ledger.Seen{Rule: o.Rule, UID: o.UID, Checkpoint: o.Mark, Gone: o.Event == plan.EventDelete}))
 		d.claim(watchRequest(o, d.f))
 	}

@@ -305,3 +305,18 @@ func (w *world) judge() {
 		w.t.Fatalf("the totals say %d; %d slots were claimed, %d ended otherwise, %d tokens are known", total, claimed, ended, tokens)
 	}
 }
+
+// After half a year without an agent every slot of a minutely plan has its end: the newest
+// runs, the others are one entry.
+func TestHalfAYearOfSlotsIsOneEntry(t *testing.T) {
+	const days = 180
+	f := coretest.Facts("03:00", scheduled("* * * * *"), ledgerWith(func(l *ledger.Ledger) {
+		l.Watermark = coretest.Clock("03:00").AddDate(0, 0, -days)
+	}))
+	f.CreatedAt, f.EditedAt, f.Ledger.Schedules = f.Ledger.Watermark, f.Ledger.Watermark, f.Spec.Triggers.Schedules
+	d := trigger.Decide(f)
+	recent := d.Ledger.Recent
+	if len(d.Claims) != 1 || len(recent) != 1 || recent[0].Reason != run.ReasonSuperseded || recent[0].Count != days*24*60-1 {
+		t.Errorf("claims %+v, entries %+v", d.Claims, recent)
+	}
+}

@@ -402,7 +402,7 @@ func (o *trackedObject) settle(s state) {
 }
 
 func (o *trackedObject) marked(s state, ordinal int64) ledger.Checkpoint {
-	return ledger.Checkpoint{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name}
+	return ledger.Checkpoint{Digest: s.digest, Ordinal: ordinal, Version: s.version, Foreign: s.foreign, Mine: s.mine, Name: o.namespace + "/" + o.name, Earned: o.mark.Earned}
 }
 
 func (o *trackedObject) pend(t *Tracker, s state) {
@@ -785,9 +785,9 @@ func (t *Tracker) Failures() []Failure {
 	return out
 }
 
-// Decided notes which of the candidates were claimed, once that is written, and
-// says whether what came meanwhile asks for another look.
-func (t *Tracker) Decided(claims []run.Request) Urgency {
+// Decided notes which of the candidates were claimed, once that is written with the
+// marks seen, and says whether what came meanwhile asks for another look.
+func (t *Tracker) Decided(claims []run.Request, seen []ledger.Seen) Urgency {
 	for _, c := range claims {
 		r := t.rule(c.Rule)
 		if c.Kind != run.ByWatch || r == nil || r.objects[c.UID] == nil {
@@ -796,7 +796,11 @@ func (t *Tracker) Decided(claims []run.Request) Urgency {
 		o := r.objects[c.UID]
 		switch {
 		case c.Event != plan.EventDelete && o.offered != nil:
-			o.claimed(o.marked(*o.offered, c.Ordinal))
+			mark := o.marked(*o.offered, c.Ordinal)
+			if i := slices.IndexFunc(seen, (ledger.Seen{Rule: c.Rule, UID: c.UID}).SamePlace); i >= 0 {
+				mark.Earned = seen[i].Earned
+			}
+			o.claimed(mark)
 		case c.Event == plan.EventDelete && o.gone != here:
 			r.drop(o)
 		}

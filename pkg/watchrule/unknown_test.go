@@ -33,19 +33,19 @@ func TestWhatIsSaidOfWhatIsNotWatchedChangesNothing(t *testing.T) {
 		"the start of another rule":     func(_ *field, tr *watchrule.Tracker, _ string) { tr.Started("unknown", true) },
 		"the start of one that goes on": func(_ *field, tr *watchrule.Tracker, id string) { tr.Started(id, false) },
 		"a claim by a slot": func(w *field, tr *watchrule.Tracker, id string) {
-			tr.Decided([]run.Request{{Kind: run.BySchedule, Rule: id, UID: w.objects["a"].uid, Ordinal: 999}})
+			tr.Decided([]run.Request{{Kind: run.BySchedule, Rule: id, UID: w.objects["a"].uid, Ordinal: 999}}, nil)
 		},
 		"a claim of another rule": func(w *field, tr *watchrule.Tracker, _ string) {
-			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: "unknown", UID: w.objects["a"].uid, Ordinal: 999}})
+			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: "unknown", UID: w.objects["a"].uid, Ordinal: 999}}, nil)
 		},
 		"a claim of another object": func(_ *field, tr *watchrule.Tracker, id string) {
-			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: "unknown", Ordinal: 999}})
+			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: "unknown", Ordinal: 999}}, nil)
 		},
 		"a claim that nobody proposed": func(w *field, tr *watchrule.Tracker, id string) {
-			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: w.objects["a"].uid, Ordinal: 999, Event: plan.EventUpdate}})
+			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: w.objects["a"].uid, Ordinal: 999, Event: plan.EventUpdate}}, nil)
 		},
 		"the end of one that is there": func(w *field, tr *watchrule.Tracker, id string) {
-			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: w.objects["a"].uid, Ordinal: 999, Event: plan.EventDelete}})
+			tr.Decided([]run.Request{{Kind: run.ByWatch, Rule: id, UID: w.objects["a"].uid, Ordinal: 999, Event: plan.EventDelete}}, nil)
 		},
 		"a write of another kind": func(w *field, tr *watchrule.Tracker, _ string) {
 			s := w.sighting("a")

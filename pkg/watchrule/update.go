@@ -90,7 +90,7 @@ func (t *Tracker) Recorded(b LedgerUpdate, claims []run.Request, written bool) U
 	if !written {
 		claims, b.lazy = nil, nil
 	}
-	all = max(all, t.Decided(claims))
+	all = max(all, t.Decided(claims, slices.Concat(b.Ledger.Seen, b.Shards)))
 	t.Written(b.lazy)
 	return all
 }

@@ -165,7 +165,7 @@ func (a *advance) mayBegin(props plan.ForEachNodeProperties, path string, c coun
 		if props.Canary != nil {
 			canary = *props.Canary
 		}
-		if c.real < canary {
+		if c.real-c.soaking < canary { // a node that soaks has not succeeded yet
 			most = min(most, canary-c.real-c.running)
 		}
 	}

@@ -166,6 +166,19 @@ func TestRolloutSoaksBeforeTheNext(t *testing.T) {
 	f.ended("Succeeded") // nothing comes after the last
 }
 
+// A canary that soaks has not succeeded yet: a second place changes nothing.
+func TestTheOthersWaitUntilTheCanaryHasSoaked(t *testing.T) {
+	f := fleetOf(t, "canary: 1, maxUnavailable: 2, soak: 2m, ", 4)
+	f.end("n0")
+	f.works()
+	f.after(2 * time.Minute)
+	f.works("n1", "n2")
+	f.end("n1") // what soaks later costs its own place alone
+	f.works("n2")
+	f.after(2 * time.Minute)
+	f.works("n2", "n3")
+}
+
 func TestRolloutDoesNotBeginWhatWouldNotFit(t *testing.T) {
 	f := fleetOf(t, "estimate: 20m, ", 2)
 	f.sig.ClosesAt = f.now.Add(19 * time.Minute)

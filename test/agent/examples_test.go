@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -204,6 +205,16 @@ func (s *stage) waits(step string) runState {
 	return got
 }
 
+// watches waits until the runner watches a kind of objects. A step waits before its
+// watch is open, and one whose object is ready by then needs none.
+func (s *stage) watches(kind string) {
+	s.Helper()
+	s.eventually("the runner watches "+kind, func() (bool, string) {
+		used := s.usedRights()
+		return used[kind+" watch"], fmt.Sprint(slices.Sorted(maps.Keys(used)))
+	})
+}
+
 // rolledOut plays the Deployment controller.
 func (s *stage) rolledOut(name string) {
 	s.Helper()
@@ -363,6 +374,7 @@ func TestExampleKubeVelaDatabase(t *testing.T) {
 		now := s.read(velaApplications(), "orders").GetAnnotations()
 		return now["workflow-activity.oam.dev/kubevela-database-status"] == "running", fmt.Sprint(now)
 	})
+	s.watches("apps deployments")
 	s.rolledOut("orders")
 	s.waits("backup")
 	snapshots, claims := s.usable()
@@ -373,6 +385,7 @@ func TestExampleKubeVelaDatabase(t *testing.T) {
 	s.must(s.admin.CoreV1().Pods(s.ns).Delete(s.ctx, "orders-db-0", metav1.DeleteOptions{})) // the work restarts it
 	s.worked()
 	s.waits("database-is-well")
+	s.watches("apps statefulsets")
 	s.up("orders-db")
 	s.waits("finally/application-is-well")
 	if n := scale(); n != 3 {
@@ -441,6 +454,7 @@ func TestExampleKubeVelaUpgrade(t *testing.T) {
 	s.merge(foreign{"apps", "v1", "StatefulSet", "statefulsets"}, "billing-db", `{"spec":{"template":{"spec":{"containers":[{"name":"db","image":"postgres:16.4"}]}}}}`)
 	s.merge(velaApplications(), "billing", fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, s.read(velaApplications(), "billing").GetGeneration()), "status")
 	s.waits("database-is-well")
+	s.watches("apps statefulsets")
 	s.up("billing-db")
 	s.ended(s.name, 2)
 	gone()
@@ -474,6 +488,7 @@ steps: [{name: db, type: template/rolling-restart, properties: {workload: shop-d
 
 	s.waits("stateless/web/restart")
 	s.waits("stateless/api/restart")
+	s.watches("apps deployments")
 	s.rolledOut("shop-web")
 	s.eventually("web is tried", func() (bool, string) { return len(s.heard("/smoke/shop-web")) == 1, "" })
 	set, err := s.admin.AppsV1().StatefulSets(s.ns).Get(s.ctx, "shop-db", metav1.GetOptions{})
@@ -483,6 +498,7 @@ steps: [{name: db, type: template/rolling-restart, properties: {workload: shop-d
 	}
 	s.rolledOut("shop-api")
 	s.waits("database/restart")
+	s.watches("apps statefulsets")
 	s.up("shop-db")
 	end := s.succeeded(s.name)
 	for path, want := range map[string]map[string]any{

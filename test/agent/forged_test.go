@@ -26,9 +26,25 @@ func forgedRun(l *lab, of *corev1.ConfigMap, token string, steps ...plan.Step) r
 	}
 }
 
+// forge writes a run as a tenant would: without the agent's key.
 func (l *lab) forge(r run.Run, j run.Journal) {
+	l.Helper()
+	l.write(r, j, func(*corev1.ConfigMap) {})
+}
+
+// forgeSigned writes one that somebody signed who has the agent's key: what it holds is
+// checked all the same.
+func (l *lab) forgeSigned(r run.Run, j run.Journal) {
+	l.Helper()
+	l.write(r, j, func(cm *corev1.ConfigMap) { l.must(keyring(l.ctx, l.T, l.admin).Sign(cm)) })
+}
+
+func (l *lab) write(r run.Run, j run.Journal, sign func(*corev1.ConfigMap)) {
+	l.Helper()
 	cm, err := annotations.RunObject(r, j)
 	l.must(err)
+	cm.Namespace = l.ns
+	sign(cm)
 	_, err = l.admin.CoreV1().ConfigMaps(l.ns).Create(l.ctx, cm, metav1.CreateOptions{})
 	l.must(err)
 }
@@ -60,7 +76,7 @@ func TestARunThatSomebodyWroteWithATemplateThatHoldsItselfEndsNoAgent(t *testing
 	again := plan.Step{Name: "again", Type: "template/loop"}
 	r := forgedRun(l, cm, "forged", again)
 	r.Templates = map[string]plan.TemplateSpec{"loop": {Steps: []plan.Step{again}}}
-	l.forge(r, run.Journal{Phase: run.Running, Section: plan.SectionSteps, Steps: []run.Record{{Path: "again", Type: again.Type, Phase: run.StepPending}}})
+	l.forgeSigned(r, run.Journal{Phase: run.Running, Section: plan.SectionSteps, Steps: []run.Record{{Path: "again", Type: again.Type, Phase: run.StepPending}}})
 	l.saidToBeBroken(r.Name, "stands for itself")
 	l.plan("beside", holding)
 	l.seen("beside")
@@ -79,7 +95,7 @@ func TestARunThatSomebodyWroteForAnotherNamespacesPlanDoesNothing(t *testing.T) 
 	l.runner()
 	hook := plan.Step{Name: "hook", Type: "webhook", Properties: map[string]any{"url": world.hooks.URL + "/forged"}}
 	r := forgedRun(l, victim, "forged", hook)
-	l.forge(r, workflow.NewJournal(r).Start(victim.CreationTimestamp.UTC()))
+	l.forgeSigned(r, workflow.NewJournal(r).Start(victim.CreationTimestamp.UTC()))
 	l.eventually("it ends, as one whose plan is not there", func() (bool, string) {
 		cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, r.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

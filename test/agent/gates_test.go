@@ -475,9 +475,10 @@ subjects: [{kind: ServiceAccount, name: maint-runner, namespace: `+l.ns+`}]
 	l.open("shut")
 	there.open("open")
 	there.reaches(flux, "a", `{"spec":{}}`)
-	if n := there.change("next_change_eta", "Kustomization", "a", ""); n != "0" {
-		t.Errorf("next_change_eta is %s", n)
-	}
+	there.eventually("next_change_eta is 0", func() (bool, string) {
+		n := there.change("next_change_eta", "Kustomization", "a", "")
+		return n == "0", n
+	})
 }
 
 func TestGateOpensWhatAPolicyNoLongerNames(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
 func TestDeletingARunAbortsItThroughItsFinally(t *testing.T) {
@@ -66,10 +67,13 @@ func TestDeletingThePlanAbortsItsRunAndNothingIsCollectedBefore(t *testing.T) {
 func TestDeletingTheNamespaceIsNotHeldUpByALiveRun(t *testing.T) {
 	l := newLab(t)
 	l.runner()
-	l.plan("holds", holding)
+	cm := l.plan("holds", holding)
 	l.seen("holds")
 	l.trigger("holds", "t")
 	r := l.running("holds", "hold")
+	forged := forgedRun(l, cm, "forged", l.hooked("/forged")) // nor by one that does not count
+	l.forge(forged, workflow.NewJournal(forged).Start(cm.CreationTimestamp.UTC()))
+	l.saidToBeBroken(forged.Name, "carries no signature")
 	l.must(l.admin.CoreV1().Namespaces().Delete(l.ctx, l.ns, metav1.DeleteOptions{}))
 	l.eventually("the namespace is gone", func() (bool, string) {
 		ns, err := l.admin.CoreV1().Namespaces().Get(l.ctx, l.ns, metav1.GetOptions{})

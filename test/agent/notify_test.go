@@ -22,14 +22,14 @@ func (l *lab) sinks(on string) *harness.Receiver {
 	l.Cleanup(world.configuring.Unlock)
 	desk, err := harness.NewReceiver(nil)
 	l.must(err)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "sinks"}, StringData: map[string]string{"desk": "generic+" + desk.URL + "/t0ken?template=json\n"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maint-sinks"}, StringData: map[string]string{"desk": "generic+" + desk.URL + "/t0ken?template=json\n"}}
 	_, err = l.admin.CoreV1().Secrets(annotations.DefaultNamespace).Create(l.ctx, secret, metav1.CreateOptions{})
 	l.must(err)
 	const allow = `outbound: {allow: ["127.0.0.1/32"]}`
-	l.configure(`{` + allow + `, notifications: {sinks: [{name: desk, urlSecretRef: {name: sinks, key: desk}}, {name: lost, urlSecretRef: {name: sinks, key: lost}}], on: [` + on + `]}}`)
+	l.configure(`{` + allow + `, notifications: {sinks: [{name: desk, urlSecretRef: {name: maint-sinks, key: desk}}, {name: lost, urlSecretRef: {name: maint-sinks, key: lost}}], on: [` + on + `]}}`)
 	l.Cleanup(func() {
 		l.configure(`{` + allow + `}`)
-		l.must(l.admin.CoreV1().Secrets(annotations.DefaultNamespace).Delete(l.ctx, "sinks", metav1.DeleteOptions{}))
+		l.must(l.admin.CoreV1().Secrets(annotations.DefaultNamespace).Delete(l.ctx, "maint-sinks", metav1.DeleteOptions{}))
 		desk.Close()
 	})
 	return desk
@@ -86,7 +86,7 @@ steps:
 	if good.journal.Phase != run.Succeeded {
 		t.Errorf("ended %s: %s", good.journal.Phase, good.journal.Message)
 	}
-	for want, r := range map[string]runState{`"deks": is not among spec.notifications.sinks of the AgentConfig; it names desk, lost`: bad, `"lost": its Secret maint-system/sinks holds no URL under the key "lost"`: lost} {
+	for want, r := range map[string]runState{`"deks": is not among spec.notifications.sinks of the AgentConfig; it names desk, lost`: bad, `"lost": its Secret maint-system/maint-sinks holds no URL under the key "lost"`: lost} {
 		if got := r.journal.Steps[0]; r.journal.Phase != run.Failed || !strings.Contains(got.Message, want) {
 			t.Errorf("ended %s, step: %s, want %s", r.journal.Phase, got.Message, want)
 		}

@@ -11,8 +11,8 @@ import (
 
 func TestARunThatTheAPIServerDoesNotTakeAnyMoreIsToldOnItsPlan(t *testing.T) {
 	for _, c := range []struct{ name, patch, says string }{
-		{"immutable", `{"immutable":true}`, "cannot go on, since the API server refuses what it writes"},
-		{"unreadable", `{"data":{"journal.json":"garbage"}}`, "cannot be read and is left alone"},
+		{"immutable", `{"immutable":true}`, "cannot go on: the API server refuses what it writes"},
+		{"unreadable", `{"data":{"journal.json":"garbage"}}`, "is left alone, and nothing of it is put back"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)

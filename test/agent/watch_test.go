@@ -243,14 +243,15 @@ func TestWatchAClusterScopedKindAndOtherNamespaces(t *testing.T) {
 	a.must(err)
 	only := `when: "object.metadata.name == '` + zone + `'"`
 	a.plan("zones", telling("zones", `{apiVersion: watch.example.org/v1, kind: Zone, `+only+`}`))
-	a.plan("everywhere", telling("everywhere", `{apiVersion: watch.example.org/v1, kind: App, namespace: "*", `+only+`}`))
+	// The selector keeps what the stories beside this one make out of it.
+	a.plan("everywhere", telling("everywhere", `{apiVersion: watch.example.org/v1, kind: App, namespace: "*", selector: {matchLabels: {role: `+zone+`}}, `+only+`}`))
 	a.plan("beside", telling("beside", `{apiVersion: watch.example.org/v1, kind: App, namespace: `+other.ns+`}`))
 	a.eventually("all have started", func() (bool, string) {
 		return a.started("zones") && a.started("everywhere") && a.started("beside"), ""
 	})
 	a.make("Zone", zone, 1)
 	a.told("zones", zone+" 1")
-	(&apps{lab: other, dyn: a.dyn}).make("App", zone, 2)
+	(&apps{lab: other, dyn: a.dyn}).make("App", zone, 2, zone)
 	a.told("everywhere", zone+" 2")
 	a.told("beside", zone+" 2")
 	a.remove("Zone", zone)
@@ -636,4 +637,30 @@ func (a *apps) traces(agents ...*harness.Process) string {
 		}
 	}
 	return b.String()
+}
+
+// Each of two plans writes what the other watches. They do not go on for ever at the
+// pace of the agent, and say why they wait; another plan's runs come at once.
+func TestTwoPlansThatStartEachOtherComeToRest(t *testing.T) {
+	a := newApps(t)
+	a.make("App", "ping", 1, "ping")
+	a.make("App", "pong", 1, "pong")
+	for from, to := range map[string]string{"ping": "pong", "pong": "ping"} {
+		a.plan(from, `
+triggers: {watch: [{apiVersion: watch.example.org/v1, kind: App, selector: {matchLabels: {role: `+from+`}}, fields: [spec.color]}]}
+steps: [{name: write, type: patch-object, properties: {resource: {apiVersion: watch.example.org/v1, kind: App, name: `+to+`}, patchType: merge, patch: {spec: {color: "${run.name}"}}}}]
+`)
+	}
+	a.watching("ping", 1)
+	a.watching("pong", 1)
+	a.change("App", "ping", `{"spec":{"color":"blue"}}`)
+	waits := func(name string) (bool, string) {
+		text := a.seen(name).Annotations[annotations.StatusMessage]
+		return strings.Contains(text, "changes again and again"), text
+	}
+	a.eventually("one of them waits, and says why", func() (bool, string) {
+		one, text := waits("ping")
+		other, more := waits("pong")
+		return one || other, text + more
+	})
 }

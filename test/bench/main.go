@@ -29,7 +29,7 @@ func main() {
 
 type options struct {
 	plans, namespaces, rounds, history, triggers int
-	drains, fleet, fleetPods, idle               int
+	drains, fleet, fleetPods, idle, sleepers     int
 	only, ways                                   []string
 	profile                                      string
 	agent                                        string
@@ -37,7 +37,7 @@ type options struct {
 
 // names are the benchmarks, in their order.
 func names() []string {
-	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory"}
+	return []string{"ratios", "plans-due", "cronjobs-due", "memory", "trigger-latency", "cronjob-pod", "wide", "restore", "recovery", "idle", "drain", "nodes-memory", "sleep"}
 }
 
 func parse(args []string, errOut io.Writer) (options, error) {
@@ -54,6 +54,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	set.IntVar(&o.fleet, "fleet", 5000, "nodes of nodes-memory")
 	set.IntVar(&o.fleetPods, "fleet-pods", 50000, "pods on them")
 	set.IntVar(&o.idle, "idle", 10000, "plans of idle")
+	set.IntVar(&o.sleepers, "sleepers", 500, "Deployments that sleep")
 	set.StringVar(&only, "only", "", "only these, by comma: "+strings.Join(names(), ", "))
 	set.StringVar(&ways, "ways", "", "of drain, only these, by comma: "+strings.Join(wayNames(), ", "))
 	set.StringVar(&o.profile, "profile", "", "existing folder for CPU profiles of the agent and the API server; plans-due, drain or idle alone")
@@ -83,8 +84,8 @@ func (o options) validate(rest []string) error {
 			faults = append(faults, fmt.Errorf("--ways: %q is none of %s", name, strings.Join(wayNames(), ", ")))
 		}
 	}
-	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle) < 1 {
-		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods and --idle must be at least 1"))
+	if min(o.plans, o.namespaces, o.rounds, o.history, o.triggers, o.drains, o.fleet, o.fleetPods, o.idle, o.sleepers) < 1 {
+		faults = append(faults, errors.New("--plans, --namespaces, --rounds, --history, --triggers, --drains, --fleet, --fleet-pods, --idle and --sleepers must be at least 1"))
 	}
 	if o.fleet < fleetDrains {
 		faults = append(faults, fmt.Errorf("--fleet: %d nodes are drained, is %d", fleetDrains, o.fleet))
@@ -157,7 +158,7 @@ func measure(ctx context.Context, o options, out, progress io.Writer) (err error
 			return err
 		}
 	}
-	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}})); err != nil {
+	if err := inTurn(ctx, out, b.asked([]part{{"recovery", b.recovery}, {"idle", b.idleAtSize}, {"drain", b.drain}, {"nodes-memory", b.nodesMemory}, {"sleep", b.sleeping}})); err != nil {
 		return err
 	}
 	b.say("done after %s", time.Since(b.began).Round(time.Second))

@@ -42,7 +42,8 @@ type AuditEvent struct {
 	Request  json.RawMessage `json:"requestObject"`
 	Response json.RawMessage `json:"responseObject"`
 	Status   struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
 	Answered metav1.MicroTime `json:"stageTimestamp"`

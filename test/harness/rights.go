@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +48,22 @@ func CheckRights(auditLog string, roles, also []string) error {
 		return errors.New(strings.Join(wrong, "\n"))
 	}
 	return nil
+}
+
+// CheckConfined fails when a policy that confines the agent refused something that the
+// agent did as itself: the manifests bring those policies, and the agent has to be able
+// to live with them.
+func CheckConfined(auditLog string) error {
+	refused := map[string]bool{}
+	_, err := EachAudited(auditLog, 0, "ValidatingAdmissionPolicy 'maint-agent-", func(e AuditEvent) {
+		if e.User.Username == AgentUser && e.Impersonated == nil {
+			refused[fmt.Sprintf("%s %s %s/%s: %s", e.Verb, e.What(), e.Object.Namespace, e.Object.Name, e.Status.Message)] = true
+		}
+	})
+	if err != nil || len(refused) == 0 {
+		return err
+	}
+	return errors.New(strings.Join(slices.Sorted(maps.Keys(refused)), "\n"))
 }
 
 func usedRights(auditLog string) (map[string]bool, error) {

@@ -22,11 +22,11 @@ func notified(t *testing.T, on string) (*lab, *harness.Receiver) {
 		t.Fatal(err)
 	}
 	t.Cleanup(desk.Close)
-	l := newLab(t, `{nodes: {maxParallelOperations: 100%}, outbound: {allow: [127.0.0.1]}, notifications: {sinks: [{name: desk, urlSecretRef: {name: desk, key: url}}], on: [`+on+`]}}`)
+	l := newLab(t, `{nodes: {maxParallelOperations: 100%}, outbound: {allow: [127.0.0.1]}, notifications: {sinks: [{name: desk, urlSecretRef: {name: maint-sinks, key: url}}], on: [`+on+`]}}`)
 	secrets := l.admin.CoreV1().Secrets(annotations.DefaultNamespace)
-	_, err = secrets.Create(l.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "desk"}, StringData: map[string]string{"url": "generic+" + desk.URL + "/told?template=json"}}, metav1.CreateOptions{})
+	_, err = secrets.Create(l.ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "maint-sinks"}, StringData: map[string]string{"url": "generic+" + desk.URL + "/told?template=json"}}, metav1.CreateOptions{})
 	l.must(err)
-	t.Cleanup(func() { l.must(secrets.Delete(l.ctx, "desk", metav1.DeleteOptions{})) })
+	t.Cleanup(func() { l.must(secrets.Delete(l.ctx, "maint-sinks", metav1.DeleteOptions{})) })
 	return l, desk
 }
 

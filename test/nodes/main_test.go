@@ -37,8 +37,14 @@ func TestMain(m *testing.M) {
 	defer func() { os.Exit(code) }()
 	defer world.stop()
 	code = m.Run()
+	if code == 0 && world.cluster != nil {
+		if err := harness.CheckConfined(world.audit); err != nil {
+			fmt.Fprintln(os.Stderr, "--- FAIL: the policies that confine the agent let it do its work\n"+err.Error())
+			code = 1
+		}
+	}
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && world.cluster != nil {
-		if err := harness.CheckRights(world.audit, []string{"maint-agent-drains", "maint-agent-nodes", "maint-surge"}, []string{"maint-agent"}); err != nil {
+		if err := harness.CheckRights(world.audit, []string{"maint-agent-drains", "maint-agent-nodes", "maint-agent-force", "maint-agent-volumes", "maint-surge"}, []string{"maint-agent", "maint-agent-key"}); err != nil {
 			fmt.Fprintln(os.Stderr, "--- FAIL: the agent's rights over nodes are exactly those that it used\n"+err.Error())
 			code = 1
 		}

@@ -11,22 +11,25 @@ import (
 // contract of executors, and list and watch.
 func agentRooms() map[string][]string {
 	return map[string][]string{
-		"agenttest":       {"client"}, // for tests alone: no other line names it
+		"agenttest":       {"client", "keys"}, // for tests alone: no other line names it
 		"client":          nil,
 		"queue":           {"client"},
 		"metrics":         nil,
 		"config":          {"client", "status"},
 		"status":          {"client", "queue"},
-		"store":           {"client", "queue", "status"},
+		"keys":            {"client"},
+		"store":           {"client", "keys", "queue", "status"},
 		"leader":          {"client"},
 		"notify":          {"metrics"},
 		"targets":         {"client", "store"},
-		"gates":           {"client", "queue", "status", "store"},
+		"gates":           {"client", "keys", "queue", "status", "store"},
 		"watchrules":      {"client", "store"},
+		"freezes":         {"client", "queue", "status", "store"},
+		"hibernation":     {"client", "keys", "queue", "status", "store"},
 		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
-		"runs":            {"client", "metrics", "notify", "queue", "status", "store", "targets"},
+		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
-		"plans":           {"client", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
+		"plans":           {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
 	}
 }
 

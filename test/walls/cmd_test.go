@@ -11,21 +11,23 @@ import (
 // What only tests import (cmdtest) is in nobody's line.
 func cmdRooms() map[string][]string {
 	return map[string][]string{
-		"exit":    nil,
-		"instant": nil,
-		"remedy":  nil,
-		"view":    {"instant"},
-		"factory": {"exit", "remedy", "view"},
-		"source":  {"exit", "instant", "view", "factory"},
-		"print":   {"exit", "instant", "remedy", "view", "factory"},
-		"watch":   {"exit", "view", "factory", "print"},
-		"ask":     {"exit", "instant", "view", "factory", "source", "print", "watch"},
-		"node":    {"exit", "remedy", "view", "factory", "print", "watch"},
-		"look":    {"exit", "instant", "view", "factory", "source", "print", "watch"},
-		"write":   {"exit", "instant", "view", "factory", "source", "print"},
-		"offline": {"exit", "instant", "view", "factory", "source"},
-		"setup":   {"exit", "instant", "view", "factory"},
-		"cmdtest": {"view", "factory"},
+		"exit":     nil,
+		"terminal": nil,
+		"instant":  nil,
+		"remedy":   nil,
+		"view":     {"instant"},
+		"factory":  {"exit", "remedy", "terminal", "view"},
+		"source":   {"exit", "instant", "view", "factory"},
+		"print":    {"exit", "instant", "remedy", "terminal", "view", "factory"},
+		"watch":    {"exit", "view", "factory", "print"},
+		"ask":      {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"node":     {"exit", "remedy", "view", "factory", "print", "watch"},
+		"look":     {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"write":    {"exit", "instant", "view", "factory", "source", "print"},
+		"offline":  {"exit", "instant", "view", "factory", "source"},
+		"restore":  {"exit", "instant", "view", "factory", "print"},
+		"setup":    {"exit", "instant", "view", "factory"},
+		"cmdtest":  {"view", "factory"},
 	}
 }
 

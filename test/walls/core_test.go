@@ -20,7 +20,10 @@ func core() [][]room {
 			{"knob", "the switches with which other controllers are told to wait"},
 		},
 		{{"document", "strict YAML, faults, what every document has in common"}},
-		{{"selector", "label selectors, in Kubernetes' own grammar"}},
+		{
+			{"selector", "label selectors, in Kubernetes' own grammar"},
+			{"connector", "how accounts of clouds and other clusters are reached"},
+		},
 		{
 			{"policy", "Policy, Calendar, the rules of gates, and what follows for an object"},
 			{"drain", "which pods leave a node, and what stands in their way"},
@@ -33,6 +36,7 @@ func core() [][]room {
 		{
 			{"run", "one execution: what asked for it, its journal"},
 			{"agentconfig", "the agent's configuration"},
+			{"hibernate", "HibernatePlan, when it sleeps, in which order, what is recorded of each resource"},
 		},
 		{
 			{"ledger", "how each slot and request ended, what is still open"},
@@ -42,6 +46,7 @@ func core() [][]room {
 		{
 			{"trigger", "when a plan runs, and which run may start"},
 			{"calendar", "slots and windows over weeks"},
+			{"savings", "what slept, for how long, and what that saved"},
 		},
 		{{"simulate", "a plan's future, by the functions that the agent calls"}},
 	}
@@ -111,7 +116,7 @@ func TestEveryRoomOfTheCoreHasItsLine(t *testing.T) {
 // testRooms hold what the tests of several rooms start from. They may know the rooms
 // that they build for, up to the last line, since no program is built with them.
 func testRooms() packages {
-	return packages{"pkg/coretest", "pkg/cmd/cmdtest", "pkg/executors/function/functiontest"}
+	return packages{"pkg/coretest", "pkg/cmd/cmdtest", "pkg/executors/function/functiontest", "pkg/executors/sleepertest"}
 }
 
 func TestWhatTestsStartFromIsImportedByTestsAlone(t *testing.T) {

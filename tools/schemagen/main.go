@@ -54,6 +54,14 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	sleep, err := readRooms(filepath.Join(root, "pkg"), "hibernate", "document", "selector", "policy", "plan")
+	if err != nil {
+		return nil, err
+	}
+	connectors, err := readRooms(filepath.Join(root, "pkg"), "connector", "document")
+	if err != nil {
+		return nil, err
+	}
 	time, err := readSource(filepath.Join(root, "pkg", "schedule"))
 	if err != nil {
 		return nil, err
@@ -63,11 +71,18 @@ func schemas(root string) (map[string]*jsonschema.Schema, error) {
 	config, errConfig := agentConfigSchema(source)
 	policies, errPolicy := policySchema(source.with(time))
 	calendars, errCalendar := calendarSchema(source.with(time))
+	hibernates, errHibernate := hibernateSchema(sleep.with(time))
+	clouds, errCloud := cloudProviderSchema(connectors)
+	clusters, errCluster := clusterSchema(connectors)
 	return map[string]*jsonschema.Schema{
 		"plan.schema.json":        plans,
 		"template.schema.json":    templates,
 		"agentconfig.schema.json": config,
 		"policy.schema.json":      policies,
 		"calendar.schema.json":    calendars,
-	}, errors.Join(errPlan, errTemplate, errConfig, errPolicy, errCalendar)
+
+		"hibernateplan.schema.json": hibernates,
+		"cloudprovider.schema.json": clouds,
+		"k8scluster.schema.json":    clusters,
+	}, errors.Join(errPlan, errTemplate, errConfig, errPolicy, errCalendar, errHibernate, errCloud, errCluster)
 }

@@ -17,7 +17,6 @@ func planSchema(s source) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	e.limits()
-	e.notYet()
 	e.schedules()
 	e.watches()
 	e.allSteps()
@@ -129,12 +128,6 @@ func (e *editor) limits() {
 	e.span("Spec.retryLimit", 0, 100)
 	e.dnsLabel("PolicyRef.name")
 	e.at("Triggers.labels").UniqueItems = true
-}
-
-// notYet are fields of the contract that this version refuses to be asked for.
-// The tests compare the list with what the validator says.
-func (e *editor) notYet() {
-	e.replace("Spec.freezeTarget", &jsonschema.Schema{Const: false, Description: "Not available in this version."})
 }
 
 func (e *editor) schedules() {

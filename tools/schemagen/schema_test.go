@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
@@ -62,8 +63,9 @@ func value(t *testing.T, text string) any {
 	return out
 }
 
-// examples are the documents in the ConfigMaps of examples/.
-func examples(t *testing.T) map[string]string {
+// examples are the documents of one kind in the ConfigMaps of examples/, by the
+// ConfigMap's name.
+func examples(t *testing.T, kind string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -83,7 +85,15 @@ func examples(t *testing.T) map[string]string {
 			if err := yaml.Unmarshal([]byte(part), &cm); err != nil {
 				t.Fatal(err)
 			}
-			if text := cm.Data["plan.yaml"]; text != "" {
+			text := cm.Data["plan.yaml"]
+			if text == "" {
+				continue
+			}
+			var head struct{ Kind string }
+			if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if head.Kind == kind {
 				out[cm.Metadata.Name] = text
 			}
 		}
@@ -92,14 +102,16 @@ func examples(t *testing.T) map[string]string {
 }
 
 func TestTheExamplesAreAsTheSchemaSays(t *testing.T) {
-	s := compiled(t, "plan.schema.json")
-	all := examples(t)
-	if len(all) == 0 {
-		t.Fatal("no example holds a plan")
-	}
-	for name, text := range all {
-		if err := s.Validate(value(t, text)); err != nil {
-			t.Errorf("%s: %v", name, err)
+	for kind, file := range map[string]string{"Plan": "plan.schema.json", "HibernatePlan": "hibernateplan.schema.json"} {
+		all := examples(t, kind)
+		if len(all) == 0 {
+			t.Fatalf("no example holds a %s", kind)
+		}
+		s := compiled(t, file)
+		for name, text := range all {
+			if err := s.Validate(value(t, text)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }
@@ -135,7 +147,7 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"a step without a name":                 {steps: "[{type: suspend}]", broken: true},
 		"a step with a name in capitals":        {steps: "[{name: Hold, type: suspend}]", broken: true},
 		"a step of an unknown type":             {steps: "[{name: a, type: reboot}]", broken: true},
-		"a step of a type that comes later":     {steps: "[{name: a, type: hibernate}]", broken: true},
+		"a step that does not say what sleeps":  {steps: "[{name: a, type: hibernate}]", broken: true},
 		"a node to drain":                       {steps: "[{name: a, type: drain, properties: {node: worker-1, force: true, timeout: 5m, gracePeriod: 30s, onTimeout: skip}}]"},
 		"an odd end of a drain":                 {steps: "[{name: a, type: drain, properties: {node: worker-1, onTimeout: panic}}]", broken: true},
 		"nodes to cordon":                       {steps: "[{name: a, type: cordon, properties: {selector: {matchLabels: {pool: gpu}}}}]"},
@@ -179,10 +191,10 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"a policy":                              {spec: "policies: [{name: weekends, namespace: shared}]"},
 		"a policy without a name":               {spec: "policies: [{namespace: shared}]", broken: true},
 		"approval":                              {spec: "requiresApproval: true\n  approvalTimeout: 2h", steps: "[{name: ask, type: approval, properties: {message: 'now?', timeout: 1h}}]"},
-		"what comes later, asked not to happen": {spec: "freezeTarget: false\n  onWindowClose: finish"},
+		"what is asked not to happen":           {spec: "freezeTarget: false\n  onWindowClose: finish"},
 		"waiting for a window":                  {spec: "onWindowClose: wait"},
 		"something else at the end of a window": {spec: "onWindowClose: panic", broken: true},
-		"freezing, which comes later":           {spec: "freezeTarget: true", broken: true},
+		"freezing its target":                   {spec: "freezeTarget: true"},
 		"retries of a run":                      {spec: "retryLimit: 1"},
 		"too many retries of a run":             {spec: "retryLimit: 101", broken: true},
 		"steps side by side":                    {steps: "[{name: g, type: step-group, properties: {mode: parallel, maxConcurrency: 2, steps: [{name: b, type: suspend}, {name: c, type: suspend, dependsOn: [b]}]}}]"},
@@ -317,5 +329,63 @@ func TestThePolicySchemaSaysWhatTheValidatorSays(t *testing.T) {
 				t.Errorf("the schema says %v of\n%s", err, text)
 			}
 		})
+	}
+}
+
+// What a HibernatePlan's schema cannot say (a clock that is none, a ring of dependencies)
+// the validator says alone.
+func TestTheHibernatePlansSchemaSaysWhatTheValidatorSays(t *testing.T) {
+	s := compiled(t, "hibernateplan.schema.json")
+	const hours = "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"
+	const all = hours + ", targets: [{name: a, type: noop}, {name: b, type: noop}]"
+	target := func(rest string) string { return hours + ", targets: [{name: a, " + rest + "}]" }
+	for spec, broken := range map[string]bool{
+		all: false,
+		"schedule: {timezone: Asia/Jakarta, offHours: [{start: Fri 20:00, end: Mon 06:00}], exclude: [{fromDate: '2026-12-24', reason: launch}]}, targets: [{name: a, type: noop}]": false,
+		"schedule: {offHours: [{start: '20:00', end: '06:00'}], exclude: [{calendar: {name: days}}]}, targets: [{name: a, type: noop}]":                                             true,
+		"schedule: {offHours: []}, targets: [{name: a, type: noop}]":                                                                                                                true,
+		hours:                   true,
+		hours + ", targets: []": true,
+		target("type: rds"):     true,
+		target("typ: noop"):     true,
+		target("type: noop, parameters: {delay: 3s, failShutdown: 2, timeout: 5m}"): false,
+		target("type: noop, parameters: {delai: 3s}"):                               true,
+		target("type: noop, parameters: {failWakeUp: -1}"):                          true,
+		target("type: noop, parameters: {floor: 1}"):                                true,
+		target("type: workload, parameters: {namespaces: [shop], kinds: [Deployment, {apiVersion: x.org/v1, kind: App}], floor: 1, order: [App]}"): false,
+		target("type: workload, parameters: {kinds: [Rollout]}"):                                                                                   true,
+		target("type: workload, parameters: {kinds: [{kind: App}]}"):                                                                               true,
+		target("type: workload, parameters: {namespaces: [a], namespaceSelector: {}}"):                                                             true,
+		target("type: workload, parameters: {selector: {matchExpressions: [{key: a, operator: Is}]}}"):                                             true,
+		target("type: workload, parameters: {floor: -1}"):                                                                                          true,
+		target("type: ec2, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {tags: {env: stg}}}"):                            false,
+		target("type: ec2, connectorRef: {kind: CloudProvider, name: stg}, parameters: {selector: {ids: []}}"):                                     true,
+		target("type: ec2, connectorRef: {kind: CloudProvider, name: stg}, parameters: {}"):                                                        true,
+		target("type: ec2, connectorRef: {kind: CloudProvider, name: stg}"):                                                                        true,
+		target("type: ec2, connectorRef: {kind: K8SCluster, name: stg}, parameters: {selector: {tags: {env: stg}}}"):                               true,
+		target("type: ec2, parameters: {selector: {tags: {env: stg}}}"):                                                                            true,
+		all + ", execution: {strategy: {type: DAG, maxConcurrency: 3, dependencies: [{from: a, to: b}]}}":                                          false,
+		all + ", execution: {strategy: {type: Staged}, stages: [{name: one, parallel: true, targets: [a]}, {targets: [b]}]}":                       false,
+		all + ", execution: {strategy: {type: DAG, maxConcurrency: 0}}":                                                                            true,
+		all + ", execution: {strategy: {type: Random}}":                                                                                            true,
+		all + ", execution: {strategy: {type: Staged, stages: [{targets: []}]}}":                                                                   true,
+		all + ", behavior: {mode: BestEffort, retries: 3, failFast: false}":                                                                        false,
+		all + ", behavior: {mode: Lenient}":                                                                                                        true,
+		all + ", behavior: {retries: 21}":                                                                                                          true,
+		all + ", keepSnapshots: 0":                                                                                                                 true,
+		all + ", healthChecks: [{all: true}]":                                                                                                      false,
+		all + ", healthChecks: [{selektor: {}}]":                                                                                                   true,
+		all + ", exceptions: [{type: suspend, validFrom: '2026-03-01T00:00:00Z', validUntil: '2026-03-02T00:00:00Z', leadTime: 30m}]":              false,
+		all + ", exceptions: [{type: pause, validFrom: '2026-03-01T00:00:00Z', validUntil: '2026-03-02T00:00:00Z'}]":                               true,
+		all + ", exceptions: [{type: suspend, validFrom: '2026-03-01T00:00:00Z'}]":                                                                 true,
+		all + ", policies: [{name: Weekends}]":                                                                                                     true,
+		all + ", steps: []":                                                                                                                        true,
+	} {
+		text := "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {" + spec + "}\n"
+		_, faults := hibernate.Parse([]byte(text))
+		err := s.Validate(value(t, text))
+		if (len(faults) > 0) != broken || (err != nil) != broken {
+			t.Errorf("%s: the validator says %v, the schema says %v", spec, faults, err)
+		}
 	}
 }

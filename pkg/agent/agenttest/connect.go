@@ -1,7 +1,6 @@
 package agenttest
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -40,24 +38,15 @@ func (c *Cluster) Connect() (*client.Connection, *client.Impersonator) {
 // ConfigMaps is a cache of ConfigMaps with some labels, as the agent's own. It is not
 // begun.
 func ConfigMaps(conn *client.Connection, selector string, keep cache.TransformFunc) *informer.Cache {
-	from, maps := informer.NewListWatch(&corev1.ConfigMap{}), conn.Kube.CoreV1().ConfigMaps("")
+	from := informer.ForClient(&corev1.ConfigMap{}, conn.Kube.CoreV1().ConfigMaps(""), metav1.ListOptions{LabelSelector: selector})
 	from.Labels, from.Words = [2]string{annotations.LabelKind, annotations.LabelPlan}, informer.NewInterner()
-	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		o.LabelSelector = selector
-		return maps.List(ctx, o)
-	}
-	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.LabelSelector = selector
-		return maps.Watch(ctx, o)
-	}
 	return informer.NewCache(from, annotations.LabelKind, keep)
 }
 
 // Metadata is a cache of the metadata of objects, as the agent's own. It is not begun.
 func Metadata(conn *client.Connection, resource string, keep cache.TransformFunc) *informer.Cache {
-	from, objects := informer.NewListWatch(&metav1.PartialObjectMetadata{}), conn.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})
-	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) }
-	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return objects.Watch(ctx, o) }
+	objects := conn.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource})
+	from := informer.ForClient(&metav1.PartialObjectMetadata{}, objects, metav1.ListOptions{})
 	return informer.NewCache(from, annotations.LabelKind, keep)
 }
 

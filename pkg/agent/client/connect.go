@@ -82,12 +82,14 @@ func countRequests(tell func(method, code string), next http.RoundTripper) http.
 type Outside struct {
 	HTTP func() *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	Sink func(ctx context.Context, name string) (string, error)
+	Sink func(ctx context.Context, namespace, name string) (string, error)
+	// AWSEndpoint stands in for AWS; empty: nothing does.
+	AWSEndpoint string
 }
 
 // Impersonate hands out clients that act as accounts, over the same connection.
 func (c *Connection) Impersonate(o Outside) *Impersonator {
 	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
-	a.dial, a.sink, a.fence = o.Dial, o.Sink, c.Fence.Check
+	a.dial, a.sink, a.fence, a.awsEndpoint = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint
 	return a
 }

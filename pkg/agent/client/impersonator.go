@@ -39,10 +39,12 @@ type Impersonator struct {
 	mapper meta.ResettableRESTMapper
 	http   func() *http.Client
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	sink   func(ctx context.Context, name string) (string, error)
+	sink   func(ctx context.Context, namespace, name string) (string, error)
 	fence  func() error
 	now    func() time.Time
-	listen func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
+	// awsEndpoint stands in for AWS; empty: nothing does.
+	awsEndpoint string
+	listen      func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
 
 	answers *lru.Cache[string, answer]
 	pools   *lru.Cache[string, executors.Clients]
@@ -102,7 +104,11 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
 	}
 	mapper := liveMapper{a.mapper, a.kube}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: a.sink, Fence: a.fence, Config: a.acting(as)}, nil
+	var sink func(ctx context.Context, name string) (string, error)
+	if a.sink != nil {
+		sink = func(ctx context.Context, name string) (string, error) { return a.sink(ctx, w.Namespace, name) }
+	}
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: sink, Fence: a.fence, Config: a.acting(as)}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is

@@ -133,14 +133,14 @@ func (c *Store) Broken() (<-chan struct{}, error) {
 	return c.mended, fmt.Errorf("the agent's configuration %s/%s is broken, so nothing starts: %w", c.config.Namespace, annotations.AgentConfigName, c.broken)
 }
 
-// Sink is the URL of a sink of the configuration in force, read anew each time: a
-// Secret may be replaced, and is kept nowhere. What an admin has to mend is a
+// Sink is the URL of a sink of the configuration in force to which a namespace may send,
+// read anew each time: a Secret may be replaced, and is kept nowhere. What an admin has to mend is a
 // *agentconfig.SinkError.
-func (c *Store) Sink(ctx context.Context, name string) (string, error) {
+func (c *Store) Sink(ctx context.Context, namespace, name string) (string, error) {
 	if err := c.config.Fence.Check(); err != nil {
 		return "", err
 	}
-	s, err := c.Spec().Notifications.Sink(name)
+	s, err := c.Spec().Notifications.Sink(namespace, name)
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +150,7 @@ func (c *Store) Sink(ctx context.Context, name string) (string, error) {
 	case apierrors.IsNotFound(err):
 		return "", &agentconfig.SinkError{Name: name, Why: "its Secret " + at + " is not there"}
 	case apierrors.IsForbidden(err):
-		return "", &agentconfig.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": grant it get on secrets there", Err: err}
+		return "", &agentconfig.SinkError{Name: name, Why: "the agent may not read its Secret " + at + ": 'kubectl maint install --apply' lets it read what the configuration names", Err: err}
 	case err != nil:
 		return "", fmt.Errorf("read Secret %s: %w", at, err)
 	}

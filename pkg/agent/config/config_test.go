@@ -42,7 +42,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 		"no configuration":                   {sink: "ops", fault: "it names none"},
 		"no Secret":                          {sink: "dba", config: sinksOf(), fault: `"dba": its Secret maint-system/others is not there`},
 		"no right": {
-			sink: "ops", config: sinksOf(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "grant it get on secrets there",
+			sink: "ops", config: sinksOf(), answer: apierrors.NewForbidden(corev1.Resource("secrets"), "sinks", nil), fault: "lets it read what the configuration names",
 		},
 		"a Secret without its key": {
 			sink: "ops", fault: `holds no URL under the key "blank"`,
@@ -60,7 +60,7 @@ func TestWhereASinkHasItsURL(t *testing.T) {
 				Fence: client.NewFence(time.Minute, time.Now), Kube: kube, OnRead: func(bool) {},
 			})
 			held.use(c.config)
-			got, err := held.Sink(t.Context(), c.sink)
+			got, err := held.Sink(t.Context(), "shop", c.sink)
 			var fault *agentconfig.SinkError
 			if got != c.want || (err == nil) != (c.want != "") || errors.As(err, &fault) != (c.fault != "") || err != nil && !strings.Contains(err.Error(), c.fault) {
 				t.Errorf("%q, %v, want %q %q", got, err, c.want, c.fault)

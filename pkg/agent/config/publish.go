@@ -23,6 +23,9 @@ func (p Publisher) Publish(ctx context.Context, cm *corev1.ConfigMap, last *stat
 			limits = StandingLimits(have[annotations.StatusConditions])
 		}
 		list := append([]metav1.Condition{valid}, limits...)
+		if valid.Reason != notUsed && p.Key != nil {
+			list = append(list, p.Key()...)
+		}
 		for _, c := range list {
 			if c.Type != valid.Type || c.Status != metav1.ConditionTrue {
 				message = c.Message
@@ -44,6 +47,7 @@ func (p Publisher) Publish(ctx context.Context, cm *corev1.ConfigMap, last *stat
 type Publisher struct {
 	Store  *Store
 	Status *status.Writer
+	Key    func() []metav1.Condition // what is wrong with the agent's key; nil: it has none
 	Events record.EventRecorder
 	Now    func() time.Time
 }

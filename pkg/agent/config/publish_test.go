@@ -150,7 +150,7 @@ func TestWhatGoesOutsideGoesByTheRulesInForce(t *testing.T) {
 	if resp, err := h.HTTPClient().Do(req); !errors.Is(err, client.ErrFenced) {
 		t.Errorf("it said %v, %v", resp, err)
 	}
-	if _, err := h.Sink(t.Context(), "ops"); !errors.Is(err, client.ErrFenced) {
+	if _, err := h.Sink(t.Context(), "", "ops"); !errors.Is(err, client.ErrFenced) {
 		t.Errorf("it said %v", err)
 	}
 	h.config.Dialer = nil

@@ -11,12 +11,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
+// notUsed is the reason of a configuration that counts for nothing.
+const notUsed = "NotUsed"
+
 // Conditions says how a configuration stands. known is false until the nodes have
 // been looked at.
 func (c *Store) Conditions(cm *corev1.ConfigMap) (valid metav1.Condition, limits []metav1.Condition, known bool) {
 	valid = metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "InForce", Message: "the configuration is in force"}
 	if cm.Namespace != c.config.Namespace || cm.Name != annotations.AgentConfigName {
-		valid.Status, valid.Reason = metav1.ConditionFalse, "NotUsed"
+		valid.Status, valid.Reason = metav1.ConditionFalse, notUsed
 		valid.Message = "this agent uses the ConfigMap " + c.config.Namespace + "/" + annotations.AgentConfigName + ", and this one counts for nothing"
 		return valid, nil, true
 	}
@@ -47,5 +50,5 @@ func StandingLimits(have string) []metav1.Condition {
 	if json.Unmarshal([]byte(have), &list) != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(c metav1.Condition) bool { return c.Type == "Valid" })
+	return slices.DeleteFunc(list, func(c metav1.Condition) bool { return c.Type == "Valid" || c.Type == "SigningKey" })
 }

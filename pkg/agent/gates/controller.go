@@ -4,6 +4,7 @@ package gates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,8 +17,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -30,6 +33,7 @@ type Controller struct {
 	policies map[types.NamespacedName]*gatePolicy
 	watches  map[string]*gateWatch
 	sources  map[sourceKey]sourceSeen
+	unsigned map[types.NamespacedName]string // policies whose record does not count, and why
 }
 
 // gatePolicy is a policy's gates as they are recorded and watched.
@@ -51,6 +55,7 @@ type Config struct {
 	ClockDoubt func() string
 	Documents  *store.Documents
 	Gates      *store.Gates
+	Keys       *keys.Store
 	Queue      *queue.Queue // of objects: the watch's id, and namespace/name
 	Policies   interface {  // that are to be looked at
 		AddAfter(types.NamespacedName, time.Duration)
@@ -63,7 +68,7 @@ type Config struct {
 
 // New holds nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}}
+	return &Controller{Config: c, policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, unsigned: map[types.NamespacedName]string{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -74,6 +79,11 @@ func (g *Controller) Run(ctx context.Context) { g.Queue.Work(ctx, gateWorkers, g
 // opened before that is forgotten. A broken policy holds what it last named.
 func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, state *policy.State) (time.Time, error) {
 	p, err := g.policy(k)
+	if refused := new(annotations.SignatureError); errors.As(err, &refused) {
+		g.leaveUnsigned(k, refused)
+		return time.Time{}, nil
+	}
+	g.signed(k)
 	if err != nil || p == nil && (state == nil || len(state.Spec.Gates) == 0) {
 		return time.Time{}, err
 	}
@@ -89,8 +99,10 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 		now = state.Spec.GateEntries()
 	}
 	next := &gatePolicy{record: p.record.After(now), reported: p.reported}
-	if err := g.put(ctx, k, p.record, next.record); err != nil {
-		return time.Time{}, err
+	if !p.record.Same(next.record) || g.overwritten(k) {
+		if err := g.put(ctx, k, next.record); err != nil {
+			return time.Time{}, err
+		}
 	}
 	if err := g.attach(ctx, k, p, next); err != nil {
 		return time.Time{}, err
@@ -99,7 +111,7 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 	if len(done.Entries) < len(next.record.Entries) {
 		was := next
 		next = &gatePolicy{record: done, reported: p.reported}
-		if err := g.put(ctx, k, was.record, done); err != nil {
+		if err := g.put(ctx, k, done); err != nil {
 			return time.Time{}, err
 		}
 		if err := g.attach(ctx, k, was, next); err != nil {
@@ -111,6 +123,21 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 		return g.Now().Add(queue.ResyncPeriod), nil
 	}
 	return time.Time{}, nil
+}
+
+// maxOpen is how many watches are open for the policies of one namespace (a guess: twice what
+// plans may have, since what a gate holds needs its watch).
+const maxOpen = 128
+
+// crowded says whether as many watches are open for a namespace as may be.
+func (g *Controller) crowded(namespace string) bool {
+	n := 0
+	for _, w := range g.watches {
+		if w.who.Namespace == namespace {
+			n++
+		}
+	}
+	return n >= maxOpen
 }
 
 // attach watches what a record's entries name, and stops what nobody needs. An
@@ -131,6 +158,10 @@ func (g *Controller) attach(ctx context.Context, k types.NamespacedName, was, p 
 			continue
 		}
 		if g.watches[w.id] == nil {
+			if g.crowded(k.Namespace) {
+				p.watches[i], p.reasons[i] = nil, fmt.Sprintf("namespace %s has %d watches of gates open, as many as one may: let gates share kind, namespace and account", k.Namespace, maxOpen)
+				continue
+			}
 			if err := g.open(ctx, w); err != nil {
 				return err
 			}

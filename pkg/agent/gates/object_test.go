@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 const (
@@ -435,5 +437,75 @@ func TestAMemoryThatSomebodyBroke(t *testing.T) {
 		w.policy("p", shut)
 		w.begins()
 		w.wantEvent("Warning GateMemoryLost a: ")
+	})
+}
+
+// Somebody who may write ConfigMaps in the namespace says what was found and is to be
+// put back.
+func TestARecordThatTheAgentDidNotSign(t *testing.T) {
+	closed := func(w *world) {
+		w.app("a", nil)
+		w.policy("p", shut)
+		w.begins()
+	}
+	forge := func(w *world) *corev1.ConfigMap {
+		cm := w.cluster.ConfigMap("shop", annotations.GateName("p"))
+		cm.Data[annotations.DataGate] += " "
+		return cm
+	}
+	t.Run("where an agent begins it closes and opens nothing, until it is adopted", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			closed(w)
+			w.stop()
+			w.cluster.Put(forge(w))
+			w.sets("a", false)
+			w.begins()
+			if w.suspended("a") != false || !strings.Contains(w.condition("p"), "RecordUnsigned") {
+				t.Errorf("suspended: %v; it says %q", w.suspended("a"), w.condition("p"))
+			}
+			w.wantEvent("Warning GateRecordUnsigned p")
+			w.wantEvent("Warning GateRecordUnsigned " + annotations.GateName("p"))
+			w.cluster.Put(agenttest.Signed(w, forge(w)))
+			w.after(time.Second)
+			if w.suspended("a") != true || !strings.HasPrefix(w.condition("p"), "Held") {
+				t.Errorf("adopted: suspended: %v; it says %q", w.suspended("a"), w.condition("p"))
+			}
+		})
+	})
+	t.Run("an agent that holds the true one writes it again", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			closed(w)
+			w.cluster.Put(forge(w))
+			w.after(time.Second)
+			if err := agenttest.Keys().Check(w.cluster.ConfigMap("shop", annotations.GateName("p"))); err != nil {
+				t.Error(err)
+			}
+			if w.suspended("a") != true {
+				t.Errorf("suspended: %v", w.suspended("a"))
+			}
+		})
+	})
+}
+
+func TestOneNamespaceOpensSoManyWatchesAndNoMore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for p := range 3 {
+			var gates []string
+			for g := range policy.MaxGates {
+				gates = append(gates, fmt.Sprintf("{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, namespace: n%d, knob: flux}", p*policy.MaxGates+g))
+			}
+			w.policy(fmt.Sprintf("p%d", p), "{strategy: Restrictive, gates: ["+strings.Join(gates, ", ")+"]}")
+		}
+		w.begins()
+		if n := w.gates.Count(); n != maxOpen {
+			t.Errorf("%d watches, want %d", n, maxOpen)
+		}
+		told := false
+		for p := range 3 {
+			told = told || strings.Contains(w.condition(fmt.Sprintf("p%d", p)), "namespace shop has 128 watches of gates open")
+		}
+		if !told {
+			t.Error("no policy is told why not all of its gates are watched")
+		}
 	})
 }

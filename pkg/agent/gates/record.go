@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -24,6 +25,9 @@ func (g *Controller) policy(k types.NamespacedName) (*gatePolicy, error) {
 	if p != nil || cm == nil {
 		return p, nil
 	}
+	if err := g.Keys.CheckKind(cm, annotations.KindGate); err != nil {
+		return nil, fmt.Errorf("gates of policy %s: %w", k, err)
+	}
 	record, err := annotations.ReadGates(cm)
 	if err != nil {
 		return nil, fmt.Errorf("gates of policy %s: %w", k, err)
@@ -31,15 +35,54 @@ func (g *Controller) policy(k types.NamespacedName) (*gatePolicy, error) {
 	return &gatePolicy{record: record}, nil
 }
 
-// put writes down what follows a record; nobody else writes it, so that what it
-// replaces is what was read.
-func (g *Controller) put(ctx context.Context, k types.NamespacedName, was, now policy.GateRecord) error {
-	if was.Same(now) || g.DryRun {
+// overwritten says whether somebody put another record in the place of one that is held
+// in memory.
+func (g *Controller) overwritten(k types.NamespacedName) bool {
+	g.mu.Lock()
+	held := g.policies[k] != nil
+	g.mu.Unlock()
+	cm := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: annotations.GateName(k.Name)})
+	return held && cm != nil && g.Keys.CheckKind(cm, annotations.KindGate) != nil
+}
+
+// leaveUnsigned says once that a policy's record does not count: nothing is closed or
+// opened until somebody has looked at it.
+func (g *Controller) leaveUnsigned(k types.NamespacedName, why *annotations.SignatureError) {
+	g.mu.Lock()
+	known := g.unsigned[k] == why.Why
+	g.unsigned[k] = why.Why
+	g.mu.Unlock()
+	if known {
+		return
+	}
+	message := fmt.Sprintf("%s: nothing of policy %s is closed or opened. If it is the agent's own, sign it with 'kubectl maint adopt -n %s %s', else delete it", why.Error(), k.Name, why.Namespace, why.Name)
+	g.Log.Warn("the record of a policy's gates does not count", "policy", k.String(), "why", why.Why)
+	for _, name := range []string{k.Name, why.Name} {
+		if about := g.Documents.Any(types.NamespacedName{Namespace: k.Namespace, Name: name}); about != nil {
+			g.Events.Event(about, corev1.EventTypeWarning, "GateRecordUnsigned", document.Cut(message, document.MaxMessage))
+		}
+	}
+}
+
+// signed forgets that a policy's record did not count.
+func (g *Controller) signed(k types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.unsigned, k)
+}
+
+// put writes down what a policy names. Nobody else writes the record, so that what stands
+// in its place is what was read, or does not count.
+func (g *Controller) put(ctx context.Context, k types.NamespacedName, now policy.GateRecord) error {
+	if g.DryRun {
 		return nil
 	}
 	maps := g.Kube.CoreV1().ConfigMaps(k.Namespace)
 	want, err := annotations.GateObject(k.Namespace, now)
 	if err != nil {
+		return err
+	}
+	if err := g.Keys.Sign(want); err != nil {
 		return err
 	}
 	have, err := maps.Get(ctx, want.Name, metav1.GetOptions{})
@@ -59,7 +102,7 @@ func (g *Controller) put(ctx context.Context, k types.NamespacedName, was, now p
 }
 
 func (g *Controller) replace(ctx context.Context, have, want *corev1.ConfigMap, remove bool) error {
-	if _, err := annotations.ReadGates(have); err != nil {
+	if _, err := annotations.ReadGates(have); err != nil && g.Keys.CheckKind(have, annotations.KindGate) == nil {
 		return err
 	}
 	maps := g.Kube.CoreV1().ConfigMaps(have.Namespace)
@@ -70,8 +113,8 @@ func (g *Controller) replace(ctx context.Context, have, want *corev1.ConfigMap, 
 		}
 		return err
 	}
-	have.Data = want.Data
-	_, err := maps.Update(ctx, have, client.UpdateOptions())
+	want.UID, want.ResourceVersion = have.UID, have.ResourceVersion
+	_, err := maps.Update(ctx, want, client.UpdateOptions())
 	return err
 }
 

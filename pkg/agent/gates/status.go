@@ -74,8 +74,12 @@ func (p *gatePolicy) problem() string {
 // Condition says on a policy how its gates do; none where it has none.
 func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 	g.mu.Lock()
-	p := g.policies[k]
+	p, unsigned := g.policies[k], g.unsigned[k]
 	g.mu.Unlock()
+	if unsigned != "" {
+		message := fmt.Sprintf("the record %s of what its gates hold does not count: %s; nothing is closed or opened until it is signed with 'kubectl maint adopt', or deleted", annotations.GateName(k.Name), unsigned)
+		return []metav1.Condition{{Type: "Gates", Status: metav1.ConditionFalse, Reason: "RecordUnsigned", Message: document.Cut(message, document.MaxMessage)}}
+	}
 	if p == nil || len(p.record.InForce()) == 0 {
 		return nil
 	}

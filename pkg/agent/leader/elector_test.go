@@ -129,7 +129,7 @@ func TestALeaderWhoseLeaseAnotherHasEnds(t *testing.T) {
 			spec["holderIdentity"], spec["leaseTransitions"] = "other", int64(7)
 			spec["renewTime"] = metav1.NowMicro().UTC().Format("2006-01-02T15:04:05.000000Z")
 		})
-		time.Sleep(RenewDeadline + 2*time.Second)
+		time.Sleep(2 * RetryPeriod) // with its first renewal, and not only when it gives up
 		synctest.Wait()
 		if got := r.heard(); !slices.Contains(got, "lost") || r.Fence.Valid() {
 			t.Errorf("it says %q, its fence is open: %t", got, r.Fence.Valid())

@@ -24,7 +24,8 @@ type Heartbeat struct {
 	Namespace string
 	Identity  string
 	Version   string
-	Pod       string // empty: not known
+	Pod       string        // empty: not known
+	Key       func() string // names the key that signs; nil: nothing is signed
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -50,6 +51,9 @@ func (h Heartbeat) write(ctx context.Context) error {
 	data := map[string]string{"version": h.Version, "identity": h.Identity, "heartbeat": h.Now().UTC().Format(time.RFC3339)}
 	if h.Pod != "" {
 		data["pod"] = h.Pod
+	}
+	if h.Key != nil {
+		data[annotations.HeartbeatKey] = h.Key()
 	}
 	cm, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -219,6 +219,9 @@ type fencedLock struct {
 // the elector would count anew from when it sees it.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.LeaseLock.Get(ctx)
+	if err == nil { // the elector would tell only when it gives up
+		l.tenure.sawLeader(r.HolderIdentity)
+	}
 	if ended := l.tenure.ended.Load(); err == nil && ended != nil && sameTerm(r, ended) && r.RenewTime.Equal(&ended.RenewTime) {
 		r.HolderIdentity = ""
 	}

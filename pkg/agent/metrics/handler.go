@@ -12,9 +12,14 @@ import (
 )
 
 // Handler serves /metrics, /healthz and /readyz.
-func (m *Metrics) Handler(ready func() bool, changes func(*bufio.Writer)) http.Handler {
+// With scrapers, /metrics is for those alone; nil: for whoever comes.
+func (m *Metrics) Handler(ready func() bool, changes func(*bufio.Writer), scrapers *Scrapers) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", m.scrape(changes))
+	served := m.scrape(changes)
+	if scrapers != nil {
+		served = scrapers.guard(served)
+	}
+	mux.Handle("/metrics", served)
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready() {

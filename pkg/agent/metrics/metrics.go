@@ -31,6 +31,7 @@ type Metrics struct {
 	nodeRequests *prometheus.GaugeVec
 	drains       prometheus.Histogram
 	evictions    *prometheus.CounterVec
+	hibernated   *hibernated
 }
 
 // New has a registry of its own.
@@ -49,10 +50,11 @@ func New(version string) *Metrics {
 		drains:       prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
 		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by what became of them."}, []string{"result"}),
 	}
+	m.hibernated = newHibernated(time.Now)
 	m.configOK.Set(1)
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_build_info", Help: "Version of the agent and of its zone data."}, []string{"version", "tzdata"})
 	build.WithLabelValues(version, schedule.ZoneVersion()).Set(1)
-	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, build,
+	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, m.hibernated, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

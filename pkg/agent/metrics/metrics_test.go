@@ -28,7 +28,7 @@ import (
 func scrape(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	got := httptest.NewRecorder()
-	m.Handler(func() bool { return true }, func(*bufio.Writer) {}).ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler(func() bool { return true }, func(*bufio.Writer) {}, nil).ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	out := map[string]string{}
 	for _, line := range strings.Split(got.Body.String(), "\n") {
 		if at := strings.LastIndex(line, " "); at > 0 && (strings.HasPrefix(line, "maint_") || strings.HasPrefix(line, "rest_")) {
@@ -56,6 +56,7 @@ func everything() *Metrics {
 	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken}}, run.Journal{Phase: run.Succeeded, StartedAt: later(0), FinishedAt: later(time.Minute)})
 	m.StepPass("scale", executors.Done, 2*time.Second)
 	m.NodeRequests(nil)
+	m.Hibernated(map[string]int{"workload": 1})
 	m.DrainEnded(instant(), *later(time.Minute), drain.Outcome{Evicted: 3, Forced: 1, Gone: 2})
 	m.CountWatches(func() int { return 3 }, func() int { return 2 }, func() int { return 1 })
 	m.CountDocuments(func() (int, int) { return 5, 1 }, func(p run.Phase) int { return map[run.Phase]int{run.Pending: 4, run.Running: 2}[p] })
@@ -213,7 +214,7 @@ func TestWhatIsServed(t *testing.T) {
 	ready := false
 	m := New("v1")
 	m.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "maint_other_room", Help: "h"}))
-	h := m.Handler(func() bool { return ready }, func(w *bufio.Writer) { _, _ = w.WriteString("change_management_change_pending 1\n") })
+	h := m.Handler(func() bool { return ready }, func(w *bufio.Writer) { _, _ = w.WriteString("change_management_change_pending 1\n") }, nil)
 	get := func(path string, head http.Header) *httptest.ResponseRecorder {
 		got, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		req.Header = head

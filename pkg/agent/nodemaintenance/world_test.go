@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
@@ -62,7 +61,7 @@ type world struct {
 func play(t *testing.T, story func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{TB: t, api: agenttest.New(t), events: &agenttest.Events{}, runs: store.NewRuns(), scope: Scope{Namespace: "maint-system"}}
+		w := &world{TB: t, api: agenttest.New(t), events: &agenttest.Events{}, runs: store.NewRuns(agenttest.Keys()), scope: Scope{Namespace: "maint-system"}}
 		story(w)
 	})
 }
@@ -80,10 +79,7 @@ func (w *world) lead(change ...func(*Config)) *agent {
 	ctx, cancel := context.WithCancel(w.Context())
 	conn, accounts := w.api.Connect()
 	a := &agent{drains: &drainer{sessions: map[string]executors.DrainOrder{}, says: map[string]executors.DrainStatus{}}}
-	from, all := informer.NewListWatch(&corev1.Node{}), conn.Kube.CoreV1().Nodes()
-	from.ListFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) }
-	from.WatchFunc = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) }
-	shown := informer.NewCache(from, annotations.LabelKind, SlimNode)
+	shown := informer.NewCache(informer.ForClient(&corev1.Node{}, conn.Kube.CoreV1().Nodes(), metav1.ListOptions{}), annotations.LabelKind, SlimNode)
 	c := Config{
 		Kube: conn.Kube, Accounts: accounts,
 		Drainer: func(changed func(node, by string)) executors.Drainer { a.drains.changed = changed; return a.drains },

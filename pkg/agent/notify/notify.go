@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,10 @@ import (
 // night in which people look at the cluster anyway). What comes then is dropped.
 const queueLength = 100
 
+// namespaceQueue is how many of these are of one namespace, so that none takes the place
+// of what is said of others and of nodes.
+const namespaceQueue = 20
+
 // message is something that the agent tells people by itself.
 type message struct {
 	on          agentconfig.NotifyFor
@@ -36,14 +41,17 @@ type message struct {
 // no run waits for it, and what an agent that dies has not told is not told.
 type Notifier struct {
 	Config
+	own     chan message // about the cluster: it waits behind no namespace's
 	queue   chan message
+	mu      sync.Mutex
+	waiting map[string]int // messages, by namespace
 	results *prometheus.CounterVec
 }
 
 // Config is what a notifier works with.
 type Config struct {
 	Settings func() agentconfig.Notifications // in force
-	Sink     func(ctx context.Context, name string) (string, error)
+	Sink     func(ctx context.Context, namespace, name string) (string, error)
 	Fence    func() error
 	Executor func(stepType string) (executors.Executor, bool)
 	DryRun   bool
@@ -55,7 +63,7 @@ type Config struct {
 // New has nothing to tell.
 func New(c Config) *Notifier {
 	h := &Notifier{
-		Config: c, queue: make(chan message, queueLength),
+		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
 	}
 	c.Register(h.results)
@@ -98,25 +106,74 @@ func (h *Notifier) enqueue(n message) {
 	if h.DryRun || !slices.Contains(h.Settings().On, n.on) {
 		return
 	}
+	if !h.admit(n.about.Namespace) {
+		h.results.WithLabelValues("dropped").Inc()
+		h.Log.Warn("a notification was dropped: too many of its namespace wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", namespaceQueue)
+		return
+	}
+	queue := h.queue
+	if n.about.Namespace == "" {
+		queue = h.own
+	}
 	select {
-	case h.queue <- n:
+	case queue <- n:
 	default:
+		h.release(n.about.Namespace)
 		h.results.WithLabelValues("dropped").Inc()
 		h.Log.Warn("a notification was dropped: too many wait for the sinks", "about", n.about.String(), "run", n.run, "what", string(n.on), "waiting", queueLength)
 	}
 }
 
-// Run sends what waits until ctx ends.
+// admit counts a message of a namespace, where it may wait; what is said of the cluster
+// always may.
+func (h *Notifier) admit(namespace string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if namespace != "" && h.waiting[namespace] >= namespaceQueue {
+		return false
+	}
+	h.waiting[namespace]++
+	return true
+}
+
+func (h *Notifier) release(namespace string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiting[namespace]--; h.waiting[namespace] <= 0 {
+		delete(h.waiting, namespace)
+	}
+}
+
+// Run sends what waits until ctx ends: first what is about the cluster.
 func (h *Notifier) Run(ctx context.Context) {
 	for {
-		select {
-		case <-ctx.Done():
+		n, more := h.next(ctx)
+		if !more {
 			return
-		case n := <-h.queue:
-			for _, s := range h.Settings().Sinks {
+		}
+		h.release(n.about.Namespace)
+		for _, s := range h.Settings().Sinks {
+			if s.Takes(n.about.Namespace) {
 				h.send(ctx, n, s.Name)
 			}
 		}
+	}
+}
+
+// next waits for a message; false when ctx has ended.
+func (h *Notifier) next(ctx context.Context) (message, bool) {
+	select {
+	case n := <-h.own:
+		return n, true
+	default:
+	}
+	select {
+	case <-ctx.Done():
+		return message{}, false
+	case n := <-h.own:
+		return n, true
+	case n := <-h.queue:
+		return n, true
 	}
 }
 
@@ -129,7 +186,7 @@ func (h *Notifier) send(ctx context.Context, n message, sink string) {
 	out := executor.Pass(ctx, executors.Call{
 		Run: n.run, Plan: n.about.Name, Namespace: n.about.Namespace, Path: string(n.on), Attempt: 1, Now: h.Now(),
 		Properties: &plan.NotificationProperties{Title: n.title, Message: n.text, Sinks: []string{sink}},
-		Clients:    executors.Clients{Sink: h.Sink, Fence: h.Fence},
+		Clients:    executors.Clients{Sink: func(ctx context.Context, name string) (string, error) { return h.Sink(ctx, n.about.Namespace, name) }, Fence: h.Fence},
 	})
 	if out.State == executors.Done {
 		h.results.WithLabelValues("sent").Inc()

@@ -2,7 +2,9 @@ package notify
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,11 +119,11 @@ func TestWhatTheAgentTellsByItself(t *testing.T) {
 			h := newTestNotifier(&fakeExecutor{}, sinksOf(c.on...), c.dryRun)
 			c.happen(h)
 			got := ""
-			if len(h.queue) > 0 {
-				n := <-h.queue
+			if len(h.queue)+len(h.own) > 0 {
+				n, _ := h.next(t.Context())
 				got = n.title + ": " + n.text
 			}
-			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(h.queue) > 0 {
+			if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" || len(h.queue)+len(h.own) > 0 {
 				t.Errorf("tells %q, want %q", got, c.want)
 			}
 		})
@@ -132,15 +134,7 @@ func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 	c := &fakeExecutor{answer: executors.Fail("Sink", "away")}
 	h := newTestNotifier(c, sinksOf(agentconfig.NotifyRunFailed), false)
 	h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: "shop", Name: "orders"}, title: "a", text: "b"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() { h.Run(ctx); close(ended) }()
-	for counted(t, h, "failed") < 2 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	<-ended
+	runUntil(t, h, "failed", 2)
 	if diff := cmp.Diff([]string{"ops: a: b", "dba: a: b"}, c.told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -148,10 +142,68 @@ func TestEverySinkIsToldAlsoWhenOneFails(t *testing.T) {
 
 func TestNewsNeverWait(t *testing.T) {
 	h := newTestNotifier(&fakeExecutor{}, sinksOf(agentconfig.NotifyRunFailed), false)
-	for range queueLength + 3 {
-		h.enqueue(message{on: agentconfig.NotifyRunFailed})
+	for i := range queueLength + 3 {
+		h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: fmt.Sprint("team-", i%6), Name: "p"}})
 	}
 	if got := counted(t, h, "dropped"); got != 3 || len(h.queue) != queueLength {
 		t.Errorf("%v dropped, %d wait", got, len(h.queue))
+	}
+}
+
+func TestANamespaceTakesNoOtherOnesPlace(t *testing.T) {
+	c := &fakeExecutor{answer: executors.Outcome{State: executors.Done}}
+	config := sinksOf(agentconfig.NotifyRunFailed)
+	config.Notifications.Sinks = config.Notifications.Sinks[:1]
+	h := newTestNotifier(c, config, false)
+	says := func(namespace, title string) {
+		h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: namespace, Name: "p"}, title: title})
+	}
+	for i := range 3 * namespaceQueue {
+		says("loud", fmt.Sprint("loud ", i))
+	}
+	says("shop", "shop")
+	for range queueLength {
+		says("", "node")
+	}
+	if got := counted(t, h, "dropped"); got != 2*namespaceQueue {
+		t.Errorf("%v were dropped, not %d", got, 2*namespaceQueue)
+	}
+	runUntil(t, h, "sent", queueLength+namespaceQueue+1)
+	first := slices.Index(c.told, "ops: loud 0: ")
+	if first != queueLength || c.told[len(c.told)-1] != "ops: shop: " {
+		t.Errorf("the first of the loud namespace went out as number %d, the last was %q", first, c.told[len(c.told)-1])
+	}
+	says("loud", "again")
+	if got := counted(t, h, "dropped"); got != 2*namespaceQueue {
+		t.Error("what was sent still takes its namespace's place")
+	}
+}
+
+// runUntil has a notifier run until as many messages have that result.
+func runUntil(t *testing.T, h testNotifier, result string, messages float64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() { h.Run(ctx); close(ended) }()
+	for counted(t, h, result) < messages && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-ended
+}
+
+func TestASinkTakesMessagesOfItsNamespaces(t *testing.T) {
+	c := &fakeExecutor{answer: executors.Outcome{State: executors.Done}}
+	h := newTestNotifier(c, agentconfig.AgentConfig{Notifications: agentconfig.Notifications{
+		On: []agentconfig.NotifyFor{agentconfig.NotifyRunFailed}, Sinks: []agentconfig.Sink{{Name: "shop", Namespaces: []string{"shop"}}, {Name: "all"}},
+	}}, false)
+	for _, namespace := range []string{"shop", "other", ""} {
+		h.enqueue(message{on: agentconfig.NotifyRunFailed, about: types.NamespacedName{Namespace: namespace, Name: "p"}, title: "of " + namespace})
+	}
+	runUntil(t, h, "sent", 4)
+	slices.Sort(c.told)
+	if diff := cmp.Diff([]string{"all: of : ", "all: of other: ", "all: of shop: ", "shop: of shop: "}, c.told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
@@ -63,6 +64,7 @@ type Stores struct {
 	History   *store.History
 	Ledgers   *store.Ledgers
 	Gates     *store.Gates
+	Keys      *keys.Store
 }
 
 // Scope is who decides over the plans.

@@ -24,7 +24,7 @@ func (c *Controller) prune(ctx context.Context, k types.NamespacedName, uid stri
 	var good, bad []*store.EndedRun
 	for _, r := range c.History.Of(k) {
 		switch {
-		case r.Deleting:
+		case r.Deleting, !r.Made: // what somebody else put there is theirs
 		case r.Succeeded:
 			good = append(good, r)
 		default:

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
@@ -21,7 +22,7 @@ func TestWhatIsKeptOfAnEndedRunDecidesHowLongItStays(t *testing.T) {
 	}
 	h, a := store.NewHistory(), &Controller{Config: Config{Now: time.Now}}
 	for _, m := range []*metav1.PartialObjectMetadata{meta("old", "Succeeded", 3*time.Hour), meta("new", "Succeeded", time.Hour), meta("bad", "Failed", time.Hour)} {
-		slim, err := store.SlimEndedRun(m)
+		slim, err := store.SlimEndedRun(agenttest.Keys())(m)
 		if err != nil {
 			t.Fatal(err)
 		}

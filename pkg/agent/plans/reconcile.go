@@ -144,7 +144,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	f.Ledger = ledger
 	f.Gate = c.Gates.Of(&known.Gate, f.Intent.Query(cm.Namespace, known.Spec.Policies))
 	c.noteGate(k, cm, known, ledger)
-	f.LedgerLost, f.Handled = ledger == nil && wasDecided(cm), cm.Annotations[annotations.StatusTrigger]
+	f.LedgerLost, f.Handled = ledger == nil && (wasDecided(cm) || c.Ledgers.Lost(k, uid)), cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
 		return f, c.Rules.Observe(ctx, cm, known, &f)
@@ -235,6 +235,9 @@ func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *
 	if err != nil {
 		return time.Time{}, err
 	}
+	if err := c.Keys.Sign(object); err != nil {
+		return time.Time{}, err
+	}
 	maps := c.Kube.CoreV1().ConfigMaps(k.Namespace)
 	made, err := maps.Create(ctx, object, client.CreateOptions())
 	switch {
@@ -262,7 +265,7 @@ func (c *Controller) adopt(ctx context.Context, k types.NamespacedName, e ledger
 	if err != nil {
 		return fmt.Errorf("read run %s/%s: %w", k.Namespace, e.Run, err)
 	}
-	run, journal, err := store.ReadRun(cm)
+	run, journal, err := c.Runs.Read(cm)
 	if err != nil {
 		return fmt.Errorf("%w: %w", annotations.ErrForeign, err)
 	}

@@ -497,7 +497,7 @@ func TestARunThatStandsInItsPlansStatusMayAct(t *testing.T) {
 func TestEndedRunsArePruned(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits string
-		ages   map[string]time.Duration // by name; those with an f failed
+		ages   map[string]time.Duration // by name; those with an f failed, those with an x are not the agent's
 		want   []string
 	}{
 		"the newest of each kind stay": {
@@ -506,6 +506,9 @@ func TestEndedRunsArePruned(t *testing.T) {
 		},
 		"none is kept for longer than the configuration says": {
 			limits: "successfulRunsHistoryLimit: 5\n", ages: map[string]time.Duration{"a": time.Hour, "b": 31 * 24 * time.Hour}, want: []string{"a"},
+		},
+		"what the agent has not signed stays, and takes nobody's place": {
+			limits: "successfulRunsHistoryLimit: 1\n", ages: map[string]time.Duration{"x-a": time.Minute, "x-b": 40 * 24 * time.Hour, "a": time.Hour}, want: []string{"a", "x-a", "x-b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -521,7 +524,7 @@ func TestEndedRunsArePruned(t *testing.T) {
 					w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 						Namespace: shop, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly", annotations.LabelPhase: string(phase)},
 					}})
-					a.RunEnded(&store.EndedRun{Namespace: shop, Name: name, Plan: "nightly", Uid: "uid-" + name, Created: time.Now().Add(-age).Unix(), Succeeded: phase == run.Succeeded})
+					a.RunEnded(&store.EndedRun{Namespace: shop, Name: name, Plan: "nightly", Made: !strings.HasPrefix(name, "x"), Uid: "uid-" + name, Created: time.Now().Add(-age).Unix(), Succeeded: phase == run.Succeeded})
 				}
 				w.after(2 * time.Second)
 				if diff := cmp.Diff(c.want, w.runs("nightly")); diff != "" {
@@ -539,7 +542,7 @@ func TestAnEndedRunIsDeletedByItsUID(t *testing.T) {
 		a := w.begins()
 		w.after(time.Second)
 		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a", UID: "another", Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly"}}})
-		ended := &store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true}
+		ended := &store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Made: true, Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true}
 		a.RunEnded(ended)
 		w.after(2 * time.Second)
 		if got := w.runs("nightly"); !slices.Equal(got, []string{"a"}) {
@@ -693,12 +696,9 @@ func TestTheClaimOfARunThatHasEndedIsClosed(t *testing.T) {
 		name := nameOf("nightly", "now")
 		w.progress(name, run.Running)
 		w.agent.stop()
-		w.api.Edit("configmaps", shop, name, func(u *unstructured.Unstructured) {
-			labels := u.GetLabels()
-			labels[annotations.LabelPhase] = string(run.Succeeded)
-			u.SetLabels(labels)
-			data := u.Object["data"].(map[string]any)
-			data[annotations.DataJournal] = strings.Replace(data[annotations.DataJournal].(string), `"phase":"Running"`, `"phase":"Succeeded","finishedAt":"2000-01-01T00:00:30Z"`, 1)
+		w.api.Rewrite(shop, name, func(cm *corev1.ConfigMap) {
+			cm.Labels[annotations.LabelPhase] = string(run.Succeeded)
+			cm.Data[annotations.DataJournal] = strings.Replace(cm.Data[annotations.DataJournal], `"phase":"Running"`, `"phase":"Succeeded","finishedAt":"2000-01-01T00:00:30Z"`, 1)
 		})
 		w.begins()
 		w.after(5 * time.Second)
@@ -724,9 +724,8 @@ func TestWhatAGatedPlanSaysOfChange(t *testing.T) {
 		w.says("nightly", annotations.ChangeStrategy, "Restrictive")
 		is("while it is not", "True Restrictive", "False Nothing")
 		w.says("nightly", annotations.Trigger, "now")
-		w.api.Edit("configmaps", shop, nameOf("nightly", "now"), func(u *unstructured.Unstructured) {
-			data := u.Object["data"].(map[string]any)
-			data[annotations.DataJournal] = strings.Replace(data[annotations.DataJournal].(string), `"phase":"Pending"`, `"phase":"Pending","waiting":"window","message":"it is closed"`, 1)
+		w.api.Rewrite(shop, nameOf("nightly", "now"), func(cm *corev1.ConfigMap) {
+			cm.Data[annotations.DataJournal] = strings.Replace(cm.Data[annotations.DataJournal], `"phase":"Pending"`, `"phase":"Pending","waiting":"window","message":"it is closed"`, 1)
 		})
 		w.after(2 * time.Second)
 		is("while a run waits for it", "True Restrictive", "True RunWaits")
@@ -797,7 +796,7 @@ func TestAnEndedRunThatCannotBeDeletedIsTriedAgain(t *testing.T) {
 		w.after(time.Second)
 		w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "a", UID: "uid-a", Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly"}}})
 		w.api.Refuse(agenttest.When{Verb: "delete", Resource: "configmaps"}, 2, 500, "broken")
-		a.RunEnded(&store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true})
+		a.RunEnded(&store.EndedRun{Namespace: shop, Name: "a", Plan: "nightly", Made: true, Uid: "uid-a", Created: time.Now().Unix(), Succeeded: true})
 		w.after(20 * time.Second)
 		if got := w.runs("nightly"); len(got) > 0 {
 			w.Errorf("left are %q", got)

@@ -120,7 +120,7 @@ func (w *world) begins() *agent {
 		w.agent.stop()
 	}
 	conn, accounts := w.api.Connect()
-	log, counts, since := slog.New(slog.DiscardHandler), metrics.New("test"), time.Now()
+	log, counts, since, signed := slog.New(slog.DiscardHandler), metrics.New("test"), time.Now(), agenttest.Keys()
 	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindStepTemplate + ")"
 	const phases = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in "
 	docs := agenttest.ConfigMaps(conn, documents, store.Strip)
@@ -136,7 +136,7 @@ func (w *world) begins() *agent {
 		Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: w.now, Backlog: plans.Len, Plans: func() int { return 1 },
 		}),
-		Plans: store.NewPlans(), Runs: store.NewRuns(), History: store.NewHistory(), Ledgers: store.NewLedgers(conn.Kube), Gates: store.NewGates(annotations.DefaultNamespace),
+		Plans: store.NewPlans(), Runs: store.NewRuns(signed), History: store.NewHistory(), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed,
 	}
 	a.Controller = New(Config{
 		Clients: Clients{Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { said, _ := w.doubt.Load().(string); return said }}, Stores: stores,
@@ -296,7 +296,7 @@ func (w *world) progress(name string, phase run.Phase) {
 		cm.Finalizers = nil
 		w.agent.Runs.Drop(key(name), 1<<40)
 	}
-	w.api.Put(cm)
+	w.api.Put(agenttest.Signed(w, cm))
 	w.agent.Queue.Add(key(r.Plan))
 	w.after(time.Second)
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/gates"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -23,12 +24,12 @@ func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 	o.Kind, o.System = "Plan", `a"b`
 	g.Note(types.NamespacedName{Namespace: "shop", Name: "orders"}, o)
 	m := metrics.New("v1")
-	changes := &Changes{gates: g, runs: store.NewRuns(), held: func() []*gates.HeldObject { return nil }, now: time.Now, leading: func() bool { return true }}
+	changes := &Changes{gates: g, runs: store.NewRuns(agenttest.Keys()), held: func() []*gates.HeldObject { return nil }, now: time.Now, leading: func() bool { return true }}
 	for name, encoding := range map[string]string{"plain": "", "compressed": "gzip"} {
 		t.Run(name, func(t *testing.T) {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/metrics", nil)
 			r.Header.Set("Accept-Encoding", encoding)
-			m.Handler(func() bool { return true }, changes.Write).ServeHTTP(w, r)
+			m.Handler(func() bool { return true }, changes.Write, nil).ServeHTTP(w, r)
 			body := io.Reader(w.Body)
 			if encoding != "" {
 				var err error

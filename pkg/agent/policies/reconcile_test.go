@@ -82,7 +82,7 @@ func (w *world) begins() (stop func()) {
 	w.Controller = New(Config{
 		Documents: documents, Plans: store.NewPlans(), Book: book, Status: status.NewWriter(conn.Kube), Notify: told, Enqueue: w.queue.Add,
 		Gates: gates.New(gates.Config{
-			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
+			Kube: conn.Kube, Accounts: accounts, ClockDoubt: func() string { return "" }, Documents: documents, Gates: book, Keys: agenttest.Keys(), Queue: gated, Policies: w.queue, Events: &agenttest.Events{}, Log: log, Now: time.Now,
 		}),
 		Changed: func() { w.mu.Lock(); defer w.mu.Unlock(); w.changed++ }, Now: time.Now,
 	})
@@ -413,7 +413,7 @@ func TestWhenChangeWasLastPermittedOrInitiated(t *testing.T) {
 }
 
 func TestAPolicyHasPendingWhatItsPlansAndGatesHave(t *testing.T) {
-	book, runs := store.NewGates("maint-system"), store.NewRuns()
+	book, runs := store.NewGates("maint-system"), store.NewRuns(agenttest.Keys())
 	verdict := func(time.Time) schedule.Verdict { return schedule.Verdict{} }
 	strategy := func(time.Time) schedule.Strategy { return schedule.Restrictive }
 	uses := []policy.PolicyRef{{Namespace: shop, Name: "nights"}}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -56,9 +56,6 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return outcome{}, err
 	}
 	out.Outcome = c.judge(store.StepKey{Run: l.Key(), Path: m.Path}, out.Outcome)
-	if l.Journal.Record(m.Path).Waits != "" && out.State != executors.NotYet { // the plan speaks of a wait that is over
-		c.Plans.AddAfter(l.PlanKey(), status.Delay)
-	}
 	c.Metrics.StepPass(m.Step.Type, out.State, c.Now().Sub(began))
 	if out.State == executors.NotYet {
 		return c.notYet(l, m, out), nil
@@ -106,9 +103,6 @@ func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) o
 	if m.Step.Type == plan.TypeDrain {
 		c.DrainBlocked(l, m.Path, run.NewlyBlocked(rec.Memory, out.Memory), out.Message)
 	}
-	if rec.Waits != rep.Waits { // the plan says it, too
-		c.Plans.AddAfter(l.PlanKey(), status.Delay)
-	}
 	if !reflect.DeepEqual(*after.Record(m.Path), *rec) {
 		o.note = func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }
 	}
@@ -134,6 +128,9 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if failed == nil && !known {
 		failed = new(executors.Refuse("UnknownType", "this agent cannot run steps of type %s", m.Step.Type))
 	}
+	if failed == nil {
+		failed = c.denied(l, m)
+	}
 	var call executors.Call
 	if failed == nil {
 		call, failed = c.prepare(ctx, l, m, out.clients)
@@ -151,6 +148,15 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return out, client.ErrFenced
 	}
 	return out, ctx.Err()
+}
+
+// denied refuses a step that the agent's configuration does not allow where it runs,
+// whenever the plan was taken up. What cleans up goes on.
+func (c *Controller) denied(l *store.CachedRun, m workflow.Action) *executors.Outcome {
+	if l.Journal.Section != plan.SectionSteps || !slices.Contains(c.Denied(l.Object.Namespace), m.Step.Type) {
+		return nil
+	}
+	return new(executors.Refuse("Denied", "the agent's configuration does not allow steps of type %s in namespace %s", m.Step.Type, l.Object.Namespace))
 }
 
 // bounded runs one pass within its time. A pass that was cut off by an abort has

@@ -263,6 +263,26 @@ func TestWhatARefusalMeansForAStep(t *testing.T) {
 	}
 }
 
+// A plan's status is written again when what it says of its run is written, however
+// long that write takes.
+func TestThePlanSaysForWhatItsRunWaits(t *testing.T) {
+	inWorld(t, "steps:\n- "+hook+"}\n- {name: hold, type: suspend}\n", func(w *world) {
+		lacks := refused(executors.ReasonForbidden)
+		lacks.State = executors.NotYet
+		w.steps.does("pass hook", is(lacks), is(lacks), is(lacks), done())
+		w.cluster.Before(journalWrites(), func() { // its start; then what it waits for
+			w.cluster.Before(journalWrites(), func() { time.Sleep(3 * time.Second) })
+		})
+		w.begins("a")
+		w.after(40 * time.Minute)
+		w.agent.plans.mu.Lock()
+		defer w.agent.plans.mu.Unlock()
+		if got := w.agent.plans.waits; len(got) != 3 || got[0] != "" || !strings.HasPrefix(got[1], "step hook waits: ") || got[2] != "" {
+			t.Errorf("the plan says %q", got)
+		}
+	})
+}
+
 func slicesOf(n int, a answer) []answer {
 	out := make([]answer, n)
 	for i := range out {
@@ -456,9 +476,9 @@ func TestStepsSideBySideDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A namespace has a quarter of the places for passes beside the workers.
+// A namespace has a few of the places for passes beside the workers.
 func TestPassesBesideTheWorkersAreBounded(t *testing.T) {
-	const places = maxExecutions / 4
+	const places = maxOwn
 	inWorld(t, parallel(places+4), func(w *world) {
 		for i := range places + 4 {
 			w.steps.does(at("pass both/s%d", i), hangs)
@@ -521,5 +541,17 @@ func TestAnActIsAskedOfTheExecutorWithWhatItMayKnow(t *testing.T) {
 		if call := w.steps.last("down"); string(call.Before) != found {
 			t.Errorf("what it found is %s", call.Before)
 		}
+	})
+}
+
+// The configuration may have changed since the plan was taken up, or the run began.
+func TestAStepThatTheConfigurationDeniesFailsWhenItIsToActAndCleanupGoesOn(t *testing.T) {
+	inWorld(t, "steps:\n- {name: hold, type: suspend}\n- "+hook+"}\nfinally:\n- {name: over, type: webhook, properties: {url: https://example.org/over}}\n", func(w *world) {
+		w.plays()
+		w.denied = []string{"webhook"}
+		w.says(annotations.Resume, runName)
+		w.after(time.Minute)
+		w.did("pass finally/over#1")
+		w.ends(run.Failed, "does not allow steps of type webhook")
 	})
 }

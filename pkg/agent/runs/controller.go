@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
@@ -41,9 +42,12 @@ type Config struct {
 	notify.Telemetry
 	Scope
 	Executor func(stepType string) (executors.Executor, bool)
+	// Denied are the types of steps that the configuration does not allow in a namespace.
+	Denied   func(namespace string) []string
 	Status   *status.Writer
 	Steps    *StepPool
 	Nodes    Nodes
+	Freezes  Freezes
 	Expected *store.Expectations // of targets
 	Queue    *queue.Queue        // of runs
 	Plans    interface {         // that are to be looked at
@@ -68,6 +72,7 @@ type Stores struct {
 	Ledgers   *store.Ledgers
 	Locks     *store.Locks
 	Gates     *store.Gates
+	Keys      *keys.Store
 }
 
 // Scope is who moves the runs.
@@ -99,6 +104,12 @@ type Nodes interface {
 	Enqueue()
 	// Drains is what drains nodes; nil: nothing does.
 	Drains() executors.Drainer
+}
+
+// Freezes keep others from changing the targets of runs.
+type Freezes interface {
+	// Holds says whether a run's target is frozen for all but it; why it never will be.
+	Holds(ctx context.Context, l *store.CachedRun) (held bool, why string)
 }
 
 // New moves nothing yet.
@@ -172,4 +183,10 @@ func (c *Controller) Lost(o any) {
 	c.Runs.Gone(k, informer.VersionOf(cm))
 	c.Queue.Add(k)
 	c.Plans.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
+}
+
+// Recheck reads a run again after what counts as signed has become another.
+func (c *Controller) Recheck(k types.NamespacedName) {
+	c.Runs.Recheck(k)
+	c.Queue.Add(k)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -200,6 +201,25 @@ func TestARunThatIsTornAwayEndsInTheLedgerAlone(t *testing.T) {
 }
 
 // An orphan whose journal cannot be read ended as its label says.
+// What looks gone may be there: it is looked at before it is given up, and goes on.
+func TestARunThatIsThereIsNotGivenUp(t *testing.T) {
+	inWorld(t, "steps:\n- "+hold+"\n- "+hook+"}\n"+tell, func(w *world) {
+		w.begins("a")
+		w.after(time.Minute)
+		plan := types.NamespacedName{Namespace: shop, Name: nightly}
+		w.agent.Runs.Vanished(w.agent.Runs.Get(types.NamespacedName{Namespace: shop, Name: runName}))
+		if err := w.agent.CloseOrphans(t.Context(), plan); err != nil {
+			t.Fatal(err)
+		}
+		w.says(annotations.Resume, runName)
+		w.after(time.Minute)
+		w.ends(run.Succeeded, "")
+		if said := strings.Join(w.events.All(), "\n"); strings.Contains(said, "RunTornAway") {
+			t.Errorf("it says %s", said)
+		}
+	})
+}
+
 func TestAnOrphanThatCannotBeReadEndsByItsLabel(t *testing.T) {
 	for phase, want := range map[string]string{"Pending": "Skipped aborted", "Running": "Ran manual"} {
 		t.Run(phase, func(t *testing.T) {
@@ -224,9 +244,7 @@ func TestAnOrphanThatCannotBeReadEndsByItsLabel(t *testing.T) {
 
 func TestARunThatCannotBeReadIsLeftAlone(t *testing.T) {
 	inWorld(t, oneHook, func(w *world) {
-		w.cluster.Edit("configmaps", shop, runName, func(u *unstructured.Unstructured) {
-			_ = unstructured.SetNestedField(u.Object, "{", "data", annotations.DataJournal)
-		})
+		w.cluster.Rewrite(shop, runName, func(cm *corev1.ConfigMap) { cm.Data[annotations.DataJournal] = "{" })
 		w.plays()
 		w.did()
 		w.wantEvent("Warning RunBroken " + runName + ": This run cannot be read and is left alone")
@@ -292,5 +310,50 @@ func TestARunThatIsVoidLeavesNoLedgerBehind(t *testing.T) {
 		if j := w.journal(); j.Phase != run.Aborted {
 			t.Errorf("it is %s", j.Phase)
 		}
+	})
+}
+
+func TestARunThatTheAgentDidNotSignIsLeftAlone(t *testing.T) {
+	for name, edit := range map[string]func(u *unstructured.Unstructured){
+		"it has no signature":  func(u *unstructured.Unstructured) { u.SetAnnotations(nil) },
+		"it was changed since": func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, "x", "data", "more") },
+		"its phase was changed": func(u *unstructured.Unstructured) {
+			u.SetLabels(map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: nightly, annotations.LabelPhase: "Running"})
+		},
+		"its signature is letters": func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{annotations.StatusSignature: "x"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, oneHook, func(w *world) {
+				w.cluster.Edit("configmaps", shop, runName, edit)
+				w.plays()
+				w.did()
+				w.wantEvent("Warning RunBroken " + runName + ": This run is left alone: the run shop/" + runName + " does not count")
+				if n := w.count("journal"); n > 0 {
+					t.Errorf("it was written %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// An old state of a run that has ended, with its signature, put back by somebody.
+func TestARunWithoutItsOpenEntryBeginsNothing(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		old := w.cluster.ConfigMap(shop, runName)
+		w.plays()
+		w.after(time.Minute)
+		w.did("pass hook#1")
+		w.cluster.Tear("configmaps", shop, runName)
+		w.after(time.Minute)
+		r, j, err := annotations.ReadRun(old)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.put(r, j.Start(time.Now()))
+		w.after(time.Minute)
+		w.did("pass hook#1")
+		w.stuckIs("no open entry")
 	})
 }

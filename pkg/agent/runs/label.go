@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -73,7 +72,6 @@ func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal
 		return err
 	}
 	c.Events.Eventf(c.aboutRun(l), corev1.EventTypeWarning, "LabelStays", "Run %s cannot end: %s", l.Run.Name, waits)
-	c.Plans.AddAfter(l.PlanKey(), status.Delay)
 	return refusal
 }
 

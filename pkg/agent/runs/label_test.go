@@ -261,7 +261,7 @@ func TestARolloutKnowsWhoseTurnItWas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.cluster.Put(cm)
+		w.cluster.Put(agenttest.Signed(t, cm))
 		other := w.another(run.Running, func(r *run.Run) { r.Spec.ConcurrencyPolicy = plan.Allow })
 		j := turns("n8")
 		j.Steps = append(j.Steps, run.Record{Path: "hold", Type: "suspend", Phase: run.StepRunning, Attempt: 1})

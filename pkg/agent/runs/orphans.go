@@ -3,9 +3,12 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -19,31 +22,61 @@ import (
 // slots must not start again, and it is said aloud.
 func (c *Controller) CloseOrphans(ctx context.Context, k types.NamespacedName) error {
 	for _, l := range c.Runs.OrphansOf(k) {
-		uid, run := c.planOf(l), l.Object.Name
-		led, err := c.Ledgers.Get(ctx, k, uid)
+		led, err := c.Ledgers.Get(ctx, k, c.planOf(l))
 		if err != nil {
 			return err
 		}
+		open := false
+		var entry ledger.Entry
 		if led != nil {
-			entry, open := led.OpenEntry(run)
-			if !open { // it ended, and the watch was faster than our own reply
-				c.Runs.OrphanClosed(l.Key())
-				continue
-			}
-			if l.Broken == nil {
-				if err := c.saveTurns(ctx, l, c.Now()); err != nil {
-					return err
-				}
-			}
-			err = c.Ledgers.Edit(ctx, k, uid, func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, l, c.Now()) })
+			entry, open = led.OpenEntry(l.Object.Name)
 		}
-		if err != nil {
+		if !open { // it ended, and the watch was faster than our own reply; or another agent ended it
+			c.Runs.OrphanClosed(l.Key())
+			continue
+		}
+		if back, err := c.isThere(ctx, l); err != nil || back {
 			return err
 		}
-		c.TellOrphan(l.Object, run, "its finally did not run")
-		c.Runs.OrphanClosed(l.Key())
-		c.release(l.Key())
+		if err := c.closeOrphan(ctx, k, l, entry); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// isThere says whether a run's object is there after all, and takes it up again: it was
+// not shown for a while, or somebody put it back.
+func (c *Controller) isThere(ctx context.Context, l *store.CachedRun) (bool, error) {
+	cm, err := c.Kube.CoreV1().ConfigMaps(l.Object.Namespace).Get(ctx, l.Object.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read run %s: %w", l.Key(), err)
+	case cm.UID != l.Object.UID || !slices.Contains([]string{string(run.Pending), string(run.Running)}, cm.Labels[annotations.LabelPhase]):
+		return false, nil
+	}
+	c.Runs.OrphanClosed(l.Key())
+	c.Runs.Observe(cm)
+	c.Queue.Add(l.Key())
+	return true, nil
+}
+
+// closeOrphan ends the entry of a run that vanished, and says so.
+func (c *Controller) closeOrphan(ctx context.Context, k types.NamespacedName, l *store.CachedRun, entry ledger.Entry) error {
+	if l.Broken == nil {
+		if err := c.saveTurns(ctx, l, c.Now()); err != nil {
+			return err
+		}
+	}
+	err := c.Ledgers.Edit(ctx, k, c.planOf(l), func(led ledger.Ledger) ledger.Ledger { return closeOrphanEntry(led, entry, l, c.Now()) })
+	if err != nil {
+		return err
+	}
+	c.TellOrphan(l.Object, l.Object.Name, "its finally did not run")
+	c.Runs.OrphanClosed(l.Key())
+	c.release(l.Key())
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -38,8 +39,11 @@ const maxActs = 64
 func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
 	wake, err := c.advance(ctx, k)
 	stuck := ""
-	if err != nil && client.NeverTaken(err) {
-		stuck = err.Error()
+	switch {
+	case errors.Is(err, errUnclaimed): // whoever ends it wakes it
+		stuck, wake, err = err.Error(), c.Now().Add(queue.ResyncPeriod), nil
+	case err != nil && client.NeverTaken(err):
+		stuck = "the API server refuses what it writes: " + err.Error()
 	}
 	if l := c.Runs.Get(k); l != nil && c.Runs.MarkStuck(k, stuck) {
 		c.Plans.Add(l.PlanKey())
@@ -57,13 +61,54 @@ func (c *Controller) advance(ctx context.Context, k types.NamespacedName) (time.
 		return time.Time{}, c.abandon(ctx, l)
 	}
 	if l.Broken != nil {
-		c.Events.Eventf(l.Object, corev1.EventTypeWarning, "RunBroken", "This run cannot be read and is left alone: %s", l.Broken)
+		c.Events.Event(l.Object, corev1.EventTypeWarning, "RunBroken", document.Cut(brokenRun(l.Broken), document.MaxMessage))
 		return time.Time{}, nil
 	}
 	if l.Journal.Phase == run.Pending && l.Journal.Section != plan.SectionClosing {
 		return c.admit(ctx, l)
 	}
 	return c.reconcileLive(ctx, l)
+}
+
+// brokenRun says why a run is left alone, and what helps.
+func brokenRun(why error) string {
+	if unsigned := new(annotations.SignatureError); errors.As(why, &unsigned) {
+		return fmt.Sprintf("This run is left alone: %s. Delete it, or, if it is the agent's own from a backup, sign it with 'kubectl maint adopt -n %s %s'", why, unsigned.Namespace, unsigned.Name)
+	}
+	return fmt.Sprintf("This run cannot be read and is left alone: %s", why)
+}
+
+// errUnclaimed says that a run that has begun has no open entry in its plan's ledger: it
+// ended once, and somebody put an old state of it back.
+var errUnclaimed = errors.New("it has no open entry in its plan's ledger, so it begins nothing; 'kubectl maint abort' puts back what it changed and ends it") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// claimed says whether the ledger knows a run that is at work: without its open entry it
+// does nothing but end. Where the ledger itself is gone, its plan makes it anew first, and
+// again is when to look.
+func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again time.Time, err error) {
+	cm := c.Documents.Plan(l.PlanKey())
+	if l.Journal.Phase != run.Running || l.Journal.End != nil || cm == nil || string(cm.UID) != l.Run.PlanUID {
+		return time.Time{}, nil
+	}
+	led, err := c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID)
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case led == nil:
+		c.Plans.Add(l.PlanKey())
+		return c.Now().Add(time.Second), nil
+	}
+	if _, open := led.OpenEntry(l.Run.Name); open {
+		return time.Time{}, nil
+	}
+	c.Ledgers.Doubt(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
+	if led, err = c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); err != nil || led == nil {
+		return c.Now().Add(time.Second), err
+	}
+	if _, open := led.OpenEntry(l.Run.Name); !open {
+		return time.Time{}, errUnclaimed
+	}
+	return time.Time{}, nil
 }
 
 // release gives back what was held for a run that is no longer live.
@@ -351,6 +396,12 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 			c.Plans.Add(l.PlanKey()) // its status comes first, and then the run again
 			return time.Time{}, nil
 		}
+		if again, err := c.claimed(ctx, l); err != nil || !again.IsZero() {
+			return again, err
+		}
+		if again := c.untilFrozen(ctx, l); !again.IsZero() {
+			return again, nil
+		}
 		wake, more, err := c.dispatch(ctx, l, next)
 		if err != nil || !more {
 			return wake, err
@@ -358,6 +409,27 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 	}
 	c.Queue.Add(l.Key())
 	return time.Time{}, nil
+}
+
+// freezeDelay is how soon a run looks again for its target to be frozen (a guess: it is
+// one write, which another queue is about).
+const freezeDelay = 50 * time.Millisecond
+
+// untilFrozen is when to look again where a run's target is to be frozen and is not yet.
+// Where it cannot be, that is said, and the run goes on.
+func (c *Controller) untilFrozen(ctx context.Context, l *store.CachedRun) time.Time {
+	if !l.Run.Spec.FreezeTarget || l.Run.Spec.Target == nil || l.Journal.Phase != run.Running || l.Journal.Section != plan.SectionSteps {
+		return time.Time{}
+	}
+	held, why := c.Freezes.Holds(ctx, l)
+	switch {
+	case held:
+		return time.Time{}
+	case why == "":
+		return c.Now().Add(freezeDelay)
+	}
+	c.Events.Event(l.Object, corev1.EventTypeWarning, "TargetNotFrozen", document.Cut("The target is not frozen for others while this run lives: "+why, document.MaxMessage))
+	return time.Time{}
 }
 
 // write stores a journal on top of the state that was read; whoever was first
@@ -379,6 +451,9 @@ func (c *Controller) write(ctx context.Context, l *store.CachedRun, j run.Journa
 }
 
 func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *corev1.ConfigMap, j run.Journal) (*store.CachedRun, error) {
+	if err := c.Keys.Sign(object); err != nil {
+		return nil, err
+	}
 	maps := c.Kube.CoreV1().ConfigMaps(object.Namespace)
 	got, err := maps.Update(ctx, object, client.UpdateOptions())
 	if apierrors.IsConflict(err) {
@@ -399,7 +474,21 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 		return fresh, nil
 	}
 	c.Runs.Put(fresh)
+	if saysOther(l, fresh) {
+		c.Plans.AddAfter(l.PlanKey(), status.Delay)
+	}
 	return fresh, nil
+}
+
+// saysOther says whether a plan's status says something else of a run than before. Only
+// from here is that told, where it is written: whoever told the plan earlier would have
+// it read the journal of before.
+func saysOther(before, now *store.CachedRun) bool {
+	was, is := trigger.ActiveRunOf(before.Run, before.Journal), trigger.ActiveRunOf(now.Run, now.Journal)
+	if !was.Waits && !is.Waits && !was.Held && !is.Held {
+		return was.Stays != is.Stays
+	}
+	return was.Waits != is.Waits || was.Held != is.Held || was.Message != is.Message || was.Stays != is.Stays
 }
 
 // reread takes in what somebody else wrote on a run.
@@ -470,10 +559,13 @@ func (c *Controller) void(ctx context.Context, l *store.CachedRun, why string) e
 // abandon lets a run go whose namespace is being deleted: its accounts are gone,
 // so nothing more can run, and a finalizer would hold the namespace up.
 func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
-	object := l.Object.DeepCopy()
+	object, err := c.whole(ctx, l.Object)
+	if err != nil {
+		return fmt.Errorf("read run %s: %w", l.Key(), err)
+	}
 	annotations.Retire(object, l.Run)
 	object.OwnerReferences = nil
-	_, err := c.Kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
+	_, err = c.Kube.CoreV1().ConfigMaps(object.Namespace).Update(ctx, object, client.UpdateOptions())
 	switch {
 	case apierrors.IsConflict(err):
 		return c.reread(ctx, l)
@@ -487,6 +579,18 @@ func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
 	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RunCutOff", "The namespace is being deleted: run %s of plan %s was let go after %d of %d steps; its finally did not run",
 		l.Object.Name, l.Object.Labels[annotations.LabelPlan], pending.Done, pending.Total)
 	return nil
+}
+
+// whole is a copy of a run's object to write on; one that was emptied is read.
+func (c *Controller) whole(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if !annotations.Emptied(cm) {
+		return cm.DeepCopy(), nil
+	}
+	live, err := c.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return cm.DeepCopy(), nil
+	}
+	return live, err
 }
 
 // changed says whether two journals differ in anything that is written.

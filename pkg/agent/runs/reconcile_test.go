@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -331,7 +332,7 @@ func TestARunWhoseRequestAnotherHasAnsweredIsTakenAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.cluster.Put(led)
+		w.cluster.Put(agenttest.Signed(t, led))
 		w.plays()
 		w.did()
 		w.ends(run.Aborted, "another run has answered this request")

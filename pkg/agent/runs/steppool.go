@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -22,9 +21,15 @@ import (
 
 var errCanceled = errors.New("the run was asked to end") //nolint:gochecknoglobals // a cause for errors.Is
 
-// maxExecutions is how many passes may be under way beside the workers (a guess: each
-// is a goroutine and a request or two).
-const maxExecutions = 64
+// How many passes may be under way: by the workers themselves, half of which always go on
+// with runs, and beside them, where each is a goroutine and a request or two (guesses). A
+// namespace has a few of each, so that many hanging servers of one tenant hold nobody
+// else up.
+const (
+	maxInline     = 64
+	maxExecutions = 256
+	maxOwn        = 16
+)
 
 // retryDelay is when a pass that could not even be made is tried again.
 const retryDelay = 2 * time.Second
@@ -53,15 +58,15 @@ type stepWait struct {
 // of it is in memory: what is lost with the process is found by another pass.
 type StepPool struct {
 	enqueue func(types.NamespacedName)
-	slots   *semaphore.Weighted
+	slots   *shares // of passes beside the workers
+	inline  *shares // of passes by the workers themselves
 	group   sync.WaitGroup
 
-	mu          sync.Mutex
-	byNamespace map[string]*semaphore.Weighted // slots of each namespace, a quarter of all
-	executing   map[types.NamespacedName]map[string]*execution
-	finished    map[types.NamespacedName][]outcome
-	waiting     map[store.StepKey]*stepWait
-	woken       map[store.StepKey]bool // what it watches moved since its last pass began
+	mu        sync.Mutex
+	executing map[types.NamespacedName]map[string]*execution
+	finished  map[types.NamespacedName][]outcome
+	waiting   map[store.StepKey]*stepWait
+	woken     map[store.StepKey]bool // what it watches moved since its last pass began
 }
 
 type execution struct {
@@ -72,7 +77,7 @@ type execution struct {
 
 // NewStepPool has nothing under way.
 func NewStepPool(enqueue func(types.NamespacedName)) *StepPool {
-	return &StepPool{enqueue: enqueue, slots: semaphore.NewWeighted(maxExecutions), byNamespace: map[string]*semaphore.Weighted{}, executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
+	return &StepPool{enqueue: enqueue, slots: newShares(maxExecutions, maxOwn), inline: newShares(maxInline, maxOwn), executing: map[types.NamespacedName]map[string]*execution{}, finished: map[types.NamespacedName][]outcome{}, waiting: map[store.StepKey]*stepWait{}, woken: map[store.StepKey]bool{}}
 }
 
 // acquire waits until a pass may be made: one namespace leaves room for the others,
@@ -81,21 +86,9 @@ func (p *StepPool) acquire(ctx context.Context, namespace string, act workflow.A
 	if act != workflow.ActPass {
 		return func() {}, true
 	}
-	p.mu.Lock()
-	own := p.byNamespace[namespace]
-	if own == nil {
-		own = semaphore.NewWeighted(maxExecutions / 4)
-		p.byNamespace[namespace] = own
-	}
-	p.mu.Unlock()
-	if own.Acquire(ctx, 1) != nil {
+	if leave, ok = p.slots.wait(ctx, namespace); !ok {
 		return nil, false
 	}
-	if p.slots.Acquire(ctx, 1) != nil {
-		own.Release(1)
-		return nil, false
-	}
-	leave = func() { p.slots.Release(1); own.Release(1) }
 	// The place may be that of a pass that was cut off a moment ago: whoever cuts off
 	// several has come to this one, too, before it is looked at.
 	p.mu.Lock()
@@ -369,7 +362,10 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.
 	if len(moves) == 1 && len(acts) == 1 && c.Steps.count(l.Key()) == 0 && !l.RollsOut() {
-		return c.doNow(ctx, l, acts[0])
+		if leave, free := c.Steps.inline.take(l.Key().Namespace); free {
+			defer leave()
+			return c.doNow(ctx, l, acts[0])
+		}
 	}
 	for _, m := range acts {
 		c.launch(ctx, l, m)

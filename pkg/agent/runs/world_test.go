@@ -37,6 +37,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -70,6 +71,7 @@ type world struct {
 	dryRun  bool
 	silent  bool // the plans' status does not show what runs
 	told    []string
+	denied  []string // types of steps that the configuration does not allow
 }
 
 // agent is one life of an agent.
@@ -134,7 +136,7 @@ func (w *world) claim(r run.Run) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.cluster.Put(cm)
+	w.cluster.Put(agenttest.Signed(w, cm))
 }
 
 func (w *world) must(led ledger.Ledger, err error) ledger.Ledger {
@@ -152,7 +154,7 @@ func (w *world) put(r run.Run, j run.Journal) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.cluster.Put(cm)
+	w.cluster.Put(agenttest.Signed(w, cm))
 }
 
 // begins starts an agent; what was one before is stopped.
@@ -162,7 +164,7 @@ func (w *world) begins(identity string) *agent {
 		w.agent.stop()
 	}
 	conn, accounts := w.cluster.Connect()
-	log := slog.New(slog.DiscardHandler)
+	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys()
 	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindPlan, store.Strip)
 	live := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRun+","+annotations.LabelPhase+" in (Pending,Running)", store.Strip)
 	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
@@ -173,7 +175,7 @@ func (w *world) begins(identity string) *agent {
 	settings := agentconfig.Notifications{On: []agentconfig.NotifyFor{agentconfig.NotifyRunFailed, agentconfig.NotifyDrainBlocked}, Sinks: []agentconfig.Sink{{Name: "ops"}}}
 	told := notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return settings }, Fence: conn.Fence.Check, Log: log, Now: time.Now, Register: func(prometheus.Collector) {},
-		Sink:     func(context.Context, string) (string, error) { return "", nil },
+		Sink:     func(context.Context, string, string) (string, error) { return "", nil },
 		Executor: func(string) (executors.Executor, bool) { return sink{w}, true },
 	})
 	a.Controller = New(Config{
@@ -182,11 +184,11 @@ func (w *world) begins(identity string) *agent {
 			Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
 				Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 			}),
-			Runs: store.NewRuns(), Ledgers: store.NewLedgers(conn.Kube), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace),
+			Runs: store.NewRuns(signed), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Locks: store.NewLocks(), Gates: store.NewGates(annotations.DefaultNamespace), Keys: signed,
 		},
 		Telemetry: notify.Telemetry{Events: w.events, Notify: told, Metrics: w.metrics, Log: log},
 		Scope:     Scope{Identity: identity, DryRun: w.dryRun, LookingSince: func() time.Time { return since }},
-		Executor:  w.steps.of(a), Status: status.NewWriter(conn.Kube), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
+		Executor:  w.steps.of(a), Denied: func(string) []string { return w.denied }, Status: status.NewWriter(conn.Kube), Steps: NewStepPool(runQueue.Add), Nodes: w.nodes, Expected: &store.Expectations{},
 		Queue: runQueue, Plans: a.plans, Now: time.Now,
 	})
 	ctx, cancel := context.WithCancel(w.Context())
@@ -365,6 +367,8 @@ func (w *world) count(beginning string) (n int) {
 type plansRoom struct {
 	world *world
 	agent *agent
+	mu    sync.Mutex
+	waits []string // for what runs wait, as the plan's status would say it after each delayed look
 }
 
 // Add is the queue's.
@@ -376,7 +380,21 @@ func (p *plansRoom) Add(k types.NamespacedName) {
 }
 
 // AddAfter is the queue's.
-func (p *plansRoom) AddAfter(types.NamespacedName, time.Duration) {}
+func (p *plansRoom) AddAfter(k types.NamespacedName, d time.Duration) {
+	time.AfterFunc(d, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, l := range p.agent.Runs.OfPlan(k) {
+			said := ""
+			if live := trigger.ActiveRunOf(l.Run, l.Journal); live.Waits {
+				said = live.Message
+			}
+			if n := len(p.waits); n == 0 || p.waits[n-1] != said {
+				p.waits = append(p.waits, said)
+			}
+		}
+	})
+}
 
 func (p *plansRoom) shows(k types.NamespacedName) {
 	running := slices.DeleteFunc(p.agent.Runs.OfPlan(k), func(l *store.CachedRun) bool { return l.Journal.Phase != run.Running })

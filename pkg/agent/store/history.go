@@ -7,7 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -20,6 +22,7 @@ type EndedRun struct {
 	version                    uint64
 	Created                    int64 // seconds
 	Succeeded, Deleting        bool
+	Made                       bool // by the agent, as its signature says: only those are taken away
 }
 
 // GetObjectMeta is metav1.ObjectMetaAccessor's: a cache asks for it.
@@ -28,15 +31,20 @@ func (r *EndedRun) GetObjectMeta() metav1.Object {
 }
 
 // SlimEndedRun keeps of an ended run what decides how long it stays.
-func SlimEndedRun(o any) (any, error) {
-	m, ok := o.(*metav1.PartialObjectMetadata)
-	if !ok {
+func SlimEndedRun(signed *keys.Store) cache.TransformFunc {
+	return func(o any) (any, error) {
+		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
+			return endedRunOf(m, signed), nil
+		}
 		return o, nil
 	}
+}
+
+func endedRunOf(m *metav1.PartialObjectMetadata, signed *keys.Store) *EndedRun {
 	return &EndedRun{
-		Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
+		Made: signed.Made(m), Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
 		Created: m.CreationTimestamp.Unix(), Succeeded: m.Labels[annotations.LabelPhase] == string(run.Succeeded), Deleting: m.DeletionTimestamp != nil,
-	}, nil
+	}
 }
 
 // History are the ended runs by plan, as the watch shows them.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
@@ -15,7 +16,7 @@ import (
 // theirs: it comes to no ledger but one of its own place.
 func TestALedgerIsReachedFromItsOwnPlaceAlone(t *testing.T) {
 	ctx := t.Context()
-	ledgers := store.NewLedgers(fake.NewClientset())
+	ledgers := store.NewLedgers(fake.NewClientset(), agenttest.Keys(), func(types.NamespacedName, error) {})
 	theirs := types.NamespacedName{Namespace: "shop", Name: "orders"}
 	at := time.Date(2026, 12, 5, 2, 0, 0, 0, time.UTC)
 	if err := ledgers.Put(ctx, theirs, "uid", nil, ledger.Ledger{PlanUID: "uid", Watermark: at}); err != nil {

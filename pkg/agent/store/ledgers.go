@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -27,16 +28,22 @@ const maxHeld = 2000
 // Ledgers reads and writes the plans' ledgers. What it holds in memory is what
 // it last read or wrote itself while the fence stood; a write by anybody else
 // shows as a conflict, and the reading begins anew.
+//
+// One that the agent has not signed counts as lost: anybody who may write ConfigMaps in
+// a namespace can write one.
 type Ledgers struct {
 	kube kubernetes.Interface
+	keys *keys.Store
+	// forged hears of each ledger that does not count.
+	forged func(pk types.NamespacedName, why error)
 
 	held *lru.Cache[ledgerKey, *heldLedger]
 }
 
-// NewLedgers has read none.
-func NewLedgers(kube kubernetes.Interface) *Ledgers {
+// NewLedgers has read none. forged hears of each that does not count.
+func NewLedgers(kube kubernetes.Interface, signed *keys.Store, forged func(pk types.NamespacedName, why error)) *Ledgers {
 	held, _ := lru.New[ledgerKey, *heldLedger](maxHeld) // its error is for limits below one
-	return &Ledgers{kube: kube, held: held}
+	return &Ledgers{kube: kube, keys: signed, forged: forged, held: held}
 }
 
 // ledgerKey is the plan of a ledger. Its UID alone would let an object of another
@@ -51,6 +58,7 @@ type heldLedger struct {
 	object *corev1.ConfigMap
 	ledger ledger.Ledger
 	read   bool
+	lost   bool        // the object is there, and is none that the agent has signed
 	stale  atomic.Bool // what was read is gone: set without waiting for a writer
 }
 
@@ -80,12 +88,26 @@ func (l *Ledgers) Get(ctx context.Context, pk types.NamespacedName, uid string) 
 	h := l.of(ledgerKey{pk, uid})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := l.load(ctx, h, pk, uid); err != nil || h.object == nil {
+	if err := l.load(ctx, h, pk, uid); err != nil || !h.there() {
 		return nil, err
 	}
 	out := h.ledger
 	return &out, nil
 }
+
+// Lost says whether a plan's ledger is there and does not count.
+func (l *Ledgers) Lost(pk types.NamespacedName, uid string) bool {
+	h, have := l.held.Peek(ledgerKey{pk, uid})
+	if !have {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.read && h.lost
+}
+
+// there says whether there is a ledger that counts.
+func (h *heldLedger) there() bool { return h.object != nil && !h.lost }
 
 func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedName, uid string) error {
 	if h.stale.Swap(false) {
@@ -96,19 +118,29 @@ func (l *Ledgers) load(ctx context.Context, h *heldLedger, pk types.NamespacedNa
 	}
 	cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.LedgerName(pk.Name, uid), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		h.object, h.read = nil, true
+		h.object, h.read, h.lost = nil, true, false
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read the ledger of plan %s: %w", pk, err)
 	}
-	ledger, err := annotations.ReadLedger(cm, uid)
+	if forged := l.keys.CheckKind(cm, annotations.KindLedger); forged != nil {
+		l.forged(pk, forged)
+		h.object, h.ledger, h.read, h.lost = cm, ledger.Ledger{}, true, true
+		return nil
+	}
+	led, err := annotations.ReadLedger(cm, uid)
 	if err != nil {
 		return err
 	}
-	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
-	h.object, h.ledger, h.read = cm, ledger, true
+	h.hold(cm, led)
 	return nil
+}
+
+// hold keeps a ledger as it was read or written.
+func (h *heldLedger) hold(cm *corev1.ConfigMap, led ledger.Ledger) {
+	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
+	h.object, h.ledger, h.read, h.lost = cm, led, true, false
 }
 
 // Edit reads, changes and writes a ledger in one piece. When somebody else wrote
@@ -121,7 +153,7 @@ func (l *Ledgers) Edit(ctx context.Context, pk types.NamespacedName, uid string,
 		if err := l.load(ctx, h, pk, uid); err != nil {
 			return err
 		}
-		if h.object == nil {
+		if !h.there() {
 			return nil // the ledger went with its plan: there is nothing to close
 		}
 		err := l.store(ctx, h, pk, change(h.ledger))
@@ -141,7 +173,7 @@ func (l *Ledgers) Put(ctx context.Context, pk types.NamespacedName, uid string, 
 	if err := l.load(ctx, h, pk, uid); err != nil {
 		return err
 	}
-	if (was == nil) != (h.object == nil) || was != nil && !sameLedger(*was, h.ledger) {
+	if (was == nil) == h.there() || was != nil && !sameLedger(*was, h.ledger) {
 		return queue.ErrConflict
 	}
 	return l.store(ctx, h, pk, now)
@@ -176,15 +208,7 @@ func (l *Ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 			return err
 		}
 	}
-	var cm *corev1.ConfigMap
-	var err error
-	if h.object == nil {
-		if cm, err = annotations.LedgerObject(pk.Namespace, pk.Name, led); err == nil {
-			cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Create(ctx, cm, client.CreateOptions())
-		}
-	} else if cm, err = annotations.WithLedger(h.object, led); err == nil {
-		cm, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Update(ctx, cm, client.UpdateOptions())
-	}
+	cm, err := l.write(ctx, h, pk, led)
 	if err != nil {
 		h.read = false // the reply may have been lost: what is there must be read
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
@@ -192,27 +216,55 @@ func (l *Ledgers) store(ctx context.Context, h *heldLedger, pk types.NamespacedN
 		}
 		return fmt.Errorf("write the ledger of plan %s: %w", pk, err)
 	}
-	cm.ManagedFields, cm.Data = nil, nil // the next write makes the text anew
-	h.object, h.ledger, h.read = cm, led, true
+	h.hold(cm, led)
 	return nil
+}
+
+// write writes a ledger over the one that is held. Of one that does not count nothing
+// stays.
+func (l *Ledgers) write(ctx context.Context, h *heldLedger, pk types.NamespacedName, led ledger.Ledger) (*corev1.ConfigMap, error) {
+	cm, err := annotations.LedgerObject(pk.Namespace, pk.Name, led)
+	if h.there() {
+		cm, err = annotations.WithLedger(h.object, led)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.replace(ctx, h.object, cm)
+}
+
+// replace signs an object and writes it in place of the one that was read; nil: there is
+// none.
+func (l *Ledgers) replace(ctx context.Context, was, now *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	if err := l.keys.Sign(now); err != nil {
+		return nil, err
+	}
+	maps := l.kube.CoreV1().ConfigMaps(now.Namespace)
+	if was == nil {
+		return maps.Create(ctx, now, client.CreateOptions())
+	}
+	now.UID, now.ResourceVersion = was.UID, was.ResourceVersion
+	return maps.Update(ctx, now, client.UpdateOptions())
 }
 
 func (l *Ledgers) archive(ctx context.Context, pk types.NamespacedName, uid string, batch []ledger.Entry) error {
 	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
-	cm, err := maps.Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
+	have, err := maps.Get(ctx, annotations.ArchiveName(pk.Name, uid), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, batch); err == nil {
-			_, err = maps.Create(ctx, cm, client.CreateOptions())
-		}
-	case err == nil:
+		have, err = nil, nil
+	case err == nil && l.keys.CheckKind(have, annotations.KindLedger) == nil:
 		var old ledger.Ledger
-		if old, err = annotations.ReadLedger(cm, uid); err == nil {
-			old.Recent = ledger.AppendArchive(old.Recent, batch)
-			if cm, err = annotations.WithLedger(cm, old); err == nil {
-				_, err = maps.Update(ctx, cm, client.UpdateOptions())
-			}
+		if old, err = annotations.ReadLedger(have, uid); err == nil {
+			batch = ledger.AppendArchive(old.Recent, batch)
 		}
+	}
+	var cm *corev1.ConfigMap
+	if err == nil {
+		cm, err = annotations.ArchiveObject(pk.Namespace, pk.Name, uid, batch)
+	}
+	if err == nil {
+		_, err = l.replace(ctx, have, cm)
 	}
 	if err != nil {
 		return fmt.Errorf("archive entries of plan %s: %w", pk, err)

@@ -32,9 +32,9 @@ func ledgers(t *testing.T) (*agenttest.Cluster, *Ledgers) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Put(cm)
+	c.Put(agenttest.Signed(t, cm))
 	conn, _ := c.Connect()
-	return c, NewLedgers(conn.Kube)
+	return c, NewLedgers(conn.Kube, agenttest.Keys(), func(types.NamespacedName, error) {})
 }
 
 // stored is the ledger as it stands in the cluster.
@@ -54,7 +54,7 @@ func somebodyAdds(t *testing.T, c *agenttest.Cluster, token string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Put(cm)
+	c.Put(agenttest.Signed(t, cm))
 }
 
 func onLedger(verb string) agenttest.When {
@@ -380,4 +380,134 @@ func TestTheTurnsOfNodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody who may write ConfigMaps in the namespace wrote a ledger.
+func TestALedgerThatTheAgentDidNotSignCountsAsLost(t *testing.T) {
+	forge := func(c *agenttest.Cluster) {
+		cm, err := annotations.WithLedger(c.ConfigMap("shop", ledgerName()), stored(t, c).WithToken("forged"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cm.Finalizers = []string{"example.org/stays"}
+		c.Put(cm)
+	}
+	for name, c := range map[string]struct {
+		act  func(t *testing.T, l *Ledgers) error
+		want string // the tokens of what the agent signed; none: it wrote nothing
+	}{
+		"it is read as none": {act: func(t *testing.T, l *Ledgers) error {
+			led, err := l.Get(t.Context(), pk(), planUID)
+			if led != nil || !l.Lost(pk(), planUID) {
+				t.Errorf("it reads %+v, lost: %t", led, l.Lost(pk(), planUID))
+			}
+			return err
+		}},
+		"a change of it changes nothing": {act: func(t *testing.T, l *Ledgers) error { return l.Edit(t.Context(), pk(), planUID, token("mine")) }},
+		"it is made anew in its place": {act: func(t *testing.T, l *Ledgers) error {
+			err := l.Put(t.Context(), pk(), planUID, nil, ledger.Ledger{PlanUID: planUID}.WithToken("anew"))
+			if l.Lost(pk(), planUID) {
+				t.Error("it is still lost")
+			}
+			return err
+		}, want: "anew"},
+		"what was decided on it is not written": {act: func(t *testing.T, l *Ledgers) error {
+			err := l.Put(t.Context(), pk(), planUID, &ledger.Ledger{PlanUID: planUID}, ledger.Ledger{PlanUID: planUID})
+			if !errors.Is(err, queue.ErrConflict) {
+				t.Errorf("it said %v", err)
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, l := ledgers(t)
+			told := 0
+			l.forged = func(types.NamespacedName, error) { told++ }
+			forge(cluster)
+			if err := c.act(t, l); err != nil {
+				t.Fatal(err)
+			}
+			cm := cluster.ConfigMap("shop", ledgerName())
+			if signed := agenttest.Keys().Check(cm) == nil; signed != (c.want != "") {
+				t.Errorf("signed: %t", signed)
+			}
+			if got := strings.Join(stored(t, cluster).Tokens, " "); c.want != "" && (got != c.want || len(cm.Finalizers) > 0) {
+				t.Errorf("it knows %q, with finalizers %q", got, cm.Finalizers)
+			}
+			if told == 0 {
+				t.Error("nobody was told")
+			}
+		})
+	}
+}
+
+// Somebody writes it while the agent holds it in memory.
+func TestALedgerThatIsForgedMeanwhileIsNotBelieved(t *testing.T) {
+	cluster, l := ledgers(t)
+	was, err := l.Get(t.Context(), pk(), planUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm, err := annotations.WithLedger(cluster.ConfigMap("shop", ledgerName()), stored(t, cluster).WithToken("forged"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster.Put(cm)
+	if err := l.Put(t.Context(), pk(), planUID, was, was.WithToken("mine")); !errors.Is(err, queue.ErrConflict) {
+		t.Errorf("it said %v", err)
+	}
+	if led, err := l.Get(t.Context(), pk(), planUID); err != nil || led != nil {
+		t.Errorf("it reads %+v, %v", led, err)
+	}
+}
+
+func TestPartsOfALedgerThatTheAgentDidNotSign(t *testing.T) {
+	marks := []ledger.Seen{{Rule: "rule", UID: "u1", Checkpoint: ledger.Checkpoint{Digest: "d"}}}
+	t.Run("marks begin anew", func(t *testing.T) {
+		cluster, l := ledgers(t)
+		led := ledger.Ledger{PlanUID: planUID}.WithStarted("rule")
+		if err := l.MergeMarks(t.Context(), pk(), planUID, &led, led.Kept, marks, nil); err != nil {
+			t.Fatal(err)
+		}
+		forged := cluster.ConfigMap("shop", annotations.ShardName("nightly", planUID, 0))
+		forged.Data[annotations.DataSeen] += " "
+		cluster.Put(forged)
+		if known, anew, err := l.Marks(t.Context(), pk(), planUID, led); err != nil || !anew || known != nil {
+			t.Errorf("it knows %v, anew: %t, %v", known, anew, err)
+		}
+	})
+	t.Run("the archive begins anew", func(t *testing.T) {
+		cluster, l := ledgers(t)
+		old, err := annotations.ArchiveObject("shop", "nightly", planUID, []ledger.Entry{{Run: "forged"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.Put(old)
+		if err := l.archive(t.Context(), pk(), planUID, []ledger.Entry{{Run: "mine"}}); err != nil {
+			t.Fatal(err)
+		}
+		cm := cluster.ConfigMap("shop", annotations.ArchiveName("nightly", planUID))
+		led, err := annotations.ReadLedger(cm, planUID)
+		if err != nil || len(led.Recent) != 1 || led.Recent[0].Run != "mine" || agenttest.Keys().Check(cm) != nil {
+			t.Errorf("it holds %+v, %v", led.Recent, err)
+		}
+	})
+	t.Run("turns of nodes begin anew", func(t *testing.T) {
+		cluster, l := ledgers(t)
+		at := time.Now().Unix()
+		forged, err := annotations.NodeTurnsObject("shop", "nightly", planUID, run.NodeTurns{"n1": {Last: at}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster.Put(forged)
+		if turns, err := l.NodeTurns(t.Context(), pk(), planUID); err != nil || len(turns) > 0 {
+			t.Errorf("it knows %v, %v", turns, err)
+		}
+		if err := l.NoteTurns(t.Context(), pk(), planUID, run.NodeTurns{"n2": {Last: at}}, func(run.NodeTurns) map[string]bool { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if turns, err := l.NodeTurns(t.Context(), pk(), planUID); err != nil || len(turns) != 1 {
+			t.Errorf("it knows %v, %v", turns, err)
+		}
+	})
 }

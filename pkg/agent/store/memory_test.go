@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -110,7 +111,7 @@ func TestRestoresOfOneObjectDoNotMeet(t *testing.T) {
 
 func TestEndedRunsAreKnownByTheirPlan(t *testing.T) {
 	slim := func(name, phase string, version int) *EndedRun {
-		o, err := SlimEndedRun(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		o, err := SlimEndedRun(agenttest.Keys())(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID(name + "-uid"), ResourceVersion: strconv.Itoa(version), CreationTimestamp: metav1.Unix(99, 0),
 			Labels: map[string]string{annotations.LabelPlan: "nightly", annotations.LabelPhase: phase},
 		}})
@@ -132,7 +133,7 @@ func TestEndedRunsAreKnownByTheirPlan(t *testing.T) {
 	if len(h.Of(pk())) != 0 || len(h.Runs) != 0 {
 		t.Errorf("what is gone is kept: %v", h.Runs)
 	}
-	if o, err := SlimEndedRun("something else"); err != nil || o != "something else" {
+	if o, err := SlimEndedRun(agenttest.Keys())("something else"); err != nil || o != "something else" {
 		t.Errorf("%v, %v", o, err)
 	}
 }
@@ -165,7 +166,7 @@ func observed(t *testing.T, rs *Runs, version int, phase run.Phase) *CachedRun {
 }
 
 func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
-	k, plan, rs := runKey(), types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns()
+	k, plan, rs := runKey(), types.NamespacedName{Namespace: "ns", Name: "p"}, NewRuns(agenttest.Keys())
 	l := observed(t, rs, 5, run.Running)
 	if news := rs.MarkRecorded([]*CachedRun{l}); len(news) != 1 || !rs.IsRecorded(k) {
 		t.Errorf("shown for the first time: %v", news)
@@ -196,7 +197,7 @@ func TestWhatIsKnownOfARunGoesWithIt(t *testing.T) {
 }
 
 func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
-	rs := NewRuns()
+	rs := NewRuns(agenttest.Keys())
 	names := map[string]string{}
 	for i, token := range []string{"c", "b", "a"} {
 		r := run.Run{
@@ -210,7 +211,7 @@ func TestTheRunsOfAPlanAreThoseThatWereAskedForFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		cm.ResourceVersion = "5"
-		rs.Observe(cm)
+		rs.Observe(agenttest.Signed(t, cm))
 	}
 	list := rs.OfPlan(types.NamespacedName{Namespace: "ns", Name: "p"})
 	later := []string{names["a"], names["b"]}

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -60,11 +62,12 @@ type Runs struct {
 	// recorded are those that stand as Running in the status of their plan.
 	recorded map[types.NamespacedName]bool
 	stuck    map[types.NamespacedName]string // what the API server refuses for good of what they would write
+	keys     *keys.Store
 }
 
-// NewRuns knows of none.
-func NewRuns() *Runs {
-	return &Runs{byKey: map[types.NamespacedName]*CachedRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*CachedRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
+// NewRuns knows of none. Those count that are signed with the agent's key.
+func NewRuns(signed *keys.Store) *Runs {
+	return &Runs{keys: signed, byKey: map[types.NamespacedName]*CachedRun{}, byPlan: map[types.NamespacedName]map[types.NamespacedName]bool{}, ended: map[types.NamespacedName]uint64{}, orphans: map[types.NamespacedName]*CachedRun{}, Holds: NewHolds(), recorded: map[types.NamespacedName]bool{}, stuck: map[types.NamespacedName]string{}}
 }
 
 // Observe takes in what the watch delivered, and says whether it is news. What was news
@@ -76,12 +79,7 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	if !news {
 		return false
 	}
-	l := &CachedRun{Object: cm}
-	if was := r.Get(l.Key()); was != nil && was.sameRun(cm) { // it is fixed: only the journal moves
-		l.Run, l.Journal, l.Broken = annotations.WithRun(cm, was.Run)
-	} else {
-		l.Run, l.Journal, l.Broken = ReadRun(cm)
-	}
+	l := r.read(cm)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.news(cm) {
@@ -91,23 +89,57 @@ func (r *Runs) Observe(cm *corev1.ConfigMap) bool {
 	return true
 }
 
-// ReadRun reads a run that is to be acted on: it does what a plan may do.
-func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
-	r, j, err := annotations.ReadRun(cm)
-	if err != nil {
-		return r, j, err
+// Recheck reads a run again: what counts as signed may be another. Of one that has moved
+// on meanwhile, or ended, nothing is taken in.
+func (r *Runs) Recheck(k types.NamespacedName) {
+	was := r.Get(k)
+	if was == nil {
+		return
 	}
-	if faults := plan.CheckSnapshot(r.Spec, r.Templates); len(faults) > 0 {
+	l := r.read(was.Object)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byKey[k] == was {
+		r.put(l)
+	}
+}
+
+// read reads a run that is to be acted on. Of what it does not count for, or could not be
+// read, nothing is kept but why.
+func (r *Runs) read(cm *corev1.ConfigMap) *CachedRun {
+	l := &CachedRun{Object: cm}
+	was := r.Get(l.Key())
+	if was == nil || !was.sameRun(cm) { // it is fixed: only the journal moves
+		l.Run, l.Journal, l.Broken = r.Read(cm)
+		return l
+	}
+	if l.Broken = r.keys.Check(cm); l.Broken == nil {
+		l.Run, l.Journal, l.Broken = annotations.WithRun(cm, was.Run)
+	}
+	return l
+}
+
+// Read reads a run that is to be acted on: the agent has signed it, and it does what a
+// plan may do. The signature comes before anything of it is decoded.
+func (r *Runs) Read(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
+	if err := r.keys.Check(cm); err != nil {
+		return run.Run{}, run.Journal{}, err
+	}
+	got, j, err := annotations.ReadRun(cm)
+	if err != nil {
+		return got, j, err
+	}
+	if faults := plan.CheckSnapshot(got.Spec, got.Templates); len(faults) > 0 {
 		return run.Run{}, run.Journal{}, fmt.Errorf("the plan in run %s/%s is not valid: %s", cm.Namespace, cm.Name, faults[0])
 	}
-	return r, j, nil
+	return got, j, nil
 }
 
 // news says whether a state is newer than what is held, and than the end of the run.
 func (r *Runs) news(cm *corev1.ConfigMap) bool {
 	k, version := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, informer.VersionOf(cm)
 	have := r.byKey[k]
-	return version > r.ended[k] && (have == nil || version > informer.VersionOf(have.Object))
+	return version > r.ended[k] && (have == nil || version > informer.VersionOf(have.Object) || version == informer.VersionOf(have.Object) && annotations.Emptied(have.Object) && !annotations.Emptied(cm))
 }
 
 // Put stores a run unless a newer state is there.
@@ -240,6 +272,9 @@ func (r *Runs) MarkStuck(k types.NamespacedName, why string) bool {
 // StuckOf says which of a plan's runs cannot go on, and why; empty where all can.
 func (r *Runs) StuckOf(k types.NamespacedName) string {
 	for _, l := range r.OfPlan(k) {
+		if forged := new(annotations.SignatureError); errors.As(l.Broken, &forged) {
+			return fmt.Sprintf("run %s is left alone, and nothing of it is put back: %s; if it is the agent's own, from a backup say, sign it with 'kubectl maint adopt -n %s run/%s'", l.Object.Name, l.Broken, l.Object.Namespace, l.Object.Name)
+		}
 		if l.Broken != nil {
 			return fmt.Sprintf("run %s cannot be read and is left alone: %s; mend its ConfigMap, or delete it and take its finalizer off, and its cleanup does not run", l.Object.Name, l.Broken)
 		}
@@ -247,7 +282,7 @@ func (r *Runs) StuckOf(k types.NamespacedName) string {
 		why := r.stuck[l.Key()]
 		r.mu.Unlock()
 		if why != "" {
-			return fmt.Sprintf("run %s cannot go on, since the API server refuses what it writes: %s", l.Object.Name, why)
+			return fmt.Sprintf("run %s cannot go on: %s", l.Object.Name, why)
 		}
 	}
 	return ""

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -30,11 +32,11 @@ func runObject(t *testing.T, version int, phase run.Phase) *corev1.ConfigMap {
 		t.Fatal(err)
 	}
 	cm.ResourceVersion = strconv.Itoa(version)
-	return cm
+	return agenttest.Signed(t, cm)
 }
 
 func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
-	k, rs := runKey(), NewRuns()
+	k, rs := runKey(), NewRuns(agenttest.Keys())
 	if !rs.Observe(runObject(t, 5, run.Pending)) {
 		t.Error("the first sight was no news")
 	}
@@ -59,7 +61,7 @@ func TestTheWatchsEchoOfAnOlderStateIsNoNews(t *testing.T) {
 func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
 	k, before, echo := runKey(), runObject(t, 5, run.Running), runObject(t, 7, run.Running)
 	for i := range 500 { // each time a little later
-		rs := NewRuns()
+		rs := NewRuns(agenttest.Keys())
 		rs.Observe(before)
 		var both sync.WaitGroup
 		both.Go(func() { rs.Observe(echo) })
@@ -77,7 +79,7 @@ func TestARunThatEndsWhileAnEchoIsReadStaysEnded(t *testing.T) {
 }
 
 func TestARunThatVanishesWithoutUsIsTornUntilItsEntryIsClosed(t *testing.T) {
-	k, rs := runKey(), NewRuns()
+	k, rs := runKey(), NewRuns(agenttest.Keys())
 	rs.Observe(runObject(t, 5, run.Running))
 	rs.Gone(k, 6)
 	if !rs.IsOrphan(k) || len(rs.OrphansOf(types.NamespacedName{Namespace: "ns", Name: "p"})) != 1 || rs.Get(k) != nil {
@@ -131,7 +133,7 @@ func TestARunThatNoPlanMayHoldIsBroken(t *testing.T) {
 		},
 	} {
 		cm := runObject(t, 5, run.Running)
-		r, j, err := ReadRun(cm)
+		r, j, err := NewRuns(agenttest.Keys()).Read(cm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +143,8 @@ func TestARunThatNoPlanMayHoldIsBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		forged.ResourceVersion = "6"
-		rs := NewRuns()
+		forged = agenttest.Signed(t, forged)
+		rs := NewRuns(agenttest.Keys())
 		rs.Observe(cm)
 		rs.Observe(forged)
 		if got := rs.Get(runKey()); got == nil || got.Broken == nil || got.Run.Plan != "" {
@@ -152,4 +155,30 @@ func TestARunThatNoPlanMayHoldIsBroken(t *testing.T) {
 			t.Errorf("%s: when it is mended it is read again: %v", name, got.Broken)
 		}
 	}
+}
+
+// What counts as signed is another while a run moves on, or ends.
+func TestARunThatIsReadAgainUnderAnotherKey(t *testing.T) {
+	other := keys.Fixed(annotations.Keyring{})
+	k, signed := runKey(), runObject(t, 5, run.Running)
+	t.Run("it counts no longer", func(t *testing.T) {
+		rs := NewRuns(agenttest.Keys())
+		rs.Observe(signed)
+		rs.keys = other
+		if rs.Recheck(k); rs.Get(k).Broken == nil || rs.Get(k).Run.Plan != "" {
+			t.Errorf("it is %+v", rs.Get(k))
+		}
+		rs.keys = agenttest.Keys()
+		if rs.Recheck(k); rs.Get(k).Broken != nil || rs.Get(k).Run.Plan != "p" {
+			t.Errorf("and when it counts again: %v", rs.Get(k).Broken)
+		}
+	})
+	t.Run("it ended meanwhile", func(t *testing.T) {
+		rs := NewRuns(agenttest.Keys())
+		rs.Observe(signed)
+		rs.Drop(k, 9)
+		if rs.Recheck(k); rs.Get(k) != nil {
+			t.Error("it came back to life")
+		}
+	})
 }

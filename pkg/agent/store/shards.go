@@ -9,14 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
 // readShards reads the first n shards of a plan's marks. Where one is missing it
-// says so: what it held is not known any more.
+// says so, as where the agent has not signed it: what it held is not known any more.
 func (l *Ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid string, n int) (objects []*corev1.ConfigMap, shards []ledger.Shard, missing bool, err error) {
 	for i := range n {
 		cm, err := l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, annotations.ShardName(pk.Name, uid, i), metav1.GetOptions{})
@@ -25,6 +24,10 @@ func (l *Ledgers) readShards(ctx context.Context, pk types.NamespacedName, uid s
 		}
 		if err != nil {
 			return nil, nil, false, fmt.Errorf("read what plan %s has seen: %w", pk, err)
+		}
+		if forged := l.keys.CheckKind(cm, annotations.KindLedger); forged != nil {
+			l.forged(pk, forged)
+			return nil, nil, true, nil
 		}
 		shard, err := annotations.ReadShard(cm, uid)
 		if err != nil {
@@ -86,30 +89,22 @@ func (l *Ledgers) MergeMarks(ctx context.Context, pk types.NamespacedName, uid s
 }
 
 // writeShard writes one shard. One that the ledger does not count yet is of an
-// agent that died before it could tell: it is written over.
+// agent that died before it could tell, or does not count: it is written over.
 func (l *Ledgers) writeShard(ctx context.Context, pk types.NamespacedName, uid string, number int, have *corev1.ConfigMap, shard ledger.Shard) error {
-	maps := l.kube.CoreV1().ConfigMaps(pk.Namespace)
-	if have == nil {
-		cm, err := annotations.ShardObject(pk.Namespace, pk.Name, uid, number, shard)
-		if err != nil {
-			return err
-		}
-		_, err = maps.Create(ctx, cm, client.CreateOptions())
-		if !apierrors.IsAlreadyExists(err) {
-			return err
-		}
-		if have, err = maps.Get(ctx, cm.Name, metav1.GetOptions{}); err != nil {
-			return err
-		}
-		if _, err := annotations.ReadShard(have, uid); err != nil {
-			return err
-		}
-	}
-	cm, err := annotations.WithShard(have, uid, shard)
+	cm, err := annotations.ShardObject(pk.Namespace, pk.Name, uid, number, shard)
 	if err != nil {
 		return err
 	}
-	_, err = maps.Update(ctx, cm, client.UpdateOptions())
+	_, err = l.replace(ctx, have, cm)
+	if apierrors.IsAlreadyExists(err) {
+		if have, err = l.kube.CoreV1().ConfigMaps(pk.Namespace).Get(ctx, cm.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if _, foreign := annotations.ReadShard(have, uid); foreign != nil && !annotations.IsLedger(have) {
+			return foreign
+		}
+		_, err = l.replace(ctx, have, cm)
+	}
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return queue.ErrConflict
 	}

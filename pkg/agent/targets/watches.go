@@ -100,6 +100,10 @@ type Watch struct {
 // notice a target sooner, is not tried again (a guess).
 const refusedPause = 2 * time.Minute
 
+// maxOpen is how many watches are open for the plans of one namespace (a guess: eight
+// accounts that each look at eight kinds).
+const maxOpen = 64
+
 // Keep makes sure that a plan's target is watched, and by nothing it no longer
 // needs.
 func (t *Watches) Keep(ctx context.Context, pk types.NamespacedName, wk Key, name string) *Watch {
@@ -111,15 +115,29 @@ func (t *Watches) Keep(ctx context.Context, pk types.NamespacedName, wk Key, nam
 		t.leave(pk)
 	}
 	w := t.open[wk]
-	if w == nil {
-		w = t.start(ctx, wk, map[string][]types.NamespacedName{}, "")
-		t.open[wk] = w
-	}
-	if !have || old != use {
+	switch {
+	case w == nil: // the plan is among those that hear of the first answer
+		w = t.start(ctx, wk, map[string][]types.NamespacedName{name: {pk}}, "")
+		t.open[wk], t.plans[pk] = w, use
+	case !have || old != use:
 		w.join(name, pk)
 		t.plans[pk] = use
 	}
-	return w
+	if w.informer == nil && t.Now().Sub(w.failed) >= refusedPause { // it was never begun
+		t.restart(wk)
+	}
+	return t.open[wk]
+}
+
+// full says whether as many watches are open for a namespace as may be.
+func (t *Watches) full(namespace string) bool {
+	n := 0
+	for wk, w := range t.open {
+		if wk.Account.Namespace == namespace && w.informer != nil {
+			n++
+		}
+	}
+	return n >= maxOpen
 }
 
 // Await watches for a target that is not there or not ready, where the account may
@@ -213,6 +231,10 @@ func (t *Watches) Count() int {
 func (t *Watches) start(parent context.Context, wk Key, plans map[string][]types.NamespacedName, failure string) *Watch {
 	ctx, cancel := context.WithCancel(parent)
 	w := &Watch{parent: parent, stop: cancel, plans: plans, failure: failure, failed: t.Now()}
+	if t.full(wk.Account.Namespace) {
+		w.failure = fmt.Sprintf("namespace %s has %d watches of targets open, as many as one may: let its plans share ServiceAccounts, or spread them over namespaces", wk.Account.Namespace, maxOpen)
+		return w
+	}
 	from, err := t.source(wk, func(err error) {
 		switch {
 		case err == nil: // whatever was wrong is over, though nothing may have changed

@@ -3,6 +3,7 @@ package targets
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -336,4 +337,36 @@ func TestOfWhatIsNoObjectNothingIsTakenAway(t *testing.T) {
 	if got, err := slimWatched(other); got != any(other) || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
+}
+
+func TestOneNamespaceOpensSoManyWatchesAndNoMore(t *testing.T) {
+	play(t, func(ctx context.Context, w *world) {
+		account := func(namespace string, i int) Key {
+			k := names()
+			k.Account = client.Account{Namespace: namespace, Name: fmt.Sprintf("runner-%d", i)}
+			return k
+		}
+		keep := func(namespace string, i int) string {
+			_, why := w.Keep(ctx, types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("p-%d", i)}, account(namespace, i), "orders").Get(namespace, "orders")
+			return why
+		}
+		for i := range maxOpen {
+			if why := keep("shop", i); strings.Contains(why, "as many as one may") {
+				t.Fatalf("watch %d of %d: %s", i+1, maxOpen, why)
+			}
+		}
+		if why := keep("shop", maxOpen); !strings.Contains(why, "namespace shop has 64 watches of targets open, as many as one may") {
+			t.Errorf("one more: %q", why)
+		}
+		if why := keep("other", 0); strings.Contains(why, "as many as one may") {
+			t.Errorf("another namespace: %s", why)
+		}
+		w.Drop(types.NamespacedName{Namespace: "shop", Name: "p-0"})
+		w.pass(refusedPause)
+		_ = keep("shop", maxOpen) // tries anew, and what was wrong stands until there is an answer
+		w.pass(time.Second)
+		if why := keep("shop", maxOpen); strings.Contains(why, "as many as one may") {
+			t.Errorf("after another was closed: %s", why)
+		}
+	})
 }

@@ -299,12 +299,30 @@ func (r *Controller) full(wp *subscription, id string) bool {
 	return true
 }
 
+// maxOpen is how many watches are open for the plans of one namespace (a guess: three
+// plans that use all their rules).
+const maxOpen = 64
+
+// crowded says whether as many watches are open for a namespace as may be.
+func (r *Controller) crowded(namespace string) bool {
+	n := 0
+	for k, w := range r.open {
+		if k.who.Namespace == namespace && w.ctx.Err() == nil {
+			n++
+		}
+	}
+	return n >= maxOpen
+}
+
 // listen opens a watch, or joins one that is open.
 func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k ruleKey) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, late := r.open[k], true
 	if w == nil || w.ctx.Err() != nil {
+		if r.crowded(k.who.Namespace) {
+			return fmt.Errorf("namespace %s has %d watches of watch rules open, as many as one may: let rules share kind, namespace and selector, or spread the plans over namespaces", k.who.Namespace, maxOpen)
+		}
 		var err error
 		if w, err = r.openRule(ctx, k, interest{wp.key, id}, wp); err != nil {
 			return err

@@ -2,6 +2,7 @@ package watchrules
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -209,6 +210,35 @@ func TestRulesThatLookAtTheSameShareOneWatch(t *testing.T) {
 	})
 }
 
+func TestOneNamespaceOpensSoManyWatchesAndNoMore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var all []string
+		rules := func(from, n int) []string {
+			var out []string
+			for i := range n {
+				out = append(out, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, selector: {matchLabels: {app: shop-%d}}}", from+i))
+			}
+			return out
+		}
+		for i := range 4 {
+			name := fmt.Sprintf("p%d", i)
+			w.plan(name, rules(16*i, 16)...)
+			all = append(all, name)
+		}
+		w.begins(all...)
+		w.plan("late", rules(64, 1)...)
+		if w.rules.Count() != maxOpen || !strings.Contains(w.trouble("late"), "namespace shop has 64 watches of watch rules open, as many as one may") {
+			t.Errorf("%d watches; the plan is told %q", w.rules.Count(), w.trouble("late"))
+		}
+		w.rules.Drop(types.NamespacedName{Namespace: "shop", Name: "p0"})
+		w.rules.Plans.Add(types.NamespacedName{Namespace: "shop", Name: "late"})
+		w.after(2 * time.Minute)
+		if w.trouble("late") != "" {
+			t.Errorf("after another was closed the plan is told %q", w.trouble("late"))
+		}
+	})
+}
+
 // What a run of the plan writes is no event of the plan; the same by anybody else is.
 func TestWhatAPlansRunWritesIsNoEventOfIt(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -223,7 +253,7 @@ func TestWhatAPlansRunWritesIsNoEventOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		cm.ResourceVersion = "1"
-		w.rules.Runs.Observe(cm)
+		w.rules.Runs.Observe(agenttest.Signed(t, cm))
 		to, err := w.accounts.Resource(account(), r.Name, plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"})
 		if err != nil {
 			t.Fatal(err)

@@ -88,10 +88,10 @@ func (w *world) begins(plans ...string) {
 	}
 	conn, accounts := w.cluster.Connect()
 	log, since := slog.New(slog.DiscardHandler), time.Now()
-	ledgers := store.NewLedgers(conn.Kube)
+	ledgers := store.NewLedgers(conn.Kube, agenttest.Keys(), func(types.NamespacedName, error) {})
 	looks := queue.New(queue.Config{Name: "plans", Now: time.Now, Log: log, OnPanic: func() { w.Error("it panics") }})
 	w.plans, w.accounts = store.NewPlans(), accounts
-	w.rules = New(Config{Accounts: accounts, Ledgers: ledgers, Runs: store.NewRuns(), Plans: looks, Events: w.events, Log: log, Now: time.Now})
+	w.rules = New(Config{Accounts: accounts, Ledgers: ledgers, Runs: store.NewRuns(agenttest.Keys()), Plans: looks, Events: w.events, Log: log, Now: time.Now})
 	accounts.OnWrite(w.rules.Listen)
 	ctx, cancel := context.WithCancel(w.Context())
 	var group sync.WaitGroup

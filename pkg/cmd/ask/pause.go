@@ -75,14 +75,15 @@ func NewPause(c *factory.Factory) *cobra.Command {
 		Use:   "pause PLAN|POLICY|NODE... | --all",
 		Short: "Start nothing new, until resumed or until a time",
 		Long: `Start no new run of the plans, until they are resumed or until a time.
-What runs goes on to the end of its step. A paused policy permits nothing. On a
-paused node no maintenance begins; what has it goes on. --all holds the namespace,
-with -A the whole cluster.`,
+What runs goes on to the end of its step. A paused HibernatePlan keeps its present
+state: what sleeps stays asleep, what is awake stays awake. A paused policy permits
+nothing. On a paused node no maintenance begins; what has it goes on. --all holds
+the namespace, with -A the whole cluster.`,
 		Example: `  kubectl maint pause orders-weekly --until "mon 06:00" --reason "CHG-1234"
   kubectl maint pause node/worker-1
   kubectl maint pause --all -A --yes`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompletePlans(notPaused), c.CompleteNodes(notPaused)),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteAllPlans(notPaused), c.CompleteNodes(notPaused)),
 	}
 	o.scope.addFlags(cmd)
 	o.DryRun.AddFlag(cmd)
@@ -142,7 +143,7 @@ func (o *pauseOptions) Run(ctx context.Context) error {
 	}
 	var things []factory.Resource
 	for _, name := range o.names {
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindPolicy)
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
 		if err != nil {
 			return err
 		}
@@ -177,8 +178,7 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found 
 
 func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
 	cm := found.Document
-	spec, _ := annotations.Plan(cm) // an invalid plan can be paused too
-	to, words, err := o.value(view.PlanZone(spec, o.Zone))
+	to, words, err := o.value(o.zoneOf(cm)) // an invalid plan can be paused too
 	if err != nil {
 		return err
 	}
@@ -189,6 +189,15 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found f
 		fmt.Fprintf(o.Out, "%s/%s paused %s%s\n", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
 	}
 	return err
+}
+
+// zoneOf is the zone in which people think of a document's times.
+func (o *pauseOptions) zoneOf(cm *corev1.ConfigMap) string {
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return view.NewSleeper(cm, nil, nil).Zone()
+	}
+	spec, _ := annotations.Plan(cm)
+	return view.PlanZone(spec, o.Zone)
 }
 
 func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {

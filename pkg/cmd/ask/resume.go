@@ -39,13 +39,13 @@ func NewResume(c *factory.Factory) *cobra.Command {
 		Use:   "resume PLAN|POLICY|NODE|RUN... | --all",
 		Short: "End a plan's pause, or a run's suspend",
 		Long: `End the pause of plans or nodes, or the present suspend of a run. Slots that passed
-during a pause are not made up for. Of a run that ended and could not put something
+during a pause are not made up for; of a HibernatePlan the present hour decides. Of a run that ended and could not put something
 back: say that you know, so that its plan speaks of it no more. --all ends the pause of the namespace, with
 -A that of the whole cluster; plans that are paused themselves stay so.`,
 		Example: `  kubectl maint resume orders-weekly
   kubectl maint resume maint-run-orders-weekly-k2x7a`,
 		RunE: factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", func(m metav1.ObjectMeta) bool {
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", func(m metav1.ObjectMeta) bool {
 			return !notPaused(m) || m.Labels[annotations.LabelPhase] == string(run.Running)
 		}), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return !notPaused(m) })),
 	}
@@ -111,8 +111,8 @@ type resumed struct {
 // find looks for a run that is gone in the ledgers: what it left is acknowledged by
 // its name, however long ago it was pruned.
 func (o *resumeOptions) find(ctx context.Context, k *factory.Cluster, name string) (resumed, error) {
-	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindPolicy, annotations.KindRun)
-	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || kind == annotations.KindPlan || kind == annotations.KindPolicy {
+	found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun)
+	if kind, _ := factory.SplitKind(name); !errors.As(err, new(factory.NotFoundError)) || slices.Contains([]string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy}, kind) {
 		return resumed{Resource: found}, err
 	}
 	gone, readErr := k.LeftBy(ctx, factory.BareName(name))
@@ -175,9 +175,26 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 		fmt.Fprintf(o.Out, "%s/%s was not paused\n", cm.Labels[annotations.LabelKind], cm.Name)
 	} else {
 		fmt.Fprintf(o.Out, "%s/%s resumed%s\n", cm.Labels[annotations.LabelKind], cm.Name, o.Mark())
+		o.sayLevel(cm)
 	}
 	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
 	return nil
+}
+
+// sayLevel says how a HibernatePlan is to be now that nothing keeps it as it is.
+func (o *resumeOptions) sayLevel(cm *corev1.ConfigMap) {
+	if cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan {
+		return
+	}
+	s := view.NewSleeper(cm, nil, nil)
+	v := print.New(o.Env, s.Zone())
+	switch {
+	case s.Table == nil:
+	case s.Hold.Holds(o.Now()):
+		fmt.Fprintf(o.Out, "  %s; %s\n", v.HoldWords(s.Name, s.Hold), v.Then(s))
+	default:
+		fmt.Fprintf(o.Out, "  %s\n", v.Then(s))
+	}
 }
 
 // mayNotHaveSeen says whether the agent may never have seen a plan's pause: nobody shows
@@ -294,7 +311,7 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 
 // pausedThemselves names the plans that have a pause of their own.
 func (o *resumeOptions) pausedThemselves(ctx context.Context, k *factory.Cluster, namespace string) {
-	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindPlan})
+	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + ")"})
 	if err != nil {
 		return
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -47,12 +46,14 @@ func NewSkip(c *factory.Factory) *cobra.Command {
 		Short: "Leave out coming slots of a plan",
 		Long: `Leave out coming slots of a plan: the next ones, named ones, all before a time,
 or all until 'unskip'. Each is recorded as Skipped. What was understood is shown
-in the plan's zone and in UTC. A manual trigger runs all the same.`,
+in the plan's zone and in UTC. A manual trigger runs all the same. The slots of a
+HibernatePlan are its off-windows, named by their start; to skip one that has begun
+wakes what sleeps.`,
 		Example: `  kubectl maint skip orders-weekly --next 1 --reason "release week"
   kubectl maint skip orders-weekly --slot "sat 02:00"
   kubectl maint skip orders-weekly --until 2027-01-04T00:00:00Z`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(nil),
+		ValidArgsFunction: c.CompleteAllPlans(nil),
 	}
 	o.DryRun.AddFlag(cmd)
 	f := cmd.Flags()
@@ -106,19 +107,19 @@ func (o *skipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Plan(ctx, o.name)
+	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	if err != nil {
 		return err
 	}
-	spec, found := annotations.Plan(cm)
-	if len(found) > 0 {
-		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, found)
+	p := skippableOf(cm, o.Zone, o.Now())
+	if len(p.faults) > 0 {
+		return fmt.Errorf("plan %s is not valid:\n%w", cm.Name, p.faults)
 	}
 	actor := k.Actor(ctx)
 	var wanted intent.Skip
 	var said []string
 	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
-		if wanted, said, err = o.wanted(cm, spec); err != nil {
+		if wanted, said, err = o.wanted(cm, p); err != nil {
 			return nil, err
 		}
 		return factory.Change{annotations.Skip: factory.Value(annotations.FormatSkip(wanted))}.Signed(annotations.Skip, actor, o.reason), nil
@@ -127,35 +128,31 @@ func (o *skipOptions) Run(ctx context.Context) error {
 		return err
 	}
 	for _, line := range said {
-		fmt.Fprintf(o.Out, "plan/%s skips %s%s\n", cm.Name, line, o.Mark())
+		fmt.Fprintf(o.Out, "%s/%s skips %s%s\n", p.kind, cm.Name, line, o.Mark())
 	}
 	return nil
 }
 
 // wanted is the skip as it should stand, together with what stands there.
-func (o *skipOptions) wanted(cm *corev1.ConfigMap, spec plan.Spec) (intent.Skip, []string, error) {
+func (o *skipOptions) wanted(cm *corev1.ConfigMap, p skippable) (intent.Skip, []string, error) {
 	have := annotations.Intent(cm.Annotations).Skip
-	zone := o.zone(view.PlanZone(spec, o.Zone))
+	zone := o.zone(p.zone)
 	if o.all {
-		return intent.Skip{All: true}, []string{"all slots until " + o.Suggest().Unskip(cm.Name)}, nil
+		return intent.Skip{All: true}, []string{"all " + p.what + "s until " + o.Suggest().Unskip(cm.Name)}, nil
 	}
-	if len(spec.Triggers.Schedules) == 0 {
+	if p.slots == nil {
 		return have, nil, fmt.Errorf("plan %s has no schedule, so that there are no slots to skip; --all makes its labels wait", cm.Name)
 	}
 	if have.All {
-		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all slots already: 'unskip' it first", cm.Name)
-	}
-	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
-	if err != nil {
-		return have, nil, err
+		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all %ss already: 'unskip' it first", cm.Name, p.what)
 	}
 	if o.until != "" {
-		return o.wantedUntil(have, set, zone)
+		return o.wantedUntil(have, p, zone)
 	}
-	return o.wantedSlots(cm, have, set, zone)
+	return o.wantedSlots(cm, have, p, zone)
 }
 
-func (o *skipOptions) wantedUntil(have intent.Skip, set schedule.Set, zone string) (intent.Skip, []string, error) {
+func (o *skipOptions) wantedUntil(have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
 	until, err := instant.Parse(o.until, o.Now(), zone)
 	if err != nil {
 		return have, nil, err
@@ -165,47 +162,47 @@ func (o *skipOptions) wantedUntil(have intent.Skip, set schedule.Set, zone strin
 	}
 	for _, s := range have.Slots {
 		if !s.Before(until) {
-			return have, nil, exit.Errorf(exit.CodeNotNow, "the slot %s, later than --until, is skipped already: 'unskip' the plan first", instant.Both(s, zone))
+			return have, nil, exit.Errorf(exit.CodeNotNow, "the %s %s, later than --until, is skipped already: 'unskip' the plan first", p.what, instant.Both(s, zone))
 		}
 	}
-	count, from := 0, o.Now()
+	count, from := 0, p.begins
 	for count < 10000 {
-		slot, ok := set.Next(from)
+		slot, ok := p.slots.Next(from)
 		if !ok || !slot.At.Before(until) {
 			break
 		}
 		count, from = count+1, slot.At
 	}
-	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, "slot"), instant.Both(until, zone))}, nil
+	return intent.Skip{Until: &until}, []string{fmt.Sprintf("%s before %s", view.Counted(count, p.what), instant.Both(until, zone))}, nil
 }
 
-func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, set schedule.Set, zone string) (intent.Skip, []string, error) {
+func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, p skippable, zone string) (intent.Skip, []string, error) {
 	if u := have.Until; u != nil && u.After(o.Now()) {
-		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all slots before %s already: 'unskip' it first, or use --until", cm.Name, instant.Both(*u, zone))
+		return have, nil, exit.Errorf(exit.CodeNotNow, "plan %s skips all %ss before %s already: 'unskip' it first, or use --until", cm.Name, p.what, instant.Both(*u, zone))
 	}
-	slots, err := o.resolve(set, zone, have)
+	found, err := o.resolve(p, zone, have)
 	if err != nil {
 		return have, nil, err
 	}
 	want := intent.Skip{Slots: have.Slots}
 	if have.Next { // written by hand: give the slot its name, so that both can stand
-		if next, ok := set.Next(o.Now()); ok {
+		if next, ok := p.slots.Next(p.begins); ok {
 			want.Slots = append(slices.Clone(want.Slots), next.At)
 		}
 	}
 	var said []string
-	for _, s := range slots {
+	for _, s := range found {
 		if !slices.ContainsFunc(want.Slots, s.At.Equal) {
 			want.Slots = append(slices.Clone(want.Slots), s.At)
 		}
-		note := ""
+		note := p.begun(s, o.Now())
 		if s.Note != "" {
-			note = ", " + instant.NoteWords(s.Note)
+			note += ", " + instant.NoteWords(s.Note)
 		}
 		said = append(said, instant.Both(s.At, zone)+note)
 	}
 	if len(want.Slots) > maxSkip {
-		return have, nil, fmt.Errorf("%d slots cannot be named one by one: use --until", len(want.Slots))
+		return have, nil, fmt.Errorf("%d %ss cannot be named one by one: use --until", len(want.Slots), p.what)
 	}
 	slices.SortFunc(want.Slots, time.Time.Compare)
 	return want, said, nil
@@ -213,11 +210,11 @@ func (o *skipOptions) wantedSlots(cm *corev1.ConfigMap, have intent.Skip, set sc
 
 // resolve finds the slots that are meant. --next passes over those that are
 // skipped already.
-func (o *skipOptions) resolve(set schedule.Set, zone string, have intent.Skip) ([]schedule.Slot, error) {
+func (o *skipOptions) resolve(p skippable, zone string, have intent.Skip) ([]schedule.Slot, error) {
 	var out []schedule.Slot
-	from := o.Now()
+	from := p.begins
 	for o.next > len(out) {
-		slot, ok := set.Next(from)
+		slot, ok := p.slots.Next(from)
 		if !ok {
 			break
 		}
@@ -233,20 +230,20 @@ func (o *skipOptions) resolve(set schedule.Set, zone string, have intent.Skip) (
 			wrong.Check(err)
 			continue
 		}
-		slot, ok := set.Next(at.Add(-time.Nanosecond))
+		slot, ok := p.slots.Next(at.Add(-time.Nanosecond))
 		switch {
-		case !at.After(o.Now()):
+		case !at.After(p.begins):
 			wrong.Add("--slot: %s has passed", instant.Both(at, zone))
 		case !ok:
-			wrong.Add("--slot: the plan has no slot at %s, nor after it", instant.Both(at, zone))
+			wrong.Add("--slot: the plan has no %s at %s, nor after it", p.what, instant.Both(at, zone))
 		case !slot.At.Equal(at):
-			wrong.Add("--slot: the plan has no slot at %s; the next after it is %s", instant.Both(at, zone), instant.Both(slot.At, zone))
+			wrong.Add("--slot: the plan has no %s at %s; the next after it is %s", p.what, instant.Both(at, zone), instant.Both(slot.At, zone))
 		default:
 			out = append(out, slot)
 		}
 	}
 	if len(wrong) == 0 && len(out) == 0 {
-		wrong.Add("the plan has no coming slot")
+		wrong.Add("the plan has no coming %s", p.what)
 	}
 	return out, wrong.Err()
 }
@@ -268,7 +265,7 @@ func NewUnskip(c *factory.Factory) *cobra.Command {
 		Short:   "Let skipped slots run again",
 		Example: `  kubectl maint unskip orders-weekly`,
 		RunE:    factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(func(m metav1.ObjectMeta) bool {
+		ValidArgsFunction: c.CompleteAllPlans(func(m metav1.ObjectMeta) bool {
 			return m.Annotations[annotations.Skip] != ""
 		}),
 	}
@@ -297,29 +294,29 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Plan(ctx, o.name)
+	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	if err != nil {
 		return err
 	}
-	spec, _ := annotations.Plan(cm)
-	zone := view.PlanZone(spec, o.Zone)
+	p := skippableOf(cm, o.Zone, o.Now())
+	zone := p.zone
 	if o.timezone != "" {
 		zone = o.timezone
 	}
 	said := ""
 	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		var c factory.Change
-		c, said, err = o.left(cm, zone)
+		c, said, err = o.left(cm, p, zone)
 		return c, err
 	})
 	if err == nil {
-		fmt.Fprintf(o.Out, "plan/%s %s%s\n", cm.Name, said, o.Mark())
+		fmt.Fprintf(o.Out, "%s/%s %s%s\n", p.kind, cm.Name, said, o.Mark())
 	}
 	return err
 }
 
 // left is what of the skip stays.
-func (o *unskipOptions) left(cm *corev1.ConfigMap, zone string) (factory.Change, string, error) {
+func (o *unskipOptions) left(cm *corev1.ConfigMap, p skippable, zone string) (factory.Change, string, error) {
 	if cm.Annotations[annotations.Skip] == "" {
 		return nil, "skips nothing", nil
 	}
@@ -329,7 +326,7 @@ func (o *unskipOptions) left(cm *corev1.ConfigMap, zone string) (factory.Change,
 		words := print.New(o.Env, zone).Skip(have)
 		switch {
 		case have.All:
-			words = "all slots"
+			words = "all " + p.what + "s"
 		case words == "":
 			words = "what has passed already"
 		}

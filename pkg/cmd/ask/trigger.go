@@ -47,11 +47,14 @@ func NewTrigger(c *factory.Factory) *cobra.Command {
 
 The agent takes the request up as soon as it can: a paused or busy plan runs
 later. The run's name is printed. With --wait the run is shown until it ends;
-the exit code is 4 when it failed, 3 when it did not start.`,
+the exit code is 4 when it failed, 3 when it did not start.
+
+Of a HibernatePlan what failed is tried again at once, falling asleep or waking; to
+have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 		Example: `  kubectl maint trigger orders-weekly --reason "CHG-1234" --wait
   kubectl maint trigger orders-weekly --param mode=full --dry-run`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(nil),
+		ValidArgsFunction: c.CompleteAllPlans(triggerable),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
@@ -91,9 +94,12 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Plan(ctx, o.name)
+	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	if err != nil {
 		return err
+	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return o.retrySleep(ctx, k, cm)
 	}
 	if err := o.check(ctx, k, cm); err != nil {
 		return err
@@ -165,10 +171,14 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		if s.Until != nil {
 			until = "until " + s.Until.Format(time.RFC3339)
 		}
-		if o.Wait {
-			return exit.Errorf(exit.CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait the run begins when the pause ends)", cm.Name, until)
+		what := "the run"
+		if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+			what = "what failed"
 		}
-		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; the run begins after that\n", cm.Name, until)
+		if o.Wait {
+			return exit.Errorf(exit.CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait %s begins when the pause ends)", cm.Name, until, what)
+		}
+		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; %s begins after that\n", cm.Name, until, what)
 		return nil
 	}
 	return nil

@@ -17,6 +17,13 @@ func PlanOf(name, notes, spec string) string {
 		"data:\n  plan.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: Plan, spec: {steps: [{name: hold, type: suspend}], " + spec + "}}\n"
 }
 
+// SleeperOf is the manifest of a HibernatePlan with annotations and a spec in YAML, beside
+// one target that nothing is done to.
+func SleeperOf(name, notes, spec string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + ", namespace: shop, labels: {maint.dev/kind: hibernate-plan}, annotations: {" + notes + "}}\n" +
+		"data:\n  plan.yaml: |\n    {apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {targets: [{name: apps, type: noop}], " + spec + "}}\n"
+}
+
 // Manifest is a plan's ConfigMap; edits are pairs of what stands there and what
 // shall stand there instead.
 func Manifest(edits ...string) string {

@@ -2,6 +2,7 @@ package cmdtest
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 )
 
@@ -21,6 +23,31 @@ func Plan(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap
 		edit(cm)
 	}
 	return cm
+}
+
+// Sleeper is a HibernatePlan that the agent has looked at; spec is YAML on one line,
+// without its braces, beside one target that nothing is done to.
+func Sleeper(name, spec string, edits ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	cm := Map(annotations.KindHibernatePlan, name, annotations.DataPlan, "{apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {targets: [{name: apps, type: noop}], "+spec+"}}")
+	for _, edit := range edits {
+		edit(cm)
+	}
+	if _, unseen := cm.Annotations[annotations.StatusObserved]; !unseen {
+		cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm)
+	}
+	return cm
+}
+
+// Slept is the restore data of a target that sleeps, for four hours by now.
+func Slept(planName, target string, resources ...hibernate.Resource) hibernate.Record {
+	spec, faults := hibernate.Parse([]byte("{apiVersion: maint.dev/v1alpha1, kind: HibernatePlan, spec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: " + target + ", type: workload}]}}"))
+	if len(faults) > 0 {
+		panic(faults)
+	}
+	return hibernate.Record{
+		Plan: planName, PlanUID: "u-" + planName, Cycle: planName + "-2026-11-20T20:00:00Z", Target: target, Executor: "workload", Operation: hibernate.Shutdown, State: hibernate.Asleep,
+		Snapshot: hibernate.Snapshot{Spec: spec, BeganAt: *Before(4 * time.Hour)}, Resources: resources,
+	}
 }
 
 // Map is a document of ours in namespace shop.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,12 +40,28 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 	}
 	state, err := c.agentIn(ctx, k, annotations.DefaultNamespace)
 	if err == nil && state.Heartbeat.IsZero() {
-		found, listErr := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindHeartbeat})
-		if listErr == nil && len(found.Items) > 0 { // forbidden is no news: the usual place had none
-			return c.readBeat(&found.Items[0]), nil
+		found, listErr := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindHeartbeat, FieldSelector: "metadata.name=" + annotations.HeartbeatName})
+		if listErr != nil { // forbidden is no news: the usual place had none
+			return state, err
+		}
+		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName })
+		switch {
+		case len(beats) == 1:
+			return c.readBeat(&beats[0]), nil
+		case len(beats) > 1: // anybody may write one: which is meant is for the user to say
+			state.Missing = fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
 		}
 	}
 	return state, err
+}
+
+func namespacesOf(beats []corev1.ConfigMap) string {
+	var names []string
+	for _, cm := range beats {
+		names = append(names, cm.Namespace)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " and ")
 }
 
 func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (AgentState, error) {
@@ -62,6 +80,10 @@ func (c *Factory) readBeat(cm *corev1.ConfigMap) AgentState {
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s cannot be read", cm.Namespace)
+		return s
+	}
+	if at.After(c.Now().Add(staleAfter)) {
+		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s is of a time to come (%s): it is not the agent's, or its clock is wrong", cm.Namespace, at.UTC().Format(time.RFC3339))
 		return s
 	}
 	s.Heartbeat = at

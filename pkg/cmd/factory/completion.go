@@ -47,7 +47,17 @@ func (c *Factory) offered(ctx context.Context, selector string, given []string, 
 
 // CompletePlans offers plans, or those to keep.
 func (c *Factory) CompletePlans(keep func(metav1.ObjectMeta) bool) Completer {
-	return c.Complete(annotations.LabelKind+"="+annotations.KindPlan, keep)
+	return c.CompleteKind(annotations.KindPlan, keep)
+}
+
+// CompleteAllPlans offers plans and HibernatePlans, or those to keep.
+func (c *Factory) CompleteAllPlans(keep func(metav1.ObjectMeta) bool) Completer {
+	return c.Complete(annotations.LabelKind+" in ("+annotations.KindPlan+","+annotations.KindHibernatePlan+")", keep)
+}
+
+// CompleteKind offers documents of one kind, or those to keep.
+func (c *Factory) CompleteKind(kind string, keep func(metav1.ObjectMeta) bool) Completer {
+	return c.Complete(annotations.LabelKind+"="+kind, keep)
 }
 
 // CompleteKinds offers documents of some kinds.

@@ -46,14 +46,18 @@ func (e NotFoundError) Error() string { return string(e) }
 
 // BareName is a name without the kind before it.
 func BareName(name string) string {
-	for _, prefix := range []string{"plan/", "policy/", "run/", "configmap/", "cm/"} {
+	for _, prefix := range []string{"plan/", "hibernate-plan/", "policy/", "run/", "configmap/", "cm/"} {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	return name
 }
 
+// words are what people call some kinds: a HibernatePlan beside plans is one of them.
 func words(kinds []string) []string {
 	out := slices.Clone(kinds)
+	if slices.Contains(out, annotations.KindPlan) {
+		out = slices.DeleteFunc(out, func(kind string) bool { return kind == annotations.KindHibernatePlan })
+	}
 	for i, kind := range out {
 		out[i] = strings.ReplaceAll(kind, "-", " ")
 	}
@@ -109,15 +113,47 @@ func (k *Cluster) Plan(ctx context.Context, name string) (*corev1.ConfigMap, err
 	return k.Document(ctx, name, annotations.KindPlan)
 }
 
+// HibernatePlan is the HibernatePlan that a name means; nil where it means something else,
+// or nothing.
+func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	if kind, _ := SplitKind(name); kind == KindNode || kind == annotations.KindPolicy || kind == annotations.KindRun {
+		return nil, nil
+	}
+	cm, err := k.ConfigMaps(k.Namespace).Get(ctx, BareName(name), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, Explain("read plan "+BareName(name), err)
+	case cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan:
+		return nil, nil
+	}
+	return cm, nil
+}
+
 // Plans are the plans of a namespace, by name.
 func (k *Cluster) Plans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	full := annotations.LabelKind + "=" + annotations.KindPlan
+	return k.documents(ctx, "plans", annotations.KindPlan, namespace, selector)
+}
+
+// HibernatePlans are the HibernatePlans of a namespace, by name.
+func (k *Cluster) HibernatePlans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
+	return k.documents(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
+}
+
+// Prices are the prices of a namespace, by name.
+func (k *Cluster) Prices(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
+	return k.documents(ctx, "prices", annotations.KindPrices, namespace, "")
+}
+
+func (k *Cluster) documents(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
+	full := annotations.LabelKind + "=" + kind
 	if selector != "" {
 		full += "," + selector
 	}
 	list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: full})
 	if err != nil {
-		return nil, Explain("list plans", err)
+		return nil, Explain("list "+what, err)
 	}
 	out := make([]*corev1.ConfigMap, len(list.Items))
 	for i := range list.Items {

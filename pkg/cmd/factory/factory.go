@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 )
 
 // Env is everything that a command line takes from the process it runs in.
@@ -26,7 +27,8 @@ type Env struct {
 	InTerminal  bool             // somebody can answer questions
 	OutTerminal bool             // what is printed can be redrawn
 	Color       bool
-	Width       int // of the terminal, 0 where unknown
+	Mark        terminal.Mark // of our own control sequences
+	Width       int           // of the terminal, 0 where unknown
 }
 
 // Suggest are the command lines that messages tell people to give.
@@ -62,7 +64,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 50, 300 // as kubectl
 	config.UserAgent = "kubectl-maint/" + c.Version
-	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: c.Color})
+	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -63,6 +63,11 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		cm.Data = map[string]string{"heartbeat": saturday().Add(-age).Format(time.RFC3339)}
 		return cm
 	}
+	elsewhere := func(namespace, name string, age time.Duration) *corev1.ConfigMap {
+		cm := heartbeat(age)
+		cm.Namespace, cm.Name = namespace, name
+		return cm
+	}
 	broken := heartbeat(0)
 	broken.Data["heartbeat"] = "soon"
 	for _, c := range []struct {
@@ -74,6 +79,10 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		{"one that lives", []runtime.Object{heartbeat(time.Second)}, exit.CodeDone, ""},
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
+		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is of a time to come"},
+		{"one in another namespace", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second)}, exit.CodeDone, ""},
+		{"what somebody labelled so", []runtime.Object{elsewhere("team", "mine", time.Second)}, exit.CodeNoAgent, "install it with"},
+		{"two of them", []runtime.Object{elsewhere("ops", annotations.HeartbeatName, time.Second), elsewhere("team", annotations.HeartbeatName, time.Second)}, exit.CodeNoAgent, "agents show themselves in namespaces ops and team: name yours with --agent-namespace"},
 		{"none", nil, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -35,8 +35,8 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 	case err != nil:
 		return Resource{Node: n}, nil
 	}
-	kind := strings.ReplaceAll(cm.Labels[annotations.LabelKind], "-", " ")
-	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, kind, cm.Namespace, kind, cm.Name, name)
+	kind := cm.Labels[annotations.LabelKind]
+	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, strings.ReplaceAll(kind, "-", " "), cm.Namespace, kind, cm.Name, name)
 }
 
 // SplitKind divides KIND/NAME; plain names have no kind.

@@ -19,6 +19,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
@@ -37,7 +39,7 @@ func NewDescribe(c *factory.Factory) *cobra.Command {
 		Short:             "Everything about a run, or a plan",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,run)", nil),
+		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
 	}
 }
 
@@ -62,7 +64,7 @@ func (o *describeOptions) Run(ctx context.Context) error {
 		return err
 	}
 	for i, name := range o.names {
-		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindRun)
+		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
 		if err != nil {
 			return err
 		}
@@ -89,35 +91,56 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 		return append(o.runLines(r), eventLines(ctx, k, cm, print.New(o.Env, o.Zone))...), nil
 	}
 	agent, _ := o.Agent(ctx, k)
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return o.sleeperLines(ctx, k, source.ReadSleeper(ctx, o.Factory, k, agent, cm))
+	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, err
 	}
 	v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
-	lines := append(v.PlanLines(p, true), faultLines(p)...)
-	lines = append(lines, o.recent(p, v)...)
+	lines := append(v.PlanLines(p, true), faultLines(p.Faults)...)
+	lines = append(lines, o.recent(p.Object.Name, p.Ledger, v)...)
 	lines = append(lines, eventLines(ctx, k, cm, v)...)
 	return append(lines, "", "Document:", indentText(cm.Data[annotations.DataPlan])), nil
 }
 
-func faultLines(p view.Plan) []string {
-	if len(p.Faults) == 0 {
+// sleeperLines are everything about a HibernatePlan.
+func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, s view.Sleeper) ([]string, error) {
+	l, _, err := k.Ledger(ctx, s.Object)
+	if err != nil {
+		return nil, err
+	}
+	restores, err := k.Restores(ctx, s.Namespace, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := print.New(o.Env, s.Zone())
+	lines := append(v.SleeperLines(s, true), faultLines(s.Faults)...)
+	lines = append(lines, print.RestoreLines(restores)...)
+	lines = append(lines, o.recent(s.Name, l, v)...)
+	lines = append(lines, eventLines(ctx, k, s.Object, v)...)
+	return append(lines, "", "Document:", indentText(s.Object.Data[annotations.DataPlan])), nil
+}
+
+func faultLines(faults document.Faults) []string {
+	if len(faults) == 0 {
 		return nil
 	}
 	lines := []string{"", "Faults:"}
-	for _, f := range p.Faults {
+	for _, f := range faults {
 		lines = append(lines, "  "+f.String())
 	}
 	return lines
 }
 
 // recent are the newest ends of the ledger.
-func (o *describeOptions) recent(p view.Plan, v print.Printer) []string {
-	if p.Ledger == nil || len(p.Ledger.Recent) == 0 {
+func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer) []string {
+	if l == nil || len(l.Recent) == 0 {
 		return nil
 	}
-	lines := []string{"", fmt.Sprintf("History (all of it: %s):", o.Suggest().History(p.Object.Name))}
-	for _, e := range p.Ledger.Recent[max(len(p.Ledger.Recent)-5, 0):] {
+	lines := []string{"", fmt.Sprintf("History (all of it: %s):", o.Suggest().History(name))}
+	for _, e := range l.Recent[max(len(l.Recent)-5, 0):] {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s%s  %s  %s", entryWhen(e, v.Zone), v.Phase(string(e.Result)), dryMark(e), e.Reason, e.Run), " "))
 	}
 	return lines

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,10 +37,11 @@ func NewHistory(c *factory.Factory) *cobra.Command {
 		Use:   "history PLAN",
 		Short: "How each slot of a plan ended: Ran, Skipped or Missed, and why",
 		Long: `The ledger of a plan: each slot, and each run without a slot, has exactly one
-end. Neighbours that ended alike for the same reason are folded into one line.`,
+end. Neighbours that ended alike for the same reason are folded into one line. Of a
+HibernatePlan, each off-window, with what slept in it.`,
 		Example:           "  kubectl maint history orders-weekly",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(nil),
+		ValidArgsFunction: c.CompleteAllPlans(nil),
 	}
 	o.out.AddFlags(cmd)
 	cmd.Flags().IntVar(&o.limit, "limit", 0, "so many of the newest; 0 means all")
@@ -67,7 +69,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cm, err := k.Plan(ctx, o.name)
+	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
 	if err != nil {
 		return err
 	}
@@ -104,8 +106,7 @@ func (o *historyOptions) names(entries []ledger.Entry) error {
 }
 
 func (o *historyOptions) table(cm *corev1.ConfigMap, entries []ledger.Entry, runs []view.Run) *metav1.Table {
-	spec, _ := annotations.Plan(cm)
-	zone := view.PlanZone(spec, o.Zone)
+	zone := zoneOf(cm, o.Zone)
 	t := print.NewTable(print.Column{Name: "When"}, print.Column{Name: "Result"}, print.Column{Name: "Reason"}, print.Column{Name: "Run"}, print.Column{Name: "Outcome"}, print.Column{Name: "UTC", Wide: true}, print.Column{Name: "Actor", Wide: true})
 	for _, e := range entries {
 		print.AddRow(t, nil, entryWhen(e, zone), string(e.Result)+dryMark(e), e.Reason, e.Run, outcome(e, runs), entryAt(e).UTC().Format(time.RFC3339), e.Actor)
@@ -117,7 +118,7 @@ func (o *historyOptions) table(cm *corev1.ConfigMap, entries []ledger.Entry, run
 func outcome(e ledger.Entry, runs []view.Run) string {
 	i := slices.IndexFunc(runs, func(r view.Run) bool { return r.Run.Name == e.Run })
 	if i < 0 {
-		return ""
+		return slept(e)
 	}
 	j := runs[i].Journal
 	text := string(j.Phase)
@@ -133,12 +134,30 @@ func outcome(e ledger.Entry, runs []view.Run) string {
 	return text
 }
 
+// slept is what slept in an off-window that is over.
+func slept(e ledger.Entry) string {
+	var out []string
+	for _, s := range e.Slept {
+		out = append(out, fmt.Sprintf("%s: %d of kind %s slept, together %s", s.Target, s.Resources, s.Kind, instant.Roughly(time.Duration(s.Hours*float64(time.Hour)))))
+	}
+	return strings.Join(out, "; ")
+}
+
+// zoneOf is the zone in which people think of a plan's times.
+func zoneOf(cm *corev1.ConfigMap, user string) string {
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return view.NewSleeper(cm, nil, nil).Zone()
+	}
+	spec, _ := annotations.Plan(cm)
+	return view.PlanZone(spec, user)
+}
+
 func ledgerList(cm *corev1.ConfigMap, entries []ledger.Entry) (runtime.Object, error) {
 	items := make([]view.LedgerItem, len(entries))
 	for i, e := range entries {
 		items[i] = view.LedgerItem{
 			Plan: cm.Namespace + "/" + cm.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
-			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count,
+			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept,
 		}
 	}
 	return print.List("LedgerList", items)

@@ -1,8 +1,10 @@
 package look
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,7 @@ func NewList(c *factory.Factory) *cobra.Command {
 	o := &listOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "The plans, a line each",
+		Short:   "The plans of both kinds, a line each",
 		Example: "  kubectl maint list -A -o wide",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
@@ -62,11 +64,16 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
+	if err != nil {
+		return err
+	}
+	plans = append(plans, sleepers...)
 	if len(plans) == 0 && o.out.Table() {
 		fmt.Fprintf(o.ErrOut, "no plans%s\n", in(namespace))
 		return nil
 	}
-	columns := []print.Column{{Name: "Name"}, {Name: "Phase"}, {Name: "Next"}, {Name: "Last"}, {Name: "Result"}, {Name: "Target", Wide: true}, {Name: "Message", Wide: true}}
+	columns := []print.Column{{Name: "Name"}, {Name: "Kind"}, {Name: "Phase"}, {Name: "Next"}, {Name: "Last"}, {Name: "Result"}, {Name: "Target", Wide: true}, {Name: "Message", Wide: true}}
 	t := print.NewTable(columns...)
 	for _, cm := range plans {
 		print.AddRow(t, cm, listRow(cm)...)
@@ -80,6 +87,9 @@ func (o *listOptions) Run(ctx context.Context) error {
 }
 
 func listRow(cm *corev1.ConfigMap) []string {
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		return sleeperRow(view.NewSleeper(cm, nil, nil))
+	}
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
@@ -87,5 +97,16 @@ func listRow(cm *corev1.ConfigMap) []string {
 	if spec.Target != nil {
 		target = spec.Target.String()
 	}
-	return []string{cm.Name, phase, p.Published(annotations.StatusNextRun), p.Published(annotations.StatusLastRun), p.Published(annotations.StatusLastResult), target, message}
+	return []string{cm.Name, "Plan", phase, p.Published(annotations.StatusNextRun), p.Published(annotations.StatusLastRun), p.Published(annotations.StatusLastResult), target, message}
+}
+
+// sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.
+func sleeperRow(s view.Sleeper) []string {
+	phase, message := s.Phase()
+	var targets []string
+	for _, t := range s.Spec.Targets {
+		targets = append(targets, t.Name)
+	}
+	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
+	return []string{s.Name, "HibernatePlan", phase, next, s.Published(annotations.StatusAsleep), "", strings.Join(targets, ","), message}
 }

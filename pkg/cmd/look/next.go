@@ -37,14 +37,14 @@ func NewNext(c *factory.Factory) *cobra.Command {
 	o := &nextOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "next PLAN|POLICY | -f FILE [NAME]",
-		Short: "The coming slots of a plan, or windows of a policy, local and UTC",
-		Long: `The coming slots of a plan, or the windows of a policy, on local clocks and in
-UTC, with notes: a clock change, what is skipped or paused, what cuts a window
-short, a slot whose window is closed. A window that is open comes first, with
-its true start.`,
+		Short: "The coming slots of a plan, its sleep, or windows of a policy, local and UTC",
+		Long: `The coming slots of a plan, the coming sleep of a HibernatePlan, or the windows of
+a policy, on local clocks and in UTC, with notes: a clock change, what is skipped,
+held or paused, what cuts a window short, an exception, a slot or a sleep whose
+window is closed. A window that is open comes first, with its true start.`,
 		Example:           "  kubectl maint next orders-weekly --count 3\n  kubectl maint next weekends\n  kubectl maint next -f plan.yaml --from 2026-03-01T00:00:00Z -o json",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy),
+		ValidArgsFunction: c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
@@ -85,19 +85,26 @@ func (o *nextOptions) Validate() error {
 
 // Run prints the slots, or the windows.
 func (o *nextOptions) Run(ctx context.Context) error {
-	s, spec, intent, err := o.find(ctx)
-	if err != nil {
+	found, err := o.find(ctx)
+	switch {
+	case err != nil:
 		return err
+	case found.sleeper != nil:
+		return o.sleep(*found.sleeper)
+	case found.subject.Kind != annotations.KindPlan:
+		return o.windows(found.subject)
 	}
-	if s.Kind != annotations.KindPlan {
-		return o.windows(s)
-	}
+	return o.slots(found.subject, found.spec, found.intent)
+}
+
+// slots prints the slots of a plan.
+func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) error {
 	set, err := plan.ParseSchedules(spec.Triggers.Schedules)
 	if err != nil {
 		return err
 	}
 	items := view.NextSlots(set, o.start, o.count)
-	o.markSkipped(items, intent)
+	o.markSkipped(items, in)
 	o.markClosed(items, s, spec)
 	if o.format == "json" {
 		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
@@ -130,19 +137,12 @@ func (o *nextOptions) markSkipped(items []view.Slot, in intent.Intent) {
 		}
 		switch {
 		case pause.Holds(at):
-			items[i].Note = joinNote(s.Note, "paused")
+			items[i].Note = view.JoinNote(s.Note, "paused")
 		case skip.Covers(at):
-			items[i].Note = joinNote(s.Note, "skipped")
+			items[i].Note = view.JoinNote(s.Note, "skipped")
 			skip.Next = false
 		}
 	}
-}
-
-func joinNote(note, more string) string {
-	if note == "" {
-		return more
-	}
-	return note + ", " + more
 }
 
 // markClosed notes the slots whose start falls into a closed window: their runs
@@ -157,54 +157,69 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		switch {
 		case v.Permitted:
 		case !v.Ready:
-			items[i].Note = joinNote(item.Note, "policy not ready")
+			items[i].Note = view.JoinNote(item.Note, "policy not ready")
 		case v.Until != nil:
-			items[i].Note = joinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
 		default:
-			items[i].Note = joinNote(item.Note, "window closed")
+			items[i].Note = view.JoinNote(item.Note, "window closed")
 		}
 	}
 }
 
-// find is the plan or policy that is meant; spec and intent are a plan's.
-func (o *nextOptions) find(ctx context.Context) (view.Subject, plan.Spec, intent.Intent, error) {
+// agenda is what is meant: a plan or a policy, or a HibernatePlan.
+type agenda struct {
+	subject view.Subject
+	spec    plan.Spec     // of a plan
+	intent  intent.Intent // of a plan
+	sleeper *view.Sleeper // nil: it is none
+}
+
+// find is the plan or policy that is meant.
+func (o *nextOptions) find(ctx context.Context) (agenda, error) {
 	if len(o.files) > 0 {
 		return o.findInFiles()
 	}
 	k, err := o.Connect()
 	if err != nil {
-		return view.Subject{}, plan.Spec{}, intent.Intent{}, err
+		return agenda{}, err
+	}
+	sleeper, err := source.FindSleeper(ctx, o.Factory, k, o.name)
+	if sleeper != nil || err != nil {
+		return agenda{sleeper: sleeper}, err
 	}
 	s, err := source.FindSubject(ctx, o.Factory, k, o.name)
 	if err != nil || s.Kind != annotations.KindPlan {
-		return s, plan.Spec{}, intent.Intent{}, err
+		return agenda{subject: s}, err
 	}
 	cm, err := k.Plan(ctx, o.name)
 	if err != nil {
-		return s, plan.Spec{}, intent.Intent{}, err
+		return agenda{}, err
 	}
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
-		return s, spec, intent.Intent{}, faults
+		return agenda{}, faults
 	}
-	return s, spec, annotations.Intent(cm.Annotations), nil
+	return agenda{subject: s, spec: spec, intent: annotations.Intent(cm.Annotations)}, nil
 }
 
-func (o *nextOptions) findInFiles() (view.Subject, plan.Spec, intent.Intent, error) {
+func (o *nextOptions) findInFiles() (agenda, error) {
 	w, err := source.Read(o.Factory, o.files)
 	if err != nil {
-		return view.Subject{}, plan.Spec{}, intent.Intent{}, err
+		return agenda{}, err
+	}
+	if sleeper, err := w.Sleeper(o.name); sleeper != nil || err != nil {
+		return agenda{sleeper: sleeper}, err
 	}
 	s, err := w.Subject(o.name, o.Zone)
 	if err != nil {
-		return s, plan.Spec{}, intent.Intent{}, err
+		return agenda{}, err
 	}
 	for _, p := range w.Plans {
 		if s.Kind == annotations.KindPlan && p.Name == s.Name && p.Namespace == s.Namespace {
-			return s, p.Spec, p.Intent, nil
+			return agenda{s, p.Spec, p.Intent, nil}, nil
 		}
 	}
-	return s, plan.Spec{}, intent.Intent{}, nil
+	return agenda{subject: s}, nil
 }
 
 // windows prints the windows of a policy.

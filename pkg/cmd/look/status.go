@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -38,15 +39,16 @@ func NewStatus(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [PLAN|NODE|RUN...]",
 		Short: "What runs, what waits and why, what is next",
-		Long: `What runs, what waits and why, and what is next: on one screen for a namespace
-and the nodes that are in maintenance or asked for, in full for what is named. Where
+		Long: `What runs, what waits and why, what sleeps until when, and what is next: on one screen
+for a namespace and the nodes that are in maintenance or asked for, in full for what
+is named. Where
 a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live,
 until Ctrl-C.`,
 		Example: `  kubectl maint status
   kubectl maint status orders-weekly -w
   kubectl maint status node/worker-1`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,run)", nil), c.CompleteNodes(factory.Maintained)),
+		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), c.CompleteNodes(factory.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live")
@@ -83,7 +85,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 
 // live shows the picture again whenever something changes.
 func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
-	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in (plan,run)"))
+	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in (plan,hibernate-plan,run)"))
 	if err != nil {
 		return watch.NotFollowed(ctx, "", err)
 	}
@@ -120,7 +122,7 @@ func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
 func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
 	var names []string
 	for _, name := range o.names {
-		if found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindRun); err == nil && found.Node != nil {
+		if found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun); err == nil && found.Node != nil {
 			names = append(names, found.Node.Name)
 		}
 	}
@@ -153,7 +155,7 @@ func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]stri
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindRun)
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -195,6 +197,10 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
 		return append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...), print.RunUpdates(r), nil
 	}
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
+		return print.New(o.Env, s.Zone()).SleeperLines(s, false), print.SleepUpdates(s), nil
+	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
@@ -209,8 +215,12 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	if err != nil {
 		return nil, nil, err
 	}
+	sleepers, err := o.sleepers(ctx, k, agent)
+	if err != nil {
+		return nil, nil, err
+	}
 	below, about := o.nodeLines(ctx, k)
-	if len(plans) == 0 {
+	if len(plans)+len(sleepers) == 0 {
 		return append([]string{fmt.Sprintf("no plans%s; %s writes one", in(o.namespace(k)), o.Suggest().Schedule())}, below...), about, nil
 	}
 	lines := o.pauseLines(ctx, k, agent)
@@ -224,7 +234,11 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 			lines = append(lines, "")
 		}
 	}
-	return slices.Concat(lines, o.planTable(plans), below), append(said, about...), nil
+	for _, s := range sleepers {
+		lines = append(lines, print.New(o.Env, s.Zone()).SleepBusy(s)...)
+		said = append(said, print.SleepUpdates(s)...)
+	}
+	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
 }
 
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.
@@ -320,25 +334,69 @@ func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agen
 }
 
 func (o *statusOptions) planTable(plans []view.Plan) []string {
-	var b strings.Builder
-	w := printers.GetNewTabWriter(&b)
-	head := "PLAN\tPHASE\tNEXT\tLAST\tMESSAGE"
-	if o.everywhere {
-		head = "NAMESPACE\t" + head
-	}
-	fmt.Fprintln(w, head)
+	var rows [][]string
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, message := p.Phase()
-		row := []string{p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message}
-		if o.everywhere {
-			row = append([]string{p.Object.Namespace}, row...)
+		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message})
+	}
+	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows)
+}
+
+// sleepers are the HibernatePlans; what needs eyes first.
+func (o *statusOptions) sleepers(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Sleeper, error) {
+	list, err := k.HibernatePlans(ctx, o.namespace(k), "")
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	out := source.ReadSleepers(ctx, o.Factory, k, agent, list)
+	slices.SortStableFunc(out, func(a, b view.Sleeper) int { return cmp.Compare(sleepUrgency(a), sleepUrgency(b)) })
+	return out, nil
+}
+
+// sleepUrgency puts what has failed before what is at work, and that before what is at rest.
+func sleepUrgency(s view.Sleeper) int {
+	phase, _ := s.Phase()
+	order := []hibernate.Phase{hibernate.InError, hibernate.Invalid, hibernate.WakingUp, hibernate.Hibernating}
+	if i := slices.Index(order, hibernate.Phase(phase)); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// sleeperTable is below that of the plans, where there are any.
+func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []string {
+	var rows [][]string
+	for _, s := range sleepers {
+		v := print.New(o.Env, s.Zone())
+		phase, message := s.Phase()
+		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), message})
+	}
+	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows)
+	if below && len(lines) > 0 {
+		return append([]string{""}, lines...)
+	}
+	return lines
+}
+
+// table has the namespace in its first column, which is shown where there may be several.
+func (o *statusOptions) table(head []string, rows [][]string) []string {
+	if len(rows) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	for i, row := range append([][]string{head}, rows...) {
+		if !o.everywhere {
+			row = row[1:]
 		}
-		for i, cell := range row {
-			row[i] = view.OrDash(cell)
+		for j, cell := range row {
+			if i > 0 {
+				row[j] = view.OrDash(cell)
+			}
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	w.Flush()
+	_ = w.Flush() // a Builder takes everything
 	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }

@@ -34,13 +34,14 @@ func NewWhy(c *factory.Factory) *cobra.Command {
 		Use:   "why PLAN|RUN|POLICY|NODE",
 		Short: "Why nothing happens, and what would make it happen",
 		Long: `Say what keeps a plan from running now, each thing with what would change it, in
-the order in which the agent asks. A run stands for its plan. Of a node: why those who ask for it do not have
+the order in which the agent asks. A run stands for its plan. Of a HibernatePlan: why it
+sleeps or is awake, and what would change that. Of a node: why those who ask for it do not have
 it yet, by which rule and with which numbers. The same core decides here and in the
 agent. Where a plan and a node have one name, write plan/NAME or node/NAME.
 Exit code 0 where nothing is in the way, 3 where something is.`,
 		Example:           "  kubectl maint why orders-weekly\n  kubectl maint why worker-3",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindPolicy), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) || factory.Governed(m) })),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) || factory.Governed(m) })),
 	}
 }
 
@@ -62,6 +63,15 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	agent, unknown := o.Agent(ctx, k)
+	sleeper, err := o.sleeper(ctx, k, agent)
+	if err != nil {
+		return err
+	}
+	if sleeper != nil {
+		o.warn(unknown)
+		return o.whySleep(ctx, k, agent, *sleeper)
+	}
 	s, err := o.subject(ctx, k)
 	if err != nil {
 		return err
@@ -72,10 +82,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	case factory.KindNode:
 		return o.whyNode(ctx, k, s)
 	}
-	agent, err := o.Agent(ctx, k)
-	if err != nil {
-		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
-	}
+	o.warn(unknown)
 	cm, err := k.Plan(ctx, s.Name)
 	if err != nil {
 		return err
@@ -87,6 +94,12 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	v := print.New(o.Env, s.Zone)
 	list := o.obstacles(s, p, agent, v)
 	return o.report(p, v, list)
+}
+
+func (o *whyOptions) warn(err error) {
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
 }
 
 // subject is what is asked for. A run stands for its plan; of one that has ended, how
@@ -190,7 +203,11 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		add(refused, "make room, or mend what refuses it; it is tried again every half minute, and at once when the plan changes")
 	}
 	if stuck, is := condition(p, "RunStuck", metav1.ConditionTrue); is {
-		add(stuck, "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand")
+		hand := "mend or remove what refuses it; a ConfigMap that is immutable can only be deleted, its finalizer taken off by hand"
+		if strings.Contains(stuck, "'kubectl maint ") {
+			hand = "that loses nothing; whoever takes its finalizer off by hand loses what it would put back"
+		}
+		add(stuck, "%s", hand)
 	}
 	return append(out, o.runObstacles(p, v)...)
 }

@@ -38,9 +38,9 @@ func NewCalendar(c *factory.Factory) *cobra.Command {
 	o := &calendarOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "calendar [-f FILE|FOLDER|-]",
-		Short: "Windows, freezes and slots as a list, a feed or a picture",
-		Long: `The windows and freezes of policies and the slots of plans: as lines, as a feed
-that calendars subscribe to (ics), or as a picture to look at (svg, html).
+		Short: "Windows, freezes, slots and sleep as a list, a feed or a picture",
+		Long: `The windows and freezes of policies, the slots of plans and the sleep of
+HibernatePlans: as lines, as a feed that calendars subscribe to (ics), or as a picture to look at (svg, html).
 
 With -f no cluster is asked; without it, the documents of the namespace are
 read. From the start of this week for five weeks, unless --from and --to say

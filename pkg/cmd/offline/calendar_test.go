@@ -117,6 +117,16 @@ func TestCalendarOf(t *testing.T) {
 			cmdtest.PlanOf("a", "maint.dev/change-strategy: RestrictiveUntil, maint.dev/restrictive-until: '2026-11-22T00:00:00Z'", day),
 			"../2026-11-22T00:00:00Z freeze a RestrictiveUntil\n2026-11-21T12:00:00Z slot a not permitted then: RestrictiveUntil 2026-11-22T00:00:00Z\n2026-11-22T12:00:00Z slot a -",
 		},
+		{
+			"sleep: one that is on, one that is skipped, and why it ends",
+			cmdtest.SleeperOf("s", "maint.dev/skip: '2026-11-21T23:00:00Z'", sleepsAtNight+", exceptions: [{type: suspend, validFrom: '2026-11-21T05:00:00Z', validUntil: '2026-11-21T09:00:00Z', reason: tests}]"),
+			"2026-11-20T23:00:00Z/2026-11-21T05:00:00Z sleep s ends: suspended by an exception: tests\n2026-11-21T09:00:00Z/2026-11-21T11:00:00Z sleep s -\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s skipped\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
+		},
+		{
+			"sleep that somebody holds, and a namespace that is paused",
+			"apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, annotations: {maint.dev/pause: '2026-11-22T12:00:00Z'}}\n" + cmdtest.SleeperOf("s", "maint.dev/hold-state: asleep, maint.dev/hold-until: '2026-11-21T12:00:00Z'", sleepsAtNight),
+			"2026-11-20T23:00:00Z/2026-11-21T11:00:00Z sleep s held asleep until 2026-11-21T12:00:00Z\n../2026-11-22T12:00:00Z freeze namespace shop paused\n../2026-11-21T12:00:00Z sleep s somebody holds it asleep\n2026-11-21T23:00:00Z/2026-11-22T11:00:00Z sleep s paused\n2026-11-22T23:00:00Z/2026-11-23T11:00:00Z sleep s -",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmdtest.WriteFiles(t, map[string]string{"f.yaml": c.text})
@@ -128,6 +138,36 @@ func TestCalendarOf(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// sleepsAtNight sleeps from 18:00 to 06:00 in New York: for an hour at the tests' now.
+const sleepsAtNight = "schedule: {timezone: America/New_York, offHours: [{start: '18:00', end: '06:00'}]}"
+
+// A picture with sleep says what that looks like; others are as they were.
+func TestSleepIsDrawn(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{"f.yaml": cmdtest.SleeperOf("nights", "maint.dev/skip: '2026-11-21T23:00:00Z'", sleepsAtNight), "g.yaml": cmdtest.PolicyOf("p", "", "{strategy: Permissive}")})
+	draw := func(file, format string) string {
+		got := cmdtest.Offline(t, cmd.Run, "", "calendar", "-f", file, "-o", format)
+		if got.Code != 0 || got.Err != "" {
+			t.Fatalf("%+v", got)
+		}
+		return got.Out
+	}
+	for format, words := range map[string][]string{
+		"svg":  {">sleep: hibernated<", `class="sleep"`, `class="sleep idle"`, "idle sleep of nights"},
+		"html": {".badge.sleep", "asleep</span>", "until Sat 2026-11-21 12:00 CET"},
+		"ics":  {"SUMMARY:nights: asleep\r\n", "SUMMARY:nights (does not sleep)\r\n", "CATEGORIES:SLEEP\r\n", "DTSTART:20261120T230000Z\r\nDTEND:20261121T110000Z\r\n"},
+	} {
+		out := draw("f.yaml", format)
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s has no %q", format, word)
+			}
+		}
+		if without := draw("g.yaml", format); strings.Contains(without, "sleep") {
+			t.Errorf("%s speaks of sleep where nothing sleeps", format)
+		}
 	}
 }
 

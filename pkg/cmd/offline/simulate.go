@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,8 @@ skipped or missed, and why. The agent's own code decides, on documents from
 files, by a clock that jumps; no cluster is asked.
 
 The plans are created at --from. Their steps count as done at once, but for
-suspend, which takes its time; approvals as given at once, targets as present. A
+suspend, which takes its time; approvals as given at once, targets as present. What
+a HibernatePlan names falls asleep and wakes at once, each off-window a slot. A
 for-each finds no objects, and watch triggers ask for nothing. During an --outage
 no agent looks. --from belongs to the interval, --to does not. A time without a
 date counts from --from; in an outage, the second from the first.`,
@@ -125,11 +127,15 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sleepers, err := o.sleepers(w)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(o.ErrOut, "from %s to %s\n", instant.Both(o.span.From, o.Zone), instant.Both(o.span.To, o.Zone))
 	for _, a := range o.away {
 		fmt.Fprintf(o.ErrOut, "nobody looks from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
 	}
-	out, err := play(ctx, simulate.Scene{Plans: plans, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
+	out, err := play(ctx, simulate.Scene{Plans: plans, Sleepers: sleepers, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
 	if err != nil {
 		return err
 	}
@@ -179,8 +185,32 @@ func (o *simulateOptions) plans(w source.Set) ([]simulate.Plan, error) {
 			fmt.Fprintf(o.ErrOut, "warning: %s; its steps count as done at once\n", f)
 		}
 	}
-	if len(out) == 0 {
+	if len(out)+len(w.Sleepers) == 0 {
 		fmt.Fprintln(o.ErrOut, "warning: no plan was found in "+strings.Join(o.files, ", "))
+	}
+	return out, nil
+}
+
+// sleepers are the HibernatePlans of files, with their own pauses and those above them.
+func (o *simulateOptions) sleepers(w source.Set) ([]simulate.Sleeper, error) {
+	first := map[string]string{}
+	for _, p := range w.Plans {
+		first[p.Namespace+"/"+p.Name] = p.Source.File
+	}
+	var out []simulate.Sleeper
+	for _, p := range w.Sleepers {
+		key := p.Namespace + "/" + p.Name
+		if file, twice := first[key]; twice {
+			return nil, fmt.Errorf("plan %s stands in %s and in %s: in a cluster only one can be", key, file, p.Source.File)
+		}
+		first[key] = p.Source.File
+		if p.Spec.DryRun {
+			fmt.Fprintf(o.ErrOut, "note: plan %s only rehearses (spec.dryRun): nothing of it sleeps\n", key)
+			continue
+		}
+		out = append(out, simulate.Sleeper{
+			Namespace: p.Namespace, Name: p.Name, Spec: p.Spec, Intent: p.Intent, Hold: p.Hold, Pauses: []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace], w.Pauses[o.OfflineAgent()]},
+		})
 	}
 	return out, nil
 }
@@ -193,11 +223,12 @@ type simulated struct {
 	Reason    string `json:"reason,omitempty"`
 	Run       string `json:"run,omitempty"`
 	StartedAt string `json:"startedAt,omitempty"`
+	WokenAt   string `json:"wokenAt,omitempty"`
 }
 
 func simulatedOf(e simulate.Entry) simulated {
 	return simulated{
-		Plan: e.Namespace + "/" + e.Plan, Slot: instant.UTC(e.Slot), Result: string(e.Result), Reason: e.Reason, Run: e.Run, StartedAt: instant.UTC(e.StartedAt),
+		Plan: e.Namespace + "/" + e.Plan, Slot: instant.UTC(e.Slot), Result: string(e.Result), Reason: e.Reason, Run: e.Run, StartedAt: instant.UTC(e.StartedAt), WokenAt: instant.UTC(e.WokenAt),
 	}
 }
 
@@ -220,14 +251,19 @@ func (o *simulateOptions) printTable(entries []simulate.Entry) error {
 		return nil
 	}
 	w := printers.GetNewTabWriter(o.Out)
-	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED")
+	woken := slices.ContainsFunc(entries, func(e simulate.Entry) bool { return e.WokenAt != nil })
+	fmt.Fprintln(w, "PLAN\tLOCAL\tUTC\tRESULT\tREASON\tSTARTED"+map[bool]string{true: "\tWOKEN"}[woken])
 	total := map[run.Result]int{}
 	for _, e := range entries {
 		item, local := simulatedOf(e), ""
 		if e.Slot != nil {
 			local = instant.LocalStamp(schedule.Slot{At: *e.Slot, Zone: e.Zone})
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", item.Plan, view.OrDash(local), view.OrDash(item.Slot), item.Result, view.OrDash(item.Reason), view.OrDash(item.StartedAt))
+		row := []string{item.Plan, view.OrDash(local), view.OrDash(item.Slot), item.Result, view.OrDash(item.Reason), view.OrDash(item.StartedAt)}
+		if woken {
+			row = append(row, view.OrDash(item.WokenAt))
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 		total[e.Result]++
 	}
 	if err := w.Flush(); err != nil {

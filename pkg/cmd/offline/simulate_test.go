@@ -93,3 +93,29 @@ func TestSimulateRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestSimulateOfSleep(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{
+		"f.yaml":     cmdtest.SleeperOf("nights", "maint.dev/skip: '2026-11-22T23:00:00Z'", sleepsAtNight) + cmdtest.SleeperOf("tries", "", sleepsAtNight+", dryRun: true"),
+		"twice.yaml": cmdtest.SleeperOf("nights", "", sleepsAtNight) + cmdtest.SleeperOf("nights", "", sleepsAtNight),
+	})
+	const times = "from Sat 2026-11-21 13:00 CET (2026-11-21T12:00:00Z) to Mon 2026-11-23 13:00 CET (2026-11-23T12:00:00Z)\n"
+	const rehearses = "note: plan shop/tries only rehearses (spec.dryRun): nothing of it sleeps\n"
+	span := []string{"--from", "2026-11-21T12:00:00Z", "--to", "2026-11-23T12:00:00Z"}
+	for _, c := range []struct {
+		args []string
+		want cmdtest.Printed
+	}{
+		{[]string{"simulate", "-f", "f.yaml"}, cmdtest.Printed{
+			Out: "PLAN          LOCAL                       UTC                    RESULT    REASON     STARTED                WOKEN\nshop/nights   2026-11-21T18:00:00-05:00   2026-11-21T23:00:00Z   Ran       schedule   2026-11-21T23:00:00Z   2026-11-22T11:00:00Z\nshop/nights   2026-11-22T18:00:00-05:00   2026-11-22T23:00:00Z   Skipped   skip       -                      -\n",
+			Err: rehearses + times + "1 ran, 1 skipped, 0 missed\n",
+		}},
+		{[]string{"simulate", "-f", "f.yaml", "-o", "json"}, cmdtest.Printed{
+			Out: `{"items":[{"plan":"shop/nights","slot":"2026-11-21T23:00:00Z","result":"Ran","reason":"schedule","startedAt":"2026-11-21T23:00:00Z","wokenAt":"2026-11-22T11:00:00Z"},{"plan":"shop/nights","slot":"2026-11-22T23:00:00Z","result":"Skipped","reason":"skip"}],"kind":"LedgerList"}` + "\n",
+			Err: rehearses + times,
+		}},
+		{[]string{"simulate", "-f", "twice.yaml"}, cmdtest.Printed{Code: 1, Err: "error: plan shop/nights stands in twice.yaml and in twice.yaml: in a cluster only one can be\n"}},
+	} {
+		cmdtest.Offline(t, cmd.Run, "", append(c.args, span...)...).Is(t, c.want)
+	}
+}

@@ -1,13 +1,18 @@
 package print
 
+import "github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
+
 // paint colours words for people at a terminal.
-type paint bool
+type paint struct {
+	on   bool
+	mark terminal.Mark
+}
 
 func (p paint) in(code, s string) string {
-	if !p || s == "" {
+	if !p.on || s == "" {
 		return s
 	}
-	return "\x1b[" + code + "m" + s + "\x1b[0m"
+	return p.mark.Sequence(code+"m") + s + p.mark.Sequence("0m")
 }
 
 func (p paint) good(s string) string { return p.in("32", s) }
@@ -25,13 +30,13 @@ func (p paint) Bold(s string) string { return p.in("1", s) }
 // Phase paints a phase or a result by what it means.
 func (p paint) Phase(s string) string {
 	switch s {
-	case "Succeeded", "Ran", "Idle", "Ready":
+	case "Succeeded", "Ran", "Idle", "Ready", "Active", "Awake", "Hibernated", "Asleep":
 		return p.good(s)
-	case "Failed", "Invalid", "Missed", "RequestorFailed", "Uncordoned":
+	case "Failed", "Invalid", "Missed", "RequestorFailed", "Uncordoned", "Error":
 		return p.Bad(s)
-	case "Running", "Scheduled", "Cordoning", "WaitingForPods", "Draining":
+	case "Running", "Scheduled", "Cordoning", "WaitingForPods", "Draining", "Hibernating", "WakingUp":
 		return p.busy(s)
-	case "Paused", "Aborted", "Replaced", "Skipped", "Waiting", "Pending", "Unseen":
+	case "Paused", "Aborted", "Replaced", "Skipped", "Waiting", "Pending", "Unseen", "Suspended":
 		return p.Warn(s)
 	}
 	return s

@@ -77,16 +77,7 @@ func (v Printer) Pause(p view.Plan) string {
 	if u := p.Intent.Pause.Until; u != nil {
 		text = "until " + v.When(*u)
 	}
-	return text + v.by(p, annotations.Pause)
-}
-
-// by says who stands behind an intent, and why.
-func (v Printer) by(p view.Plan, intent string) string {
-	text := ""
-	if who := p.Object.Annotations[annotations.Actor(intent)]; who != "" {
-		text = ", by " + who + " (unverified)"
-	}
-	return text + view.Colon(p.Object.Annotations[annotations.Reason(intent)])
+	return text + ByOf(p.Object, annotations.Pause)
 }
 
 // Skip is what of the coming slots is left out; empty: nothing.
@@ -110,7 +101,7 @@ func (v Printer) waitingToken(p view.Plan) string {
 	if p.Intent.Token == "" || view.TokenHandled(p.Object, p.Ledger) {
 		return ""
 	}
-	return "a trigger that the agent has not handled yet" + v.by(p, annotations.Trigger)
+	return "a trigger that the agent has not handled yet" + ByOf(p.Object, annotations.Trigger)
 }
 
 // conditions are all, or those that say more than that all is well.

@@ -224,12 +224,12 @@ func TestColoursAreForPeople(t *testing.T) {
 	phases := []string{"Succeeded", "Failed", "Running", "Paused", "Unheard"}
 	var bare, painted []string
 	for _, p := range phases {
-		bare, painted = append(bare, paint(false).Phase(p)), append(painted, paint(true).Phase(p))
+		bare, painted = append(bare, paint{}.Phase(p)), append(painted, paint{on: true}.Phase(p))
 	}
 	if diff := cmp.Diff([][]string{phases, {"\x1b[32mSucceeded\x1b[0m", "\x1b[31mFailed\x1b[0m", "\x1b[36mRunning\x1b[0m", "\x1b[33mPaused\x1b[0m", "Unheard"}}, [][]string{bare, painted}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := paint(true).Dim(""); got != "" {
+	if got := (paint{on: true}).Dim(""); got != "" {
 		t.Errorf("%q", got)
 	}
 	var marks strings.Builder

@@ -22,7 +22,7 @@ type Printer struct {
 
 // New prints for whoever called, on the clocks of a zone.
 func New(env factory.Env, zone string) Printer {
-	return Printer{paint: paint(env.Color), Name: env.Name, Now: env.Now(), Zone: zone}
+	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone}
 }
 
 // Suggest are the command lines that messages tell people to give.

@@ -15,6 +15,9 @@ func (c Commands) line(format string, args ...any) string {
 // Abort ends a run.
 func (c Commands) Abort(run string) string { return c.line("abort %s", run) }
 
+// Adopt signs a record of the agent's.
+func (c Commands) Adopt(object string) string { return c.line("adopt %s", object) }
+
 // Allow permits change of an object for a while.
 func (c Commands) Allow(object string) string {
 	return c.line("allow %s --for 2h --reason …", object)
@@ -40,6 +43,9 @@ func (c Commands) DrainPlan(node string) string { return c.line("drain %s --plan
 // History shows how a plan's slots and runs ended.
 func (c Commands) History(plan string) string { return c.line("history %s", plan) }
 
+// Hibernate puts what a HibernatePlan names to sleep.
+func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
+
 // Install puts the agent into the cluster.
 func (c Commands) Install() string { return c.line("install --apply") }
 
@@ -48,6 +54,9 @@ func (c Commands) Lint() string { return c.line("lint -f FILE") }
 
 // Release takes back what people ask of nodes, by name.
 func (c Commands) Release(nodes string) string { return c.line("release %s", nodes) }
+
+// ReleaseHold has the schedule of a HibernatePlan decide again.
+func (c Commands) ReleaseHold(plan string) string { return c.line("wake %s --release", plan) }
 
 // ReleaseFor takes back what a requestor asks of nodes.
 func (c Commands) ReleaseFor(nodes, requestor string) string {
@@ -82,6 +91,9 @@ func (c Commands) TriggerOutside(plan string) string {
 
 // Unskip lets skipped slots of a plan run again.
 func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) }
+
+// Wake wakes what a HibernatePlan has put to sleep.
+func (c Commands) Wake(plan string) string { return c.line("wake %s", plan) }
 
 // WhyNode says why a node is not given; which one, the message says.
 func (c Commands) WhyNode() string { return c.line("why NODE") }

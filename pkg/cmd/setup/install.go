@@ -1,61 +1,31 @@
 package setup
 
 import (
-	"bytes"
 	"context"
-	_ "embed" // for the manifests
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-//go:embed manifests/agent.yaml
-var agentManifests string //nolint:gochecknoglobals // embedding needs a variable
-
-// Manifests is what install prints: the agent's objects for one version.
-type Manifests struct {
-	Version, Namespace, Image string
-	ReadOnly                  bool
-	TolerateCordon            bool
-}
-
-// Render writes the objects as YAML documents.
-func (m Manifests) Render() (string, error) {
-	t, err := template.New("agent").Option("missingkey=error").Parse(agentManifests)
-	if err != nil {
-		return "", fmt.Errorf("read the manifests: %w", err)
-	}
-	var b strings.Builder
-	if err := t.Execute(&b, m); err != nil {
-		return "", fmt.Errorf("write the manifests: %w", err)
-	}
-	return b.String(), nil
-}
+// defaultRepository is where the image is looked for unless somebody says otherwise.
+const defaultRepository = "kubectl-maint/agent"
 
 type installOptions struct {
 	*factory.Factory
 	manifests Manifests
 	apply     bool
+	diff      bool
 	format    string
+	given     func(flag string) bool // on this command line
 	faults    exit.Faults
 }
 
@@ -65,258 +35,234 @@ func NewInstall(c *factory.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Print the agent's manifests, or apply them",
-		Long: `Print the agent's manifests for this version: namespace, rights, configuration
-and a Deployment of two replicas. --apply applies them.
+		Long: `Print the agent's manifests for this version: namespace, rights, configuration,
+the policies that confine the agent, and a Deployment of two replicas.
+
+--apply applies them, and is the upgrade. What an admin changed since stays as it is,
+and is told: the configuration, replicas, resources, the image's registry and
+repository, accounts and subjects that were added, and any other field. Rights,
+policies and the image's tag become those of this version. What an earlier install
+was told by --without, --read-only, --kube-system, --metrics-auth, --cloud,
+--tolerate-cordon and --with-admission still holds where these flags are not given
+again. --diff shows what --apply would change, and exits 1 if there is anything.
+
+--without leaves parts out, and takes them away where they are: 'requests' (rights
+over nodes for requests), 'force' (deleting pods for them), 'volumes' (reading claims
+and attachments), 'conditions' (conditions in a node's status), 'confinement' (the
+admission policies, which need Kubernetes 1.30), 'kubelets' (the one by which a kubelet
+may not ask for its own node). --without none brings all of them back.
+
+--with-admission adds policies that bind everybody else (Kubernetes 1.30; 1.36 to stamp
+who gave an intent): intents and requests for nodes become verbs in RBAC, and what the
+agent keeps for itself is the agent's alone. --with-admission=false takes them away.
 
 With --read-only the agent may act as no ServiceAccount at all: it decides,
 records and shows, and every step fails by its missing right. Object steps are
 shown as dry runs where they can be.`,
 		Example: `  kubectl maint install | kubectl apply -f -
-  kubectl maint install --image example.org/maint/agent:v1 --apply`,
+  kubectl maint install --image example.org/maint/agent:v1 --apply
+  kubectl maint install --diff
+  kubectl maint install --apply --without force,volumes --impersonate deployer`,
 		Args: cobra.NoArgs,
 		RunE: factory.RunE(o),
 	}
-	cmd.Flags().StringVar(&o.manifests.Image, "image", "", "of the agent; default kubectl-maint/agent:<version>")
-	cmd.Flags().BoolVar(&o.manifests.ReadOnly, "read-only", false, "an agent that may act as nobody")
-	cmd.Flags().BoolVar(&o.manifests.TolerateCordon, "tolerate-cordon", false, "the agent may start on a cordoned node: for a cluster of one node")
-	cmd.Flags().BoolVar(&o.apply, "apply", false, "apply, instead of printing")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "yaml", "yaml")
+	f, m := cmd.Flags(), &o.manifests
+	f.StringVar(&m.Image, flagImage, "", "of the agent; default "+defaultRepository+":<version>, or the tag of this version in the registry and repository that are in use")
+	f.IntVar(&m.Replicas, flagReplicas, defaultReplicas, "how many agents: one leads, the others stand by")
+	f.StringSliceVar(&m.Secrets, "secret", nil, "another Secret `NAME` of the agent's namespace with URLs of sinks, beside maint-sinks and those that the configuration names; can be given again")
+	f.StringSliceVar(&m.Impersonate, "impersonate", nil, "another ServiceAccount `NAME` that plans may run as, in every namespace; can be given again")
+	f.StringSliceVar(&m.Without, flagWithout, nil, "`PARTS` to leave out: "+strings.Join(parts(), ", ")+"; or none")
+	f.BoolVar(&m.ReadOnly, flagReadOnly, false, "an agent that may act as nobody")
+	f.BoolVar(&m.KubeSystem, flagKubeSystem, false, "the agent may write ConfigMaps in kube-system: for plans there")
+	f.BoolVar(&m.MetricsAuth, flagMetricsAuth, false, "the agent answers /metrics only to tokens whose user may get /metrics (ClusterRole maint-metrics-reader)")
+	f.BoolVar(&m.Cloud, flagCloud, false, "the agent may ask for tokens of the ServiceAccounts that it acts as, for STS of AWS alone: for connectors with auth.serviceAccount")
+	f.BoolVar(&m.TolerateCordon, flagTolerate, false, "the agent may start on a cordoned node: for a cluster of one node")
+	f.BoolVar(&m.Admission, flagAdmission, false, "the admission policies too: intents and node requests become RBAC verbs")
+	f.StringVar(&m.Outbound, "outbound", outboundOpen, `"open", or "strict": webhooks and queries reach no private address, which pods, Services and nodes have; of a configuration that is made now`)
+	f.BoolVar(&o.apply, "apply", false, "apply, instead of printing")
+	f.BoolVar(&o.diff, "diff", false, "show what --apply would change, and change nothing")
+	f.StringVarP(&o.format, "output", "o", "yaml", "yaml")
 	return cmd
 }
 
 // Complete fills in the defaults.
 func (o *installOptions) Complete(cmd *cobra.Command, _ []string) error {
-	o.manifests.Version = o.Version
-	o.manifests.Namespace = annotations.DefaultNamespace
+	m := &o.manifests
+	m.Version = o.Version
+	m.Namespace = annotations.DefaultNamespace
 	if f := cmd.Flag("namespace"); f != nil && f.Changed {
-		o.manifests.Namespace = f.Value.String()
+		m.Namespace = f.Value.String()
 	}
-	if o.manifests.Image == "" {
-		o.manifests.Image = "kubectl-maint/agent:" + o.Version
+	if m.Image == "" {
+		m.Image = defaultRepository + ":" + o.Version
+	}
+	if slices.Equal(m.Without, []string{"none"}) {
+		m.Without = nil
+	}
+	o.given = func(flag string) bool {
+		f := cmd.Flag(flag)
+		return f != nil && f.Changed
 	}
 	return nil
 }
 
 // Validate checks the flags.
 func (o *installOptions) Validate() error {
+	m := o.manifests
 	if o.format != "yaml" {
 		o.faults.Add("-o must be yaml, is %q", o.format)
 	}
-	if !document.DNSLabel(o.manifests.Namespace) {
-		o.faults.Add("--namespace %q cannot name a namespace", o.manifests.Namespace)
+	if m.Outbound != outboundOpen && m.Outbound != outboundStrict {
+		o.faults.Add("--outbound must be open or strict, is %q", m.Outbound)
 	}
-	if strings.ContainsAny(o.manifests.Image, " \t\n\"'{}") {
-		o.faults.Add("--image %q cannot name an image", o.manifests.Image)
+	if o.apply && o.diff {
+		o.faults.Add("--diff changes nothing, and --apply does: give one of them")
+	}
+	if !document.DNSLabel(m.Namespace) {
+		o.faults.Add("--namespace %q cannot name a namespace", m.Namespace)
+	}
+	if strings.ContainsAny(m.Image, " \t\n\"'{}") {
+		o.faults.Add("--image %q cannot name an image", m.Image)
+	}
+	if m.Replicas < 0 || o.given(flagReplicas) && m.Replicas == 0 {
+		o.faults.Add("--replicas must be at least 1, is %d", m.Replicas)
+	}
+	for _, name := range m.Impersonate {
+		if !document.DNSLabel(name) {
+			o.faults.Add("--impersonate %q cannot name a ServiceAccount", name)
+		}
+	}
+	for _, name := range m.Secrets {
+		if !document.DNSSubdomain(name) {
+			o.faults.Add("--secret %q cannot name a Secret", name)
+		}
+	}
+	for _, part := range m.Without {
+		if !slices.Contains(parts(), part) {
+			o.faults.Add("--without knows %s, and none alone; not %q", strings.Join(parts(), ", "), part)
+		}
+	}
+	if m.Cloud && slices.Contains(m.Without, partConfinement) {
+		o.faults.Add("--cloud lets the agent ask for tokens, and without the part %s nothing says for whom: leave one of them out", partConfinement)
+	}
+	if m.Cloud && m.ReadOnly {
+		o.faults.Add("--cloud is for an agent that acts as accounts, and --read-only lets it act as none: give one of them")
+	}
+	if m.ReadOnly && len(m.Impersonate) > 0 {
+		o.faults.Add("--impersonate lets the agent act as an account, and --read-only as none: give one of them")
 	}
 	return o.faults.Err()
 }
 
-// Run prints the manifests or applies them, in their order.
+// Run prints the manifests, applies them, or shows what applying them would change.
 func (o *installOptions) Run(ctx context.Context) error {
+	if o.apply || o.diff {
+		return o.bring(ctx)
+	}
 	text, err := o.manifests.Render()
 	if err != nil {
 		return err
 	}
-	if !o.apply {
-		_, err := io.WriteString(o.Out, text)
+	_, err = io.WriteString(o.Out, text)
+	return err
+}
+
+// bring makes the cluster what this version and its admin want, object by object.
+func (o *installOptions) bring(ctx context.Context) error {
+	a, err := connect(o.Factory)
+	if err != nil {
 		return err
 	}
-	return each(o.Factory, text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
-		b, err := json.Marshal(u)
+	all, err := o.manifests.all()
+	if err != nil {
+		return err
+	}
+	live, err := a.read(ctx, all)
+	if err != nil {
+		return err
+	}
+	if err := a.elsewhere(ctx, live, o.manifests.Namespace); err != nil {
+		return err
+	}
+	o.manifests.adopt(live, o.given)
+	wanted, err := o.manifests.Objects()
+	if err != nil {
+		return err
+	}
+	known, err := knownRules(all)
+	if err != nil {
+		return err
+	}
+	a.dryRun, a.merger = o.diff, merger{manifests: o.manifests, given: o.given, known: known}
+	want, differ := byKey(wanted), false
+	for _, u := range all {
+		c, err := o.one(ctx, a, u, want[keyOf(u)], live[keyOf(u)])
 		if err != nil {
 			return err
 		}
-		force := true
-		_, err = to.Patch(ctx, u.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force})
-		if err != nil {
-			return factory.Explain("apply "+named(u), err)
-		}
-		fmt.Fprintf(o.Out, "%s applied\n", named(u))
-		return nil
-	}, false)
-}
-
-func named(u *unstructured.Unstructured) string {
-	return strings.ToLower(u.GetKind()) + "/" + u.GetName()
-}
-
-// each visits the objects of a manifest with a client for their kind.
-func each(c *factory.Factory, text string, visit func(*unstructured.Unstructured, dynamic.ResourceInterface) error, reverse bool) error {
-	objects, err := readObjects(text)
-	if err != nil {
-		return err
-	}
-	if reverse {
-		slices.Reverse(objects)
-	}
-	config, err := c.Config.ToRESTConfig()
-	if err != nil {
-		return factory.NoCluster(err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	mapper, err := c.Config.ToRESTMapper()
-	if err != nil {
-		return factory.Explain("ask what kinds the cluster has", err)
-	}
-	for _, u := range objects {
-		gvk := u.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
-			return factory.Explain("find the kind "+gvk.Kind, err)
-		}
-		var to dynamic.ResourceInterface = client.Resource(mapping.Resource)
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			to = client.Resource(mapping.Resource).Namespace(u.GetNamespace())
-		}
-		if err := visit(u, to); err != nil {
+		if err := o.say(c); err != nil {
 			return err
 		}
+		differ = differ || c.differs()
+	}
+	if o.manifests.Has(partConfinement) && a.notServed {
+		fmt.Fprintln(o.ErrOut, "this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): nothing but its own code confines the agent's token; after an upgrade of the cluster, run this again")
+	}
+	if o.manifests.Admission && a.noStamps {
+		fmt.Fprintln(o.ErrOut, "this API server has no MutatingAdmissionPolicy (Kubernetes 1.36 and later do): who gave an intent is not stamped, and a false name is refused; after an upgrade of the cluster, run this again")
+	}
+	if o.diff && differ {
+		return &exit.Error{Code: exit.CodeError} // as kubectl diff
 	}
 	return nil
 }
 
-func readObjects(text string) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
-	var out []*unstructured.Unstructured
-	for {
-		u := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&u.Object); {
-		case errors.Is(err, io.EOF):
-			return out, nil
-		case err != nil:
-			return nil, fmt.Errorf("read the manifests: %w", err)
-		}
-		if len(u.Object) > 0 {
-			out = append(out, u)
-		}
+// one brings one object. A part that is left out goes away only where this command line
+// says so: what an admin did with its objects is the admin's.
+func (o *installOptions) one(ctx context.Context, a *applier, u, want, live *unstructured.Unstructured) (change, error) {
+	switch {
+	case want != nil && live != nil:
+		return a.configure(ctx, want, live)
+	case want != nil:
+		return a.create(ctx, want)
+	case live != nil && o.takesAway(u):
+		return a.remove(ctx, live)
 	}
+	return change{of: u}, nil
 }
 
-type uninstallOptions struct {
-	*factory.Factory
-	factory.Consent
-	namespace string
+// takesAway says whether this command line speaks of what an object is a part of.
+func (o *installOptions) takesAway(u *unstructured.Unstructured) bool {
+	switch {
+	case ofAdmission(u):
+		return o.given(flagAdmission)
+	case u.GetName() == "maint-agent-metrics", u.GetName() == "maint-metrics-reader":
+		return o.given(flagMetricsAuth)
+	case u.GetName() == cloudRole, u.GetName() == tokenPolicy:
+		return o.given(flagCloud)
+	}
+	return o.given(flagWithout) || o.given(flagReadOnly)
 }
 
-// NewUninstall removes the agent.
-func NewUninstall(c *factory.Factory) *cobra.Command {
-	o := &uninstallOptions{Factory: c}
-	cmd := &cobra.Command{
-		Use:   "uninstall",
-		Short: "Remove the agent; refused while a run lives, a gate or a node is held",
-		Long: `Remove what install applied. Refused while a run lives: its finally would not
-run, and its finalizer would hold it for ever; while gates hold something, and while
-nodes are cordoned by the agent. Plans, their ledgers and their
-history stay, and so does the agent's namespace.`,
-		Example: "  kubectl maint uninstall --yes",
-		Args:    cobra.NoArgs,
-		RunE:    factory.RunE(o),
-	}
-	o.Consent.AddFlag(cmd)
-	return cmd
-}
-
-// Complete takes the namespace.
-func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
-	o.namespace = annotations.DefaultNamespace
-	if f := cmd.Flag("namespace"); f != nil && f.Changed {
-		o.namespace = f.Value.String()
-	}
-	return nil
-}
-
-// Validate has nothing to check.
-func (o *uninstallOptions) Validate() error { return nil }
-
-// nothingCordoned refuses while nodes are cordoned by us: nobody would uncordon
-// them.
-func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Cluster) error {
-	list, err := k.Nodes(ctx, "")
-	if err != nil {
-		return factory.Explain("look whether nodes are cordoned", err)
-	}
-	for _, n := range list {
-		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
-			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, view.ClaimantWords(c.By[0]), o.Suggest().Status())
-		}
-	}
-	return nil
-}
-
-// nothingHeld refuses while gates may hold objects: nobody would open them.
-func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) error {
-	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
-	if err != nil {
-		return factory.Explain("look whether gates hold anything", err)
-	}
-	if len(list.Items) == 0 {
-		return o.nothingCordoned(ctx, k)
-	}
-	cm := &list.Items[0]
-	policy := cm.Name
-	if record, err := annotations.ReadGates(cm); err == nil {
-		policy = record.Policy
-	}
-	return exit.Errorf(exit.CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them", cm.Namespace, policy, view.AndMore(len(list.Items)-1))
-}
-
-// Run deletes the objects in the reverse of their order, once nothing lives.
-func (o *uninstallOptions) Run(ctx context.Context) error {
-	k, err := o.Connect()
-	if err != nil {
-		return err
-	}
-	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
-	if err != nil {
-		return err
-	}
-	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1))
-	}
-	if err := o.nothingHeld(ctx, k); err != nil {
-		return err
-	}
-	if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
-		return err
-	}
-	text, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: "kubectl-maint/agent"}.Render()
-	if err != nil {
-		return err
-	}
-	err = each(o.Factory, text, func(u *unstructured.Unstructured, to dynamic.ResourceInterface) error {
-		if u.GetKind() == "Namespace" {
-			return nil
-		}
-		err := to.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return factory.Explain("delete "+named(u), err)
-		}
-		fmt.Fprintf(o.Out, "%s deleted\n", named(u))
+// say prints what became of an object, or the difference.
+func (o *installOptions) say(c change) error {
+	if c.did == "" {
 		return nil
-	}, true)
+	}
+	if !o.diff {
+		fmt.Fprintf(o.Out, "%s %s\n", named(c.of), c.did)
+		for _, what := range c.kept {
+			fmt.Fprintf(o.Out, "  kept: %s\n", what)
+		}
+		return nil
+	}
+	for _, what := range c.kept {
+		fmt.Fprintf(o.ErrOut, "%s keeps %s\n", named(c.of), what)
+	}
+	text, err := c.unified()
 	if err != nil {
 		return err
 	}
-	return o.leftovers(ctx, k)
-}
-
-// leftovers takes away what the agent itself kept in its namespace. The
-// namespace stays: what else is in it is not ours to delete.
-func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) error {
-	err := k.ConfigMaps(o.namespace).Delete(ctx, annotations.HeartbeatName, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the heartbeat", err)
-	}
-	err = k.Kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return factory.Explain("delete the lease", err)
-	}
-	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
-	return nil
+	_, err = io.WriteString(o.Out, text)
+	return err
 }

@@ -3,6 +3,7 @@ package setup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,113 @@ func TestTheAgentsPodIsRestrictedAndTwice(t *testing.T) {
 }
 
 func TestTheDefaultConfigurationIsValid(t *testing.T) {
-	text, err := released().Render()
+	if _, faults := agentconfig.Parse([]byte(configurationOf(t, released()))); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
+
+func TestAReadOnlyAgentMayActAsNobody(t *testing.T) {
+	m := released()
+	m.ReadOnly = true
+	text, err := m.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "impersonate") || !strings.Contains(text, "--dry-run") {
+		t.Error("a read-only agent can impersonate, or is not in dry run")
+	}
+}
+
+func TestWhatIsLeftOutIsNotInTheManifests(t *testing.T) {
+	binding := func(name string) objectKey { return objectKey{"ClusterRoleBinding", name} }
+	policies := []objectKey{{"ValidatingAdmissionPolicyBinding", "maint-agent-configmaps"}, {"ValidatingAdmissionPolicyBinding", "maint-agent-nodes"}, {"ValidatingAdmissionPolicyBinding", "maint-agent-secrets"}}
+	optional := append([]objectKey{binding("maint-agent-nodes"), binding("maint-agent-force"), binding("maint-agent-volumes"), binding("maint-agent-conditions")}, policies...)
+	for _, c := range []struct {
+		name string
+		m    func(*Manifests)
+		out  []objectKey
+	}{
+		{"nothing is left out unless it is said", func(*Manifests) {}, nil},
+		{"requests, and with them the deleting of their pods", func(m *Manifests) { m.Without = []string{partRequests} }, optional[:2]},
+		{"the deleting of pods", func(m *Manifests) { m.Without = []string{partForce} }, optional[1:2]},
+		{"volumes", func(m *Manifests) { m.Without = []string{partVolumes} }, optional[2:3]},
+		{"conditions", func(m *Manifests) { m.Without = []string{partConditions} }, optional[3:4]},
+		{"policies", func(m *Manifests) { m.Without = []string{partConfinement} }, policies},
+		{"an agent that acts as nobody deletes no pods and writes no conditions", func(m *Manifests) { m.ReadOnly = true }, []objectKey{optional[1], optional[3]}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := released()
+			c.m(&m)
+			objects, err := m.Objects()
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := byKey(objects)
+			for _, key := range optional {
+				if (there[key] == nil) != slices.Contains(c.out, key) {
+					t.Errorf("%s is there: %v", key, there[key] != nil)
+				}
+			}
+		})
+	}
+}
+
+// A pod that drains leave is a right of its own: the roles that every installation has
+// must not hold it.
+func TestNoRoleButTheOneForForceMayDeletePods(t *testing.T) {
+	m := released()
+	m.Without = []string{partForce}
+	text, err := m.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := readObjects(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range objects {
+		if u.GetKind() != "Role" && u.GetKind() != "ClusterRole" {
+			continue
+		}
+		rules, err := rulesOf(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rules {
+			if slices.Contains(r.Resources, "pods") && slices.Contains(r.Verbs, "delete") {
+				t.Errorf("%s: %s", named(u), ruleWords(r))
+			}
+		}
+	}
+}
+
+func TestInKubeSystemTheAgentMayWriteItsOwn(t *testing.T) {
+	m := released()
+	m.Namespace = kubeSystem
+	text, err := m.Render()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "request.namespace != 'kube-system'") {
+		t.Error("an agent that lives in kube-system could not write its heartbeat")
+	}
+}
+
+func TestAStrictConfigurationDeniesPrivateAddresses(t *testing.T) {
+	for outbound, want := range map[string]int{"": 0, outboundOpen: 0, outboundStrict: 5} {
+		m := released()
+		m.Outbound = outbound
+		spec, faults := agentconfig.Parse([]byte(configurationOf(t, m)))
+		if len(faults) > 0 || len(spec.Outbound.Deny) != want {
+			t.Errorf("%q: denies %q, %v", outbound, spec.Outbound.Deny, faults)
+		}
+	}
+}
+
+// configurationOf is the AgentConfig that manifests bring.
+func configurationOf(t *testing.T, m Manifests) string {
+	t.Helper()
+	text, err := m.Render()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,22 +184,8 @@ func TestTheDefaultConfigurationIsValid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, faults := agentconfig.Parse([]byte(config)); len(faults) > 0 {
-			t.Error(faults)
-		}
-		return
+		return config
 	}
-	t.Error("there is no configuration")
-}
-
-func TestAReadOnlyAgentMayActAsNobody(t *testing.T) {
-	m := released()
-	m.ReadOnly = true
-	text, err := m.Render()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(text, "impersonate") || !strings.Contains(text, "--dry-run") {
-		t.Error("a read-only agent can impersonate, or is not in dry run")
-	}
+	t.Fatal("there is no configuration")
+	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -33,7 +34,7 @@ type Agenda struct {
 const mostEntries = 12000
 
 // Gather fills the agenda: namespaces first, for they bind the rest, then
-// policies and plans by name.
+// policies, plans and HibernatePlans by name.
 func (a *Agenda) Gather() error {
 	policies, plans := slices.Clone(a.World.policies), slices.Clone(a.World.Plans)
 	slices.SortStableFunc(policies, func(x, y policy.State) int {
@@ -53,7 +54,50 @@ func (a *Agenda) Gather() error {
 			return fmt.Errorf("%s: %w", p.Name, err)
 		}
 	}
+	sleepers := slices.Clone(a.World.Sleepers)
+	slices.SortStableFunc(sleepers, func(x, y HibernatePlan) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+	})
+	for _, p := range sleepers {
+		a.sleeper(p)
+	}
 	return nil
+}
+
+// sleeper takes in when a HibernatePlan sleeps, by its schedule or because somebody holds
+// it, with why nothing sleeps in some of that.
+func (a *Agenda) sleeper(p HibernatePlan) {
+	owner := calendar.Owner{Kind: annotations.KindHibernatePlan, Namespace: p.Namespace, Name: p.Name}
+	s := a.World.sleeper(p)
+	if s.Table == nil {
+		return
+	}
+	a.Owners = append(a.Owners, owner)
+	if h := s.Hold; h.Asleep && h.Holds(a.From) { // nobody knows since when
+		e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: a.From, End: a.To, Unbegun: true, Unending: h.Until == nil, Note: "somebody holds it asleep", Key: "held"}
+		if h.Until != nil {
+			e.End = *h.Until
+		}
+		a.add(e)
+	}
+	count := 0
+	for w := range s.Stretches(a.Now, a.From) {
+		e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
+		if e.Unbegun {
+			e.Start = a.From
+		}
+		if e.Unending {
+			e.End = a.To
+		}
+		if !e.Start.Before(a.To) {
+			break
+		}
+		if count++; count > mostEntries {
+			a.tooMany(owner, "stretches of sleep", e.Start)
+			break
+		}
+		a.add(e)
+	}
 }
 
 func (a *Agenda) add(e calendar.Entry) { a.Entries = append(a.Entries, e) }
@@ -64,6 +108,9 @@ func (a *Agenda) namespaces() []string {
 		out = append(out, p.Namespace)
 	}
 	for _, p := range a.World.policies {
+		out = append(out, p.Namespace)
+	}
+	for _, p := range a.World.Sleepers {
 		out = append(out, p.Namespace)
 	}
 	for name := range a.World.Pauses {

@@ -39,6 +39,19 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 		}
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
 	}
+	sleepers, err := k.HibernatePlans(ctx, k.Namespace, "")
+	if err != nil {
+		return w, err
+	}
+	for _, cm := range sleepers {
+		namespaces = append(namespaces, cm.Namespace)
+		spec, faults := annotations.HibernatePlan(cm)
+		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
+			continue
+		}
+		hold, _ := annotations.ReadHold(cm.Annotations)
+		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Intent: annotations.Intent(cm.Annotations), Hold: hold})
+	}
 	w.Resolver = policy.NewResolver(agent.Namespace)
 	if k.Namespace != "" || !allPolicies(ctx, k, w.Resolver) {
 		w.Resolver, _ = Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)

@@ -19,9 +19,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -157,7 +159,7 @@ func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fa
 		return readManifest(file, line, text, n)
 	case kind == "Namespace" && version == "v1":
 		return readNamespace(file, line, text, n)
-	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "Policy", "Calendar", "StepTemplate", "AgentConfig"}, kind):
+	case strings.HasPrefix(version, "maint.dev") || version == "" && slices.Contains([]string{"Plan", "HibernatePlan", "Policy", "Calendar", "StepTemplate", connector.CloudProvider, connector.K8SCluster, "AgentConfig"}, kind):
 		return []Document{{File: file, Name: namedAfter(file), Kind: documentKind(kind), Text: string(text), line: line, block: true}}, nil
 	}
 	return nil, nil
@@ -167,7 +169,7 @@ func readNode(file string, line int, text []byte, n *yaml.Node) ([]Document, *Fa
 func documentKind(kind string) string {
 	known := map[string]string{
 		"AgentConfig": annotations.KindAgentConfig, "HibernatePlan": annotations.KindHibernatePlan, "Policy": annotations.KindPolicy,
-		"Calendar": annotations.KindCalendar, "StepTemplate": annotations.KindStepTemplate, "CloudProvider": annotations.KindConnector, "K8SCluster": annotations.KindConnector,
+		"Calendar": annotations.KindCalendar, "StepTemplate": annotations.KindStepTemplate, connector.CloudProvider: annotations.KindConnector, connector.K8SCluster: annotations.KindConnector,
 	}
 	if k := known[kind]; k != "" {
 		return k
@@ -224,7 +226,7 @@ func readManifest(file string, line int, text []byte, n *yaml.Node) ([]Document,
 // looksLikeOurs says whether a ConfigMap without our label has the data of one of
 // our documents; others are somebody else's. A step.yaml may well be.
 func looksLikeOurs(data *yaml.Node) bool {
-	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates}, func(key string) bool { return valueOf(data, key) != nil }) ||
+	return slices.ContainsFunc([]string{annotations.DataPlan, annotations.DataPolicy, annotations.DataICS, annotations.DataDates, annotations.DataConnector}, func(key string) bool { return valueOf(data, key) != nil }) ||
 		strings.Contains(scalarIn(data, annotations.DataTemplate), "kind: StepTemplate")
 }
 
@@ -301,6 +303,8 @@ func (d Document) Check() []Fault {
 	switch d.Kind {
 	case annotations.KindPlan:
 		faults = append(faults, d.planFaults()...)
+	case annotations.KindHibernatePlan:
+		faults = append(faults, d.hibernateFaults()...)
 	case annotations.KindPolicy:
 		faults = append(faults, append(d.policy().Faults, d.intentFaults()...)...)
 	case annotations.KindCalendar:
@@ -308,10 +312,15 @@ func (d Document) Check() []Fault {
 		faults = append(faults, own...)
 	case annotations.KindStepTemplate:
 		faults = append(faults, d.templateFaults()...)
+	case annotations.KindConnector:
+		faults = append(faults, d.connectorFaults()...)
 	case KindNamespace:
 		faults = append(faults, d.intentFaults()...)
 	case annotations.KindAgentConfig:
 		_, own := agentconfig.Parse([]byte(d.Text))
+		faults = append(faults, own...)
+	case annotations.KindPrices:
+		_, own := savings.ParsePrices([]byte(d.Text))
 		faults = append(faults, own...)
 	}
 	out := make([]Fault, len(faults))
@@ -338,19 +347,13 @@ func (d Document) manifestFaults() document.Faults {
 	var faults document.Faults
 	const label = "metadata.labels[" + annotations.LabelKind + "]"
 	switch d.Kind {
-	case annotations.KindPlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, KindNamespace:
+	case annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindAgentConfig, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindPrices, KindNamespace:
 	case "":
 		faults = append(faults, document.Fault{Path: "metadata.labels", Message: fmt.Sprintf("lacks %s: %s, without which no agent looks at it", annotations.LabelKind, d.kindOfData())})
 	case annotations.KindRun, annotations.KindLedger, annotations.KindRestore, annotations.KindHeartbeat:
 		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("a %s is written by the agent alone", d.Kind)})
-	case annotations.KindHibernatePlan, annotations.KindConnector:
-		path := label
-		if d.Object == nil {
-			path = "kind"
-		}
-		faults = append(faults, document.Fault{Path: path, Message: fmt.Sprintf("a %s is not available in this version; available are Plan, Policy, Calendar, StepTemplate and AgentConfig", strings.ReplaceAll(d.Kind, "-", " "))})
 	default:
-		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindAgentConfig)})
+		faults = append(faults, document.Fault{Path: label, Message: fmt.Sprintf("%q is no kind of document; available are %s, %s, %s, %s, %s, %s, %s and %s", d.Kind, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindPrices, annotations.KindAgentConfig)})
 	}
 	if d.Object != nil && d.Name == "" {
 		faults = append(faults, document.Fault{Path: "metadata.name", Message: "is missing: a document is called by its name"})
@@ -365,6 +368,15 @@ func (d Document) planFaults() document.Faults {
 	}
 	spec, faults := annotations.Plan(d.Object)
 	return WithDashHints(d.Text, spec, append(faults, d.intentFaults()...))
+}
+
+func (d Document) connectorFaults() document.Faults {
+	if d.Object == nil {
+		_, faults := connector.Parse([]byte(d.Text))
+		return faults
+	}
+	_, faults := annotations.Connector(d.Object)
+	return faults
 }
 
 // intentFaults are those of the annotations around a document.
@@ -392,6 +404,12 @@ func (d Document) kindOfData() string {
 		return annotations.KindCalendar
 	case d.Object.Data[annotations.DataTemplate] != "":
 		return annotations.KindStepTemplate
+	case d.Object.Data[annotations.DataConnector] != "":
+		return annotations.KindConnector
+	case d.Object.Data[annotations.DataPrices] != "":
+		return annotations.KindPrices
+	case strings.Contains(d.Object.Data[annotations.DataPlan], "kind: HibernatePlan"):
+		return annotations.KindHibernatePlan
 	}
 	return annotations.KindPlan
 }

@@ -17,6 +17,7 @@ import (
 // the same answers of the same core.
 type Set struct {
 	Plans    []Plan
+	Sleepers []HibernatePlan
 	policies []policy.State
 	Resolver *policy.Resolver
 	Pauses   map[string]schedule.Pause // of namespaces
@@ -102,6 +103,8 @@ func (w *Set) take(d Document, namespace string) {
 	case annotations.KindPlan:
 		spec, _ := plan.Parse([]byte(d.Text), d.Name)
 		w.Plans = append(w.Plans, Plan{Source: d, Namespace: namespace, Name: d.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(notes)})
+	case annotations.KindHibernatePlan:
+		w.Sleepers = append(w.Sleepers, d.hibernatePlan(namespace, notes))
 	case annotations.KindPolicy:
 		p := d.policy()
 		p.Namespace = namespace

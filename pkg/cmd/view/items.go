@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -21,6 +22,8 @@ type LedgerItem struct {
 	First     *time.Time `json:"first,omitempty"`
 	Last      *time.Time `json:"last,omitempty"`
 	Count     int64      `json:"count,omitempty"`
+	// Slept is what slept in an off-window that is over.
+	Slept []ledger.Slept `json:"slept,omitempty"`
 }
 
 // Slot is one slot in the machine's shape, see docs/cli.md.

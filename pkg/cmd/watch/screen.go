@@ -21,7 +21,7 @@ type Screen struct {
 func (s *Screen) Show(picture []string, lines []print.Update) {
 	if s.Env.OutTerminal {
 		if s.drawn > 0 {
-			fmt.Fprintf(s.Env.Out, "\x1b[%dA\x1b[J", s.drawn)
+			fmt.Fprint(s.Env.Out, s.Env.Mark.Sequence(fmt.Sprintf("%dA", s.drawn))+s.Env.Mark.Sequence("J"))
 		}
 		for _, l := range picture {
 			fmt.Fprintln(s.Env.Out, print.CutLine(l, s.Env.Width))

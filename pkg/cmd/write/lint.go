@@ -127,9 +127,13 @@ func (o *lintOptions) print(found []source.Fault) error {
 }
 
 // warnings are what is valid and probably not meant: a pause or a scale to zero
-// that nothing undoes.
+// that nothing undoes, and off-hours that end otherwise than they read.
 func warnings(d source.Document) []source.Fault {
-	if d.Kind != annotations.KindPlan {
+	switch d.Kind {
+	case annotations.KindPlan:
+	case annotations.KindHibernatePlan:
+		return hibernateWarnings(d)
+	default:
 		return nil
 	}
 	spec, _ := plan.Parse([]byte(d.Text), d.Name)

@@ -3,15 +3,22 @@
 package builtin
 
 import (
+	"time"
+
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/rds"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/backup"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/flow"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/function"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/http"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/karpenter"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/node"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/object"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/workload"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 // Executors are the executors of this version, one for each type that package
@@ -42,5 +49,20 @@ func Executors() executors.Set {
 		"health-check":  workload.HealthChecker{},
 		"exec":          workload.NewExecs(),
 		"backup":        backup.Backups{},
+		"hibernate":     object.Hibernates(),
+		"wake":          object.Wakes(),
 	})
+}
+
+// Sleepers put targets of HibernatePlans to sleep, one for each type that package
+// hibernate accepts.
+func Sleepers() map[string]executors.Sleeper {
+	accounts := session.NewPool(time.Now)
+	return map[string]executors.Sleeper{
+		hibernate.TypeEC2:       ec2.New(accounts),
+		hibernate.TypeRDS:       rds.New(accounts),
+		hibernate.TypeWorkload:  workload.Sleeps{},
+		hibernate.TypeKarpenter: karpenter.Sleeps{},
+		hibernate.TypeNoop:      flow.Noop{},
+	}
 }

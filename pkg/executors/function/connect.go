@@ -171,7 +171,7 @@ func (c *conversation) once(ctx context.Context, l *line) (*fnv1.RunFunctionResp
 	defer cancel()
 	var header metadata.MD
 	response := &fnv1.RunFunctionResponse{}
-	err := l.conn.Invoke(one, method, c.request, response, grpc.Header(&header), grpc.MaxCallRecvMsgSize(MaxSize))
+	err := l.conn.Invoke(one, method, c.request, response, grpc.Header(&header), grpc.MaxCallRecvMsgSize(MaxSize), grpc.ForceCodec(boundedCodec{}))
 	if err == nil {
 		return response, nil
 	}
@@ -213,6 +213,8 @@ func (c *conversation) failed(l *line, err error, begun bool, limit time.Duratio
 		return executors.Fail("Network", "%s: %s", c, trouble)
 	case code == codes.ResourceExhausted && begun:
 		return executors.Refuse("TooLarge", "%s: its answer is larger than %d bytes (%s); let it answer with less", c, MaxSize, text)
+	case code == codes.Internal && strings.Contains(text, errManyFields.Error()):
+		return executors.Refuse("TooLarge", "%s: %s; let it answer with less", c, errManyFields)
 	case code == codes.Unimplemented:
 		return executors.Refuse(code.String(), "%s: serves no FunctionRunnerService v1: %s", c, text)
 	case slices.Contains(final(), code):

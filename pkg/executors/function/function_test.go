@@ -407,6 +407,26 @@ func TestWhatIsTooLarge(t *testing.T) {
 	}
 }
 
+// Two bytes on the wire become a hundred in memory: an answer of many small values is
+// refused before it is read, however few bytes it has.
+func TestAnAnswerOfTooManyFields(t *testing.T) {
+	for n, reason := range map[int]string{function.MaxFields: "TooLarge", function.MaxFields / 4: ""} {
+		list := make([]*structpb.Value, n)
+		for i := range list {
+			list[i] = structpb.NewBoolValue(true)
+		}
+		endpoint := functiontest.Serve(t, func(context.Context, *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
+			return &fnv1.RunFunctionResponse{Output: &structpb.Struct{Fields: map[string]*structpb.Value{"all": structpb.NewListValue(&structpb.ListValue{Values: list})}}}, nil
+		})
+		out := pass(t, callOf(endpoint))
+		if reason != "" {
+			ends(t, out, executors.Failed, true, reason, "more than 50000 fields", "answer with less")
+		} else if out.State != executors.Done {
+			t.Errorf("%d values: %v %s", n, out.State, out.Message)
+		}
+	}
+}
+
 func TestAFunctionThatHangs(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
 	if err != nil {

@@ -30,6 +30,8 @@ type Rules struct {
 	Allow []string
 	// Deny wins over Allow, for names before and for addresses after resolution.
 	Deny []string
+	// Budget is what the answers of all clients share; nil: they are not counted.
+	Budget *Budget
 }
 
 // Refusal is the error of a request that the rules do not permit.
@@ -86,20 +88,21 @@ func newDialer(r Rules, lookup lookupFunc) func(ctx context.Context, network, ad
 }
 
 func newClient(r Rules, lookup lookupFunc) *nethttp.Client {
-	return &nethttp.Client{
-		CheckRedirect: checkRedirect,
-		Transport: &nethttp.Transport{
-			Proxy:                  nil,
-			DialContext:            newDialer(r, lookup),
-			ForceAttemptHTTP2:      true,
-			TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout:    10 * time.Second,
-			MaxIdleConns:           64,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        60 * time.Second,
-			MaxResponseHeaderBytes: 64 << 10,
-		},
+	var transport nethttp.RoundTripper = &nethttp.Transport{
+		Proxy:                  nil,
+		DialContext:            newDialer(r, lookup),
+		ForceAttemptHTTP2:      true,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        60 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
 	}
+	if r.Budget != nil {
+		transport = budgeted{transport, r.Budget}
+	}
+	return &nethttp.Client{CheckRedirect: checkRedirect, Transport: transport}
 }
 
 var errTooManyRedirects = fmt.Errorf("more than %d redirects", MaxRedirects) //nolint:gochecknoglobals // a sentinel for errors.Is

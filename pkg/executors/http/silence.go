@@ -163,7 +163,7 @@ func (s silencer) held(ctx context.Context, call executors.Call) (silenceMemory,
 	switch {
 	case ended != nil:
 		return silenceMemory{}, ended
-	case a.tooLong: // a second silence at worst, which expires by itself
+	case a.tooLong, values(a.body) > MaxValues: // a second silence at worst, which expires by itself
 		return silenceMemory{}, nil
 	case a.status != nethttp.StatusOK:
 		return silenceMemory{}, refused(call, a)

@@ -207,6 +207,8 @@ func (d *delivery) judge(call executors.Call, p *plan.WebhookProperties, r *neth
 	switch expect := p.Expect; {
 	case !expected(expect, r.StatusCode):
 		out = d.unexpected(call, r, outputs)
+	case expect != nil && expect.JSON != nil && answer == nil && values(body) > MaxValues:
+		out = executors.Refuse("TooLarge", "%s answered %d with more than %d values, which are not looked at: let it answer with less", d.what, r.StatusCode, MaxValues)
 	case expect != nil && expect.JSON != nil && !contains(answer, normal(expect.JSON)):
 		out = executors.Refuse("Unexpected", "%s answered %d, and its body does not contain what expect.json says: %s", d.what, r.StatusCode, excerpt(outputs))
 	}
@@ -277,8 +279,11 @@ func (d *delivery) keep(status int, body []byte) (outputs map[string]any, answer
 	return outputs, answer
 }
 
-// parse reads a body that is one JSON object or list.
+// parse reads a body that is one JSON object or list, of not too many values.
 func parse(body []byte) (any, bool) {
+	if values(body) > MaxValues {
+		return nil, false
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	var v any

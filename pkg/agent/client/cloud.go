@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// roleAnnotation names the role of AWS that a ServiceAccount has: EKS's own convention.
+const roleAnnotation = "eks.amazonaws.com/role-arn"
+
+// tokenSeconds is how long a token for STS is valid: the shortest that Kubernetes gives.
+// It is exchanged at once.
+const tokenSeconds = 600
+
+// Cloud is an account of AWS as a plan's ServiceAccount reaches it. Nothing is asked before
+// credentials are needed.
+func (a *Impersonator) Cloud(w Account, spec connector.AWS) *executors.Cloud {
+	c := &executors.Cloud{AWS: spec, Endpoint: a.awsEndpoint}
+	switch {
+	case spec.Auth.Static != nil:
+		name := spec.Auth.Static.SecretRef.Name
+		c.Credentials = "secret/" + name
+		c.Keys = func(ctx context.Context) (executors.AccessKeys, error) { return a.accessKeys(ctx, w, name) }
+	case spec.Auth.ServiceAccount != nil:
+		c.Credentials = "serviceaccount"
+		c.Token = func(ctx context.Context) (executors.WebIdentity, error) { return a.webIdentity(ctx, w) }
+	}
+	return c
+}
+
+// accessKeys reads keys as the account, which has to have the right to.
+func (a *Impersonator) accessKeys(ctx context.Context, w Account, name string) (executors.AccessKeys, error) {
+	clients, err := a.Clients(w, "")
+	if err != nil {
+		return executors.AccessKeys{}, err
+	}
+	secret, err := clients.Kube.CoreV1().Secrets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return executors.AccessKeys{}, fmt.Errorf("read the Secret %s as ServiceAccount %s: %w", name, w.Name, err)
+	}
+	keys := executors.AccessKeys{ID: string(secret.Data["accessKeyId"]), Secret: string(secret.Data["secretAccessKey"]), Session: string(secret.Data["sessionToken"])}
+	if keys.ID == "" || keys.Secret == "" {
+		return executors.AccessKeys{}, fmt.Errorf("the Secret %s lacks accessKeyId or secretAccessKey", name)
+	}
+	return keys, nil
+}
+
+// webIdentity asks for a token of the account. It is the one thing that the agent does
+// here by its own right, which install --cloud gives: an account that could ask for its own
+// tokens could hand them on.
+func (a *Impersonator) webIdentity(ctx context.Context, w Account) (executors.WebIdentity, error) {
+	accounts := a.kube.CoreV1().ServiceAccounts(w.Namespace)
+	account, err := accounts.Get(ctx, w.Name, metav1.GetOptions{})
+	if err != nil {
+		return executors.WebIdentity{}, fmt.Errorf("read ServiceAccount %s: %w", w.Name, err)
+	}
+	role := account.Annotations[roleAnnotation]
+	if _, ok := connector.RoleAccount(role); !ok {
+		return executors.WebIdentity{}, fmt.Errorf("the ServiceAccount %s names no role of AWS: annotate it with %s", w.Name, roleAnnotation)
+	}
+	seconds := int64(tokenSeconds)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{executors.TokenAudience}, ExpirationSeconds: &seconds}}
+	got, err := accounts.CreateToken(ctx, w.Name, request, CreateOptions())
+	switch {
+	case apierrors.IsForbidden(err):
+		return executors.WebIdentity{}, fmt.Errorf("the agent may not ask for a token of ServiceAccount %s; 'kubectl maint install --cloud --apply' gives it that right: %w", w.Name, err)
+	case err != nil:
+		return executors.WebIdentity{}, fmt.Errorf("ask for a token of ServiceAccount %s: %w", w.Name, err)
+	}
+	return executors.WebIdentity{Token: got.Status.Token, RoleARN: role}, nil
+}

@@ -1,0 +1,191 @@
+package freezes
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// labelledKind watches the objects of a kind that are labelled with a policy.
+type labelledKind struct {
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+}
+
+// followPolicy watches the kinds that the admission policy looks at: it alone says what
+// is enforced.
+func (c *Controller) followPolicy(ctx context.Context) {
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.FreezePolicyName).String()}
+	var policies cache.SharedIndexInformer
+	take := func() { c.takeUp(ctx, policies.GetStore().List()) }
+	from := informer.ForMany(&admissionv1.ValidatingAdmissionPolicy{}, c.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), named, func(err error) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // an older API server, or an agent without the right
+			c.takeUp(ctx, nil)
+		}
+	})
+	policies, heard := informer.New(from, keepAll, cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { take() }, UpdateFunc: func(any, any) { take() }, DeleteFunc: func(any) { take() },
+	})
+	go policies.RunWithContext(ctx)
+	if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
+		take() // also where there is none
+	}
+}
+
+func keepAll(o any) (any, error) { return o, nil }
+
+// takeUp watches what the policies name, and nothing else any more.
+func (c *Controller) takeUp(ctx context.Context, policies []any) {
+	wanted := map[schema.GroupVersionResource]bool{}
+	for _, o := range policies {
+		for _, resource := range enforcedKinds(o.(*admissionv1.ValidatingAdmissionPolicy)) {
+			wanted[resource] = true
+		}
+	}
+	c.mu.Lock()
+	news := !c.asked || c.installed != (len(policies) > 0)
+	c.asked, c.installed = true, len(policies) > 0
+	for resource, kind := range c.kinds {
+		if !wanted[resource] {
+			kind.stop()
+			delete(c.kinds, resource)
+			news = true
+		}
+	}
+	for resource := range wanted {
+		if c.kinds[resource] == nil {
+			c.kinds[resource] = c.open(ctx, resource)
+			news = true
+		}
+	}
+	c.mu.Unlock()
+	if news {
+		c.EnqueueAll()
+	}
+}
+
+// enforcedKinds are the kinds whose updates a policy looks at.
+func enforcedKinds(p *admissionv1.ValidatingAdmissionPolicy) []schema.GroupVersionResource {
+	var kinds []schema.GroupVersionResource
+	if p.Spec.MatchConstraints == nil {
+		return nil
+	}
+	for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+		if len(rule.APIVersions) == 0 || rule.APIVersions[0] == "*" {
+			continue
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				if group != "*" && !strings.ContainsAny(resource, "/*") {
+					kinds = append(kinds, schema.GroupVersionResource{Group: group, Version: rule.APIVersions[0], Resource: resource})
+				}
+			}
+		}
+	}
+	return kinds
+}
+
+// open begins to watch a kind; its namespaces are looked at once it is known whole.
+func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResource) *labelledKind {
+	ctx, stop := context.WithCancel(ctx)
+	seen := func(o any) {
+		if gone, is := o.(cache.DeletedFinalStateUnknown); is {
+			o = gone.Obj
+		}
+		if m, is := o.(*metav1.PartialObjectMetadata); is {
+			c.enqueue(m.Namespace)
+		}
+	}
+	from := informer.ForMany(&metav1.PartialObjectMetadata{}, c.Meta.Resource(resource), metav1.ListOptions{LabelSelector: annotations.LabelFreeze}, func(error) {})
+	watch, heard := informer.New(from, slim, cache.ResourceEventHandlerFuncs{
+		AddFunc: seen, UpdateFunc: func(was, is any) {
+			if labelOf(was) != labelOf(is) {
+				seen(is)
+			}
+		}, DeleteFunc: seen,
+	})
+	if err := watch.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
+		c.Log.Error("labelled objects cannot be looked up by namespace", "resource", resource.String(), "error", err.Error())
+	}
+	go watch.RunWithContext(ctx)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), heard.HasSynced) {
+			c.EnqueueAll()
+		}
+	}()
+	return &labelledKind{informer: watch, stop: stop}
+}
+
+func labelOf(o any) string {
+	return o.(*metav1.PartialObjectMetadata).Labels[annotations.LabelFreeze]
+}
+
+// slim keeps an object's name and its policy.
+func slim(o any) (any, error) {
+	m, is := o.(*metav1.PartialObjectMetadata)
+	if !is {
+		return o, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, DeletionTimestamp: m.DeletionTimestamp,
+		Labels: map[string]string{annotations.LabelFreeze: m.Labels[annotations.LabelFreeze]},
+	}}, nil
+}
+
+// in are the labelled objects of a namespace.
+func (k *labelledKind) in(namespace string) []*metav1.PartialObjectMetadata {
+	found, err := k.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil
+	}
+	var all []*metav1.PartialObjectMetadata
+	for _, o := range found {
+		all = append(all, o.(*metav1.PartialObjectMetadata))
+	}
+	return all
+}
+
+// enforced says whether the admission policy looks at a kind.
+func (c *Controller) enforced(of schema.GroupResource) bool {
+	for resource := range c.watched() {
+		if resource.GroupResource() == of {
+			return true
+		}
+	}
+	return false
+}
+
+// watched are the kinds that are watched now.
+func (c *Controller) watched() map[schema.GroupVersionResource]*labelledKind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[schema.GroupVersionResource]*labelledKind, len(c.kinds))
+	for resource, kind := range c.kinds {
+		all[resource] = kind
+	}
+	return all
+}
+
+// known are those of the kinds whose objects are known, in an order, and those whose
+// objects are not all known yet.
+func known(kinds map[schema.GroupVersionResource]*labelledKind) (whole []schema.GroupVersionResource, coming []string) {
+	for resource, kind := range kinds {
+		if kind.informer.HasSynced() {
+			whole = append(whole, resource)
+		} else {
+			coming = append(coming, resource.GroupResource().String())
+		}
+	}
+	slices.SortFunc(whole, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
+	return whole, coming
+}

@@ -1,0 +1,159 @@
+package freezes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// reconcile publishes what is frozen in a namespace, and says when that changes.
+func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	o, there, err := c.Namespaces.GetByKey(k.Name)
+	if err != nil || !there || o.(*metav1.PartialObjectMetadata).DeletionTimestamp != nil {
+		c.forget(k.Name)
+		return time.Time{}, err
+	}
+	is := o.(*metav1.PartialObjectMetadata).Annotations[annotations.StatusFrozen]
+	all, wake, ready := c.frozen(ctx, k.Name, is)
+	if !ready { // nothing is opened because the agent does not know yet
+		return time.Time{}, nil
+	}
+	text, left := annotations.FrozenText(all)
+	if left > 0 {
+		c.warn(k.Name, "TooManyFreezes", fmt.Sprintf("%d labelled objects have no room in %s: they count as frozen, whatever their policies say", left, annotations.StatusFrozen))
+	}
+	if text == is || c.DryRun {
+		c.note(k.Name, publication{text: text})
+		return wake, nil
+	}
+	err = c.write(ctx, k.Name, text)
+	switch {
+	case err == nil:
+		c.note(k.Name, publication{text: text})
+		return wake, nil
+	case apierrors.IsNotFound(err):
+		return time.Time{}, nil // the watch will say so
+	}
+	c.note(k.Name, publication{text: is, err: err})
+	if client.NeverTaken(err) || apierrors.IsForbidden(err) {
+		c.Log.Warn("what is frozen could not be published", "namespace", k.Name, "error", err.Error())
+		return queue.Soonest(wake, c.Now().Add(queue.ResyncPeriod)), nil
+	}
+	return time.Time{}, err
+}
+
+func (c *Controller) note(namespace string, p publication) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p == (publication{}) {
+		delete(c.published, namespace)
+		return
+	}
+	c.published[namespace] = p
+}
+
+func (c *Controller) forget(namespace string) { c.note(namespace, publication{}) }
+
+func (c *Controller) write(ctx context.Context, namespace, text string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotations.StatusFrozen: status.OrNull(text)}}})
+	if err != nil {
+		return fmt.Errorf("write what is frozen in %s: %w", namespace, err)
+	}
+	_, err = c.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Patch(ctx, namespace, types.MergePatchType, body, client.PatchOptions())
+	if err != nil {
+		return fmt.Errorf("write what is frozen in %s: %w", namespace, err)
+	}
+	return nil
+}
+
+// frozen is what there is to say of a namespace, and when that changes. What was said of
+// a kind whose objects are not known yet goes on.
+func (c *Controller) frozen(ctx context.Context, namespace, said string) (all []annotations.Frozen, wake time.Time, ready bool) {
+	c.mu.Lock()
+	asked := c.asked
+	c.mu.Unlock()
+	if !asked {
+		return nil, time.Time{}, false
+	}
+	now := c.Now()
+	kinds := c.watched()
+	whole, coming := known(kinds)
+	for _, f := range annotations.ParseFrozen(said) {
+		if f.Run == "" && slices.Contains(coming, f.Resource) {
+			all = append(all, f)
+		}
+	}
+	for _, resource := range whole {
+		for _, m := range kinds[resource].in(namespace) {
+			f, changes := c.verdict(m, now)
+			f.Resource = resource.GroupResource().String()
+			all, wake = append(all, f), queue.Soonest(wake, changes)
+		}
+	}
+	for _, l := range c.Runs.Where(func(l *store.CachedRun) bool {
+		return freezes(l) && l.Object.Namespace == namespace && l.Journal.Phase == run.Running
+	}) {
+		f, why := c.target(ctx, l)
+		switch {
+		case f != nil:
+			all = append(all, *f)
+		case why != "":
+			c.warn(namespace, "TargetNotFrozen", fmt.Sprintf("the target of run %s is not frozen: %s", l.Object.Name, why))
+		default: // it could not be asked: what was said goes on
+			all, wake = append(all, heldBy(l.Object.Name, said)...), queue.Soonest(wake, now.Add(time.Second))
+		}
+	}
+	return all, wake, true
+}
+
+// heldBy is what a namespace says of a run's target.
+func heldBy(run, said string) []annotations.Frozen {
+	return slices.DeleteFunc(annotations.ParseFrozen(said), func(f annotations.Frozen) bool { return f.Run != run })
+}
+
+// verdict is what the policy of a labelled object says now, and when that changes. A
+// policy that is missing or broken permits nothing, as everywhere.
+func (c *Controller) verdict(m *metav1.PartialObjectMetadata, now time.Time) (f annotations.Frozen, changes time.Time) {
+	v := c.Gates.Ask(c.question(m)).Verdict(now)
+	f = annotations.Frozen{Name: m.Name, Open: v.Permitted}
+	if v.Until != nil {
+		changes = *v.Until
+	}
+	if v.Permitted {
+		f.Until = v.Until
+	}
+	return f, changes
+}
+
+// question are the policies that an object's label names: of its own namespace and of the
+// agent's, both of which count where both are there, since a tenant's own takes nothing from
+// what an admin froze. Its namespace binds it beside.
+func (c *Controller) question(m *metav1.PartialObjectMetadata) policy.Query {
+	own := policy.PolicyRef{Name: m.Labels[annotations.LabelFreeze], Namespace: m.Namespace}
+	shared := policy.PolicyRef{Name: own.Name, Namespace: c.Namespace}
+	_, hasOwn := c.Gates.Policy(types.NamespacedName{Namespace: own.Namespace, Name: own.Name})
+	_, hasShared := c.Gates.Policy(types.NamespacedName{Namespace: shared.Namespace, Name: shared.Name})
+	q := policy.Query{Namespace: m.Namespace}
+	if hasOwn != nil || hasShared == nil {
+		q.Gates = append(q.Gates, own)
+	}
+	if hasShared != nil && own.Namespace != shared.Namespace {
+		q.Gates = append(q.Gates, shared)
+	}
+	return q
+}

@@ -1,0 +1,100 @@
+package hibernation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// cloud is how a target's account is reached; nil where it has no connector. Until the
+// first resource is recorded the connector counts as it stands, and goes into the record.
+// From then on where the target is stands in the record alone: nothing of it is looked for
+// in another account, whatever becomes of the document. Only credentials are taken from a
+// connector that still leads there, so that a key that was replaced keeps nothing asleep.
+// failure is what is wrong with the connector.
+func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.Record, target hibernate.Target) (cloud *executors.Cloud, failure string, err error) {
+	ref := target.ConnectorRef
+	switch {
+	case ref == nil:
+		return nil, "", nil
+	case ref.Kind == connector.CloudProvider:
+		return c.account(ctx, w, r, *ref, "")
+	}
+	one, failure, err := c.connector(ctx, w.Namespace, r, *ref)
+	if failure != "" || err != nil {
+		return nil, failure, err
+	}
+	eks := one.Cluster.EKS
+	if eks == nil {
+		return nil, fmt.Sprintf("the connector %s is no cluster of EKS, which a target of type %s needs", ref.Name, target.Type), nil
+	}
+	provider := hibernate.ConnectorRef{Kind: connector.CloudProvider, Name: one.Cluster.ProviderRef.Name}
+	if cloud, failure, err = c.account(ctx, w, r, provider, eks.Region); cloud != nil {
+		cloud.Cluster = eks.Name
+	}
+	return cloud, failure, err
+}
+
+// account is the account of a connector, in another region of it if one is said.
+func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate.Record, ref hibernate.ConnectorRef, region string) (*executors.Cloud, string, error) {
+	one, failure, err := c.connector(ctx, w.Namespace, r, ref)
+	if failure != "" || err != nil {
+		return nil, failure, err
+	}
+	spec := *one.Cloud.AWS
+	if region != "" {
+		spec.Region = region
+	}
+	return c.Accounts.Cloud(w, spec), "", nil
+}
+
+// connector is one that counts for a record.
+func (c *Controller) connector(ctx context.Context, namespace string, r *hibernate.Record, ref hibernate.ConnectorRef) (connector.Connector, string, error) {
+	live, failure, err := c.readConnector(ctx, namespace, ref)
+	held, recorded := r.Snapshot.Connectors[ref.Key()]
+	if len(r.Resources) == 0 || !recorded {
+		if failure != "" || err != nil {
+			return connector.Connector{}, failure, err
+		}
+		r.Snapshot.Connectors = maps.Clone(r.Snapshot.Connectors)
+		if r.Snapshot.Connectors == nil {
+			r.Snapshot.Connectors = map[string]connector.Connector{}
+		}
+		r.Snapshot.Connectors[ref.Key()] = live
+		return live, "", nil
+	}
+	if failure == "" && err == nil && held.LeadsTo(live) {
+		return live, "", nil
+	}
+	return held, "", nil
+}
+
+// readConnector reads a connector of the plan's namespace as it stands now.
+func (c *Controller) readConnector(ctx context.Context, namespace string, ref hibernate.ConnectorRef) (one connector.Connector, failure string, err error) {
+	cm, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return one, fmt.Sprintf("there is no connector %s in namespace %s", ref.Name, namespace), nil
+	case err != nil:
+		return one, "", fmt.Errorf("read connector %s/%s: %w", namespace, ref.Name, err)
+	case cm.Labels[annotations.LabelKind] != annotations.KindConnector:
+		return one, fmt.Sprintf("the ConfigMap %s lacks the label %s: %s, so it is no connector", ref.Name, annotations.LabelKind, annotations.KindConnector), nil
+	}
+	one, faults := annotations.Connector(cm)
+	switch {
+	case len(faults) > 0:
+		return one, fmt.Sprintf("the connector %s is not valid: %s", ref.Name, faults[0]), nil
+	case one.Kind() != ref.Kind:
+		return one, fmt.Sprintf("the connector %s is a %s, and the target names a %s", ref.Name, one.Kind(), ref.Kind), nil
+	}
+	return one, "", nil
+}

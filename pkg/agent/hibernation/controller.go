@@ -1,0 +1,140 @@
+// Package hibernation has the targets of HibernatePlans sleep and wake: what is asleep now
+// follows from the level of the schedule, what a resource was is written down before it is
+// touched, and every target is reached as the plan's account.
+package hibernation
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// Config is what hibernation works with.
+type Config struct {
+	Kube      kubernetes.Interface
+	Accounts  *client.Impersonator
+	Documents *store.Documents
+	Gates     *store.Gates
+	Ledgers   *store.Ledgers
+	Keys      *keys.Store
+	Sleepers  map[string]executors.Sleeper // by type of target
+	Health    executors.Executor           // of health checks
+	// Sleeping hears how many resources sleep, by the type of their target.
+	Sleeping  func(byExecutor map[string]int)
+	Status    *status.Writer
+	Events    record.EventRecorder
+	Queue     *queue.Queue // of plans
+	Log       *slog.Logger
+	Now       func() time.Time
+	Namespace string // the agent's own
+	DryRun    bool
+}
+
+// Controller has targets sleep and wake.
+type Controller struct {
+	Config
+	records *records
+	watches *watches
+
+	mu     sync.Mutex
+	plans  map[types.NamespacedName]*cachedPlan
+	atWork map[string]int // plans that are looked at, by namespace
+}
+
+// New has looked at nothing yet.
+func New(c Config) *Controller {
+	changed := func(plan types.NamespacedName) { c.Queue.Add(plan) }
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, changed), plans: map[types.NamespacedName]*cachedPlan{}, atWork: map[string]int{}}
+}
+
+// workers is how many plans are looked at at once, and share how many of one namespace
+// (guesses: each has its targets at work beside each other, and a list may take long).
+const (
+	workers   = 24
+	share     = 6
+	turnPause = 250 * time.Millisecond
+)
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) { c.Queue.Work(ctx, workers, c.inTurn) }
+
+// inTurn looks at a plan once fewer of its namespace are looked at than one may have: no
+// tenant takes the workers from the others.
+func (c *Controller) inTurn(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	if !c.enter(k.Namespace) {
+		return c.Now().Add(turnPause), nil
+	}
+	defer c.leave(k.Namespace)
+	return c.reconcile(ctx, k)
+}
+
+func (c *Controller) enter(namespace string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.atWork[namespace] >= share {
+		return false
+	}
+	c.atWork[namespace]++
+	return true
+}
+
+func (c *Controller) leave(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.atWork[namespace]--; c.atWork[namespace] == 0 {
+		delete(c.atWork, namespace)
+	}
+}
+
+// RecordSeen takes in restore data as the watch shows it.
+func (c *Controller) RecordSeen(o any) {
+	cm := o.(*corev1.ConfigMap)
+	c.records.observe(cm)
+	c.count()
+	c.enqueueOf(cm)
+}
+
+// RecordLost hears that restore data is gone.
+func (c *Controller) RecordLost(o any) {
+	cm := o.(*corev1.ConfigMap)
+	c.records.lost(cm)
+	c.count()
+	c.enqueueOf(cm)
+}
+
+// Watching is how many watches are open on what plans have put to sleep.
+func (c *Controller) Watching() int { return c.watches.count() }
+
+// count tells how many resources sleep.
+func (c *Controller) count() { c.Sleeping(c.records.sleeping()) }
+
+func (c *Controller) enqueueOf(cm *corev1.ConfigMap) {
+	c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Labels[annotations.LabelPlan]})
+}
+
+// EnqueueAll looks at every plan that has restore data, whether it is still there or not.
+func (c *Controller) EnqueueAll() {
+	for _, k := range c.records.plans() {
+		c.Queue.Add(k)
+	}
+}
+
+// KeyChanged has restore data checked again.
+func (c *Controller) KeyChanged() {
+	c.records.recheck()
+	c.EnqueueAll()
+}

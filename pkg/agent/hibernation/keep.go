@@ -1,0 +1,153 @@
+package hibernation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// targetName is the target of restore data that does not count: by its name, as nothing in
+// it is believed.
+func targetName(k types.NamespacedName, spec hibernate.Spec, s *stored) string {
+	for _, t := range spec.Targets {
+		if annotations.RestoreName(k.Name, t.Name) == s.object.Name {
+			return t.Name
+		}
+	}
+	return s.object.Name
+}
+
+// whyBroken says why restore data does not count, and what helps.
+func whyBroken(k types.NamespacedName, s *stored) string {
+	if unsigned := new(annotations.SignatureError); errors.As(s.broken, &unsigned) {
+		return fmt.Sprintf("%s; if it is the agent's own, sign it with 'kubectl maint adopt -n %s %s'", s.broken, k.Namespace, s.object.Name)
+	}
+	return s.broken.Error()
+}
+
+// renew writes restore data anew that somebody deletes while it is needed. Its finalizer
+// keeps it until it is copied; the copy goes once what was deleted is there again. It is
+// made whole again wherever an earlier agent died.
+func (c *Controller) renew(ctx context.Context, k types.NamespacedName, plan *corev1.ConfigMap) error {
+	for _, s := range c.records.of(k) {
+		served := s.record.Operation == hibernate.Wake && s.record.State == hibernate.Awake
+		if s.broken != nil || s.object.DeletionTimestamp == nil || served {
+			continue
+		}
+		if err := c.records.copy(ctx, s); err != nil {
+			return err
+		}
+		if err := c.records.close(ctx, s); err != nil {
+			return err
+		}
+		if plan != nil {
+			c.Events.Eventf(plan, corev1.EventTypeWarning, "RestoreDataDeleted", "Somebody deleted ConfigMap %s, the restore data of target %s, while it is needed: it is written anew", s.object.Name, s.record.Target)
+		}
+	}
+	for _, s := range c.records.copies(k) {
+		if s.broken != nil {
+			continue
+		}
+		have := c.records.find(k.Namespace, s.record)
+		if have == nil {
+			if err := c.records.write(ctx, k.Namespace, s.record); err != nil {
+				return err
+			}
+		}
+		if have == nil || have.broken == nil && have.object.DeletionTimestamp == nil {
+			if err := c.records.close(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// surelyMissing looks whether restore data is gone, before that is said: what is seen of
+// the plan and of its restore data may be of different times. queue.ErrConflict says that
+// it is there, or that the plan does not say any more that its targets sleep.
+func (c *Controller) surelyMissing(ctx context.Context, k types.NamespacedName, plan *corev1.ConfigMap, missing []string) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	for _, target := range missing {
+		err := c.records.reread(ctx, types.NamespacedName{Namespace: k.Namespace, Name: annotations.RestoreName(k.Name, target)}, nil)
+		if !errors.Is(err, queue.ErrConflict) {
+			return err
+		}
+		if c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: target}) != nil {
+			return queue.ErrConflict
+		}
+	}
+	live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && live.UID != plan.UID:
+		return queue.ErrConflict
+	case err != nil:
+		return fmt.Errorf("read plan %s: %w", k, err)
+	}
+	for _, t := range annotations.ReadTargets(live.Annotations[annotations.StatusTargets]) {
+		if t.State == hibernate.Asleep && slices.Contains(missing, t.Target) {
+			return nil
+		}
+	}
+	return queue.ErrConflict
+}
+
+// rescue copies restore data out of a namespace that is being deleted, where nothing can
+// be woken any more, and lets go of it. What does not count is copied, too: a person may
+// know better.
+func (c *Controller) rescue(ctx context.Context, k types.NamespacedName, stored []*stored) error {
+	for _, s := range stored {
+		if s.broken != nil || s.record.Sleeping() > 0 {
+			if err := c.copyOut(ctx, k, s); err != nil {
+				return err
+			}
+		}
+		if err := c.records.close(ctx, s); err != nil && !errors.Is(err, queue.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyOut copies restore data into the agent's own namespace. The copy belongs to no plan:
+// one of the same name may be there.
+func (c *Controller) copyOut(ctx context.Context, k types.NamespacedName, s *stored) error {
+	copied := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace, Labels: map[string]string{annotations.LabelKind: annotations.KindRestore, annotations.LabelPlan: s.object.Labels[annotations.LabelPlan]}}, Data: s.object.Data}
+	delete(copied.Labels, annotations.LabelPlan)
+	about := fmt.Sprintf("target %s of plan %s", s.record.Target, k.Name)
+	if s.broken == nil {
+		copied.Name = annotations.RescuedName(k.Namespace, s.record)
+		if err := c.Keys.Sign(copied); err != nil {
+			return err
+		}
+	} else { // of what is not signed nothing is held in memory
+		live, err := c.Kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, s.object.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read restore data %s/%s: %w", k.Namespace, s.object.Name, err)
+		}
+		copied.Name, copied.Data = annotations.RescuedName(k.Namespace, hibernate.Record{Plan: k.Name, Target: live.Name, PlanUID: string(live.UID)}), live.Data
+		about = fmt.Sprintf("what %s/%s speaks of, which does not count,", k.Namespace, live.Name)
+	}
+	if _, err := c.Kube.CoreV1().ConfigMaps(c.Namespace).Create(ctx, copied, client.CreateOptions()); err != nil && !isThere(err) {
+		return fmt.Errorf("copy restore data %s/%s: %w", k.Namespace, s.object.Name, err)
+	}
+	namespace := &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: k.Namespace}
+	c.Events.Eventf(namespace, corev1.EventTypeWarning, "RestoreDataCopied", "The namespace is being deleted while %s sleeps: nothing of it is woken; what it was stands in ConfigMap %s/%s", about, c.Namespace, copied.Name)
+	return nil
+}

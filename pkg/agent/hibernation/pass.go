@@ -1,0 +1,256 @@
+package hibernation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// How long a pass may take, and when a target is looked at again (guesses).
+const (
+	passTimeout = 30 * time.Second
+	workPause   = 2 * time.Second // while it falls asleep or wakes
+	sleepPause  = time.Minute     // while it sleeps: what is new sleeps, too
+	// The same where watches say what has changed.
+	watchedWorkPause  = 15 * time.Second
+	watchedSleepPause = 15 * time.Minute
+)
+
+// errBeforeEffect is a pass that could not write down what it was about to touch: nothing
+// was touched.
+var errBeforeEffect = errors.New("nothing was touched, for it could not be written down before") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// passes goes on with all targets that are at work, beside each other, and says when to
+// look again.
+func (c *Controller) passes(ctx context.Context, k types.NamespacedName, acts []hibernate.Act) (time.Time, error) {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var again time.Time
+	var faults []error
+	for _, act := range acts {
+		s := c.records.find(k.Namespace, hibernate.Record{Plan: k.Name, Target: act.Target})
+		if s == nil || s.broken != nil {
+			continue
+		}
+		group.Go(func() {
+			at, err := c.pass(ctx, k, s.record)
+			mu.Lock()
+			defer mu.Unlock()
+			again = queue.Soonest(again, at)
+			faults = append(faults, err)
+		})
+	}
+	group.Wait()
+	return again, errors.Join(faults...)
+}
+
+// pass is one bounded piece of a target's operation: look, write down, act.
+func (c *Controller) pass(ctx context.Context, k types.NamespacedName, r hibernate.Record) (time.Time, error) {
+	if r.NotBefore != nil && c.Now().Before(*r.NotBefore) {
+		return *r.NotBefore, nil
+	}
+	before := r
+	seen, err := c.operate(ctx, k, &r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	step, failure, written := seen.step, seen.failure, r
+	now := c.Now().UTC()
+	working := r.State != hibernate.Asleep
+	if failure == "" && working && !step.Done && r.StartedAt != nil && now.Sub(*r.StartedAt) > c.patience(r) {
+		failure = fmt.Sprintf("it is not %s after %s: %s", map[hibernate.Operation]string{hibernate.Shutdown: "asleep", hibernate.Wake: "awake"}[r.Operation], c.patience(r), waiting(step))
+	}
+	r = r.Passed(step.Done, failure, r.Snapshot.Spec.Retries(), now)
+	if !reflect.DeepEqual(written, r) { // the time for a pass is not that for what came of it
+		if err := c.records.write(ctx, k.Namespace, r); err != nil {
+			return time.Time{}, err
+		}
+	}
+	if !reflect.DeepEqual(before, r) {
+		c.tell(k, before, r)
+	}
+	if before.State != r.State {
+		c.Queue.Add(k) // others may have waited for it
+	}
+	return c.next(r, seen), nil
+}
+
+// patience is how long the operation may take in all, with a timeout for each attempt.
+func (c *Controller) patience(r hibernate.Record) time.Duration {
+	one := hibernate.DefaultTimeout
+	if t, found := targetOf(r); found {
+		one = hibernate.Timeout(t.Params())
+	}
+	return one * time.Duration(r.Attempts+1)
+}
+
+// next is when to look at a target again, if nothing is heard of it before.
+func (c *Controller) next(r hibernate.Record, l look) time.Time {
+	now, step, work, sleep := c.Now(), l.step, workPause, sleepPause
+	if l.watched {
+		work, sleep = watchedWorkPause, watchedSleepPause
+	}
+	switch {
+	case r.NotBefore != nil:
+		return *r.NotBefore
+	case r.State == hibernate.Asleep && step.Done:
+		return queue.Soonest(now.Add(sleep), step.Again)
+	case r.State == hibernate.Awake:
+		return time.Time{}
+	case len(step.Due) == 0 && !step.Again.IsZero():
+		return queue.Soonest(now.Add(sleep), step.Again)
+	}
+	return queue.Soonest(now.Add(work), step.Again)
+}
+
+// waiting names what is not done.
+func waiting(step hibernate.Step) string {
+	var out []string
+	for i, d := range step.Due {
+		if i == 3 {
+			out = append(out, fmt.Sprintf("and %d more", len(step.Due)-i))
+			break
+		}
+		out = append(out, d.ID)
+	}
+	return strings.Join(out, ", ")
+}
+
+func targetOf(r hibernate.Record) (hibernate.Target, bool) {
+	for _, t := range r.Snapshot.Spec.Targets {
+		if t.Name == r.Target {
+			return t, true
+		}
+	}
+	return hibernate.Target{}, false
+}
+
+// look is what came of one look at a target.
+type look struct {
+	step    hibernate.Step
+	failure string // what went wrong in the target's world
+	watched bool   // whatever changes of it is heard
+}
+
+// operate looks at a target's resources, writes down what is about to be touched, and has
+// it done. err is what went wrong in our world.
+func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hibernate.Record) (l look, err error) {
+	ctx, cancel := context.WithTimeout(work, passTimeout)
+	defer cancel()
+	sleeper, known := c.Sleepers[r.Executor]
+	target, found := targetOf(*r)
+	if !known || !found {
+		return look{failure: fmt.Sprintf("there is no executor for targets of type %s in this version", r.Executor)}, nil
+	}
+	if r.Operation == hibernate.Wake && len(r.Resources) == 0 { // nothing was ever touched, whether its world is still there or not
+		return look{step: hibernate.Step{Record: *r, Done: true}}, nil
+	}
+	call, failure, err := c.call(ctx, k, r, target)
+	if failure != "" || err != nil {
+		return look{failure: failure}, err
+	}
+	l.watched = c.watch(work, ctx, k, sleeper, call)
+	if r.Operation == hibernate.Shutdown && len(r.Resources) == 0 {
+		if err := sleeper.Validate(ctx, call); err != nil {
+			return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
+		}
+	}
+	seen, err := sleeper.Observe(ctx, call)
+	if err != nil {
+		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
+	}
+	now := c.Now().UTC()
+	if r.Operation == hibernate.Wake {
+		l.step = r.ToWake(seen, now)
+	} else {
+		l.step = r.ToSleep(seen, now)
+	}
+	if !reflect.DeepEqual(l.step.Record, *r) {
+		tooMany := new(annotations.TooManyResources)
+		switch err := c.records.write(ctx, k.Namespace, l.step.Record); {
+		case errors.As(err, &tooMany):
+			return look{failure: err.Error()}, nil
+		case err != nil:
+			return look{}, fmt.Errorf("%w: %w", errBeforeEffect, err)
+		}
+	}
+	*r = l.step.Record
+	l.failure = c.effects(ctx, sleeper, call, l.step)
+	return l, nil
+}
+
+// watch has the target's resources watched, where they can be, and says whether that stands.
+func (c *Controller) watch(work, ctx context.Context, k types.NamespacedName, sleeper executors.Sleeper, call executors.SleepCall) bool {
+	watcher, can := sleeper.(executors.SleepWatcher)
+	if !can {
+		return false
+	}
+	list, all, err := watcher.Watches(ctx, call)
+	if err != nil {
+		return false // what is wrong shows when the resources are listed
+	}
+	stands := c.watches.keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, list)
+	return stands && all
+}
+
+// effects has what is due done, and says what was refused.
+func (c *Controller) effects(ctx context.Context, sleeper executors.Sleeper, call executors.SleepCall, step hibernate.Step) string {
+	if len(step.Due) == 0 {
+		return ""
+	}
+	act := sleeper.Shutdown
+	if call.Operation == hibernate.Wake {
+		act = sleeper.Wake
+	}
+	var refused []string
+	for _, result := range act(ctx, call, step.Due) {
+		if result.Err != nil {
+			refused = append(refused, result.Err.Error())
+		}
+	}
+	const most = 3
+	if n := len(refused); n > most {
+		refused = append(refused[:most], fmt.Sprintf("and %d more", n-most))
+	}
+	return document.Cut(strings.Join(refused, "; "), document.MaxMessage)
+}
+
+// call is what a sleeper is asked with: as the plan's account, by its snapshot. What the
+// connectors are goes into the record, which is written before the first effect.
+func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibernate.Record, target hibernate.Target) (call executors.SleepCall, failure string, err error) {
+	w := client.Account{Namespace: k.Namespace, Name: r.Snapshot.Spec.Account()}
+	missing, err := c.Accounts.Missing(ctx, w)
+	if err != nil || missing != "" {
+		return call, missing, err
+	}
+	clients, err := c.Accounts.Clients(w, "")
+	if err != nil {
+		return call, "", err
+	}
+	cloud, failure, err := c.cloud(ctx, w, r, target)
+	if failure != "" || err != nil {
+		return call, failure, err
+	}
+	call = executors.SleepCall{
+		Plan: k.Name, Namespace: k.Namespace, Account: w.Name, Cycle: r.Cycle, Target: r.Target, Operation: r.Operation,
+		Params: target.Params(), Recorded: r.Resources, Failures: r.Attempts, Manager: annotations.PlanManager(k.Namespace, k.Name), Now: c.Now(), Clients: clients,
+		Cloud: cloud, Snapshots: r.Snapshot.Spec.Snapshots(),
+	}
+	if r.StartedAt != nil {
+		call.StartedAt = *r.StartedAt
+	}
+	return call, "", nil
+}

@@ -1,0 +1,233 @@
+package hibernation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+func isThere(err error) bool { return apierrors.IsAlreadyExists(err) }
+
+// publish says on the plan how it is.
+func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) error {
+	if cm == nil {
+		return nil
+	}
+	phase, message := phaseOf(v, d)
+	standing := status.Standing(cm, &known.written)
+	targets, was := c.targets(k, standing[annotations.StatusTargets], v, d), hibernate.Phase(standing[annotations.StatusPhase])
+	_, err := c.Status.Write(ctx, cm, &known.written, func(have map[string]string) map[string]string {
+		want := map[string]string{
+			annotations.StatusPhase: string(phase), annotations.StatusMessage: document.Cut(message, document.MaxMessage),
+			annotations.StatusObserved: annotations.Observed(cm), annotations.StatusTargets: targets,
+			annotations.StatusAsleep: asleepSince(v.facts.Records, d), annotations.StatusWakes: "", annotations.StatusSleeps: "",
+			annotations.StatusConditions: conditions(have[annotations.StatusConditions], v, phase, message, c.Now()),
+		}
+		want[annotations.StatusHold] = annotations.FormatHold(v.hold)
+		if v.token != "" {
+			want[annotations.StatusTrigger] = v.token
+		}
+		if v.facts.Sleep && v.facts.Until != nil && (phase == hibernate.Hibernated || phase == hibernate.Hibernating) {
+			want[annotations.StatusWakes] = v.facts.Until.UTC().Format(time.RFC3339)
+		}
+		if !v.facts.Sleep && known.table != nil && v.facts.Until != nil {
+			want[annotations.StatusSleeps] = v.facts.Until.UTC().Format(time.RFC3339)
+		}
+		return want
+	})
+	if err == nil && was != phase {
+		c.tellPhase(cm, was, phase, message)
+	}
+	return err
+}
+
+// phaseOf is the phase as people see it.
+func phaseOf(v view, d hibernate.Decision) (hibernate.Phase, string) {
+	switch {
+	case len(v.faults) > 0 && len(v.facts.Records) == 0:
+		return hibernate.Invalid, v.faults[0].String()
+	case d.Phase == hibernate.Active && v.paused:
+		return hibernate.Suspended, "paused"
+	case d.Phase == hibernate.Active && v.want.By == hibernate.BySchedule && v.want.Level.Suspended:
+		return hibernate.Suspended, v.why
+	case d.Phase == hibernate.Active && d.Message == "":
+		return hibernate.Active, "awake: " + v.why
+	case v.paused:
+		return d.Phase, "paused; " + d.Message
+	}
+	return d.Phase, cmp.Or(d.Message, v.why)
+}
+
+// targets is the text of the targets' states. What was woken stands as Awake until the
+// next sleep.
+func (c *Controller) targets(k types.NamespacedName, standing string, v view, d hibernate.Decision) string {
+	list := map[string]hibernate.TargetStatus{}
+	for _, t := range annotations.ReadTargets(standing) {
+		if t.State != hibernate.Asleep || v.facts.Blocked[t.Target] != "" || slices.Contains(v.facts.Missing, t.Target) || slices.Contains(d.Closed, t.Target) {
+			list[t.Target] = t
+		}
+	}
+	for _, r := range v.facts.Records {
+		list[r.Target] = r.Status()
+	}
+	for _, s := range c.records.of(k) {
+		if s.broken == nil {
+			list[s.record.Target] = s.record.Status()
+		}
+	}
+	var out []hibernate.TargetStatus
+	for _, t := range v.facts.Spec.Targets {
+		if one, there := list[t.Name]; there {
+			out = append(out, one)
+			delete(list, t.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if v.recorded(name) || slices.Contains(v.facts.Missing, name) {
+			out = append(out, list[name])
+		}
+	}
+	return annotations.Targets(out)
+}
+
+func (v view) recorded(target string) bool {
+	return slices.ContainsFunc(v.facts.Records, func(r hibernate.Record) bool { return r.Target == target })
+}
+
+// asleepSince is when the first target fell asleep that still sleeps.
+func asleepSince(records []hibernate.Record, d hibernate.Decision) string {
+	var first time.Time
+	for _, r := range records {
+		if r.State == hibernate.Asleep && r.FinishedAt != nil && !slices.Contains(d.Closed, r.Target) && (first.IsZero() || r.FinishedAt.Before(first)) {
+			first = *r.FinishedAt
+		}
+	}
+	if first.IsZero() {
+		return ""
+	}
+	return first.UTC().Format(time.RFC3339)
+}
+
+// conditions are Valid and Ready, as they stand on every document.
+func conditions(have string, v view, phase hibernate.Phase, message string, now time.Time) string {
+	var list []metav1.Condition
+	_ = json.Unmarshal([]byte(have), &list) // what cannot be read is written anew
+	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the plan is valid"}
+	if len(v.faults) > 0 {
+		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Invalid", document.Cut(v.faults.Error(), document.MaxMessage)
+	}
+	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: string(phase), Message: document.Cut(message, document.MaxMessage)}
+	if phase == hibernate.InError || phase == hibernate.Invalid {
+		ready.Status = metav1.ConditionFalse
+	}
+	var out []metav1.Condition
+	for _, one := range []metav1.Condition{valid, ready} {
+		one.LastTransitionTime = metav1.NewTime(now.UTC().Truncate(time.Second))
+		for _, was := range list {
+			if was.Type == one.Type && was.Status == one.Status {
+				one.LastTransitionTime = was.LastTransitionTime
+			}
+		}
+		out = append(out, one)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// tellPhase has an Event say what became of a plan.
+func (c *Controller) tellPhase(cm *corev1.ConfigMap, was, is hibernate.Phase, message string) {
+	kind := corev1.EventTypeNormal
+	if is == hibernate.InError || is == hibernate.Invalid {
+		kind = corev1.EventTypeWarning
+	}
+	if was == "" && is == hibernate.Active {
+		return
+	}
+	c.Events.Event(cm, kind, map[hibernate.Phase]string{
+		hibernate.Active: "Awake", hibernate.Hibernating: "FallsAsleep", hibernate.Hibernated: "Hibernated", hibernate.WakingUp: "WakesUp",
+		hibernate.Suspended: "Suspended", hibernate.InError: "HibernationFailed", hibernate.Invalid: "Invalid",
+	}[is], document.Cut(message, document.MaxMessage))
+	c.Log.Info("hibernation", "plan", cm.Namespace+"/"+cm.Name, "phase", string(is), "why", message)
+}
+
+// tell has an Event say what became of a target that failed, and of what is left alone.
+func (c *Controller) tell(k types.NamespacedName, was, is hibernate.Record) {
+	cm := c.Documents.Any(k)
+	c.Log.Info("hibernation target", "plan", k.String(), "target", is.Target, "operation", string(is.Operation), "state", string(is.State), "attempts", is.Attempts, "why", is.Message)
+	if cm == nil {
+		return
+	}
+	if is.Attempts > was.Attempts {
+		c.Events.Eventf(cm, corev1.EventTypeWarning, "TargetFailed", "%s of target %s failed (attempt %d): %s", is.Operation, is.Target, is.Attempts, is.Message)
+	}
+	for i, res := range is.Resources {
+		if res.Left != "" && (i >= len(was.Resources) || was.Resources[i].Left == "") {
+			c.Events.Eventf(cm, corev1.EventTypeWarning, "ResourceLeft", "%s of target %s is left alone until the next sleep: %s", res.ID, is.Target, res.Left)
+		}
+	}
+}
+
+// rehearse lists what would be put to sleep, resource by resource, and touches nothing.
+func (c *Controller) rehearse(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) (time.Time, error) {
+	if cm == nil {
+		return time.Time{}, nil
+	}
+	d := hibernate.Decision{Phase: hibernate.Active, Message: "only rehearses: it would be awake: " + v.why}
+	if v.facts.Sleep {
+		d.Message = "only rehearses: it would put to sleep " + c.list(ctx, k, v)
+	}
+	v.facts.Records = nil
+	return queue.Soonest(v.again, c.Now().Add(sleepPause)), c.publish(ctx, k, cm, known, v, d)
+}
+
+// list names what the targets of a plan select, and what is wrong with them.
+func (c *Controller) list(ctx context.Context, k types.NamespacedName, v view) string {
+	var out []string
+	for _, t := range v.facts.Spec.Targets {
+		r := hibernate.Record{Plan: k.Name, Target: t.Name, Executor: t.Type, Operation: hibernate.Shutdown, Snapshot: hibernate.Snapshot{Spec: v.facts.Spec}}
+		out = append(out, t.Name+": "+c.selected(ctx, k, r, t))
+	}
+	return strings.Join(out, "; ")
+}
+
+func (c *Controller) selected(ctx context.Context, k types.NamespacedName, r hibernate.Record, t hibernate.Target) string {
+	sleeper, known := c.Sleepers[t.Type]
+	if !known {
+		return "there is no executor of type " + t.Type
+	}
+	call, failure, err := c.call(ctx, k, &r, t)
+	if err != nil || failure != "" {
+		return cmp.Or(failure, fmt.Sprint(err))
+	}
+	seen, err := sleeper.Observe(ctx, call)
+	if err != nil {
+		return err.Error()
+	}
+	var ids []string
+	for _, d := range r.ToSleep(seen, c.Now()).Due {
+		ids = append(ids, d.ID)
+	}
+	if len(ids) == 0 {
+		return "nothing"
+	}
+	return strings.Join(ids, ", ")
+}

@@ -1,0 +1,330 @@
+package hibernation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// cachedPlan is a plan as it was read last, until its text is another.
+type cachedPlan struct {
+	uid      types.UID
+	observed string
+	spec     hibernate.Spec
+	faults   document.Faults
+	table    *hibernate.Timetable // nil: the plan cannot be read
+	written  status.Written
+	// window is the off-window in which the plan was seen last, and reason why nothing slept.
+	window time.Time
+	reason string
+	health health
+}
+
+// reconcile looks at one plan: records first, then what follows for each target.
+func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
+	cm := c.Documents.Any(k)
+	if cm != nil && cm.Labels[annotations.LabelKind] != annotations.KindHibernatePlan || cm != nil && cm.DeletionTimestamp != nil {
+		cm = nil
+	}
+	stored, copies := c.records.of(k), c.records.copies(k)
+	if cm == nil && len(stored)+len(copies) == 0 {
+		c.forget(k)
+		return time.Time{}, nil
+	}
+	if c.Documents.Terminating(k.Namespace) {
+		return time.Time{}, c.rescue(ctx, k, append(stored, copies...))
+	}
+	if !c.DryRun {
+		if err := c.renew(ctx, k, cm); err != nil {
+			return c.soon(err)
+		}
+		stored = c.records.of(k)
+	}
+	known := c.known(k, cm)
+	slots, err := c.ledger(ctx, k, cm, known)
+	if err != nil && len(stored) == 0 {
+		return time.Time{}, err
+	}
+	v := c.view(k, cm, known, stored, slots)
+	if c.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
+		return c.rehearse(ctx, k, cm, known, v)
+	}
+	if err := c.surelyMissing(ctx, k, cm, v.facts.Missing); err != nil {
+		return c.soon(err)
+	}
+	d := hibernate.Decide(v.facts)
+	if !d.Check {
+		known.health = health{}
+	} else if known.health, err = c.check(ctx, k, v.facts.Spec, cycleOf(v.facts.Records)); err == nil {
+		v.facts.Healthy, v.facts.Unhealthy = known.health.healthy, known.health.why
+		v.again = queue.Soonest(v.again, c.Now().Add(healthPause))
+		d = hibernate.Decide(v.facts)
+	}
+	if fresh, err := c.surely(ctx, cm, v, d); err != nil || !fresh {
+		return c.Now().Add(time.Second), err
+	}
+	if err := c.apply(ctx, k, d); err != nil {
+		return c.soon(err)
+	}
+	untold := c.publish(ctx, k, cm, known, v, d)
+	if untold != nil {
+		d.Closed = nil // its status still says that it sleeps
+	}
+	untold = errors.Join(untold, err, c.record(ctx, k, cm, known, v, d))
+	again, err := c.finish(ctx, k, stored, d) // what sleeps wakes, whatever could not be said
+	err = errors.Join(err, untold)
+	if errors.Is(err, queue.ErrConflict) {
+		again, err = c.Now().Add(100*time.Millisecond), nil
+	}
+	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
+}
+
+// soon looks again at what somebody else wrote meanwhile.
+func (c *Controller) soon(err error) (time.Time, error) {
+	if errors.Is(err, queue.ErrConflict) {
+		return c.Now().Add(100 * time.Millisecond), nil
+	}
+	return time.Time{}, err
+}
+
+func (c *Controller) forget(k types.NamespacedName) {
+	c.watches.drop(k, "")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.plans, k)
+}
+
+// known is a plan, read once for each text of it. Reading may take its time, and holds up
+// nobody else: one worker looks at a plan at a time.
+func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cachedPlan {
+	c.mu.Lock()
+	have := c.plans[k]
+	c.mu.Unlock()
+	if cm == nil {
+		if have == nil {
+			have = &cachedPlan{}
+		}
+		return have
+	}
+	observed := annotations.Observed(cm)
+	if have != nil && have.uid == cm.UID && have.observed == observed {
+		return have
+	}
+	fresh := &cachedPlan{uid: cm.UID, observed: observed}
+	if have != nil && have.uid == cm.UID {
+		fresh.written, fresh.window, fresh.reason, fresh.health = have.written, have.window, have.reason, have.health
+	}
+	fresh.spec, fresh.faults = annotations.HibernatePlan(cm)
+	if len(fresh.faults) == 0 {
+		if table, err := hibernate.NewTimetable(fresh.spec); err != nil {
+			fresh.faults = document.Faults{{Message: err.Error()}}
+		} else {
+			fresh.table = table
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.plans[k] = fresh
+	return fresh
+}
+
+// view is what is known of a plan at one instant.
+type view struct {
+	facts  hibernate.Facts
+	want   hibernate.Want
+	hold   hibernate.Hold
+	paused bool
+	intent intent.Intent
+	why    string
+	faults document.Faults
+	again  time.Time
+	token  string
+	ledger *ledger.Ledger // nil: there is none yet
+}
+
+// view puts together what a decision rests on.
+func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, stored []*stored, slots *ledger.Ledger) view {
+	now := c.Now()
+	v := view{ledger: slots, facts: hibernate.Facts{Now: now.UTC(), Plan: k.Name, Spec: known.spec, Blocked: map[string]string{}}, faults: known.faults}
+	for _, s := range stored {
+		if s.broken != nil {
+			v.facts.Blocked[targetName(k, known.spec, s)] = whyBroken(k, s)
+			continue
+		}
+		v.facts.Records = append(v.facts.Records, s.record)
+	}
+	if h := known.health; h.cycle != "" && h.cycle == cycleOf(v.facts.Records) {
+		v.facts.Healthy, v.facts.Unhealthy = h.healthy, h.why
+	}
+	if cm == nil { // it is gone: what sleeps is woken
+		v.why, v.facts.Healthy = "the plan is gone", true
+		v.fromSnapshots()
+		return v
+	}
+	v.facts.UID = string(cm.UID)
+	v.intent = annotations.Intent(cm.Annotations)
+	var faults document.Faults
+	v.hold, faults = annotations.ReadHold(cm.Annotations)
+	v.faults = append(slices.Clone(v.faults), faults...)
+	v.pause(now, append(c.Documents.Pauses(k.Namespace), v.intent.Pause))
+	v.token = v.intent.Token
+	v.facts.Retry = v.token != "" && status.Standing(cm, &known.written)[annotations.StatusTrigger] != v.token
+	if known.table == nil {
+		v.unreadable(now)
+		return v
+	}
+	v.take(known.table.Want(now, hibernate.Wishes{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}))
+	if v.facts.Sleep && len(v.facts.Records) == 0 {
+		v.facts.Forbidden = c.forbidden(k, v, known)
+	}
+	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
+	return v
+}
+
+// cycleOf names the sleep that there is; empty: there is none.
+func cycleOf(records []hibernate.Record) string {
+	for _, r := range records {
+		return r.Cycle
+	}
+	return ""
+}
+
+// fromSnapshots takes the plan from what was recorded of it.
+func (v *view) fromSnapshots() {
+	for _, r := range v.facts.Records {
+		v.facts.Spec = r.Snapshot.Spec
+	}
+}
+
+// unreadable is a plan that cannot be read: nothing falls asleep by it, and what sleeps
+// wakes when it was to, or when somebody holds it awake.
+func (v *view) unreadable(now time.Time) {
+	v.fromSnapshots()
+	v.why = "the plan cannot be read"
+	if !v.hold.Asleep && v.hold.Holds(now) {
+		v.why += "; somebody holds it awake"
+		return
+	}
+	for _, r := range v.facts.Records {
+		if at := r.Snapshot.WakeAt; at != nil && now.Before(*at) {
+			v.facts.Sleep, v.facts.Until = true, at
+			v.again = queue.Soonest(v.again, *at)
+		}
+	}
+	v.facts.Keep = v.facts.Keep || v.facts.Sleep
+}
+
+func (v *view) pause(now time.Time, all []schedule.Pause) {
+	for _, p := range all {
+		if p.Holds(now) {
+			v.paused = true
+		}
+		if p.On && p.Until != nil && p.Until.After(now) {
+			v.again = queue.Soonest(v.again, *p.Until)
+		}
+	}
+	v.facts.Keep = v.paused
+}
+
+// take takes in how the targets should be.
+func (v *view) take(want hibernate.Want) {
+	v.want, v.why = want, want.Why
+	v.facts.Sleep, v.facts.Until = want.Asleep, want.Until
+	v.again = queue.Soonest(v.again, want.Again)
+	began := want.Level.Since
+	if !want.Level.Asleep { // somebody holds it asleep
+		began = v.facts.Now
+	}
+	v.facts.Cycle = v.facts.Plan + "-" + began.UTC().Format(time.RFC3339)
+	for _, r := range v.facts.Records { // the cycle that there is goes on
+		v.facts.Cycle = r.Cycle
+	}
+	if v.paused {
+		v.why = "paused: " + v.why
+	}
+}
+
+// forbidden says why no sleep may begin: its lead time, or a policy. What somebody holds
+// asleep still waits for policies.
+func (c *Controller) forbidden(k types.NamespacedName, v view, known *cachedPlan) string {
+	if v.want.Forbidden != "" {
+		return v.want.Forbidden
+	}
+	gate := c.Gates.Ask(v.intent.Query(k.Namespace, known.spec.Policies))
+	if gate == nil {
+		return ""
+	}
+	if verdict := gate.Verdict(c.Now()); !verdict.Permitted {
+		return verdict.Reason
+	}
+	return ""
+}
+
+// missing are targets that slept and whose records are gone. Who triggers the plan says
+// that they were seen to.
+func (v *view) missing(targets string) {
+	if v.facts.Retry {
+		return
+	}
+	for _, t := range annotations.ReadTargets(targets) {
+		there := slices.ContainsFunc(v.facts.Records, func(r hibernate.Record) bool { return r.Target == t.Target })
+		if t.State == hibernate.Asleep && !there && len(v.facts.Blocked) == 0 {
+			v.facts.Missing = append(v.facts.Missing, document.Cut(t.Target, document.MaxNameLength))
+		}
+	}
+}
+
+// surely makes sure, before a sleep begins, that the plan is still what it was decided on.
+func (c *Controller) surely(ctx context.Context, cm *corev1.ConfigMap, v view, d hibernate.Decision) (bool, error) {
+	if cm == nil || len(v.facts.Records) > 0 || len(d.Write) == 0 {
+		return true, nil
+	}
+	live, err := c.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("look whether plan %s/%s is as it was seen: %w", cm.Namespace, cm.Name, err)
+	}
+	same := live.UID == cm.UID && annotations.Observed(live) == annotations.Observed(cm)
+	for _, key := range []string{annotations.Pause, annotations.Skip, annotations.HoldState, annotations.HoldUntil} {
+		same = same && live.Annotations[key] == cm.Annotations[key]
+	}
+	return same, nil
+}
+
+// apply writes what was decided, before anything of it is done.
+func (c *Controller) apply(ctx context.Context, k types.NamespacedName, d hibernate.Decision) error {
+	for _, r := range d.Write {
+		if err := c.records.write(ctx, k.Namespace, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish goes on with what is at work, and takes away what has served: only now, since
+// the plan's status says that it is awake.
+func (c *Controller) finish(ctx context.Context, k types.NamespacedName, stored []*stored, d hibernate.Decision) (time.Time, error) {
+	var faults []error
+	for _, s := range stored {
+		if s.broken == nil && slices.Contains(d.Closed, s.record.Target) {
+			faults = append(faults, c.records.close(ctx, s))
+			c.watches.drop(k, s.record.Target)
+		}
+	}
+	again, err := c.passes(ctx, k, d.Acts)
+	return again, errors.Join(append(faults, err)...)
+}

@@ -1,0 +1,606 @@
+package hibernation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+func TestANightAndADay(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.is("Active: awake")
+		if got := w.said(annotations.StatusSleeps); got != "2000-01-01T01:00:00Z" {
+			t.Errorf("it says that it sleeps %s", got)
+		}
+		w.until("01:01")
+		w.sleeps()
+		w.is("Hibernated: 1 of 1 targets sleep")
+		if got := w.said(annotations.StatusWakes); got != "2000-01-01T03:00:00Z" {
+			t.Errorf("it says that it wakes %s", got)
+		}
+		if n := w.asleep[hibernate.TypeNoop]; n != 2 {
+			t.Errorf("metrics say that %d sleep", n)
+		}
+		r := w.record("apps")
+		if r == nil || len(r.Resources) != 2 || string(r.Resources[0].Before) != "3" || r.State != hibernate.Asleep {
+			t.Fatalf("recorded is %+v", r)
+		}
+		w.until("02:59")
+		w.sleeps()
+		w.until("03:01")
+		w.awake()
+		w.is("Active: ")
+		w.closed()
+		if got := annotations.ReadTargets(w.said(annotations.StatusTargets)); len(got) != 1 || got[0].State != hibernate.Awake {
+			t.Errorf("targets are %+v", got)
+		}
+		w.until("25:01")
+		w.sleeps()
+		w.until("27:01")
+		w.awake()
+		for _, one := range []string{"Normal FallsAsleep nights", "Normal Hibernated nights: 1 of 1", "Normal WakesUp nights", "Normal Awake nights"} {
+			w.wantEvent(one)
+		}
+	})
+}
+
+// While it sleeps it is looked at now and then, and not without end.
+func TestWhatSleepsCostsLittle(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		looks := w.beds.observed("apps")
+		w.api.ClearLog()
+		w.until("02:30")
+		if n := w.beds.observed("apps") - looks; n < 50 || n > 70 {
+			t.Errorf("it was looked at %d times in an hour", n)
+		}
+		if wrote := w.api.Log(); len(wrote) > 0 {
+			t.Errorf("the agent wrote %q", wrote)
+		}
+	})
+}
+
+// mostCrashes is at how many writes of a long story an agent dies.
+const mostCrashes = 14
+
+// crashes plays a story with an agent that dies at each of its writes in a stretch of it,
+// which comes or does not, and is followed by another. Of a long one some are left out.
+func crashes(t *testing.T, from string, happens, then func(w *world)) {
+	t.Helper()
+	writes := 0
+	stretch := func(w *world) {
+		w.deployment("data", "db", 1)
+		w.until(from)
+		w.api.ClearLog()
+	}
+	night(t, oneToThree+appsAndDB, func(w *world) {
+		stretch(w)
+		happens(w)
+		writes = len(w.api.Log())
+		then(w)
+	})
+	if writes < 5 {
+		t.Fatalf("the story has %d writes", writes)
+	}
+	for at := 0; at < writes; at += (writes + mostCrashes - 1) / mostCrashes {
+		for name, arrives := range map[string]bool{"does not arrive": false, "arrives unheard": true} {
+			t.Run(fmt.Sprintf("write %d of %d %s", at+1, writes, name), func(t *testing.T) {
+				night(t, oneToThree+appsAndDB, func(w *world) {
+					stretch(w)
+					w.api.DieAt(at, arrives)
+					happens(w)
+					w.api.Revive()
+					w.begins()
+					then(w)
+				})
+			})
+		}
+	}
+}
+
+// Wherever an agent dies, the next brings all back as it was.
+func TestWhereverAnAgentDiesAllWakesAsItWas(t *testing.T) {
+	crashes(t, "00:59", func(w *world) { w.until("01:03") }, func(w *world) {
+		w.until("01:20")
+		w.has("data 0, orders 0, web 0")
+		w.is("Hibernated: 2 of 2")
+		w.until("03:20")
+		w.has("data 1, orders 3, web 2")
+		w.is("Active: ")
+		w.closed()
+	})
+}
+
+func TestWhereverAnAgentDiesOnWakingAllWakesAsItWas(t *testing.T) {
+	crashes(t, "02:59", func(w *world) { w.until("03:03") }, func(w *world) {
+		w.until("03:20")
+		w.has("data 1, orders 3, web 2")
+		w.is("Active: ")
+		w.closed()
+	})
+}
+
+// One that dies while it wakes and sleeps again, and again.
+func TestWhereverAnAgentDiesBetweenTwoSleepsAllWakesAsItWas(t *testing.T) {
+	crashes(t, "01:30", func(w *world) {
+		for _, state := range []string{"awake", "asleep", "awake", "asleep"} {
+			w.api.Annotate(shop, "nights", annotations.HoldState, state)
+			w.after(50 * time.Millisecond)
+		}
+		w.after(time.Minute)
+	}, func(w *world) {
+		w.says(annotations.HoldState, "")
+		w.until("02:00")
+		w.has("data 0, orders 0, web 0")
+		w.until("03:20")
+		w.has("data 1, orders 3, web 2")
+		w.closed()
+	})
+}
+
+// One that dies over restore data which somebody deletes.
+func TestWhereverAnAgentDiesDeletedRestoreDataIsNotLost(t *testing.T) {
+	crashes(t, "01:30", func(w *world) {
+		w.api.Delete("configmaps", shop, annotations.RestoreName("nights", "apps"))
+		w.after(time.Minute)
+	}, func(w *world) {
+		w.after(2 * time.Minute)
+		w.has("data 0, orders 0, web 0")
+		cm := w.api.ConfigMap(shop, annotations.RestoreName("nights", "apps"))
+		if cm == nil || cm.DeletionTimestamp != nil || w.record("apps").Sleeping() != 2 {
+			w.Fatalf("the restore data is %v", cm)
+		}
+		if w.api.ConfigMap(shop, annotations.RestoreCopyName("nights", "apps")) != nil {
+			w.Error("its copy stays")
+		}
+		w.until("03:20")
+		w.has("data 1, orders 3, web 2")
+		w.closed()
+	})
+}
+
+func TestDeletedRestoreDataIsWrittenAnewAndSaid(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		was := *w.record("apps")
+		w.api.Delete("configmaps", shop, annotations.RestoreName("nights", "apps"))
+		w.after(time.Second)
+		if got := w.record("apps"); got == nil || len(got.Resources) != len(was.Resources) || got.Cycle != was.Cycle {
+			t.Fatalf("the restore data is %+v", got)
+		}
+		w.wantEvent("Warning RestoreDataDeleted nights: Somebody deleted ConfigMap " + annotations.RestoreName("nights", "apps"))
+		w.is("Hibernated: ")
+		w.until("03:01")
+		w.awake()
+		w.closed()
+	})
+}
+
+func TestRestoreDataThatIsGoneIsSaidLoudly(t *testing.T) {
+	for name, c := range map[string]struct{ at, then string }{"while it sleeps": {"01:30", "02:30"}, "when it is to wake": {"02:59", "03:30"}} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+appsAndDB, func(w *world) {
+				w.deployment("data", "db", 1)
+				w.until(c.at)
+				w.api.Tear("configmaps", shop, annotations.RestoreName("nights", "apps"))
+				w.until(c.then)
+				w.is("Error: the restore data of apps is gone")
+				w.until("03:30")
+				w.is("Error: the restore data of apps is gone")
+				w.has("data 1, orders 0, web 0") // the rest wakes
+				w.scale("orders", 3)
+				w.scale("web", 2)
+				w.says(annotations.Trigger, "seen-to")
+				w.is("Active: ")
+				w.closed()
+			})
+		})
+	}
+}
+
+// What is seen of the plan is older than what is seen of its restore data.
+func TestAnOldLookSaysNothingIsMissing(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("02:59")
+		w.api.Silence("configmaps")
+		w.until("03:05")
+		w.awake()
+		w.agent.Queue.Add(keyOf(w.api.ConfigMap(shop, "nights")))
+		w.after(time.Minute)
+		w.is("Active: ")
+		if said := strings.Join(w.events.All(), "\n"); strings.Contains(said, "HibernationFailed") {
+			t.Error(said)
+		}
+	})
+}
+
+func TestWhatBecomesOfThePlanWhileItSleeps(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(w *world)
+		until   string
+		want    string
+		phase   string
+	}{
+		"it is deleted: it wakes": {func(w *world) { w.api.Delete("configmaps", shop, "nights") }, "01:40", "orders 3, web 2", ": "},
+		"it is deleted and made anew: it sleeps on, and wakes as it was": {func(w *world) {
+			w.api.Delete("configmaps", shop, "nights")
+			w.plan(oneToThree + apps)
+		}, "01:45", "orders 0, web 0", "Hibernated: "},
+		"it is made anew while it wakes: it sleeps again": {func(w *world) {
+			w.api.Delete("configmaps", shop, "nights")
+			w.after(time.Minute)
+			w.plan(oneToThree + apps)
+		}, "01:45", "orders 0, web 0", "Hibernated: "},
+		"its target is taken out: it sleeps on": {func(w *world) { w.plan(oneToThree + "targets: [{name: other, type: noop}]\n") }, "01:45", "orders 0, web 0", "Hibernated: "},
+		"its off-hours end sooner: it wakes":    {func(w *world) { w.plan(strings.Replace(oneToThree, "03:00", "01:20", 1) + apps) }, "01:45", "orders 3, web 2", "Active: "},
+		"it cannot be read: it sleeps on":       {func(w *world) { w.plan("targets: nonsense\n") }, "01:45", "orders 0, web 0", "Hibernated: "},
+		"its account is gone: it is said":       {func(w *world) { w.api.Delete("serviceaccounts", shop, "maint-runner") }, "01:45", "orders 0, web 0", "Hibernated: "},
+		"it only rehearses now: it sleeps on":   {func(w *world) { w.plan(oneToThree + apps + "dryRun: true\n") }, "01:45", "orders 0, web 0", "Hibernated: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.until("01:30")
+				w.sleeps()
+				c.happens(w)
+				w.until(c.until)
+				w.has(c.want)
+				w.is(c.phase)
+				if w.api.Get("serviceaccounts", shop, "maint-runner") == nil {
+					w.api.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "maint-runner"}})
+				}
+				w.until("03:30")
+				w.awake()
+				w.closed()
+			})
+		})
+	}
+}
+
+// In a namespace that goes nothing can be woken: what it was is kept where it can be read.
+func TestANamespaceThatIsDeletedLeavesItsRestoreData(t *testing.T) {
+	for name, c := range map[string]struct {
+		given func(w *world)
+		about string
+	}{
+		"it counts": {func(*world) {}, "target apps of plan nights"},
+		"it does not count": {func(w *world) {
+			w.api.Edit("configmaps", shop, annotations.RestoreName("nights", "apps"), func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+			w.after(time.Minute)
+		}, "what shop/" + annotations.RestoreName("nights", "apps") + " speaks of, which does not count,"},
+		"it is being copied": {func(w *world) {
+			w.api.Before(agenttest.When{Verb: "create", Resource: "configmaps"}, func() {
+				w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
+				w.api.Delete("namespaces", "", shop)
+			})
+			w.api.Delete("configmaps", shop, annotations.RestoreName("nights", "apps"))
+			w.after(time.Minute)
+		}, "target apps of plan nights"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.until("01:30")
+				c.given(w)
+				w.api.Edit("namespaces", "", shop, func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"kubernetes"}) })
+				if w.api.Get("namespaces", "", shop).GetDeletionTimestamp() == nil {
+					w.api.Delete("namespaces", "", shop)
+				}
+				w.after(time.Minute)
+				var copies []*corev1.ConfigMap
+				for _, at := range w.api.Names("configmaps") {
+					namespace, object, _ := strings.Cut(at, "/")
+					cm := w.api.ConfigMap(namespace, object)
+					if cm.Labels[annotations.LabelKind] != annotations.KindRestore {
+						continue
+					}
+					if namespace == shop {
+						t.Errorf("%s stays, with finalizers %v", at, cm.Finalizers)
+						continue
+					}
+					copies = append(copies, cm)
+				}
+				if len(copies) != 1 || !strings.Contains(copies[0].Data[annotations.DataRestore], `"before":3`) || copies[0].Labels[annotations.LabelPlan] != "" {
+					t.Fatalf("copies are %v", copies)
+				}
+				w.wantEvent("Warning RestoreDataCopied shop: The namespace is being deleted while " + c.about + " sleeps: nothing of it is woken; what it was stands in ConfigMap maint-system/" + copies[0].Name)
+			})
+		})
+	}
+}
+
+func TestRestoreDataThatDoesNotCountIsLeftAsItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(u *unstructured.Unstructured)
+		says string
+	}{
+		"it was changed": {func(u *unstructured.Unstructured) {
+			text, _, _ := unstructured.NestedString(u.Object, "data", annotations.DataRestore)
+			_ = unstructured.SetNestedField(u.Object, strings.Replace(text, `"before":3`, `"before":300`, 1), "data", annotations.DataRestore)
+		}, "changed after the agent had signed it; if it is the agent's own, sign it with 'kubectl maint adopt -n shop "},
+		"it has no signature": {func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }, "carries no signature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				w.until("01:30")
+				object := annotations.RestoreName("nights", "apps")
+				was := w.api.ConfigMap(shop, object)
+				w.api.Edit("configmaps", shop, object, c.edit)
+				edited := w.api.ConfigMap(shop, object)
+				for _, clock := range []string{"01:45", "03:30"} { // while it is to sleep, and to wake
+					w.until(clock)
+					w.sleeps()
+					if got := w.phase(); !strings.HasPrefix(got, "Error: ") || !strings.Contains(got, c.says) {
+						t.Errorf("at %s the plan says %q", clock, got)
+					}
+					if now := w.api.ConfigMap(shop, object); now.ResourceVersion != edited.ResourceVersion {
+						t.Errorf("at %s it was written: %v", clock, now.Data)
+					}
+				}
+				was.ResourceVersion = ""
+				w.api.Put(was)
+				w.until("04:00")
+				w.awake()
+				w.closed()
+			})
+		})
+	}
+}
+
+// Restore data that is signed, and that this version cannot have written.
+func TestRestoreDataThatIsNonsenseIsSaid(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:30")
+		w.api.Rewrite(shop, annotations.RestoreName("nights", "apps"), func(cm *corev1.ConfigMap) {
+			cm.Data[annotations.DataRestore] = strings.Replace(cm.Data[annotations.DataRestore], `"state":"Asleep"`, `"state":"Dreaming"`, 1)
+		})
+		w.until("03:30")
+		w.sleeps()
+		if got := w.phase(); !strings.Contains(got, `state: "Dreaming" is none that a target may have`) || strings.Contains(got, "adopt") {
+			t.Errorf("the plan says %q", got)
+		}
+	})
+}
+
+func TestWhatPeopleSayToAPlan(t *testing.T) {
+	const asleep, awake = "orders 0, web 0", "orders 3, web 2"
+	for name, c := range map[string]struct {
+		given func(w *world)
+		want  map[string]string // by clock: replicas, and the beginning of the phase
+	}{
+		"a pause before it sleeps keeps it awake": {func(w *world) { w.says(annotations.Pause, "true") }, map[string]string{"01:30": awake + " Suspended: paused", "03:30": awake + " Suspended: "}},
+		"a pause keeps it asleep":                 {func(w *world) { w.until("01:30"); w.says(annotations.Pause, "true") }, map[string]string{"02:00": asleep + " Hibernated: paused; ", "03:30": asleep + " WakingUp: paused; "}},
+		"on resume the level decides": {func(w *world) {
+			w.until("01:30")
+			w.says(annotations.Pause, "true")
+			w.until("03:30")
+			w.says(annotations.Pause, "")
+		}, map[string]string{"03:40": awake + " Active: "}},
+		"a pause with an end": {func(w *world) { w.says(annotations.Pause, "2000-01-01T01:45:00Z") }, map[string]string{"01:30": awake + " Suspended: ", "01:50": asleep + " Hibernated: "}},
+		"it is held asleep":   {func(w *world) { w.says(annotations.HoldState, "asleep") }, map[string]string{"00:40": asleep + " Hibernated: ", "03:30": asleep + " Hibernated: "}},
+		"it is held awake":    {func(w *world) { w.until("01:30"); w.says(annotations.HoldState, "awake") }, map[string]string{"01:40": awake + " Active: ", "02:30": awake + " Active: "}},
+		"it is held awake for a while": {func(w *world) {
+			w.until("01:30")
+			w.api.Annotate(shop, "nights", annotations.HoldUntil, "2000-01-01T02:00:00Z")
+			w.says(annotations.HoldState, "awake")
+		}, map[string]string{"01:40": awake + " Active: ", "02:10": asleep + " Hibernated: ", "03:10": awake + " Active: "}},
+		"these off-hours are skipped":      {func(w *world) { w.says(annotations.Skip, "2000-01-01T01:00:00Z") }, map[string]string{"01:30": awake + " Active: ", "25:30": asleep + " Hibernated: "}},
+		"they are skipped while it sleeps": {func(w *world) { w.until("01:30"); w.says(annotations.Skip, "2000-01-01T01:00:00Z") }, map[string]string{"01:40": awake + " Active: ", "25:30": asleep + " Hibernated: "}},
+		"a policy that is not there":       {func(w *world) { w.plan(oneToThree + apps + "policies: [{name: quiet}]\n") }, map[string]string{"01:30": awake + " Active: does not fall asleep: "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				c.given(w)
+				clocks := []string{}
+				for clock := range c.want {
+					clocks = append(clocks, clock)
+				}
+				slices.Sort(clocks)
+				for _, clock := range clocks {
+					w.until(clock)
+					if got := w.replicas() + " " + w.phase(); !strings.HasPrefix(got, c.want[clock]) {
+						t.Errorf("at %s: %q, want %q", clock, got, c.want[clock])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestWhatGoesWrongIsTriedAgainAndSaid(t *testing.T) {
+	patches := agenttest.When{User: "maint-runner", Verb: "patch", Resource: "deployments"}
+	for name, c := range map[string]struct {
+		given func(w *world)
+		phase string // at 01:30
+		sleep string
+	}{
+		"one failure is tried again":               {func(w *world) { w.api.Refuse(patches, 1, 403, "not today") }, "Hibernated: ", "orders 0, web 0"},
+		"after its retries it is an error":         {func(w *world) { w.api.Refuse(patches, 20, 403, "not today") }, "Error: apps failed: not today", "orders 3, web 2"},
+		"what cannot be looked at is an error":     {func(w *world) { w.api.Deny(runner, "list", "deployments") }, "Error: apps failed: deployments.apps is forbidden", "orders 3, web 2"},
+		"what is not valid is an error":            {func(w *world) { w.beds.refuse = errors.New("it is protected") }, "Error: apps failed: it is protected", "orders 3, web 2"},
+		"an account that is not there is an error": {func(w *world) { w.api.Delete("serviceaccounts", shop, "maint-runner") }, "Error: apps failed: ", "orders 3, web 2"},
+		"replies that are lost are found": {func(w *world) {
+			w.api.LoseReply(agenttest.When{Verb: "patch"}, 3)
+			w.api.LoseReply(agenttest.When{Verb: "update"}, 3)
+		}, "Hibernated: ", "orders 0, web 0"},
+		"the API server is away":              {func(w *world) { w.api.Away(agenttest.When{}, 20) }, "Hibernated: ", "orders 0, web 0"},
+		"somebody scales it at the same time": {func(w *world) { w.api.Before(patches, func() { w.scale("orders", 4) }) }, "Hibernated: ", "orders 0, web 0"},
+		"nothing is touched that cannot be written": {func(w *world) {
+			w.api.Refuse(agenttest.When{User: "agent", Verb: "update", Name: annotations.RestoreName("nights", "apps")}, agenttest.Always, 422, "data: Too long")
+		}, "Hibernating: ", "orders 3, web 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				c.given(w)
+				w.until("01:30")
+				w.is(c.phase)
+				w.has(c.sleep)
+			})
+		})
+	}
+}
+
+func TestWhatFailedIsTriedAgainAtOnceIfSomebodyAsks(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.api.Deny(runner, "list", "deployments")
+		w.until("01:30")
+		w.is("Error: ")
+		w.wantEvent("Warning TargetFailed nights: shutdown of target apps failed (attempt 4): ")
+		w.api.Allow(runner, "list", "deployments")
+		w.after(10 * time.Minute)
+		w.is("Error: ")
+		w.says(annotations.Trigger, "again")
+		w.is("Hibernated: ")
+		if got := w.said(annotations.StatusTrigger); got != "again" {
+			t.Errorf("it answers %q", got)
+		}
+	})
+}
+
+// What sleeps is not given up: it is tried again until it wakes.
+func TestWhatDoesNotWakeIsTriedUntilItDoes(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("02:59")
+		w.api.Deny(runner, "list", "deployments")
+		w.until("04:59")
+		w.is("Error: apps failed: ")
+		w.api.Allow(runner, "list", "deployments")
+		w.until("05:15")
+		w.awake()
+		w.closed()
+	})
+}
+
+func TestWhatIsLeftAloneIsSaid(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.deployment("spot", "apps", 1)
+		w.api.Edit("deployments", shop, "spot", func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{"left-out": "it is on spot nodes"})
+		})
+		w.until("01:30")
+		w.has("orders 0, spot 1, web 0")
+		w.scale("orders", 7)
+		w.after(2 * time.Minute)
+		w.wantEvent("Warning ResourceLeft nights: orders of target apps is left alone until the next sleep: somebody changed it while it slept")
+		if got := annotations.ReadTargets(w.said(annotations.StatusTargets)); len(got) != 1 || got[0].Message != "orders: somebody changed it while it slept; spot: it is on spot nodes" {
+			t.Errorf("targets are %+v", got)
+		}
+		w.until("03:01")
+		w.has("orders 7, spot 1, web 2")
+	})
+}
+
+// A controller that puts it back is fought three times, with pauses in which nothing is
+// looked at.
+func TestAControllerThatPutsItBackIsLeftToIt(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:10")
+		looks := w.beds.observed("apps")
+		for range 90 { // it looks once a minute
+			w.api.Edit("deployments", shop, "orders", func(u *unstructured.Unstructured) {
+				u.SetAnnotations(map[string]string{"revived-by": "kustomize-controller"})
+				_ = unstructured.SetNestedField(u.Object, int64(3), "spec", "replicas")
+			})
+			w.after(time.Minute)
+		}
+		w.has("orders 3, web 0")
+		if n := w.beds.observed("apps") - looks; n > 150 {
+			t.Errorf("it was looked at %d times", n)
+		}
+		w.wantEvent("Warning ResourceLeft nights: orders of target apps is left alone until the next sleep: kustomize-controller puts it back again and again")
+		w.until("03:01")
+		w.awake()
+	})
+}
+
+func TestADryRunListsWhatWouldSleep(t *testing.T) {
+	for name, given := range map[string]func(w *world){
+		"of the plan":  func(w *world) { w.plan(oneToThree + appsAndDB + "dryRun: true\n") },
+		"of the agent": func(w *world) { w.plan(oneToThree + appsAndDB); w.dryRun = true; w.begins() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			night(t, oneToThree+apps, func(w *world) {
+				given(w)
+				w.after(time.Minute)
+				w.is("Active: only rehearses: it would be awake: ")
+				w.until("01:30")
+				w.is("Active: only rehearses: it would put to sleep apps: orders, web; db: nothing")
+				w.awake()
+				w.api.Deny(runner, "list", "deployments")
+				w.after(2 * time.Minute)
+				if got := w.phase(); !strings.Contains(got, "apps: deployments.apps is forbidden") {
+					t.Errorf("it says %q", got)
+				}
+				w.closed()
+			})
+		})
+	}
+}
+
+func TestHealthChecksComeBeforeItIsActive(t *testing.T) {
+	night(t, oneToThree+apps+"healthChecks: [{resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}]\n", func(w *world) {
+		w.sick = "orders is not ready"
+		w.until("03:05")
+		w.awake()
+		w.is("WakingUp: all targets are awake; waits until they are healthy: orders is not ready")
+		w.sick = ""
+		w.after(time.Minute)
+		w.is("Active: ")
+		w.closed()
+	})
+}
+
+// Another agent leads from here on; the first has seen all, and hears no more.
+func TestALeaderThatFollowsGoesOn(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		for _, clock := range []string{"00:59", "01:00", "01:01", "02:59", "03:00"} {
+			w.until(clock)
+			w.begins()
+		}
+		w.until("03:10")
+		w.awake()
+		w.closed()
+	})
+}
+
+// It has what it was written down with, and no more: the plan's account, and its manager.
+func TestATargetIsReachedAsThePlansAccount(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		w.until("01:01")
+		for _, line := range w.api.Log() {
+			if strings.Contains(line, "deployments") && !strings.HasPrefix(line, "maint-runner ") {
+				t.Error(line)
+			}
+		}
+		if got, want := w.beds.calls[0].Manager, annotations.PlanManager(shop, "nights"); got != want {
+			t.Errorf("its field manager is %s, want %s", got, want)
+		}
+	})
+}
+
+// A plan whose status cannot be written wakes all the same.
+func TestWhatCannotBeSaidKeepsNothingAsleep(t *testing.T) {
+	night(t, oneToThree+appsAndDB, func(w *world) {
+		w.deployment("data", "db", 1)
+		w.until("02:00")
+		w.api.Deny("", "patch", "configmaps")
+		w.until("04:00")
+		w.has("data 1, orders 3, web 2")
+		if w.record("apps") == nil {
+			t.Error("its restore data is gone while its status says that it sleeps")
+		}
+		w.api.Allow("", "patch", "configmaps")
+		w.until("04:30")
+		w.is("Active: ")
+		w.closed()
+	})
+}

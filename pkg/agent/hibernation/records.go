@@ -1,0 +1,260 @@
+package hibernation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// records is the restore data of all plans, as last seen or last written by us, whichever
+// is newer.
+type records struct {
+	kube kubernetes.Interface
+	keys *keys.Store
+
+	mu     sync.Mutex
+	byKey  map[types.NamespacedName]*stored
+	closed map[types.NamespacedName]uint64 // versions up to which what the watch shows is gone
+	types  map[string]int                  // how many sleep, by the type of their target
+}
+
+// stored is restore data with the object that it was read from.
+type stored struct {
+	object *corev1.ConfigMap
+	record hibernate.Record
+	broken error // why it does not count
+}
+
+func newRecords(kube kubernetes.Interface, signed *keys.Store) *records {
+	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}}
+}
+
+func keyOf(cm *corev1.ConfigMap) types.NamespacedName {
+	return types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+}
+
+func (r *records) read(cm *corev1.ConfigMap) *stored {
+	s := &stored{object: cm}
+	if s.broken = r.keys.Check(cm); s.broken == nil {
+		s.record, s.broken = annotations.ReadRestore(cm)
+	}
+	return s
+}
+
+func (r *records) observe(cm *corev1.ConfigMap) {
+	s := r.read(cm)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(s)
+}
+
+// put keeps what is newer than what is held.
+func (r *records) put(s *stored) {
+	k, version := keyOf(s.object), informer.VersionOf(s.object)
+	if have := r.byKey[k]; version <= r.closed[k] || have != nil && version < informer.VersionOf(have.object) {
+		return
+	}
+	r.byKey[k] = s
+}
+
+func (r *records) lost(cm *corev1.ConfigMap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := keyOf(cm)
+	if have := r.byKey[k]; have != nil && informer.VersionOf(have.object) <= informer.VersionOf(cm) {
+		delete(r.byKey, k)
+	}
+	delete(r.closed, k)
+}
+
+func (r *records) recheck() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, s := range r.byKey {
+		r.byKey[k] = r.read(s.object)
+	}
+}
+
+// of is the restore data of a plan, by the name of its object.
+func (r *records) of(plan types.NamespacedName) []*stored { return r.named(plan, false) }
+
+// copies are those of restore data that somebody deletes.
+func (r *records) copies(plan types.NamespacedName) []*stored { return r.named(plan, true) }
+
+func (r *records) named(plan types.NamespacedName, copies bool) []*stored {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []*stored
+	for k, s := range r.byKey {
+		if k.Namespace == plan.Namespace && s.object.Labels[annotations.LabelPlan] == plan.Name && annotations.RestoreCopy(k.Name) == copies {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *stored) int { return compare(a.object.Name, b.object.Name) })
+	return out
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// plans are those that have restore data.
+func (r *records) plans() []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := map[types.NamespacedName]bool{}
+	for k, s := range r.byKey {
+		seen[types.NamespacedName{Namespace: k.Namespace, Name: s.object.Labels[annotations.LabelPlan]}] = true
+	}
+	out := make([]types.NamespacedName, 0, len(seen))
+	for k := range seen {
+		out = append(out, k)
+	}
+	return out
+}
+
+// sleeping is how many resources sleep, by the type of their target. A type that had any
+// stays with none.
+func (r *records) sleeping() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for executor := range r.types {
+		r.types[executor] = 0
+	}
+	for _, s := range r.byKey {
+		if s.broken == nil && !annotations.RestoreCopy(s.object.Name) {
+			r.types[s.record.Executor] += s.record.Asleep()
+		}
+	}
+	return maps.Clone(r.types)
+}
+
+// find is the restore data of a target; nil where there is none.
+func (r *records) find(namespace string, record hibernate.Record) *stored {
+	return r.get(types.NamespacedName{Namespace: namespace, Name: annotations.RestoreName(record.Plan, record.Target)})
+}
+
+func (r *records) get(k types.NamespacedName) *stored {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[k]
+}
+
+// write stores restore data on top of what was read; whoever was first wins.
+func (r *records) write(ctx context.Context, namespace string, record hibernate.Record) error {
+	return r.writeAs(ctx, types.NamespacedName{Namespace: namespace, Name: annotations.RestoreName(record.Plan, record.Target)}, record)
+}
+
+// copy stores what restore data holds under the name of its copy.
+func (r *records) copy(ctx context.Context, s *stored) error {
+	k := types.NamespacedName{Namespace: s.object.Namespace, Name: annotations.RestoreCopyName(s.record.Plan, s.record.Target)}
+	if have := r.get(k); have != nil && have.broken == nil && reflect.DeepEqual(have.record, s.record) {
+		return nil
+	}
+	return r.writeAs(ctx, k, s.record)
+}
+
+// writeAs writes nothing over what does not count: that may be all that is known of what
+// sleeps.
+func (r *records) writeAs(ctx context.Context, k types.NamespacedName, record hibernate.Record) error {
+	namespace, have := k.Namespace, r.get(k)
+	if have != nil && have.broken != nil {
+		return fmt.Errorf("restore data %s is not written over: %w", k, have.broken)
+	}
+	maps := r.kube.CoreV1().ConfigMaps(namespace)
+	var object *corev1.ConfigMap
+	var err error
+	if have == nil {
+		object, err = annotations.RestoreObject(namespace, record)
+	} else {
+		object, err = annotations.WithRestore(have.object, record)
+	}
+	if err != nil {
+		return err
+	}
+	object.Name = k.Name
+	if err := r.keys.Sign(object); err != nil {
+		return err
+	}
+	var got *corev1.ConfigMap
+	if have == nil {
+		got, err = maps.Create(ctx, object, client.CreateOptions())
+	} else {
+		got, err = maps.Update(ctx, object, client.UpdateOptions())
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) && have != nil {
+		return r.reread(ctx, keyOf(object), have)
+	}
+	if err != nil {
+		return fmt.Errorf("write restore data %s/%s: %w", namespace, object.Name, err)
+	}
+	got.ManagedFields = nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(&stored{object: got, record: record})
+	return nil
+}
+
+// reread takes in what somebody else wrote.
+func (r *records) reread(ctx context.Context, k types.NamespacedName, have *stored) error {
+	cm, err := r.kube.CoreV1().ConfigMaps(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if have != nil {
+			r.lost(have.object)
+		}
+	case err != nil:
+		return fmt.Errorf("read restore data %s: %w", k, err)
+	default:
+		r.observe(cm)
+	}
+	return queue.ErrConflict
+}
+
+// close takes restore data away that has served: its finalizer first, so that nothing of
+// it stays where somebody deleted it already.
+func (r *records) close(ctx context.Context, s *stored) error {
+	maps := r.kube.CoreV1().ConfigMaps(s.object.Namespace)
+	object := s.object.DeepCopy()
+	object.Finalizers = slices.DeleteFunc(object.Finalizers, func(f string) bool { return f == annotations.RestoreFinalizer })
+	got, err := maps.Update(ctx, object, client.UpdateOptions())
+	if apierrors.IsConflict(err) {
+		return r.reread(ctx, keyOf(object), s)
+	}
+	if err == nil && got.DeletionTimestamp == nil {
+		err = maps.Delete(ctx, object.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &object.UID}})
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("take restore data %s/%s away: %w", object.Namespace, object.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := keyOf(object)
+	if got != nil {
+		r.closed[k] = max(r.closed[k], informer.VersionOf(got), informer.VersionOf(object))
+	}
+	delete(r.byKey, k)
+	return nil
+}

@@ -1,0 +1,210 @@
+package hibernation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
+)
+
+// slotsAtOnce bounds how many off-windows are passed in one look, after a long outage.
+const slotsAtOnce = 500
+
+// slotFacts are what the end of an off-window rests on.
+type slotFacts struct {
+	now     time.Time
+	uid     string
+	created time.Time
+	digest  string // of when the plan sleeps
+	table   *hibernate.Timetable
+	skip    intent.Skip
+	begun   time.Time // when the sleep began that there is; zero: there is none
+	// seen is the off-window that the plan was last seen in, and why it did not sleep then.
+	seen   time.Time
+	reason string
+}
+
+// passSlots records what became of the off-windows up to now, each once: of one that is not
+// over, that its sleep has begun; of one that is, why nothing slept. With changed the
+// ledger is to be written.
+func passSlots(stored *ledger.Ledger, f slotFacts) (l ledger.Ledger, changed bool) {
+	if stored == nil {
+		l, changed = ledger.Ledger{PlanUID: f.uid, Watermark: f.created.UTC(), Timetable: f.digest}, true
+	} else {
+		l = *stored
+	}
+	if l.Timetable != f.digest { // what the earlier schedule owed is nothing: only the level counts
+		l.Timetable, l.Watermark, changed = f.digest, latest(l.Watermark, f.now.UTC()), true
+	}
+	if l.NextSlot != nil && !f.skip.Next {
+		l.NextSlot, changed = nil, true
+	}
+	n := 0
+	for w := range f.table.Windows(l.Watermark) {
+		if w.Start.After(f.now) || n == slotsAtOnce {
+			break
+		}
+		n++
+		if f.skip.Next && l.NextSlot == nil && w.End.After(f.now) {
+			l.NextSlot, changed = new(w.Start.UTC()), true
+		}
+		if l.Knows(w.Start) {
+			continue
+		}
+		entry, over := f.entry(l, w)
+		if !over {
+			break
+		}
+		if entry.Result == "" {
+			continue
+		}
+		l, changed = l.Record(entry), true
+		l.Watermark = latest(l.Watermark, w.Start.UTC())
+	}
+	return l, changed
+}
+
+// entry is what became of an off-window; false: it may still sleep in it. Of one that began
+// before the plan was made, nothing was owed.
+func (f slotFacts) entry(l ledger.Ledger, w hibernate.Window) (ledger.Entry, bool) {
+	e := ledger.Entry{Slot: new(w.Start.UTC()), Local: f.table.Slot(w.Start), Kind: run.BySchedule, At: f.now.UTC()}
+	over := !w.End.IsZero() && !w.End.After(f.now)
+	switch {
+	case !f.begun.IsZero() && (!over || f.begun.Before(w.End)):
+		e.Result, e.StartedAt = run.Ran, new(latest(f.begun, w.Start).UTC())
+		return e, true
+	case !over || w.Start.Before(f.created):
+		return ledger.Entry{}, over
+	}
+	e.Result, e.Reason = f.why(l, w)
+	return e, true
+}
+
+// why says why nothing slept in an off-window that is over.
+func (f slotFacts) why(l ledger.Ledger, w hibernate.Window) (run.Result, string) {
+	reason := run.ReasonCatchUp
+	if f.seen.Equal(w.Start) {
+		reason = f.reason
+	} else if l.NextSlot != nil && l.NextSlot.Equal(w.Start) || !f.skip.Next && f.skip.Covers(w.Start) {
+		reason = run.ReasonSkip
+	}
+	if reason == run.ReasonSkip || reason == run.ReasonPaused || reason == run.ReasonHold {
+		return run.Skipped, reason
+	}
+	return run.Missed, reason
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// named is a skip of the next off-window by the name of the one that it has met: it is used
+// up by that.
+func named(l *ledger.Ledger, skip intent.Skip) intent.Skip {
+	if skip.Next && l != nil && l.NextSlot != nil {
+		skip.Next, skip.Slots = false, append(slices.Clone(skip.Slots), *l.NextSlot)
+	}
+	return skip
+}
+
+// digestOf tells apart when plans sleep.
+func digestOf(s hibernate.Spec) (string, error) {
+	text, err := json.Marshal([]any{s.Schedule, s.Exceptions})
+	if err != nil {
+		return "", fmt.Errorf("the schedule of a plan: %w", err)
+	}
+	return annotations.Hash10(string(text)), nil
+}
+
+// ledger is the plan's, as it stands.
+func (c *Controller) ledger(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan) (*ledger.Ledger, error) {
+	if cm == nil || known.table == nil {
+		return nil, nil
+	}
+	return c.Ledgers.Get(ctx, k, string(cm.UID))
+}
+
+// record brings the plan's ledger up to now, and takes a skip away that is used up.
+func (c *Controller) record(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view, d hibernate.Decision) error {
+	if cm == nil || known.table == nil {
+		return nil
+	}
+	digest, err := digestOf(known.spec)
+	if err != nil {
+		return err
+	}
+	f := slotFacts{
+		now: c.Now(), uid: string(cm.UID), created: cm.CreationTimestamp.Time, digest: digest,
+		table: known.table, skip: v.intent.Skip, seen: known.window, reason: known.reason,
+	}
+	for _, r := range v.facts.Records {
+		if f.begun.IsZero() || r.Snapshot.BeganAt.Before(f.begun) {
+			f.begun = r.Snapshot.BeganAt
+		}
+	}
+	if c.Ledgers.Lost(k, f.uid) { // nothing from before is made up
+		f.created = f.now
+	}
+	l, changed := passSlots(v.ledger, f)
+	if len(d.Closed) > 0 && !f.begun.IsZero() {
+		l, changed = l.RecordSlept(f.begun, savings.SleptIn(v.facts.Records, f.now), f.now), true
+	}
+	if changed {
+		if err := c.Ledgers.Put(ctx, k, f.uid, v.ledger, l); err != nil {
+			return err
+		}
+		v.ledger = &l
+	}
+	known.window, known.reason = time.Time{}, ""
+	if v.want.Level.Asleep {
+		known.window, known.reason = v.want.Level.Since, v.awakeBecause()
+	}
+	return c.useSkip(ctx, cm, v)
+}
+
+// awakeBecause is why nothing sleeps in off-hours, in the ledger's words.
+func (v view) awakeBecause() string {
+	switch {
+	case v.want.By == hibernate.ByHold && !v.want.Asleep:
+		return run.ReasonHold
+	case v.want.By == hibernate.BySkip:
+		return run.ReasonSkip
+	case v.paused:
+		return run.ReasonPaused
+	case v.facts.Forbidden != "":
+		return run.ReasonWindow
+	}
+	return run.ReasonNotReady
+}
+
+// useSkip takes a skip of the next off-window away once that is over.
+func (c *Controller) useSkip(ctx context.Context, cm *corev1.ConfigMap, v view) error {
+	l := v.ledger
+	if l == nil || l.NextSlot == nil || !v.intent.Skip.Next || v.want.Level.Asleep && l.NextSlot.Equal(v.want.Level.Since) {
+		return nil
+	}
+	err := c.Status.RemoveIntents(ctx, cm, map[string]string{annotations.Skip: cm.Annotations[annotations.Skip]}, "")
+	if errors.Is(err, queue.ErrConflict) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("take the used skip off plan %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package hibernation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// gallery is an API server of which only watches are asked.
+type gallery struct {
+	*watches
+	mu      sync.Mutex
+	streams map[string]*watch.RaceFreeFakeWatcher // by resource/namespace
+	refused bool
+	heard   []string
+}
+
+func inGallery(t *testing.T, story func(ctx context.Context, g *gallery)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gallery{streams: map[string]*watch.RaceFreeFakeWatcher{}}
+		scheme := runtime.NewScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		fake := metadatafake.NewSimpleMetadataClient(scheme)
+		fake.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.refused {
+				return true, nil, errors.New("forbidden")
+			}
+			stream := watch.NewRaceFreeFake()
+			g.streams[a.GetResource().Resource+"/"+a.GetNamespace()] = stream
+			return true, stream, nil
+		})
+		g.watches = newWatches(func(client.Account) (metadata.Interface, error) { return fake, nil }, func(plan types.NamespacedName) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.heard = append(g.heard, plan.Name)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		story(ctx, g)
+	})
+}
+
+// news are the plans that heard of a change in a second.
+func (g *gallery) news() []string {
+	time.Sleep(time.Second)
+	synctest.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := g.heard
+	g.heard = nil
+	slices.Sort(out)
+	return out
+}
+
+func (g *gallery) changes(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.streams[key].Modify(&metav1.PartialObjectMetadata{})
+}
+
+func kindsOf(namespace string, resources ...string) []executors.Watch {
+	var out []executors.Watch
+	for _, r := range resources {
+		out = append(out, executors.Watch{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: r}, Namespace: namespace})
+	}
+	return out
+}
+
+func accountIn(namespace string) client.Account {
+	return client.Account{Namespace: namespace, Name: "maint-runner"}
+}
+
+func planNamed(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
+	inGallery(t, func(ctx context.Context, g *gallery) {
+		expect := func(when string, want ...string) {
+			t.Helper()
+			if diff := cmp.Diff(want, g.news()); diff != "" {
+				t.Errorf("%s: %s", when, diff)
+			}
+		}
+		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", "deployments", "statefulsets")) {
+			t.Error("what was only just asked for stands already")
+		}
+		expect("what stands may have missed something", "a", "a") // of each watch
+		g.keep(ctx, planNamed("b"), "apps", accountIn("shop"), kindsOf("shop", "deployments"))
+		if g.count() != 2 {
+			t.Errorf("%d watches: plans of one account share them", g.count())
+		}
+		for range 5 {
+			g.changes("deployments/shop")
+		}
+		expect("changes that come together are one", "a", "b")
+		g.changes("statefulsets/shop")
+		expect("of what one selects", "a")
+		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", "deployments")) || g.count() != 1 {
+			t.Errorf("%d watches once one is not needed any more", g.count())
+		}
+		g.keep(ctx, planNamed("a"), "more", accountIn("shop"), kindsOf("shop", "deployments"))
+		g.drop(planNamed("a"), "apps")
+		g.changes("deployments/shop")
+		expect("another target of it still looks", "a", "b")
+		g.drop(planNamed("a"), "")
+		g.changes("deployments/shop")
+		expect("it is gone", "b")
+		g.drop(planNamed("b"), "")
+		if g.count() != 0 {
+			t.Errorf("%d watches of nobody", g.count())
+		}
+	})
+}
+
+func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
+	inGallery(t, func(ctx context.Context, g *gallery) {
+		list := kindsOf("shop", "deployments")
+		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list)
+		g.news()
+		g.mu.Lock()
+		g.refused = true
+		g.streams["deployments/shop"].Stop()
+		g.mu.Unlock()
+		if diff := cmp.Diff([]string{"a"}, g.news()); diff != "" {
+			t.Errorf("what it misses from now on is looked at: %s", diff)
+		}
+		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list) {
+			t.Error("a watch that was refused stands")
+		}
+		g.mu.Lock()
+		g.refused = false
+		g.mu.Unlock()
+		time.Sleep(refusedPause)
+		g.news()
+		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list) {
+			t.Error("it is not opened anew")
+		}
+		g.news()
+		time.Sleep(silence)
+		if diff := cmp.Diff([]string{"a", "a"}, g.news()); diff != "" { // it ends, and another stands
+			t.Errorf("one that is silent is doubted: %s", diff)
+		}
+	})
+}
+
+func TestOneNamespaceHoldsSoManyWatchesAndNoMore(t *testing.T) {
+	inGallery(t, func(ctx context.Context, g *gallery) {
+		var all []string
+		for i := range maxWatches + 10 {
+			all = append(all, fmt.Sprintf("kind%d", i))
+		}
+		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", all...))
+		g.news()
+		if g.count() != maxWatches || g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", all...)) {
+			t.Errorf("%d watches, and all is said to be seen", g.count())
+		}
+		g.keep(ctx, types.NamespacedName{Namespace: "other", Name: "b"}, "apps", accountIn("other"), kindsOf("other", "deployments"))
+		if g.count() != maxWatches+1 {
+			t.Errorf("%d watches: another namespace has its own", g.count())
+		}
+	})
+}

@@ -1,0 +1,356 @@
+package hibernation
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+const (
+	shop   = "shop"
+	runner = "system:serviceaccount:shop:maint-runner"
+	// oneToThree sleeps from 01:00 to 03:00; a bubble's time begins at midnight.
+	oneToThree = "schedule: {offHours: [{start: \"01:00\", end: \"03:00\"}]}\n"
+	apps       = "targets: [{name: apps, type: noop}]\n"
+	appsAndDB  = "targets: [{name: apps, type: noop}, {name: db, type: noop}]\n"
+)
+
+// world is a cluster with a HibernatePlan, and the agents that lead it, one after the
+// other. Its time is that of a synctest bubble.
+type world struct {
+	*testing.T
+	api    *agenttest.Cluster
+	events *agenttest.Events
+	agent  *agent
+	beds   *beds
+	dryRun bool
+	sick   string // what the health checks say; empty: all is well
+
+	asleep map[string]int
+}
+
+// agent is one life of an agent.
+type agent struct {
+	*Controller
+	stop func()
+}
+
+func play(t *testing.T, story func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, api: agenttest.New(t), events: &agenttest.Events{}}
+		w.beds = &beds{world: w}
+		w.api.Put(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: annotations.DefaultNamespace}},
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "maint-runner"}},
+		)
+		story(w)
+		if w.agent != nil {
+			w.agent.stop()
+		}
+	})
+}
+
+// night is the story of a plan whose target apps has orders with 3 replicas and web with 2.
+func night(t *testing.T, spec string, story func(w *world)) {
+	t.Helper()
+	play(t, func(w *world) {
+		w.deployment("orders", "apps", 3)
+		w.deployment("web", "apps", 2)
+		w.plan(spec)
+		w.begins()
+		w.until("00:30")
+		w.awake()
+		story(w)
+	})
+}
+
+func (w *world) deployment(name, target string, replicas int32) {
+	w.api.Put(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, Labels: map[string]string{"target": target}}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}})
+}
+
+// plan is the plan "nights".
+func (w *world) plan(spec string) {
+	text := "apiVersion: " + document.APIVersion + "\nkind: HibernatePlan\nspec:\n  " + strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ") + "\n"
+	w.api.Put(annotations.NewHibernatePlan(shop, "nights", text, ""))
+}
+
+// begins has an agent begin to lead; the one before is stopped.
+func (w *world) begins() *agent {
+	w.Helper()
+	if w.agent != nil {
+		w.agent.stop()
+	}
+	conn, accounts := w.api.Connect()
+	log, signed := slog.New(slog.DiscardHandler), agenttest.Keys()
+	docs := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindHibernatePlan, store.Strip)
+	restores := agenttest.ConfigMaps(conn, annotations.LabelKind+"="+annotations.KindRestore, store.Strip)
+	namespaces := agenttest.Metadata(conn, "namespaces", store.Strip)
+	a := &agent{}
+	a.Controller = New(Config{
+		Kube: conn.Kube, Accounts: accounts,
+		Documents: store.NewDocuments(docs, namespaces, store.FreshConfig{
+			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
+		}),
+		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
+		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds}, Health: checks{w}, Sleeping: func(n map[string]int) { w.asleep = n },
+		Status: status.NewWriter(conn.Kube), Events: w.events, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
+		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
+	})
+	ctx, cancel := context.WithCancel(w.Context())
+	seen := func(o any) { a.Queue.Add(keyOf(o.(*corev1.ConfigMap))) }
+	docs.Handle(seen, func(o any) {
+		a.Documents.Forget(keyOf(o.(*corev1.ConfigMap)))
+		seen(o)
+	})
+	restores.Handle(a.RecordSeen, a.RecordLost)
+	namespaces.Handle(func(any) { a.EnqueueAll() }, func(any) {})
+	var group sync.WaitGroup
+	for _, c := range []*informer.Cache{docs, restores, namespaces} {
+		group.Go(func() { c.Informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), docs.Synced, restores.Synced, namespaces.Synced) {
+		w.Fatal("the caches do not fill")
+	}
+	group.Go(func() { a.Run(ctx) })
+	a.stop = sync.OnceFunc(func() {
+		cancel()
+		group.Wait()
+	})
+	w.agent = a
+	return a
+}
+
+// after lets time pass, and everything come to rest.
+func (w *world) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// until is a clock of the first day; 27:00 is one of the next.
+func (w *world) until(clock string) {
+	w.Helper()
+	hours, minutes, _ := strings.Cut(clock, ":")
+	h, err := strconv.Atoi(hours)
+	m, err2 := strconv.Atoi(minutes)
+	if err != nil || err2 != nil {
+		w.Fatal(err, err2)
+	}
+	w.after(time.Until(time.Date(2000, 1, 1, h, m, 0, 0, time.UTC)))
+}
+
+// says has somebody annotate the plan; an empty value takes the annotation away.
+func (w *world) says(annotation, value string) {
+	w.Helper()
+	w.api.Annotate(shop, "nights", annotation, value)
+	w.after(10 * time.Second)
+}
+
+// replicas are those of all Deployments, as "orders 3, web 2".
+func (w *world) replicas() string {
+	var out []string
+	for _, name := range w.api.Names("deployments") {
+		u := w.api.Get("deployments", shop, strings.TrimPrefix(name, shop+"/"))
+		n, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "replicas") // a number of one kind or another
+		out = append(out, fmt.Sprintf("%s %v", u.GetName(), n))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w *world) has(want string) {
+	w.Helper()
+	if got := w.replicas(); got != want {
+		w.Errorf("at %s there are %s, want %s; the plan says %s", time.Now().UTC().Format("15:04"), got, want, w.phase())
+	}
+}
+
+func (w *world) sleeps() {
+	w.Helper()
+	w.has("orders 0, web 0")
+}
+
+func (w *world) awake() {
+	w.Helper()
+	w.has("orders 3, web 2")
+}
+
+// closed fails unless the cycle is over, and nothing of it stays.
+func (w *world) closed() {
+	w.Helper()
+	for _, name := range w.api.Names("configmaps") {
+		if strings.Contains(name, "maint-restore-") {
+			w.Errorf("%s stays", name)
+		}
+	}
+}
+
+func (w *world) scale(name string, replicas int64, edit ...func(*unstructured.Unstructured)) {
+	w.api.Edit("deployments", shop, name, func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, replicas, "spec", "replicas")
+		for _, e := range edit {
+			e(u)
+		}
+	})
+}
+
+// said is what the plan's status says under a key.
+func (w *world) said(key string) string {
+	w.Helper()
+	cm := w.api.ConfigMap(shop, "nights")
+	if cm == nil {
+		return ""
+	}
+	return cm.Annotations[key]
+}
+
+// phase is "Phase: message".
+func (w *world) phase() string {
+	w.Helper()
+	return w.said(annotations.StatusPhase) + ": " + w.said(annotations.StatusMessage)
+}
+
+func (w *world) is(want string) {
+	w.Helper()
+	if got := w.phase(); !strings.HasPrefix(got, want) {
+		w.Errorf("at %s the plan says %q, want %q", time.Now().UTC().Format("15:04"), got, want)
+	}
+}
+
+func (w *world) wantEvent(beginning string) {
+	w.Helper()
+	if !slices.ContainsFunc(w.events.All(), func(e string) bool { return strings.HasPrefix(e, beginning) }) {
+		w.Errorf("no Event %q among %q", beginning, w.events.All())
+	}
+}
+
+// record is the restore data of a target; nil: there is none.
+func (w *world) record(target string) *hibernate.Record {
+	w.Helper()
+	cm := w.api.ConfigMap(shop, annotations.RestoreName("nights", target))
+	if cm == nil {
+		return nil
+	}
+	r, err := annotations.ReadRestore(cm)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return &r
+}
+
+// checks are health checks that say what the world does.
+type checks struct{ world *world }
+
+// Pass is executors.Executor's.
+func (c checks) Pass(context.Context, executors.Call) executors.Outcome {
+	if c.world.sick != "" {
+		return executors.Outcome{State: executors.NotYet, Message: c.world.sick}
+	}
+	return executors.Outcome{State: executors.Done}
+}
+
+// beds have the Deployments of a target sleep, which bear its name in a label, as an
+// executor does: through the API, as the plan's account, with what was seen as a condition.
+type beds struct {
+	world *world
+
+	mu     sync.Mutex
+	calls  []executors.SleepCall
+	refuse error // of Validate
+}
+
+// Validate is executors.Sleeper's.
+func (b *beds) Validate(context.Context, executors.SleepCall) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refuse
+}
+
+// Observe is executors.Sleeper's.
+func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+	b.mu.Lock()
+	b.calls = append(b.calls, call)
+	b.mu.Unlock()
+	list, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "target=" + call.Target})
+	if err != nil {
+		return nil, err
+	}
+	var out []hibernate.Observation
+	for _, d := range list.Items {
+		before, err := json.Marshal(d.Spec.Replicas)
+		if err != nil {
+			return nil, err
+		}
+		awake := *d.Spec.Replicas > 0
+		out = append(out, hibernate.Observation{
+			ID: d.Name, UID: string(d.UID), Asleep: !awake, Awake: awake, Ready: awake, Before: before, Version: d.ResourceVersion, LeftOut: d.Annotations["left-out"], RevivedBy: d.Annotations["revived-by"],
+			Units: map[string]float64{"cpu": 1},
+		})
+	}
+	return out, nil
+}
+
+// Shutdown is executors.Sleeper's.
+func (b *beds) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return b.change(ctx, call, due, func(hibernate.Due) string { return "0" })
+}
+
+// Wake is executors.Sleeper's.
+func (b *beds) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return b.change(ctx, call, due, func(d hibernate.Due) string { return string(d.Before) })
+}
+
+func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(hibernate.Due) string) []executors.SleepResult {
+	var out []executors.SleepResult
+	for _, d := range due {
+		if r := b.world.record(call.Target); r == nil || !slices.ContainsFunc(r.Resources, func(res hibernate.Resource) bool { return res.ID == d.ID }) {
+			b.world.Errorf("%s is touched before it is recorded", d.ID)
+		}
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%s}}`, d.UID, d.Seen.Version, to(d))
+		_, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).Patch(ctx, d.ID, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: call.Manager})
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			err = nil
+		}
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+	}
+	return out
+}
+
+// observed is how often a target was looked at.
+func (b *beds) observed(target string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, c := range b.calls {
+		if cmp.Or(target, c.Target) == c.Target {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,171 @@
+// Package keys holds the key by which the agent knows again what it wrote for itself.
+package keys
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// Store is the keyring in force, as the Secret says. A Secret that is broken or gone
+// leaves the one before it in force for as long as this process lives.
+type Store struct {
+	Config
+
+	mu      sync.RWMutex
+	ring    annotations.Keyring
+	fault   error         // why the Secret as it stands is of no use; nil: it is
+	lost    string        // when the key before this one was found to be gone; empty: it was not
+	changed chan struct{} // closed when the Secret is another
+}
+
+// Config is what the key is kept with.
+type Config struct {
+	Kube           kubernetes.Interface // the agent's own
+	Meta           metadata.Interface
+	Namespace      string // the agent's own
+	WatchNamespace string // empty: all
+	Now            func() time.Time
+	Log            *slog.Logger
+	// Changed hears that what counts may be another.
+	Changed func()
+}
+
+// New knows no key yet.
+func New(c Config) *Store { return &Store{Config: c, changed: make(chan struct{})} }
+
+// Fixed holds a keyring that does not change.
+func Fixed(ring annotations.Keyring) *Store {
+	return &Store{ring: ring, changed: make(chan struct{}), Config: Config{Changed: func() {}}}
+}
+
+// Sign signs an object of the agent's that is about to be written.
+func (s *Store) Sign(cm *corev1.ConfigMap) error {
+	if err := s.keyring().Sign(cm); err != nil {
+		return fmt.Errorf("sign %s/%s: %w", cm.Namespace, cm.Name, err)
+	}
+	return nil
+}
+
+// Check says why an object does not count as the agent's own: *annotations.SignatureError.
+func (s *Store) Check(cm *corev1.ConfigMap) error { return s.keyring().Check(cm) }
+
+// Empty takes out what an object holds that does not count.
+func (s *Store) Empty(cm *corev1.ConfigMap) { s.keyring().EmptyUncounted(cm) }
+
+// MayCount says whether an object that was emptied may count now.
+func (s *Store) MayCount(cm *corev1.ConfigMap) bool { return s.keyring().MayCount(cm) }
+
+// CheckKind is Check for an object that says of itself that it is of a kind of ours. What
+// does not is somebody else's, which reading it says.
+func (s *Store) CheckKind(cm *corev1.ConfigMap, kind string) error {
+	if cm.Labels[annotations.LabelKind] != kind {
+		return nil
+	}
+	return s.Check(cm)
+}
+
+// Made says by an object's metadata alone whether the agent made it.
+func (s *Store) Made(o metav1.Object) bool { return s.keyring().CheckName(o) == nil }
+
+// ID names the key that signs; empty: there is none.
+func (s *Store) ID() string { return s.keyring().ID() }
+
+func (s *Store) keyring() annotations.Keyring {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.ring
+}
+
+// Observe takes in the Secret as the watch shows it.
+func (s *Store) Observe(o any) {
+	secret := o.(*corev1.Secret)
+	ring, err := annotations.ReadKeyring(secret)
+	if !s.take(ring, err, secret.Annotations[annotations.StatusKeyLost]) {
+		return
+	}
+	if err != nil {
+		s.Log.Error("the agent's key is broken", "error", err.Error(), "in force", s.ID())
+	} else {
+		s.Log.Info("took up the agent's key", "key", ring.ID(), "replacing", ring.Replacing())
+	}
+	s.Changed()
+}
+
+// Lost hears that the Secret is gone. The leader makes it again.
+func (s *Store) Lost(any) {
+	if s.take(annotations.Keyring{}, fmt.Errorf("the Secret %s/%s is gone", s.Namespace, annotations.KeyName), "") {
+		s.Log.Warn("the Secret of the agent's key is gone", "in force", s.ID())
+		s.Changed()
+	}
+}
+
+// take notes what the Secret says, and says whether that is news.
+func (s *Store) take(ring annotations.Keyring, fault error, lost string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fault != nil {
+		ring = s.ring
+	}
+	if ring.Equal(s.ring) && fmt.Sprint(fault) == fmt.Sprint(s.fault) && lost == s.lost {
+		return false
+	}
+	s.ring, s.fault, s.lost = ring, fault, lost
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return true
+}
+
+// Usable says why nothing can be done: there is no key. One that is in force goes on
+// being used whatever became of its Secret.
+func (s *Store) Usable() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if !s.ring.Empty() {
+		return nil
+	}
+	return s.fault
+}
+
+// broken says whether the Secret as it stands is of no use.
+func (s *Store) broken() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.fault != nil
+}
+
+// Condition says what is wrong with the key; none where nothing is.
+func (s *Store) Condition() []metav1.Condition {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	c := metav1.Condition{Type: "SigningKey", Status: metav1.ConditionFalse}
+	switch {
+	case s.fault != nil && s.ring.Empty():
+		c.Reason, c.Message = "Broken", fmt.Sprintf("%v, so nothing is done: put the key back, or delete the Secret to begin with a new one (docs/operations.md, \"The key\")", s.fault)
+	case s.fault != nil:
+		c.Reason, c.Message = "Broken", fmt.Sprintf("%v; the key that was in force stays so until the agent ends: put it back", s.fault)
+	case s.lost != "":
+		c.Reason, c.Message = "Lost", fmt.Sprintf("the key was found to be gone at %s and a new one was made: what had been signed before does not count. 'kubectl maint adopt' signs what you know; take %s off the Secret %s/%s when that is done",
+			document.Cut(s.lost, 40), annotations.StatusKeyLost, s.Namespace, annotations.KeyName)
+	default:
+		return nil
+	}
+	c.Message = document.Cut(c.Message, 4*document.MaxMessage)
+	return []metav1.Condition{c}
+}
+
+// changes is closed when the Secret is another than now.
+func (s *Store) changes() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.changed
+}

@@ -1,0 +1,307 @@
+package keys_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+)
+
+const home = annotations.DefaultNamespace
+
+// world is a cluster and the key of one agent in it.
+type world struct {
+	*testing.T
+	cluster *agenttest.Cluster
+	changes atomic.Int64
+}
+
+func inWorld(t *testing.T, story func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, cluster: agenttest.New(t)}
+		w.cluster.Put(
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+		)
+		story(w)
+	})
+}
+
+// agent is a process that has just begun.
+func (w *world) agent() *keys.Store {
+	conn, _ := w.cluster.Connect()
+	return keys.New(keys.Config{
+		Kube: conn.Kube, Meta: conn.Meta, Namespace: home, Now: time.Now, Log: slog.New(slog.DiscardHandler), Changed: func() { w.changes.Add(1) },
+	})
+}
+
+// leads is an agent that leads, and what it waited for.
+func (w *world) leads(s *keys.Store) (signed bool, waited []string) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	signed = s.Begin(ctx, func(err error) { waited = append(waited, err.Error()) })
+	return signed, waited
+}
+
+func key(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
+
+func (w *world) secret(data map[string][]byte) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.KeyName}, Data: data}
+	w.cluster.Put(s)
+	return s
+}
+
+// heartbeat is what an agent before has left of itself.
+func (w *world) heartbeat(key string) {
+	data := map[string]string{"version": "v0"}
+	if key != "" {
+		data[annotations.HeartbeatKey] = key
+	}
+	w.cluster.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.HeartbeatName}, Data: data})
+}
+
+func (w *world) ledger(name string) *corev1.ConfigMap {
+	cm, err := annotations.LedgerObject("shop", name, ledger.Ledger{PlanUID: "uid-" + name})
+	if err != nil {
+		w.Fatal(err)
+	}
+	cm.UID = types.UID("u-" + name)
+	return cm
+}
+
+func (w *world) stored(name string) *corev1.ConfigMap {
+	return w.cluster.ConfigMap("shop", annotations.LedgerName(name, "uid-"+name))
+}
+
+func keyringOf(t *testing.T, data map[string][]byte) annotations.Keyring {
+	t.Helper()
+	ring, err := annotations.ReadKeyring(&corev1.Secret{Data: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func TestTheFirstLeaderMakesTheKeyAndTheNextFindsIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := w.agent()
+		if err := first.Read(w.Context()); err != nil || first.ID() != "" || first.Usable() != nil {
+			w.Errorf("before: %v, %q, %v", err, first.ID(), first.Usable())
+		}
+		if err := first.Sign(w.ledger("a")); err == nil {
+			w.Error("signed without a key")
+		}
+		if signed, waited := w.leads(first); signed || len(waited) > 0 {
+			w.Errorf("signed %t, waited for %q", signed, waited)
+		}
+		cm := w.ledger("a")
+		if err := first.Sign(cm); err != nil {
+			w.Fatal(err)
+		}
+		next := w.agent()
+		if err := next.Read(w.Context()); err != nil || next.Check(cm) != nil || !next.Made(cm) || next.ID() != first.ID() {
+			w.Errorf("the next: %v, %v", err, next.Check(cm))
+		}
+		if c := next.Condition(); c != nil {
+			w.Errorf("it says %v", c)
+		}
+	})
+}
+
+func TestTwoLeadersMakeOneKey(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cluster.LoseReply(agenttest.When{Verb: "create", Resource: "secrets"}, 1)
+		one := w.agent()
+		if _, waited := w.leads(one); one.ID() == "" {
+			w.Errorf("after a lost reply it has no key: %q", waited)
+		}
+		if n := len(w.cluster.Names("secrets")); n != 1 {
+			w.Errorf("%d Secrets", n)
+		}
+	})
+}
+
+// An agent of a version that signed nothing ran before: what it left is its own.
+func TestWhatAnAgentFromBeforeSignaturesLeftIsSigned(t *testing.T) {
+	for name, c := range map[string]struct {
+		beat  func(w *world)
+		signs bool
+	}{
+		"its heartbeat names no key":          {beat: func(w *world) { w.heartbeat("") }, signs: true},
+		"no agent ran before":                 {beat: func(*world) {}},
+		"the agent before signed, with a key": {beat: func(w *world) { w.heartbeat("abc") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c.beat(w)
+				stale := w.ledger("stale") // of a version back and forth
+				if err := keyringOf(t, map[string][]byte{annotations.DataKey: key("x")}).Sign(stale); err != nil {
+					t.Fatal(err)
+				}
+				w.cluster.Put(w.ledger("a"), stale, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plain"}, Data: map[string]string{"a": "b"}})
+				s := w.agent()
+				if signed, waited := w.leads(s); signed != c.signs || len(waited) > 0 {
+					w.Errorf("signed %t, waited for %q", signed, waited)
+				}
+				for _, name := range []string{"a", "stale"} {
+					if got := s.Check(w.stored(name)) == nil; got != c.signs {
+						w.Errorf("%s counts: %t", name, got)
+					}
+				}
+				if !annotations.Unsigned(w.cluster.ConfigMap("shop", "plain")) {
+					w.Error("somebody's ConfigMap was signed")
+				}
+			})
+		})
+	}
+}
+
+func TestSigningThatWasCutOffGoesOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.heartbeat("")
+		w.cluster.Put(w.ledger("a"), w.ledger("b"), w.ledger("c"))
+		mend := w.cluster.Refuse(agenttest.When{Verb: "update", Resource: "configmaps", Name: w.stored("b").Name}, 2, 500, "etcd is away")
+		defer mend()
+		s := w.agent()
+		if _, waited := w.leads(s); len(waited) == 0 || !strings.Contains(waited[0], "sign shop/") {
+			w.Errorf("waited for %q", waited)
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			if err := s.Check(w.stored(name)); err != nil {
+				w.Error(err)
+			}
+		}
+	})
+}
+
+func TestAKeyThatIsGone(t *testing.T) {
+	t.Run("under an agent that holds it: it is made again", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			s := w.agent()
+			w.leads(s)
+			was := s.ID()
+			ctx, cancel := context.WithCancel(w.Context())
+			go s.Run(ctx)
+			w.cluster.Delete("secrets", home, annotations.KeyName)
+			s.Lost(nil)
+			time.Sleep(time.Second)
+			next := w.agent()
+			if err := next.Read(ctx); err != nil || next.ID() != was {
+				w.Errorf("the next reads %q, not %q: %v", next.ID(), was, err)
+			}
+			cancel()
+			synctest.Wait()
+		})
+	})
+	t.Run("and nobody holds it: a new one is made, and that is said", func(t *testing.T) {
+		inWorld(t, func(w *world) {
+			w.heartbeat("0a1b")
+			s := w.agent()
+			w.leads(s)
+			c := s.Condition()
+			if len(c) != 1 || c[0].Reason != "Lost" || !strings.Contains(c[0].Message, "adopt") || s.Usable() != nil {
+				w.Errorf("it says %v, %v", c, s.Usable())
+			}
+			next := w.agent()
+			if err := next.Read(w.Context()); err != nil || len(next.Condition()) != 1 {
+				w.Errorf("the next says %v, %v", next.Condition(), err)
+			}
+		})
+	})
+}
+
+func TestAKeyThatIsBroken(t *testing.T) {
+	broken := map[string]map[string][]byte{"an empty Secret": nil, "an empty key": {annotations.DataKey: {}}, "a short key": {annotations.DataKey: []byte("short")}}
+	for name, data := range broken {
+		t.Run(name+" at the start", func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.secret(data)
+				s := w.agent()
+				ctx, cancel := context.WithCancel(w.Context())
+				defer cancel()
+				var waited atomic.Int64
+				done := make(chan struct{})
+				go func() { s.Begin(ctx, func(error) { waited.Add(1) }); close(done) }()
+				time.Sleep(29 * time.Second)
+				if c := s.Condition(); s.Usable() == nil || len(c) != 1 || c[0].Reason != "Broken" || !strings.Contains(c[0].Message, "nothing is done") || waited.Load() == 0 || waited.Load() > 2 {
+					w.Errorf("it says %v, %v; waited %d times", c, s.Usable(), waited.Load())
+				}
+				w.secret(map[string][]byte{annotations.DataKey: key("n")})
+				s.Observe(w.secret(map[string][]byte{annotations.DataKey: key("n")}))
+				<-done
+				if s.Usable() != nil || s.Condition() != nil || s.ID() == "" {
+					w.Errorf("mended: %v, %v", s.Usable(), s.Condition())
+				}
+			})
+		})
+		t.Run(name+" under an agent that holds one", func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				s := w.agent()
+				w.leads(s)
+				was := s.ID()
+				s.Observe(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: annotations.KeyName}, Data: data})
+				if c := s.Condition(); s.Usable() != nil || s.ID() != was || len(c) != 1 || !strings.Contains(c[0].Message, "stays so") {
+					w.Errorf("it says %v, %v; signs with %q, not %q", c, s.Usable(), s.ID(), was)
+				}
+			})
+		})
+	}
+}
+
+func TestAKeyThatIsReplaced(t *testing.T) {
+	inWorld(t, func(w *world) {
+		old := keyringOf(t, map[string][]byte{annotations.DataKey: key("o")})
+		s := w.agent()
+		w.secret(old.KeyData())
+		w.leads(s)
+		mine, touched := w.ledger("a"), w.ledger("touched")
+		for _, cm := range []*corev1.ConfigMap{mine, touched} {
+			if err := s.Sign(cm); err != nil {
+				t.Fatal(err)
+			}
+		}
+		touched.Data["more"] = "by somebody"
+		w.cluster.Put(mine, touched, w.ledger("never"))
+		changes := w.changes.Load()
+		ctx, cancel := context.WithCancel(w.Context())
+		go s.Run(ctx)
+		synctest.Wait()
+		s.Observe(w.secret(map[string][]byte{annotations.DataKey: key("n"), annotations.DataPreviousKey: key("o")}))
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait()
+		fresh := keyringOf(t, map[string][]byte{annotations.DataKey: key("n")})
+		if err := fresh.Check(w.stored("a")); err != nil {
+			w.Errorf("with the new key alone: %v", err)
+		}
+		if fresh.Check(w.stored("touched")) == nil || fresh.Check(w.stored("never")) == nil {
+			w.Error("what did not count before counts now")
+		}
+		if w.changes.Load() == changes {
+			w.Error("nobody heard that the key is another")
+		}
+	})
+}
+
+func TestARightThatIsMissingIsSaid(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.cluster.Deny("", "get", "secrets")
+		if err := w.agent().Read(w.Context()); err == nil || !strings.Contains(err.Error(), "install --apply") {
+			w.Errorf("%v", err)
+		}
+	})
+}

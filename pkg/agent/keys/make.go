@@ -1,0 +1,177 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// mendedWithin is how long a broken Secret is looked at again where no watch says that
+// it was mended (a guess).
+const mendedWithin = 30 * time.Second
+
+// Read takes in the Secret as it is now, so that what is read next can be checked. That
+// there is none yet is no error: who leads makes it.
+func (s *Store) Read(ctx context.Context) error {
+	secret, err := s.get(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Observe(secret)
+	return nil
+}
+
+func (s *Store) get(ctx context.Context) (*corev1.Secret, error) {
+	secret, err := s.Kube.CoreV1().Secrets(s.Namespace).Get(ctx, annotations.KeyName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("the agent may not read the Secret %s/%s, which holds the key of what it writes for itself: apply the manifests of its version ('kubectl maint install --apply'): %w", s.Namespace, annotations.KeyName, err)
+	case err != nil:
+		return nil, fmt.Errorf("read the Secret %s/%s: %w", s.Namespace, annotations.KeyName, err)
+	}
+	return secret, nil
+}
+
+// ensure makes sure, for the one who leads, that there is a key.
+func (s *Store) ensure(ctx context.Context) error {
+	secret, err := s.get(ctx)
+	if apierrors.IsNotFound(err) {
+		secret, err = s.create(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.Observe(secret)
+	_, err = annotations.ReadKeyring(secret)
+	return err
+}
+
+// create makes the Secret: with the key that is in force, where somebody took it away
+// under us, else with a new one. Where the heartbeat knows of a key before, that one is
+// lost, and the Secret says so.
+func (s *Store) create(ctx context.Context) (*corev1.Secret, error) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: annotations.KeyName}, Data: s.keyring().KeyData()}
+	if s.keyring().Empty() {
+		_, before, err := s.before(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if before != "" {
+			s.Log.Error("the agent's key is lost: what was signed with it does not count", "key", before)
+			secret.Annotations = map[string]string{annotations.StatusKeyLost: s.Now().UTC().Format(time.RFC3339)}
+		}
+		secret.Data = map[string][]byte{annotations.DataKey: annotations.NewKey()}
+	}
+	made, err := s.Kube.CoreV1().Secrets(s.Namespace).Create(ctx, secret, client.CreateOptions())
+	if apierrors.IsAlreadyExists(err) { // our own reply was lost, or another was faster
+		return s.get(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the Secret %s/%s: %w", s.Namespace, annotations.KeyName, err)
+	}
+	s.Log.Info("made the Secret of the agent's key", "secret", s.Namespace+"/"+annotations.KeyName)
+	return made, nil
+}
+
+// before says whether an agent ran before this one, and which key it signed with: none,
+// if it is of a version that signed nothing. The heartbeat knows: the agent's namespace
+// is not a tenant's.
+func (s *Store) before(ctx context.Context) (ran bool, key string, err error) {
+	beat, err := s.Kube.CoreV1().ConfigMaps(s.Namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, "", nil
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("read the heartbeat of the agent before: %w", err)
+	}
+	return true, beat.Data[annotations.HeartbeatKey], nil
+}
+
+// Begin returns when there is a key, and, where the agent before was of a version that
+// signed nothing, all that it left is signed: its heartbeat says so until this one's first.
+// waits hears of each attempt that failed. Signed says whether anything had to be looked at.
+func (s *Store) Begin(ctx context.Context, waits func(error)) (signed bool) {
+	for failed := 1; ctx.Err() == nil; failed++ {
+		changed := s.changes()
+		looked, err := s.begin(ctx)
+		if signed = signed || looked; err == nil {
+			return signed
+		}
+		waits(err)
+		pause := informer.Backoff(failed, err)
+		if s.Usable() != nil { // only a person mends it
+			pause = mendedWithin
+		}
+		s.wait(ctx, changed, pause)
+	}
+	return signed
+}
+
+func (s *Store) begin(ctx context.Context) (signed bool, err error) {
+	if err := s.ensure(ctx); err != nil {
+		return false, err
+	}
+	ran, key, err := s.before(ctx)
+	if err != nil || !ran || key != "" {
+		return false, err
+	}
+	return true, s.signAll(ctx, s.unsigned)
+}
+
+// Run keeps the key, as the one who leads, until ctx ends: a Secret that is taken away
+// is made again, and what the key before has signed is signed with the new one.
+func (s *Store) Run(ctx context.Context) {
+	for failed := 1; ctx.Err() == nil; {
+		changed := s.changes()
+		pause, err := time.Duration(0), s.keep(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.Log.Error("the agent's key", "error", err.Error())
+			pause = informer.Backoff(failed, err)
+			failed++
+		} else {
+			failed = 1
+		}
+		s.wait(ctx, changed, pause)
+	}
+}
+
+func (s *Store) keep(ctx context.Context) error {
+	err := s.ensure(ctx)
+	if err != nil && s.broken() { // it was said, and only a person mends it
+		return nil
+	}
+	if err != nil || !s.keyring().Replacing() {
+		return err
+	}
+	if err := s.signAll(ctx, s.outdated); err != nil {
+		return err
+	}
+	s.Log.Info("everything is signed with the agent's new key; the previous one may be taken out of its Secret", "key", s.ID())
+	return nil
+}
+
+// wait waits until something changed, and for a pause if one is given.
+func (s *Store) wait(ctx context.Context, changed <-chan struct{}, pause time.Duration) {
+	var over <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-over:
+	}
+}

@@ -1,0 +1,98 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// How many objects are listed in one piece, and signed side by side (guesses: an
+// upgrade of 10,000 plans is some 40,000 objects, and none is held for long).
+const (
+	pageOf = 500
+	atOnce = 8
+)
+
+// unsigned are the objects of an agent that signed nothing, or that went back to a
+// version that did not: whatever does not count now. Their metadata does not tell.
+func (s *Store) unsigned(o metav1.Object) bool {
+	cm, whole := o.(*corev1.ConfigMap)
+	return !whole || s.Check(cm) != nil
+}
+
+// outdated are those that the key before has signed, and that are as they were signed.
+func (s *Store) outdated(o metav1.Object) bool {
+	cm, whole := o.(*corev1.ConfigMap)
+	return s.keyring().Outdated(o) && (!whole || s.Check(cm) == nil)
+}
+
+// signAll signs those of the agent's objects that are due. It asks by their metadata
+// first, and then by the whole object.
+func (s *Store) signAll(ctx context.Context, due func(metav1.Object) bool) error {
+	maps := s.Meta.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(s.WatchNamespace)
+	kinds := strings.Join([]string{annotations.KindLedger, annotations.KindGate, annotations.KindRestore, annotations.KindRun}, ",")
+	var signed atomic.Int64
+	for page, first := "", true; first || page != ""; first = false {
+		list, err := maps.List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + kinds + ")", Limit: pageOf, Continue: page})
+		if err != nil {
+			return fmt.Errorf("list what is to be signed: %w", err)
+		}
+		group, inner := errgroup.WithContext(ctx)
+		group.SetLimit(atOnce)
+		for i := range list.Items {
+			if o := &list.Items[i]; due(o) {
+				group.Go(func() error {
+					did, err := s.signOne(inner, o.Namespace, o.Name, due)
+					if did {
+						signed.Add(1)
+					}
+					return err
+				})
+			}
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+		page = list.Continue
+	}
+	if n := signed.Load(); n > 0 {
+		s.Log.Info("signed what was written before", "objects", n, "key", s.ID())
+	}
+	return nil
+}
+
+// signOne signs an object as it is now, if it still is to be signed.
+func (s *Store) signOne(ctx context.Context, namespace, name string, due func(metav1.Object) bool) (did bool, err error) {
+	maps := s.Kube.CoreV1().ConfigMaps(namespace)
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		cm, err := maps.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || !due(cm) {
+			return err
+		}
+		if err := s.Sign(cm); err != nil {
+			return err
+		}
+		_, err = maps.Update(ctx, cm, client.UpdateOptions())
+		did = err == nil
+		return err
+	})
+	switch {
+	case err == nil || apierrors.IsNotFound(err):
+		return did, nil
+	case client.NeverTaken(err): // an immutable one: it stays as it is, and is told where it is read
+		s.Log.Warn("an object of the agent's could not be signed", "object", namespace+"/"+name, "error", err.Error())
+		return false, nil
+	}
+	return false, fmt.Errorf("sign %s/%s: %w", namespace, name, err)
+}

@@ -1,0 +1,122 @@
+package metrics
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Scrapers lets those read the metrics whose token the API server knows, and who may get
+// /metrics there, as the API server's own metrics are read.
+type Scrapers struct {
+	kube    kubernetes.Interface
+	now     func() time.Time
+	answers *lru.Cache[[sha256.Size]byte, scraperAnswer]
+	asking  chan struct{} // a place for each question that is under way
+}
+
+type scraperAnswer struct {
+	allowed bool
+	why     string
+	at      time.Time
+}
+
+// Bounds of what strangers can have the agent ask (guesses: a scraper comes every few
+// seconds with the same token).
+const (
+	scraperAge      = 30 * time.Second // an answer is believed
+	scrapersHeld    = 100              // answers
+	scrapersAsking  = 2                // questions at once
+	scraperPatience = 5 * time.Second
+)
+
+// NewScrapers asks a client's API server.
+func NewScrapers(kube kubernetes.Interface, now func() time.Time) *Scrapers {
+	answers, _ := lru.New[[sha256.Size]byte, scraperAnswer](scrapersHeld) // its error is for limits below one
+	return &Scrapers{kube: kube, now: now, answers: answers, asking: make(chan struct{}, scrapersAsking)}
+}
+
+// errBusy says that too many ask at once.
+var errBusy = errors.New("too many tokens are being looked at") //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// guard serves next to scrapers alone.
+func (s *Scrapers) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !is || token == "" {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "send a token of this cluster: Authorization: Bearer TOKEN", http.StatusUnauthorized)
+			return
+		}
+		answer, err := s.answer(r.Context(), token)
+		switch {
+		case err != nil:
+			http.Error(w, "who asks could not be looked up: "+err.Error(), http.StatusServiceUnavailable)
+		case !answer.allowed && answer.why == "":
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "the API server does not know this token", http.StatusUnauthorized)
+		case !answer.allowed:
+			http.Error(w, answer.why, http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// answer is what the API server says of a token, now or a while ago.
+func (s *Scrapers) answer(ctx context.Context, token string) (scraperAnswer, error) {
+	key := sha256.Sum256([]byte(token))
+	if known, there := s.answers.Get(key); there && s.now().Sub(known.at) < scraperAge {
+		return known, nil
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	default:
+		return scraperAnswer{}, errBusy
+	}
+	ctx, cancel := context.WithTimeout(ctx, scraperPatience)
+	defer cancel()
+	answer, err := s.ask(ctx, token)
+	if err == nil {
+		answer.at = s.now()
+		s.answers.Add(key, answer)
+	}
+	return answer, err
+}
+
+func (s *Scrapers) ask(ctx context.Context, token string) (scraperAnswer, error) {
+	review, err := s.kube.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return scraperAnswer{}, fmt.Errorf("ask whose token it is: %w", err)
+	}
+	if !review.Status.Authenticated {
+		return scraperAnswer{}, nil
+	}
+	user := review.Status.User
+	extra := map[string]authorizationv1.ExtraValue{}
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	access, err := s.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return scraperAnswer{}, fmt.Errorf("ask what %s may: %w", user.Username, err)
+	}
+	if !access.Status.Allowed {
+		return scraperAnswer{why: user.Username + " may not get /metrics: the ClusterRole maint-metrics-reader, bound to it, lets it"}, nil
+	}
+	return scraperAnswer{allowed: true}, nil
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+)
+
+// keyChanged has everything read again whose signature may count now, or no longer.
+func (a *Agent) keyChanged() {
+	a.memory.ledgers.Forget()
+	for _, o := range a.caches.live.Informer.GetStore().List() {
+		if !a.rereadEmptied(a.caches.live, o) {
+			cm := o.(*corev1.ConfigMap)
+			a.controllers.runs.Recheck(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+		}
+	}
+	for _, o := range a.caches.documents.Informer.GetStore().List() {
+		a.rereadEmptied(a.caches.documents, o)
+	}
+	for _, o := range a.caches.restores.Informer.GetStore().List() {
+		a.rereadEmptied(a.caches.restores, o)
+	}
+	a.controllers.hibernation.KeyChanged()
+	a.enqueueGated()
+	a.enqueuePlan(types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName})
+}
+
+// rereadEmptied has an object read again of which nothing was kept, and which may count with
+// the key that is there now. It says whether it is one.
+func (a *Agent) rereadEmptied(c *informer.Cache, o any) bool {
+	cm := o.(*corev1.ConfigMap)
+	if !a.keys.MayCount(cm) {
+		return false
+	}
+	c.From.Again(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+	return true
+}
+
+// awaitKey says that nothing is done for want of a key.
+func (a *Agent) awaitKey(ctx context.Context, why error) {
+	a.options.Log.Error("nothing is done without the agent's key", "error", why.Error())
+	if _, err := a.reconcile(ctx, types.NamespacedName{Namespace: a.options.Namespace, Name: annotations.AgentConfigName}); err != nil && ctx.Err() == nil {
+		a.options.Log.Warn("could not say so on the agent's configuration", "error", err.Error())
+	}
+}
+
+// readKey reads the key before anything is read that it signs.
+func (a *Agent) readKey(ctx context.Context) {
+	for failed := 1; ctx.Err() == nil; failed++ {
+		err := a.keys.Read(ctx)
+		if err == nil {
+			return
+		}
+		a.options.Log.Error("the agent's key could not be read", "error", err.Error())
+		informer.Sleep(ctx, informer.Backoff(failed, err))
+	}
+}
+
+// ledgerForged says on a plan that its ledger does not count.
+func (a *Agent) ledgerForged(pk types.NamespacedName, why error) {
+	a.options.Log.Warn("a ledger does not count", "plan", pk.String(), "why", why.Error())
+	if cm := a.memory.documents.Plan(pk); cm != nil {
+		a.events.recorder.Event(cm, corev1.EventTypeWarning, "LedgerLost", document.Cut(why.Error()+"; it is made anew, and nothing from before now is made up for", document.MaxMessage))
+	}
+}

@@ -1,0 +1,366 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+type holdOptions struct {
+	*factory.Factory
+	factory.DryRun
+	factory.Consent
+	watch.Waiting
+	asleep    bool // what the command holds
+	names     []string
+	all       bool
+	selector  string
+	forText   string
+	untilText string
+	release   bool
+	timezone  string
+	reason    string
+	faults    exit.Faults
+}
+
+// NewHibernate holds HibernatePlans asleep.
+func NewHibernate(c *factory.Factory) *cobra.Command {
+	o := &holdOptions{Factory: c, asleep: true}
+	cmd := &cobra.Command{
+		Use:   "hibernate PLAN... | -l SELECTOR | --all",
+		Short: "Put what a HibernatePlan names to sleep, whatever its schedule says",
+		Long: `Put the targets of HibernatePlans to sleep and hold them there: for a while, until
+a time, or until --release. Then the schedule decides again. Policies and a pause
+are still waited for. What the targets were is written down before they are
+touched, and is what they are after waking. With --wait their progress is shown; the
+exit code is 4 when one of them failed, 3 when they cannot fall asleep now.`,
+		Example: `  kubectl maint hibernate dev-nights --for 3h --reason "nobody is here"
+  kubectl maint hibernate dev-nights --until "mon 06:00" --wait
+  kubectl maint hibernate dev-nights --release`,
+	}
+	return o.command(cmd, func(m metav1.ObjectMeta) bool { return m.Annotations[annotations.HoldState] != "asleep" })
+}
+
+// NewWake holds HibernatePlans awake.
+func NewWake(c *factory.Factory) *cobra.Command {
+	o := &holdOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "wake PLAN... | -l SELECTOR | --all",
+		Short: "Wake what a HibernatePlan has put to sleep, whatever its schedule says",
+		Long: `Wake the targets of HibernatePlans and hold them awake: for a while, until a time,
+or until --release. Then the schedule decides again. No policy keeps anything
+asleep; a pause does. With --wait their progress is shown; the exit code is 4 when one
+of them failed, 3 when they cannot wake now.`,
+		Example: `  kubectl maint wake dev-nights --for 2h --reason "late release" --wait
+  kubectl maint wake dev-nights --release`,
+	}
+	return o.command(cmd, func(m metav1.ObjectMeta) bool { return m.Annotations[annotations.HoldState] != "awake" })
+}
+
+func (o *holdOptions) command(cmd *cobra.Command, keep func(metav1.ObjectMeta) bool) *cobra.Command {
+	cmd.RunE = factory.RunE(o)
+	cmd.ValidArgsFunction = o.CompleteKind(annotations.KindHibernatePlan, keep)
+	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
+	o.Waiting.AddFlags(cmd, "the targets until all of them are there")
+	f := cmd.Flags()
+	f.BoolVar(&o.all, "all", false, "all HibernatePlans that the namespace has now")
+	f.StringVarP(&o.selector, "selector", "l", "", "those of the namespace that have these labels")
+	f.StringVar(&o.forText, "for", "", "how long: 2h, 3d")
+	f.StringVar(&o.untilText, "until", "", `until when: "mon 06:00", RFC 3339`)
+	f.BoolVar(&o.release, "release", false, "hold it no longer: its schedule decides again")
+	f.StringVar(&o.timezone, "timezone", "", "zone of --until; default: the plan's")
+	f.StringVar(&o.reason, "reason", "", "why")
+	return cmd
+}
+
+// Complete takes the names.
+func (o *holdOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+// Validate checks the flags.
+func (o *holdOptions) Validate() error {
+	f := &o.faults
+	switch many := o.all || o.selector != ""; {
+	case o.all && o.selector != "":
+		f.Add("--all and -l exclude each other")
+	case many && len(o.names) > 0:
+		f.Add("names and --all or -l exclude each other")
+	case !many && len(o.names) == 0:
+		f.Add("PLAN is missing; or give -l or --all")
+	}
+	given := 0
+	for _, set := range []bool{o.forText != "", o.untilText != "", o.release} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		f.Add("give one of --for, --until and --release")
+	case o.release && o.reason != "":
+		f.Add("--reason stands beside a hold, which --release takes away")
+	case !o.release:
+		_, err := o.until(o.Zone)
+		f.Check(err)
+	}
+	if o.Wait && o.Mode != "none" {
+		f.Add("--wait: a dry run changes nothing that could be waited for")
+	}
+	o.Waiting.Check(f)
+	o.DryRun.Check(f)
+	return f.Err()
+}
+
+// until is the end of the hold; nil: it has none.
+func (o *holdOptions) until(zone string) (*time.Time, error) {
+	if o.timezone != "" {
+		zone = o.timezone
+	}
+	switch {
+	case o.forText != "":
+		d, err := document.ParseDuration(o.forText)
+		if err != nil {
+			return nil, fmt.Errorf("--for: %w", err)
+		}
+		if d.Duration <= 0 {
+			return nil, fmt.Errorf("--for: must be more than nothing, is %s", o.forText)
+		}
+		return new(o.Now().Add(d.Duration).UTC().Truncate(time.Second)), nil
+	case o.untilText != "":
+		at, err := instant.Future("--until", o.untilText, o.Now(), zone)
+		if err != nil {
+			return nil, err
+		}
+		return new(at.UTC().Truncate(time.Second)), nil
+	}
+	return nil, nil
+}
+
+// hold is what is to stand on a plan.
+func (o *holdOptions) hold(s view.Sleeper) (hibernate.Hold, error) {
+	if o.release {
+		return hibernate.Hold{}, nil
+	}
+	until, err := o.until(s.Zone())
+	return hibernate.Hold{On: true, Asleep: o.asleep, Until: until}, err
+}
+
+// Run writes the holds, says what follows, and waits for it if asked.
+func (o *holdOptions) Run(ctx context.Context) error {
+	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	plans, err := o.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	if err := o.check(ctx, k, plans); err != nil {
+		return err
+	}
+	if o.asleep && !o.release && len(o.names) == 0 && !o.Client() {
+		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("put %s in namespace %s to sleep", namesOfSleepers(plans), k.Namespace)); err != nil {
+			return err
+		}
+	}
+	actor := k.Actor(ctx)
+	var awaited []watch.Awaited
+	for _, s := range plans {
+		hold, err := o.write(ctx, k, s, actor)
+		if err != nil {
+			return err
+		}
+		awaited = append(awaited, o.awaited(s, hold))
+	}
+	if !o.Wait {
+		return nil
+	}
+	return watch.FollowSleep(ctx, o.Factory, k, awaited)
+}
+
+func namesOfSleepers(plans []view.Sleeper) string {
+	names := make([]string, len(plans))
+	for i, s := range plans {
+		names[i] = s.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// find gives all plans that are meant; of two names one means nothing: nothing is written.
+func (o *holdOptions) find(ctx context.Context, k *factory.Cluster) ([]view.Sleeper, error) {
+	var objects []*corev1.ConfigMap
+	for _, name := range o.names {
+		cm, err := k.Document(ctx, name, annotations.KindHibernatePlan)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, cm)
+	}
+	if len(o.names) == 0 {
+		var err error
+		if objects, err = k.HibernatePlans(ctx, k.Namespace, o.selector); err != nil {
+			return nil, err
+		}
+		if len(objects) == 0 {
+			return nil, fmt.Errorf("no hibernate plan in namespace %s is meant", k.Namespace)
+		}
+	}
+	agent, _ := o.Agent(ctx, k)
+	return source.ReadSleepers(ctx, o.Factory, k, agent, objects), nil
+}
+
+// check refuses what could not be, and says what keeps it from being soon.
+func (o *holdOptions) check(ctx context.Context, k *factory.Cluster, plans []view.Sleeper) error {
+	if o.Wait {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	} else if agent, err := o.Agent(ctx, k); err == nil && agent.Missing != "" {
+		fmt.Fprintf(o.ErrOut, "warning: %s; what is asked here is done when one is back\n", agent.Missing)
+	}
+	for _, s := range plans {
+		if err := o.checkOne(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *holdOptions) checkOne(s view.Sleeper) error {
+	if s.Table == nil && o.asleep && !o.release {
+		return fmt.Errorf("plan %s is not valid, so that nothing falls asleep by it:\n%w", s.Name, s.Faults)
+	}
+	if o.release {
+		return nil
+	}
+	why := o.kept(s)
+	switch {
+	case why == "":
+		return nil
+	case o.Wait:
+		return exit.Errorf(exit.CodeNotNow, "plan %s: %s; nothing was asked (without --wait the hold stands, and is met when it can be)", s.Name, why)
+	}
+	fmt.Fprintf(o.ErrOut, "plan %s: %s\n", s.Name, why)
+	return nil
+}
+
+// kept says what keeps a hold from being met at once; empty: nothing does.
+func (o *holdOptions) kept(s view.Sleeper) string {
+	pause := s.Pause(o.Now())
+	switch {
+	case pause.On && pause.Until != nil:
+		return "paused until " + instant.Both(*pause.Until, s.Zone()) + ", and keeps its present state until then"
+	case pause.On:
+		return "paused, and keeps its present state until somebody resumes it"
+	case !o.asleep || s.Asleep():
+		return ""
+	case s.Spec.DryRun:
+		return "it only rehearses (spec.dryRun): nothing is put to sleep"
+	}
+	if v := s.Gate.Verdict(o.Now()); !v.Permitted {
+		until := ""
+		if v.Until != nil {
+			until = ", until " + instant.Both(*v.Until, s.Zone())
+		}
+		return "no sleep may begin now: " + v.Reason + until
+	}
+	return ""
+}
+
+// write puts the hold on a plan, and says what follows.
+func (o *holdOptions) write(ctx context.Context, k *factory.Cluster, s view.Sleeper, actor string) (hibernate.Hold, error) {
+	hold, err := o.hold(s)
+	if err != nil {
+		return hold, err
+	}
+	was, unchanged := s.Hold, false
+	err = k.Annotate(ctx, s.Object, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		was, _ = annotations.ReadHold(cm.Annotations)
+		c := o.change(cm, hold, actor)
+		unchanged = len(c) == 0
+		return c, nil
+	})
+	if err != nil {
+		return hold, err
+	}
+	s.Hold = hold
+	o.say(s, was, unchanged)
+	return hold, nil
+}
+
+// change is what has a hold stand; nothing where it does.
+func (o *holdOptions) change(cm *corev1.ConfigMap, hold hibernate.Hold, actor string) factory.Change {
+	_, state := cm.Annotations[annotations.HoldState]
+	_, until := cm.Annotations[annotations.HoldUntil]
+	if o.release {
+		if !state && !until {
+			return nil
+		}
+		return factory.Change{annotations.HoldState: nil, annotations.HoldUntil: nil}.Signed(annotations.HoldState, "", "")
+	}
+	have, _ := annotations.ReadHold(cm.Annotations)
+	if annotations.FormatHold(have) == annotations.FormatHold(hold) && (o.reason == "" || o.reason == cm.Annotations[annotations.Reason(annotations.HoldState)]) {
+		return nil
+	}
+	c := factory.Change{annotations.HoldState: factory.Value("awake"), annotations.HoldUntil: nil}
+	if hold.Asleep {
+		c[annotations.HoldState] = factory.Value("asleep")
+	}
+	if hold.Until != nil {
+		c[annotations.HoldUntil] = factory.Value(hold.Until.Format(time.RFC3339))
+	}
+	return c.Signed(annotations.HoldState, actor, o.reason)
+}
+
+func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) {
+	v := print.New(o.Env, s.Zone())
+	words := v.HoldWords(s.Name, s.Hold)
+	switch {
+	case o.release && unchanged:
+		words = "was not held"
+	case o.release:
+		words = "released" + map[bool]string{true: ", was " + view.HoldWords(was)}[was.Holds(o.Now())]
+	case unchanged:
+		words = "unchanged: " + words
+	}
+	fmt.Fprintf(o.Out, "hibernate-plan/%s %s%s\n", s.Name, words, o.Mark())
+	if s.Table == nil {
+		fmt.Fprintf(o.ErrOut, "plan %s is not valid: when it sleeps next is not known (%s)\n", s.Name, s.Faults[0])
+		return
+	}
+	fmt.Fprintf(o.Out, "  %s\n", v.Then(s))
+}
+
+// awaited is what a plan is waited for.
+func (o *holdOptions) awaited(s view.Sleeper, hold hibernate.Hold) watch.Awaited {
+	a := watch.Awaited{Object: s.Object, Key: annotations.StatusHold, Value: annotations.FormatHold(hold), Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended}}
+	asleep := o.asleep
+	if s.Hold = hold; o.release && s.Table != nil {
+		asleep = s.Table.Want(o.Now(), s.Wishes()).Asleep
+	}
+	if asleep {
+		a.Phases = []hibernate.Phase{hibernate.Hibernated}
+	}
+	return a
+}

@@ -1,0 +1,59 @@
+package look
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// sleep prints the coming stretches of sleep of a HibernatePlan.
+func (o *nextOptions) sleep(s view.Sleeper) error {
+	if s.Table == nil {
+		return s.Faults
+	}
+	if s.Hold.Holds(o.Now()) {
+		fmt.Fprintf(o.ErrOut, "somebody holds it: %s; %s ends that\n", view.HoldWords(s.Hold), o.Suggest().ReleaseHold(s.Name))
+	}
+	var list []view.Stretch
+	items := []view.Window{}
+	for w := range s.Stretches(o.Now(), o.start) {
+		if len(list) == o.count {
+			break
+		}
+		list = append(list, w)
+		items = append(items, view.Window{Start: utcOr(w.Start), End: utcOr(w.End), Note: w.Note})
+	}
+	if o.format == "json" {
+		b, err := json.Marshal(map[string]any{"kind": "WindowList", "items": items})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(o.ErrOut, "no sleep is to come: the off-hours are excluded or suspended for good")
+		return nil
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	fmt.Fprintln(w, "SLEEPS\tWAKES\tUTC\tNOTE")
+	for i, one := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", localOr(set(one.Start), s.Zone(), "always"), localOr(set(one.End), s.Zone(), "never"), view.OrDash(items[i].Start)+"/"+view.OrDash(items[i].End), view.OrDash(one.Note))
+	}
+	return w.Flush()
+}
+
+func utcOr(t time.Time) string { return instant.UTC(set(t)) }
+
+// set is an instant, or nil for none.
+func set(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,242 @@
+package look
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
+)
+
+type savingsOptions struct {
+	*factory.Factory
+	out            *print.Output
+	everywhere     bool
+	last, from, to string
+	start, end     time.Time
+	faults         exit.Faults
+}
+
+// NewSavings shows how long resources slept, and what that saved.
+func NewSavings(c *factory.Factory) *cobra.Command {
+	o := &savingsOptions{Factory: c, out: print.NewOutput()}
+	cmd := &cobra.Command{
+		Use:   "savings",
+		Short: "How long resources slept, by plan, target and kind, and what that saved",
+		Long: `The hours that the resources of HibernatePlans slept, those that sleep now
+included. Money is shown where a ConfigMap with the label maint.dev/kind: prices,
+in the plan's namespace or the agent's, says what an hour costs.`,
+		Example: "  kubectl maint savings\n  kubectl maint savings -A --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z\n  kubectl maint savings -A -o html > savings.html",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	o.out.AddFlags(cmd)
+	cmd.Flags().Lookup("output").Usage += ", html"
+	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().StringVar(&o.last, "last", "30d", "as far back from now")
+	cmd.Flags().StringVar(&o.from, "from", "", "the first instant, in place of --last")
+	cmd.Flags().StringVar(&o.to, "to", "", "the instant at which it ends; default now")
+	return cmd
+}
+
+// Complete resolves the times.
+func (o *savingsOptions) Complete(*cobra.Command, []string) error {
+	now := o.Now()
+	o.end = now
+	if o.to != "" {
+		at, err := instant.Parse(o.to, now, o.Zone)
+		o.faults.Check(err)
+		o.end = at
+	}
+	back, err := document.ParseDuration(o.last)
+	if err != nil {
+		o.faults.Add("--last: %v", err)
+	}
+	o.start = o.end.Add(-back.Duration)
+	if o.from != "" {
+		at, err := instant.Parse(o.from, now, o.Zone)
+		o.faults.Check(err)
+		o.start = at
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *savingsOptions) Validate() error {
+	if !o.html() {
+		o.out.Check(&o.faults)
+	}
+	if o.out.Name() {
+		o.faults.Add("-o name: hours have no name; write -o json")
+	}
+	if len(o.faults) == 0 && !o.start.Before(o.end) {
+		o.faults.Add("--to %s is not after --from %s", instant.Both(o.end, o.Zone), instant.Both(o.start, o.Zone))
+	}
+	return o.faults.Err()
+}
+
+func (o *savingsOptions) html() bool { return o.out.Format() == "html" }
+
+// Run prints what slept.
+func (o *savingsOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	namespace := k.Namespace
+	if o.everywhere {
+		namespace = metav1.NamespaceAll
+	}
+	sleeps, err := o.sleeps(ctx, k, namespace)
+	if err != nil {
+		return err
+	}
+	prices, err := o.prices(ctx, k, namespace)
+	if err != nil {
+		return err
+	}
+	rows := savings.Sum(sleeps, o.start, o.end, prices)
+	if o.html() {
+		_, err := fmt.Fprint(o.Out, savings.Report{From: o.start, To: o.end, Rows: rows}.HTML())
+		return err
+	}
+	if o.out.Table() && len(rows) == 0 {
+		fmt.Fprintf(o.ErrOut, "nothing slept from %s to %s\n", instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
+		return nil
+	}
+	if err := o.out.Print(o.Out, o.table(rows), func() (runtime.Object, error) { return print.List("SavingsList", rows) }); err != nil {
+		return err
+	}
+	if o.out.Table() {
+		fmt.Fprintf(o.ErrOut, "%s from %s to %s\n", savings.TotalOf(rows), instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
+	}
+	return nil
+}
+
+func (o *savingsOptions) table(rows []savings.Row) *metav1.Table {
+	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Kind"}, print.Column{Name: "Resources"}, print.Column{Name: "Sleeps"}, print.Column{Name: "Hours"}, print.Column{Name: "Saved"}, print.Column{Name: "Without a price", Wide: true})
+	for _, row := range rows {
+		plan := row.Plan
+		if o.everywhere {
+			plan = row.Namespace + "/" + plan
+		}
+		print.AddRow(t, nil, plan, row.Target, row.Kind, strconv.Itoa(row.Resources), strconv.Itoa(row.Sleeps), fmt.Sprintf("%.1f", row.Hours), row.Money(), strings.Join(row.Unpriced, ", "))
+	}
+	return t
+}
+
+// sleeps are those of all HibernatePlans of a namespace: what their ledgers tell, and what
+// sleeps now.
+func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespace string) ([]savings.Sleep, error) {
+	plans, err := k.HibernatePlans(ctx, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	ledgers, err := k.Ledgers(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out []savings.Sleep
+	for _, cm := range plans {
+		var entries []ledger.Entry
+		for _, name := range []string{annotations.ArchiveName(cm.Name, string(cm.UID)), annotations.LedgerName(cm.Name, string(cm.UID))} {
+			if l := ledgers[cm.Namespace+"/"+name]; l != nil {
+				entries = ledger.AppendArchive(entries, l.Recent)
+			}
+		}
+		out = append(out, savings.SleepsOf(cm.Namespace, cm.Name, entries)...)
+	}
+	now, err := o.present(ctx, k, namespace)
+	return append(out, now...), err
+}
+
+// present is what sleeps now.
+func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namespace string) ([]savings.Sleep, error) {
+	list, err := k.Restores(ctx, namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	var out []savings.Sleep
+	for _, one := range list {
+		r := one.Record
+		if r.Plan == "" { // it could not be read; what lacks a signature alone is counted
+			fmt.Fprintf(o.ErrOut, "warning: %s/%s is not counted: %s\n", one.Object.Namespace, one.Object.Name, one.Fault)
+			continue
+		}
+		if slept := savings.SleptIn([]hibernate.Record{r}, o.Now()); len(slept) > 0 {
+			out = append(out, savings.Sleep{Namespace: one.Object.Namespace, Plan: r.Plan, Began: r.Snapshot.BeganAt, Ended: o.Now(), Slept: slept})
+		}
+	}
+	return out, nil
+}
+
+// prices are those of each namespace, or the agent's.
+func (o *savingsOptions) prices(ctx context.Context, k *factory.Cluster, namespace string) (func(string) *savings.Prices, error) {
+	known := map[string]*savings.Prices{}
+	places := []string{namespace}
+	state, err := o.Agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	agent := state.Namespace
+	if namespace != metav1.NamespaceAll && agent != namespace {
+		places = append(places, agent)
+	}
+	for _, place := range places {
+		list, err := k.Prices(ctx, place)
+		if place != namespace && apierrors.IsForbidden(err) {
+			fmt.Fprintf(o.ErrOut, "warning: prices of namespace %s are not read: %v\n", place, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, cm := range list {
+			if known[cm.Namespace] != nil {
+				fmt.Fprintf(o.ErrOut, "warning: prices %s/%s do not count: the first of a namespace do\n", cm.Namespace, cm.Name)
+				continue
+			}
+			p, err := pricesIn(cm)
+			if err != nil {
+				fmt.Fprintf(o.ErrOut, "warning: %v; they do not count\n", err)
+				continue
+			}
+			known[cm.Namespace] = &p
+		}
+	}
+	return func(namespace string) *savings.Prices {
+		if p := known[namespace]; p != nil {
+			return p
+		}
+		return known[agent]
+	}, nil
+}
+
+func pricesIn(cm *corev1.ConfigMap) (savings.Prices, error) {
+	text, fault := annotations.DocumentText(cm)
+	if fault != nil {
+		return savings.Prices{}, fmt.Errorf("prices %s/%s: %s", cm.Namespace, cm.Name, fault)
+	}
+	p, faults := savings.ParsePrices([]byte(text))
+	if len(faults) > 0 {
+		return p, fmt.Errorf("prices %s/%s: %w", cm.Namespace, cm.Name, errors.New(faults.Error()))
+	}
+	return p, nil
+}

@@ -1,0 +1,224 @@
+package look_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// At the tests' now it is Friday 19:00 in New York: office sleeps for an hour.
+const (
+	office = "schedule: {timezone: America/New_York, offHours: [{start: '18:00', end: '06:00', daysOfWeek: [MON, TUE, WED, THU, FRI]}]}"
+	lunch  = "schedule: {timezone: America/New_York, offHours: [{start: '12:00', end: '13:00'}], exclude: [{fromDate: '2026-11-22', reason: sale}]}"
+)
+
+func TestNextOfSleep(t *testing.T) {
+	world := objects(
+		cmdtest.Namespace("shop"), cmdtest.Policy("night", nights), cmdtest.Policy("shut", "{strategy: Restrictive}"),
+		cmdtest.Sleeper("office", office), cmdtest.Sleeper("lunch", lunch),
+		cmdtest.Sleeper("skips", office, cmdtest.Noting(annotations.Skip, "2026-11-23T23:00:00Z")),
+		cmdtest.Sleeper("skipsnext", office, cmdtest.Noting(annotations.Skip, "next")),
+		cmdtest.Sleeper("held", office, cmdtest.Noting(annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-24T12:00:00Z")),
+		cmdtest.Sleeper("paused", office, cmdtest.Noting(annotations.Pause, "true")),
+		cmdtest.Sleeper("asleep", office, cmdtest.Noting(annotations.Pause, "true", annotations.StatusPhase, "Hibernated")),
+		cmdtest.Sleeper("gated", office+", policies: [{name: night}]"), cmdtest.Sleeper("forbidden", office+", policies: [{name: shut}]"), cmdtest.Sleeper("lost", office+", policies: [{name: ghost}]"),
+		cmdtest.Sleeper("broken", "schedule: {offHours: []}"),
+		cmdtest.Sleeper("exceptional", office+", exceptions: [{type: extend, validFrom: '2026-11-21T00:00:00Z', validUntil: '2026-11-22T00:00:00Z', offHours: [{start: '12:00', end: '13:00'}], reason: stocktaking}, {type: suspend, validFrom: '2026-11-24T05:00:00Z', validUntil: '2026-11-25T00:00:00Z', reason: tests, leadTime: 8h}]"),
+		cmdtest.Sleeper("never", "schedule: {offHours: [{start: '18:00', end: '06:00'}], exclude: [{fromDate: '2000-01-01', untilDate: '2999-01-01'}]}"),
+	)
+	item := func(start, end, note string) string {
+		return `{"start":"` + start + `","end":"` + end + `","note":"` + note + `"}`
+	}
+	list := func(items ...string) string {
+		out := `{"items":[`
+		for i, one := range items {
+			if i > 0 {
+				out += ","
+			}
+			out += one
+		}
+		return out + `],"kind":"WindowList"}` + "\n"
+	}
+	friday := func(note string) string { return item("2026-11-20T23:00:00Z", "2026-11-21T11:00:00Z", note) }
+	monday := func(note string) string { return item("2026-11-23T23:00:00Z", "2026-11-24T11:00:00Z", note) }
+	const forgetting = "; 'kubectl maint wake held --release' ends that\n"
+	runRows(t, []row{
+		{name: "the one that it is in comes first, with its true start", line: "next office --count 2", world: world, out: "SLEEPS                     WAKES                      UTC                                         NOTE\nFri 2026-11-20 18:00 EST   Sat 2026-11-21 06:00 EST   2026-11-20T23:00:00Z/2026-11-21T11:00:00Z   -\nMon 2026-11-23 18:00 EST   Tue 2026-11-24 06:00 EST   2026-11-23T23:00:00Z/2026-11-24T11:00:00Z   -\n"},
+		{name: "for a machine", line: "next office --count 2 -o json", world: world, out: list(friday(""), monday(""))},
+		{name: "as the lists print its name", line: "next hibernate-plan/office --count 1 -o json", world: world, out: list(friday(""))},
+		{name: "from an instant", line: "next plan/office --from 2026-11-24T11:00:00Z --count 1 -o json", world: world, out: list(item("2026-11-24T23:00:00Z", "2026-11-25T11:00:00Z", ""))},
+		{name: "an excluded day is passed over", line: "next lunch --count 2 -o json", world: world, out: list(item("2026-11-21T17:00:00Z", "2026-11-21T18:00:00Z", ""), item("2026-11-23T17:00:00Z", "2026-11-23T18:00:00Z", ""))},
+		{name: "one that is skipped by its start", line: "next skips --count 2 -o json", world: world, out: list(friday(""), monday("skipped"))},
+		{name: "the next one is skipped", line: "next skipsnext --count 2 -o json", world: world, out: list(friday("skipped"), monday(""))},
+		{name: "held awake over one and into the next", line: "next held --count 2 -o json", world: world, out: list(friday("held awake until 2026-11-24T12:00:00Z"), monday("held awake until 2026-11-24T12:00:00Z")), err: "somebody holds it: held awake until 2026-11-24T12:00:00Z" + forgetting},
+		{name: "paused: none begins", line: "next paused --count 1 -o json", world: world, out: list(friday("paused"))},
+		{name: "a pause ends no sleep", line: "next asleep --count 2 -o json", world: world, out: list(friday(""), monday("paused"))},
+		{name: "by a policy it begins later", line: "next gated --from 2026-11-23T00:00:00Z --count 2 -o json", world: world, out: list(monday(""), item("2026-11-24T23:00:00Z", "2026-11-25T11:00:00Z", ""))},
+		{name: "by a policy it never begins", line: "next forbidden --count 1 -o json", world: world, out: list(friday("does not begin: window closed"))},
+		{name: "its policy is not there", line: "next lost --count 1 -o json", world: world, out: list(friday("does not begin: policy not ready"))},
+		{
+			name: "exceptions say what they do", line: "next exceptional --count 3 -o json", world: world,
+			out: list(friday(""), item("2026-11-21T17:00:00Z", "2026-11-21T18:00:00Z", "extended by an exception: stocktaking"), item("2026-11-23T23:00:00Z", "2026-11-24T05:00:00Z", "ends: suspended by an exception: tests, does not begin: soon suspended by an exception: tests, from 2026-11-24T00:00 on")),
+		},
+		{name: "no sleep is to come", line: "next never", world: world, err: "no sleep is to come: the off-hours are excluded or suspended for good\n"},
+		{name: "a plan with a fault", line: "next broken", world: world, code: 1, err: "error: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n"},
+		{name: "its name as that of a policy", line: "next policy/office", world: world, code: 1, err: "error: shop/office is a hibernate-plan and no plan or policy\n"},
+	})
+}
+
+func TestNextOfSleepInFiles(t *testing.T) {
+	cmdtest.WriteFiles(t, map[string]string{
+		"one.yaml":  cmdtest.SleeperOf("office", "maint.dev/skip: '2026-11-20T23:00:00Z'", office),
+		"two.yaml":  cmdtest.SleeperOf("office", "", office) + cmdtest.SleeperOf("lunch", "", lunch),
+		"both.yaml": cmdtest.SleeperOf("office", "", office) + cmdtest.PlanOf("orders", "", daily),
+	})
+	friday := func(note string) string {
+		return `{"items":[{"start":"2026-11-20T23:00:00Z","end":"2026-11-21T11:00:00Z","note":"` + note + `"}],"kind":"WindowList"}` + "\n"
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		want cmdtest.Printed
+	}{
+		{"the only one", []string{"next", "-f", "one.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("skipped")}},
+		{"one by its name", []string{"next", "-f", "two.yaml", "office", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: friday("")}},
+		{"two without a name", []string{"next", "-f", "two.yaml"}, cmdtest.Printed{Code: 2, Err: "error: the files hold 2 hibernate plans: name one (office, lunch)\n"}},
+		{"beside a plan the plan is meant", []string{"next", "-f", "both.yaml", "--count", "1", "-o", "json"}, cmdtest.Printed{Out: `{"items":[{"utc":"2026-11-21T01:00:00Z","local":"2026-11-21T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"}},
+	} {
+		t.Run(c.name, func(t *testing.T) { cmdtest.Offline(t, cmd.Run, "", c.args...).Is(t, c.want) })
+	}
+}
+
+func sleepTargets(list ...hibernate.TargetStatus) string { return annotations.Targets(list) }
+
+func sleeping(name string, state hibernate.State, attempts int, message string) hibernate.TargetStatus {
+	return hibernate.TargetStatus{Target: name, Executor: "workload", State: state, StartedAt: cmdtest.Before(time.Hour), FinishedAt: cmdtest.Before(30 * time.Minute), Attempts: attempts, Message: message}
+}
+
+// hibernated is a plan whose target sleeps, and its restore data, signed by somebody.
+func hibernated(t *testing.T, name string, notes ...string) []runtime.Object {
+	t.Helper()
+	cm := cmdtest.Sleeper(name, office, cmdtest.Noting(
+		annotations.StatusPhase, "Hibernated", annotations.StatusMessage, "1 of 1 targets sleep", annotations.StatusAsleep, "2026-11-20T23:30:00Z",
+		annotations.StatusWakes, "2026-11-21T11:00:00Z", annotations.StatusTargets, sleepTargets(sleeping("apps", hibernate.Asleep, 0, "")),
+	), cmdtest.Noting(notes...))
+	return objects(cm, restoreData(t, name, "status.maint.dev/signature", "x"))
+}
+
+func restoreData(t *testing.T, plan string, notes ...string) *corev1.ConfigMap {
+	t.Helper()
+	r, err := annotations.RestoreObject("shop", cmdtest.Slept(plan, "apps",
+		hibernate.Resource{ID: "Deployment/shop/web", Before: json.RawMessage(`{"replicas":3}`)},
+		hibernate.Resource{ID: "Deployment/shop/theirs", Before: json.RawMessage(`{"replicas":3}`), Left: "it is gone"},
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Annotations = map[string]string{}
+	cmdtest.Noting(notes...)(r)
+	return r
+}
+
+func failing() *corev1.ConfigMap {
+	return cmdtest.Sleeper("failing", office, cmdtest.Noting(
+		annotations.StatusPhase, "Error", annotations.StatusMessage, "apps failed: no right", annotations.StatusTargets,
+		sleepTargets(sleeping("apps", hibernate.Failed, 4, "no right"), sleeping("db", hibernate.Aborted, 0, "apps has failed"), hibernate.TargetStatus{Target: "slow", Executor: "noop", State: hibernate.Running, StartedAt: cmdtest.Before(time.Minute), Attempts: 1, Message: "later"}),
+	))
+}
+
+func TestStatusOfSleep(t *testing.T) {
+	held := cmdtest.Sleeper("held", office, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "awake: somebody holds it awake", annotations.HoldState, "awake", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late", annotations.Pause, "true", annotations.Skip, "true"))
+	shut := cmdtest.Sleeper("kept", office+", policies: [{name: shut}]", cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "does not fall asleep: policy shut: Restrictive", annotations.HoldState, "sleepy"))
+	world := append(hibernated(t, "office"), cmdtest.Namespace("shop"), failing(), held, shut, cmdtest.Policy("shut", "{strategy: Restrictive}"), cmdtest.Sleeper("unseen", lunch, cmdtest.Noting(annotations.StatusObserved, "old")))
+	const table = `shop/failing  Error: apps failed: no right
+  apps   workload   Failed    30m0s ago   4 attempts failed: no right
+  db     workload   Aborted   30m0s ago   apps has failed
+  slow   noop       Running   for 60s     1 attempt failed: later
+
+HIBERNATEPLAN   PHASE        ASLEEP      NEXT                                      MESSAGE
+failing         Error        -           wakes Sat 2026-11-21 06:00 EST (11h0m)    apps failed: no right
+held            Active       -           -                                         awake: somebody holds it awake
+kept            Active       -           wakes Sat 2026-11-21 06:00 EST (11h0m)    does not fall asleep: policy shut: Restrictive
+office          Hibernated   30m0s ago   wakes Sat 2026-11-21 06:00 EST (11h0m)    1 of 1 targets sleep
+unseen          Unseen       -           sleeps Sat 2026-11-21 12:00 EST (17h0m)   the agent has not looked at this version of the plan yet
+`
+	runRows(t, []row{
+		{name: "the overview shows what sleeps, and in full what needs eyes", line: "status", world: world, out: table},
+		{name: "one that sleeps", line: "status office", world: world, out: "Plan:    office in namespace shop, a HibernatePlan\nPhase:   Hibernated: 1 of 1 targets sleep\nAsleep:  since Fri 2026-11-20 18:30 EST (2026-11-20T23:30:00Z), 30m0s ago\nNext:    wakes Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\nWhy:     to be asleep: off-hours\n\nTargets\n  apps   workload   Asleep   30m0s ago   -\n"},
+		{name: "one that is held, paused and skipped", line: "status hibernate-plan/held", world: world, out: "Plan:   held in namespace shop, a HibernatePlan\nPhase:  Active: awake: somebody holds it awake\nNext:   awake until somebody changes that\nWhy:    to be awake: somebody holds it awake\nHold:   held awake until released with 'kubectl maint wake held --release', by jane (unverified): late\nPause:  until resumed\nSkip:   all slots, until 'unskip'\n"},
+		{name: "one that no policy lets sleep, and a hold that is none", line: "status kept", world: world, out: "Plan:   kept in namespace shop, a HibernatePlan\nPhase:  Active: does not fall asleep: policy shut: Restrictive\nNext:   wakes Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\nWhy:    to be asleep: off-hours\nGate:   no sleep may begin: policy shut: Restrictive\nNotes:  maint.dev/hold-state: \"sleepy\" is neither awake nor asleep: it holds nothing\n"},
+	})
+}
+
+func TestListAndHistoryOfSleep(t *testing.T) {
+	slot := func(h int) *time.Time { at := cmdtest.Now().Add(time.Duration(h) * time.Hour); return &at }
+	l, err := annotations.LedgerObject("shop", "office", ledger.Ledger{PlanUID: "u-office", Recent: []ledger.Entry{
+		{Slot: slot(-49), Result: run.Skipped, Reason: "skip", At: *slot(-37)},
+		{Slot: slot(-25), Result: run.Ran, StartedAt: slot(-25), At: *slot(-25), Slept: []ledger.Slept{{Target: "apps", Kind: "Deployment", Resources: 2, Hours: 24}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := append(hibernated(t, "office"), l, seen("orders", daily))
+	runRows(t, []row{
+		{name: "beside plans", line: "list", world: world, out: "NAME     KIND            PHASE        NEXT                   LAST                   RESULT\norders   Plan            Idle         <none>                 <none>                 <none>\noffice   HibernatePlan   Hibernated   2026-11-21T11:00:00Z   2026-11-20T23:30:00Z   <none>\n"},
+		{name: "names", line: "list -o name", world: world, out: "configmap/orders\nconfigmap/office\n"},
+		{name: "its off-windows", line: "history office", world: world, out: "WHEN                       RESULT    REASON   RUN      OUTCOME\nWed 2026-11-18 18:00 EST   Skipped   skip     <none>   <none>\nThu 2026-11-19 18:00 EST   Ran       <none>   <none>   apps: 2 of kind Deployment slept, together 24h0m\n"},
+		{name: "and for a machine, with what slept", line: "history office -o 'jsonpath={.items[1].plan} {.items[1].slept[0].hours}'", world: world, out: "shop/office 24"},
+	})
+	got := cmdtest.NewCluster(t, cmd.Run, append(world, cmdtest.Agent())...).Maint("describe", "office")
+	for _, words := range []string{"Phase:   Hibernated", "Restore data:\n  " + annotations.RestoreName("office", "apps") + "  apps: 1 resource to be woken, 1 left as they are\n", "History (all of it: 'kubectl maint history office'):\n", "Document:\n  {apiVersion: maint.dev/v1alpha1, kind: HibernatePlan"} {
+		if got.Code != 0 || !strings.Contains(got.Out, words) {
+			t.Errorf("no %q in %d\n%s%s", words, got.Code, got.Out, got.Err)
+		}
+	}
+}
+
+func TestWhyItSleepsOrIsAwake(t *testing.T) {
+	plan := func(spec string, notes ...string) runtime.Object {
+		return cmdtest.Sleeper("office", spec, cmdtest.Noting(annotations.StatusPhase, "Active", annotations.StatusMessage, "awake"), cmdtest.Noting(notes...))
+	}
+	adopt := "'kubectl maint adopt " + annotations.RestoreName("office", "apps") + " -n shop'"
+	const (
+		toBe    = "Active: awake\nit is to be asleep: off-hours\n"
+		askWake = "somebody may ask: 'kubectl maint wake office -n shop --for 2h'\n"
+		askHib  = "somebody may ask: 'kubectl maint hibernate office -n shop --for 2h'\n"
+		morning = "it is to wake Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z), in 11h0m\n"
+		monday  = "it is to sleep Mon 2026-11-23 18:00 EST (2026-11-23T23:00:00Z), in 2d23h\n"
+	)
+	runRows(t, []row{
+		{name: "it sleeps as it should", line: "why office", world: append(hibernated(t, "office"), cmdtest.Namespace("shop")), out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\nnothing is in the way\n" + morning + askWake},
+		{name: "it is day", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(lunch)), out: "Active: awake\nit is to be awake: outside of the off-hours\nnothing is in the way\nit is to sleep Sat 2026-11-21 12:00 EST (2026-11-21T17:00:00Z), in 17h0m\n" + askHib},
+		{name: "somebody holds it", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.HoldState, "awake", annotations.HoldUntil, "2026-11-21T02:00:00Z", annotations.Actor(annotations.HoldState), "jane", annotations.Reason(annotations.HoldState), "late")), code: 3, out: "Active: awake\nit is to be awake: somebody holds it awake until 2026-11-21T02:00:00Z\n1. somebody holds it: held awake until 2026-11-21T02:00:00Z, by jane (unverified): late\n   'kubectl maint wake office -n shop --release'; then it falls asleep by its schedule until Sat 2026-11-21 06:00 EST (2026-11-21T11:00:00Z)\nit is to sleep Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z), in 2h0m\n" + askHib},
+		{name: "it is skipped", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Skip, "next", annotations.Reason(annotations.Skip), "release")), code: 3, out: "Active: awake\nit is to be awake: these off-hours are skipped\n1. these off-hours are skipped: release\n   'kubectl maint unskip office -n shop'\n" + monday + askHib},
+		{name: "it is paused", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office, annotations.Pause, "true")), code: 3, out: toBe + "1. it is paused until somebody resumes it, and keeps its present state\n   'kubectl maint resume office -n shop'\n" + morning + askWake},
+		{name: "its namespace is paused", line: "why office", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z"), plan(office)), code: 3, out: toBe + "1. it is paused until Sat 2026-11-21 19:00 EST (2026-11-22T00:00:00Z), and keeps its present state\n   'kubectl maint resume --all', with -A for the cluster\n" + morning + askWake},
+		{name: "a policy forbids it", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Policy("noon", "{strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '02:00', end: '04:00'}]}}"), plan(office+", policies: [{name: noon}]")), code: 3, out: toBe + "1. no sleep may begin: policy noon: outside of the windows\n   it may from Fri 2026-11-20 21:00 EST (2026-11-21T02:00:00Z) on, in 2h0m\n" + morning + askWake},
+		{name: "its policy is not there", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", policies: [{name: ghost}]")), code: 3, out: toBe + "1. no sleep may begin: policy ghost: not ready: there is no such policy in namespace shop\n   mend or create the policy\n" + morning + askWake},
+		{name: "an exception", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-20T00:00:00Z', validUntil: '2026-11-21T12:00:00Z', reason: tests}]")), code: 3, out: "Active: awake\nit is to be awake: suspended by an exception: tests\n1. its schedule says: suspended by an exception: tests\n   change spec.schedule or spec.exceptions; or 'kubectl maint hibernate office -n shop --for 2h'\n" + monday + askHib},
+		{name: "the lead time of a suspend", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", exceptions: [{type: suspend, validFrom: '2026-11-21T01:00:00Z', validUntil: '2026-11-21T12:00:00Z', leadTime: 2h}]")), code: 3, out: toBe + "1. no sleep begins: soon suspended by an exception, from 2026-11-20T20:00 on\n   'kubectl maint hibernate office -n shop --for 2h'\nit is to wake Fri 2026-11-20 20:00 EST (2026-11-21T01:00:00Z), in 60m0s\n" + askWake},
+		{name: "it only rehearses", line: "why office", world: objects(cmdtest.Namespace("shop"), plan(office+", dryRun: true")), code: 3, out: toBe + "1. it only rehearses\n   take spec.dryRun out of the plan\n" + morning + askWake},
+		{name: "targets have failed", line: "why failing", world: objects(cmdtest.Namespace("shop"), failing()), code: 3, out: "Error: apps failed: no right\nit is to be asleep: off-hours\n1. target apps has failed after 4 attempts: no right\n   mend what it says, then 'kubectl maint trigger failing -n shop'\n2. target db is not tried: apps has failed\n   'kubectl maint trigger failing -n shop', once the other is mended\n3. target slow has failed 1 time, and is tried again by itself: later\n   at once: 'kubectl maint trigger failing -n shop'\n" + morning + "somebody may ask: 'kubectl maint wake failing -n shop --for 2h'\n"},
+		{name: "its restore data carries no signature", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0], restoreData(t, "office")), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. restore data " + annotations.RestoreName("office", "apps") + " does not count: it carries no signature of the agent's\n   if it is the agent's own, sign it with " + adopt + "\n" + morning + askWake},
+		{name: "its restore data is gone", line: "why office", world: objects(cmdtest.Namespace("shop"), hibernated(t, "office")[0]), code: 3, out: "Hibernated: 1 of 1 targets sleep\nit is to be asleep: off-hours\n1. the restore data of target apps is gone: nobody knows how it was before it was put to sleep\n   wake it by hand, and say so with 'kubectl maint trigger office -n shop'\n" + morning + askWake},
+		{name: "it has a fault", line: "why broken", world: objects(cmdtest.Namespace("shop"), cmdtest.Sleeper("broken", "schedule: {offHours: []}", cmdtest.Noting(annotations.StatusPhase, "Invalid"))), code: 3, out: "Invalid\n1. the plan is invalid: line 1: spec.schedule.offHours: is empty; write for instance [{start: \"20:00\", end: \"06:00\"}]\n   mend it; 'kubectl maint lint -f FILE' tells all faults; what sleeps wakes when it was to, or with 'kubectl maint wake broken -n shop'\n"},
+		{name: "a node has its name, too", line: "why office", world: objects(cmdtest.Namespace("shop"), cmdtest.Node("office"), plan(office)), code: 2, err: "error: office is a hibernate plan in namespace shop, and a node: write hibernate-plan/office or node/office\n"},
+	})
+	stale := cmdtest.Agent()
+	stale.Data["heartbeat"] = "2026-11-20T23:00:00Z"
+	got := cmdtest.NewCluster(t, cmd.Run, stale, cmdtest.Namespace("shop"), plan(lunch)).Maint("why", "office")
+	if got.Code != 3 || !strings.Contains(got.Out, "1. nobody acts: the agent in namespace maint-system last showed itself 1h0m0s ago") {
+		t.Errorf("%+v", got)
+	}
+}

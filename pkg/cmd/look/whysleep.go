@@ -1,0 +1,185 @@
+package look
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// whySleeper is why a HibernatePlan sleeps or is awake now.
+type whySleeper struct {
+	*whyOptions
+	view.Sleeper
+	v    print.Printer
+	want hibernate.Want
+	// named is the plan as command lines name it from anywhere.
+	named string
+	found []obstacle
+}
+
+func (w *whySleeper) add(what, format string, args ...any) {
+	w.found = append(w.found, obstacle{what, fmt.Sprintf(format, args...)})
+}
+
+// whySleep says why a HibernatePlan sleeps or is awake, and what would change that.
+func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent factory.AgentState, s view.Sleeper) error {
+	restores, err := k.Restores(ctx, s.Namespace, s.Name)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v; whether restore data is missing is not known\n", err)
+	}
+	w := &whySleeper{whyOptions: o, Sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name + " -n " + s.Namespace}
+	if agent.Missing != "" {
+		w.add("nobody acts: "+agent.Missing, "install or mend the agent")
+	}
+	for _, f := range s.Faults {
+		w.add("the plan is invalid: "+f.String(), "mend it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
+	}
+	if s.Table != nil {
+		w.want = s.Table.Want(o.Now(), s.Wishes())
+		w.wishes()
+		w.beginning()
+	}
+	w.targets()
+	if err == nil {
+		w.restores(restores)
+	}
+	return w.report()
+}
+
+// wishes are what people and exceptions put in the place of the schedule.
+func (w *whySleeper) wishes() {
+	for _, note := range w.Notes() {
+		w.add("an annotation is not understood: "+note, "write it anew, or take it away")
+	}
+	if p := w.Pause(w.Now()); p.On {
+		resume := w.Suggest().Resume(w.named)
+		if !w.Intent.Pause.Holds(w.Now()) {
+			resume = w.Suggest().ResumeAll() + ", with -A for the cluster"
+		}
+		until := "until somebody resumes it"
+		if p.Until != nil {
+			until = "until " + w.v.Both(*p.Until)
+		}
+		w.add("it is paused "+until+", and keeps its present state"+print.ByOf(w.Object, annotations.Pause), "%s", resume)
+	}
+	switch {
+	case w.want.By == hibernate.ByHold:
+		w.add("somebody holds it: "+view.HoldWords(w.Hold)+print.ByOf(w.Object, annotations.HoldState), "%s; %s", w.Suggest().ReleaseHold(w.named), w.v.Then(w.Sleeper))
+	case w.want.By == hibernate.BySkip:
+		w.add("these off-hours are skipped"+print.ByOf(w.Object, annotations.Skip), "%s", w.Suggest().Unskip(w.named))
+	case w.want.Why != hibernate.InOffHours && w.want.Why != hibernate.Outside:
+		w.add("its schedule says: "+w.want.Why, "change spec.schedule or spec.exceptions; or %s", w.other())
+	}
+}
+
+// other is the command that holds it as it should not be by its schedule.
+func (w *whySleeper) other() string {
+	if w.want.Asleep {
+		return w.Suggest().Wake(w.named + " --for 2h")
+	}
+	return w.Suggest().Hibernate(w.named + " --for 2h")
+}
+
+// beginning is what keeps a sleep from beginning that should be.
+func (w *whySleeper) beginning() {
+	if !w.want.Asleep || w.Asleep() {
+		return
+	}
+	if w.want.Forbidden != "" {
+		w.add("no sleep begins: "+w.want.Forbidden, "%s", w.Suggest().Hibernate(w.named+" --for 2h"))
+	}
+	if w.Spec.DryRun {
+		w.add("it only rehearses", "take spec.dryRun out of the plan")
+	}
+	verdict, asked := w.Verdict(w.Now())
+	switch {
+	case !asked || verdict.Permitted:
+	case !verdict.Ready:
+		w.add("no sleep may begin: "+verdict.Reason, "mend or create the policy")
+	case verdict.Until != nil:
+		w.add("no sleep may begin: "+verdict.Reason, "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Roughly(verdict.Until.Sub(w.Now())))
+	default:
+		w.add("no sleep may begin: "+verdict.Reason, "it stays so until somebody changes it")
+	}
+}
+
+// targets are those that have failed, or wait for one that has.
+func (w *whySleeper) targets() {
+	for _, t := range w.Targets() {
+		switch {
+		case t.State == hibernate.Failed:
+			w.add(fmt.Sprintf("target %s has failed after %s%s", t.Target, view.Counted(t.Attempts, "attempt"), view.Colon(t.Message)), "mend what it says, then %s", w.Suggest().Trigger(w.named))
+		case t.State == hibernate.Aborted:
+			w.add("target "+t.Target+" is not tried"+view.Colon(t.Message), "%s, once the other is mended", w.Suggest().Trigger(w.named))
+		case t.State == hibernate.Running && t.Attempts > 0:
+			w.add(fmt.Sprintf("target %s has failed %s, and is tried again by itself%s", t.Target, view.Counted(t.Attempts, "time"), view.Colon(t.Message)), "at once: %s", w.Suggest().Trigger(w.named))
+		}
+	}
+}
+
+// restores are records that do not count, and targets that sleep and have none.
+func (w *whySleeper) restores(list []view.Restore) {
+	for _, r := range list {
+		if r.Fault != "" {
+			w.add("restore data "+r.Object.Name+" does not count: "+r.Fault, "if it is the agent's own, sign it with %s", w.Suggest().Adopt(r.Object.Name+" -n "+w.Namespace))
+		}
+	}
+	for _, t := range w.Targets() {
+		there := slices.ContainsFunc(list, func(r view.Restore) bool {
+			return r.Object.Name == annotations.RestoreName(w.Name, t.Target)
+		})
+		if t.State == hibernate.Asleep && !there {
+			w.add("the restore data of target "+t.Target+" is gone: nobody knows how it was before it was put to sleep", "wake it by hand, and say so with %s", w.Suggest().Trigger(w.named))
+		}
+	}
+}
+
+func (w *whySleeper) report() error {
+	fmt.Fprintf(w.Out, "%s\n", w.v.SleepHead(w.Sleeper))
+	if w.Table != nil {
+		fmt.Fprintf(w.Out, "it is to be %s: %s\n", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why)
+	}
+	for i, one := range w.found {
+		fmt.Fprintf(w.Out, "%d. %s\n   %s\n", i+1, one.what, one.remedy)
+	}
+	if len(w.found) == 0 {
+		fmt.Fprintln(w.Out, "nothing is in the way")
+	}
+	if w.Table != nil {
+		w.next()
+	}
+	if len(w.found) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+// next is when it changes by itself, and how somebody changes it now.
+func (w *whySleeper) next() {
+	if w.want.Until != nil {
+		fmt.Fprintf(w.Out, "it is to %s %s\n", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until))
+	}
+	fmt.Fprintf(w.Out, "somebody may ask: %s\n", w.other())
+}
+
+// sleeper is the HibernatePlan that is asked for; nil: something else is.
+func (o *whyOptions) sleeper(ctx context.Context, k *factory.Cluster, agent factory.AgentState) (*view.Sleeper, error) {
+	cm, err := k.HibernatePlan(ctx, o.name)
+	if cm == nil || err != nil {
+		return nil, err
+	}
+	if _, err := k.Find(ctx, o.name, annotations.KindHibernatePlan); err != nil { // a node may have its name
+		return nil, err
+	}
+	s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
+	return &s, nil
+}

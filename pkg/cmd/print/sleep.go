@@ -1,0 +1,118 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// SleepHead is the phase of a HibernatePlan, and what the agent says of it.
+func (v Printer) SleepHead(s view.Sleeper) string {
+	phase, message := s.Phase()
+	return v.Phase(phase) + view.Colon(message)
+}
+
+// TargetLines are the targets of a HibernatePlan, a line each.
+func (v Printer) TargetLines(list []hibernate.TargetStatus) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	w := printers.GetNewTabWriter(&b)
+	for _, t := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Target, t.Executor, v.Phase(string(t.State)), v.targetTime(t), view.OrDash(targetMessage(t)))
+	}
+	_ = w.Flush() // a Builder takes everything
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
+
+// targetTime is how long a target is at work, or since when it is as it is.
+func (v Printer) targetTime(t hibernate.TargetStatus) string {
+	switch {
+	case t.FinishedAt != nil:
+		return instant.Roughly(v.Now.Sub(*t.FinishedAt)) + " ago"
+	case t.StartedAt != nil:
+		return "for " + instant.Roughly(v.Now.Sub(*t.StartedAt))
+	}
+	return "-"
+}
+
+func targetMessage(t hibernate.TargetStatus) string {
+	if t.Attempts == 0 {
+		return t.Message
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s failed: %s", view.Counted(t.Attempts, "attempt"), t.Message), ": ")
+}
+
+// SleepUpdates are a HibernatePlan and its targets as plain lines.
+func SleepUpdates(s view.Sleeper) []Update {
+	phase, message := s.Phase()
+	of := s.Namespace + "/" + s.Name
+	var out []Update
+	for _, t := range s.Targets() {
+		out = append(out, Update{Of: of + "/" + t.Target, Text: fmt.Sprintf("%s: target %s: %s%s", s.Name, t.Target, t.State, view.Colon(targetMessage(t)))})
+	}
+	return append(out, Update{Of: of, Text: fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(message))})
+}
+
+// Then is what follows when a hold ends, or at once where there is none.
+func (v Printer) Then(s view.Sleeper) string {
+	at, begins, stays := v.Now, "it sleeps by its schedule", "it is awake by its schedule"
+	if h := s.Hold; h.Holds(v.Now) {
+		if h.Until == nil {
+			return "its schedule does not count until then"
+		}
+		at, begins, stays = *h.Until, "then it falls asleep by its schedule", "then it stays awake by its schedule"
+		if h.Asleep {
+			begins, stays = "then it sleeps on by its schedule", "then it wakes"
+		}
+	}
+	want := s.Table.Want(at, s.Wishes())
+	text := stays
+	if want.Asleep {
+		text = begins
+	}
+	if want.By == hibernate.BySkip {
+		text += " (" + want.Why + ")"
+	}
+	switch {
+	case want.Until == nil:
+		return text
+	case want.Asleep:
+		return text + " until " + v.Both(*want.Until)
+	}
+	return text + "; it sleeps next from " + v.Both(*want.Until) + " on"
+}
+
+// HoldWords say what is held, and until when.
+func (v Printer) HoldWords(name string, h hibernate.Hold) string {
+	text := "held awake"
+	if h.Asleep {
+		text = "held asleep"
+	}
+	if h.Until == nil {
+		return text + " until released with " + v.Suggest().ReleaseHold(name)
+	}
+	return text + " until " + v.Both(*h.Until)
+}
+
+// SleepPicture is a HibernatePlan with its targets, for whoever waits for it.
+func (v Printer) SleepPicture(s view.Sleeper) []string {
+	return append([]string{v.Bold(s.Name) + "  " + v.SleepHead(s)}, Indent(v.TargetLines(s.Targets()))...)
+}
+
+// ByOf says who stands behind an intent on a document, and why.
+func ByOf(cm *corev1.ConfigMap, intent string) string {
+	text := ""
+	if who := cm.Annotations[annotations.Actor(intent)]; who != "" {
+		text = ", by " + who + " (unverified)"
+	}
+	return text + view.Colon(cm.Annotations[annotations.Reason(intent)])
+}

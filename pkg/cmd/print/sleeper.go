@@ -1,0 +1,172 @@
+package print
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// SleeperLines are a HibernatePlan's standing: for status what needs eyes, for describe all.
+func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
+	asleep, then := "", ""
+	if at := s.Instant(annotations.StatusAsleep); at != nil {
+		asleep = "since " + v.When(*at)
+	}
+	if s.Table != nil {
+		then = v.sleepNext(s)
+	}
+	lines := v.Labelled(
+		"Plan", v.Bold(s.Name)+" in namespace "+s.Namespace+", a HibernatePlan",
+		"Phase", v.SleepHead(s),
+		"Asleep", asleep,
+		"Next", then,
+		"Why", v.sleepWhy(s),
+		"Hold", v.hold(s),
+		"Gate", v.sleepGate(s),
+		"Pause", v.sleepPause(s),
+		"Skip", v.Skip(s.Intent.Skip),
+		"Notes", strings.Join(s.Notes(), "\n"),
+		"Conditions", strings.Join(v.conditionsOf(s.Object, all), "\n"),
+	)
+	if targets := v.TargetLines(s.Targets()); len(targets) > 0 {
+		lines = append(append(lines, "", v.Bold("Targets")), Indent(targets)...)
+	}
+	return lines
+}
+
+// sleepNext is when it wakes or sleeps next, whatever may keep it from that.
+func (v Printer) sleepNext(s view.Sleeper) string {
+	want := s.Table.Want(v.Now, s.Wishes())
+	switch {
+	case want.Until == nil && want.Asleep:
+		return "asleep until somebody changes that"
+	case want.Until == nil:
+		return "awake until somebody changes that"
+	case want.Asleep:
+		return "wakes " + v.When(*want.Until)
+	}
+	return "sleeps " + v.When(*want.Until)
+}
+
+func (v Printer) sleepWhy(s view.Sleeper) string {
+	if s.Table == nil {
+		return ""
+	}
+	want := s.Table.Want(v.Now, s.Wishes())
+	if want.Asleep {
+		return "to be asleep: " + want.Why
+	}
+	return "to be awake: " + want.Why
+}
+
+func (v Printer) hold(s view.Sleeper) string {
+	if !s.Hold.Holds(v.Now) {
+		return ""
+	}
+	return v.HoldWords(s.Name, s.Hold) + ByOf(s.Object, annotations.HoldState)
+}
+
+// sleepGate is what policies say of falling asleep, where that is asked now.
+func (v Printer) sleepGate(s view.Sleeper) string {
+	if verdict, asked := s.Verdict(v.Now); asked && !verdict.Permitted {
+		text := "no sleep may begin: " + verdict.Reason
+		if verdict.Until != nil {
+			text += ", until " + v.When(*verdict.Until)
+		}
+		return text
+	}
+	return ""
+}
+
+func (v Printer) sleepPause(s view.Sleeper) string {
+	p := s.Pause(v.Now)
+	if !p.On {
+		return ""
+	}
+	by := ""
+	if s.Intent.Pause.Holds(v.Now) {
+		by = ByOf(s.Object, annotations.Pause)
+	}
+	return v.pauseUntil(p) + by
+}
+
+func (v Printer) pauseUntil(p schedule.Pause) string {
+	if p.Until == nil {
+		return "until resumed"
+	}
+	return "until " + v.When(*p.Until)
+}
+
+// ShortSleep is when it wakes or sleeps next, in a cell of a table.
+func (v Printer) ShortSleep(s view.Sleeper) string {
+	if s.Table == nil {
+		return ""
+	}
+	want := s.Table.Want(v.Now, s.Wishes())
+	if want.Until == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Roughly(want.Until.Sub(v.Now)))
+}
+
+// ShortSince is since when it sleeps, in a cell of a table.
+func (v Printer) ShortSince(s view.Sleeper) string {
+	at := s.Instant(annotations.StatusAsleep)
+	if at == nil {
+		return ""
+	}
+	return instant.Roughly(v.Now.Sub(*at)) + " ago"
+}
+
+// RestoreLines are the restore data of a plan, for whoever reads all of it.
+func RestoreLines(list []view.Restore) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	lines := []string{"", "Restore data:"}
+	for _, r := range list {
+		text := "  " + r.Object.Name + "  " + r.Record.Target
+		if sleeping, left := r.Count(); r.Record.Target != "" {
+			text += fmt.Sprintf(": %s to be woken", view.Counted(sleeping, "resource"))
+			if left > 0 {
+				text += fmt.Sprintf(", %d left as they are", left)
+			}
+		}
+		if r.Fault != "" {
+			text += "; does not count: " + r.Fault
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// conditionsOf are all conditions of a document, or those that say more than that all is well.
+func (v Printer) conditionsOf(cm *corev1.ConfigMap, all bool) []string {
+	return v.conditions(view.Plan{Object: cm}, all)
+}
+
+// busy says whether some target is at work, or has failed.
+func busy(list []hibernate.TargetStatus) bool {
+	for _, t := range list {
+		if t.State == hibernate.Running || t.State == hibernate.Failed || t.State == hibernate.Aborted {
+			return true
+		}
+	}
+	return false
+}
+
+// SleepBusy is a HibernatePlan with its targets where some of them are at work or have
+// failed; nothing else.
+func (v Printer) SleepBusy(s view.Sleeper) []string {
+	if !busy(s.Targets()) {
+		return nil
+	}
+	return append([]string{v.Bold(s.Namespace+"/"+s.Name) + "  " + v.SleepHead(s)}, append(Indent(v.TargetLines(s.Targets())), "")...)
+}

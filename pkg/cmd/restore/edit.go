@@ -1,0 +1,246 @@
+package restore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/kubectl/pkg/cmd/util/editor"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+type editOptions struct {
+	*factory.Factory
+	factory.DryRun
+	names  []string
+	faults exit.Faults
+}
+
+func newEdit(c *factory.Factory) *cobra.Command {
+	o := &editOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "edit PLAN TARGET",
+		Short: "Change what is put back when a target wakes, in your editor",
+		Long: `Change what is put back when a target wakes, in the editor that KUBE_EDITOR or EDITOR
+names. Only what stands under 'before' can be changed, and keeps its fields and their
+types. What is written is signed with the agent's key, or the agent would not count
+it: reading the Secret maint-agent-key is the right that this takes.`,
+		Example:           "  kubectl maint restore edit dev-nights apps",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: complete(c),
+	}
+	o.DryRun.AddFlag(cmd)
+	return cmd
+}
+
+// Complete takes the names.
+func (o *editOptions) Complete(_ *cobra.Command, args []string) error {
+	if o.names = args; len(args) != 2 {
+		o.faults.Add("give a PLAN and a TARGET")
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *editOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
+
+// Run has the person edit, and writes what came of it. Who may not is told before.
+func (o *editOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	list, err := find(ctx, k, o.names)
+	if err != nil {
+		return err
+	}
+	ring, err := o.Keyring(ctx, k)
+	if err != nil {
+		return err
+	}
+	record, err := counted(ring, list[0].Object)
+	if err != nil {
+		return fmt.Errorf("%w\nif it is the agent's own, sign it first: %s", err, o.Suggest().Adopt(list[0].Object.Name))
+	}
+	e := edition{object: list[0].Object, shown: record}
+	if err := e.ask(); err != nil {
+		return err
+	}
+	if len(e.changed) == 0 {
+		fmt.Fprintln(o.ErrOut, "nothing was changed")
+		return nil
+	}
+	if err := o.write(ctx, k, ring, e); err != nil {
+		return e.kept(err)
+	}
+	_ = os.Remove(e.file) // what it held is written
+	fmt.Fprintf(o.Out, "configmap/%s edited: %s%s\n", e.object.Name, strings.Join(e.changed, ", "), o.Mark())
+	return nil
+}
+
+// counted is restore data that the agent counts.
+func counted(ring annotations.Keyring, cm *corev1.ConfigMap) (hibernate.Record, error) {
+	if err := ring.Check(cm); err != nil {
+		return hibernate.Record{}, err
+	}
+	return annotations.ReadRestore(cm)
+}
+
+// write puts the edited values on top of what stands there now; where somebody else changed
+// one of them, nothing.
+func (o *editOptions) write(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, e edition) error {
+	const tries = 5
+	for range tries {
+		cm, err := read(ctx, k, e.object)
+		if err != nil {
+			return err
+		}
+		now, err := counted(ring, cm)
+		if err != nil {
+			return err
+		}
+		amended, err := e.onto(now)
+		if err != nil {
+			return err
+		}
+		if cm, err = annotations.WithRestore(cm, amended); err != nil {
+			return err
+		}
+		err = k.Sign(ctx, ring, cm, &o.DryRun)
+		if !apierrors.IsConflict(err) {
+			return factory.Explain("write configmap/"+cm.Name, err)
+		}
+	}
+	return fmt.Errorf("configmap/%s is written again and again: the target is at work, ask anew when it rests", e.object.Name)
+}
+
+// edition is what a person makes of restore data.
+type edition struct {
+	object  *corev1.ConfigMap
+	shown   hibernate.Record
+	wanted  []hibernate.Amendment
+	changed []string
+	file    string // which holds the text
+}
+
+const head = `# What target %s of plan %s in namespace %s is put back to when it wakes.
+# Change what stands under 'before', and nothing else. An empty file changes nothing.
+`
+
+// ask opens the editor until what it leaves is valid, unchanged or empty.
+func (e *edition) ask() error {
+	listed, err := yaml.Marshal(e.shown.Amendments())
+	if err != nil {
+		return err
+	}
+	top := fmt.Sprintf(head, e.shown.Target, e.shown.Plan, e.object.Namespace)
+	text, wrong := listed, ""
+	for {
+		before := e.file
+		edited, file, err := editor.NewDefaultEditor([]string{"KUBE_EDITOR", "EDITOR"}).LaunchTempFile("maint-restore-", ".yaml", bytes.NewReader(append([]byte(top+wrong), text...)))
+		if before != "" {
+			_ = os.Remove(before) // the newer file holds its text
+		}
+		if e.file = file; err != nil {
+			return e.kept(fmt.Errorf("the editor: %w", err))
+		}
+		edited = uncommented(edited)
+		if len(bytes.TrimSpace(edited)) == 0 || bytes.Equal(edited, listed) {
+			_ = os.Remove(file) // nothing in it is anybody's
+			return nil
+		}
+		fault := e.take(edited)
+		switch {
+		case fault == nil:
+			if len(e.changed) == 0 {
+				_ = os.Remove(file) // as above
+			}
+			return nil
+		case bytes.Equal(edited, text): // the same again: nobody mends it
+			return e.kept(fault)
+		}
+		text, wrong = edited, "#\n# It was not taken:\n# "+strings.ReplaceAll(fault.Error(), "\n", "\n# ")+"\n"
+	}
+}
+
+// take reads what was edited.
+func (e *edition) take(text []byte) error {
+	var list []hibernate.Amendment
+	if err := yaml.UnmarshalStrict(text, &list); err != nil {
+		return fmt.Errorf("this is no list of id and before: %w", err)
+	}
+	_, changed, faults := e.shown.Amend(list)
+	if len(faults) > 0 {
+		return faults
+	}
+	e.wanted, e.changed = list, changed
+	return nil
+}
+
+// onto puts what was changed on a record as it is now.
+func (e *edition) onto(now hibernate.Record) (hibernate.Record, error) {
+	if now.Cycle != e.shown.Cycle {
+		return now, errors.New("it has woken, and sleeps anew: look at it again")
+	}
+	want := now.Amendments()
+	for i, a := range e.wanted {
+		was := e.shown.Resources[i]
+		if jsonEqual(a.Before, was.Before) {
+			continue
+		}
+		at := -1
+		for j, res := range now.Resources {
+			if res.ID == was.ID && res.UID == was.UID {
+				at = j
+			}
+		}
+		if at < 0 || !jsonEqual(now.Resources[at].Before, was.Before) {
+			return now, fmt.Errorf("what is put back of %s is another meanwhile: look at it again", was.ID)
+		}
+		want[at].Before = a.Before
+	}
+	amended, _, faults := now.Amend(want)
+	if len(faults) > 0 {
+		return now, faults
+	}
+	return amended, nil
+}
+
+func jsonEqual(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// kept says where the text is that was not written.
+func (e *edition) kept(err error) error {
+	if e.file == "" {
+		return err
+	}
+	return fmt.Errorf("%w\nnothing was written; your text is kept in %s", err, e.file)
+}
+
+// uncommented is a text without the lines that are comments.
+func uncommented(text []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(text) {
+		if !bytes.HasPrefix(line, []byte("#")) {
+			out = append(out, line...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,315 @@
+package restore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// New holds the commands for restore data.
+func New(c *factory.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "What sleeping resources were, and are again when they wake",
+		Long: `Restore data says of each resource that sleeps what it was: it is written before the
+resource is touched, signed with the agent's key, and kept until all of its plan is
+awake again.`,
+		RunE: func(*cobra.Command, []string) error {
+			return exit.Errorf(exit.CodeUsage, "say what: list, show or edit")
+		},
+	}
+	cmd.AddCommand(newList(c), newShow(c), newEdit(c))
+	return cmd
+}
+
+// item is restore data in the machine's shape, see docs/cli.md.
+type item struct {
+	Namespace string     `json:"namespace"`
+	Name      string     `json:"name"` // of its ConfigMap
+	Plan      string     `json:"plan"`
+	Target    string     `json:"target,omitempty"`
+	Executor  string     `json:"executor,omitempty"`
+	Cycle     string     `json:"cycle,omitempty"`
+	State     string     `json:"state,omitempty"`
+	BeganAt   *time.Time `json:"beganAt,omitempty"`
+	Sleeping  int64      `json:"sleeping"`
+	Left      int64      `json:"left"`
+	Fault     string     `json:"fault,omitempty"` // why it does not count
+	Resources []resource `json:"resources"`
+}
+
+type resource struct {
+	ID         string     `json:"id"`
+	UID        string     `json:"uid,omitempty"`
+	Before     any        `json:"before"`
+	CapturedAt time.Time  `json:"capturedAt"`
+	AsleepAt   *time.Time `json:"asleepAt,omitempty"`
+	WokenAt    *time.Time `json:"wokenAt,omitempty"`
+	RestoredAt *time.Time `json:"restoredAt,omitempty"`
+	Left       string     `json:"left,omitempty"`
+}
+
+func itemOf(r view.Restore) item {
+	sleeping, left := r.Count()
+	out := item{
+		Namespace: r.Object.Namespace, Name: r.Object.Name, Plan: r.Of(), Target: r.Record.Target, Executor: r.Record.Executor, Cycle: r.Record.Cycle,
+		State: string(r.Record.State), Sleeping: int64(sleeping), Left: int64(left), Fault: r.Fault, Resources: []resource{},
+	}
+	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {
+		out.BeganAt = &at
+	}
+	for _, res := range r.Record.Resources {
+		one := resource{ID: res.ID, UID: res.UID, CapturedAt: res.CapturedAt, AsleepAt: res.AsleepAt, WokenAt: res.WokenAt, RestoredAt: res.RestoredAt, Left: res.Left}
+		_ = json.Unmarshal(res.Before, &one.Before) // it was read from JSON
+		out.Resources = append(out.Resources, one)
+	}
+	return out
+}
+
+func itemsOf(list []view.Restore) (runtime.Object, error) {
+	items := make([]item, len(list))
+	for i, r := range list {
+		items[i] = itemOf(r)
+	}
+	return print.List("RestoreList", items)
+}
+
+type listOptions struct {
+	*factory.Factory
+	out        *print.Output
+	everywhere bool
+	faults     exit.Faults
+}
+
+func newList(c *factory.Factory) *cobra.Command {
+	o := &listOptions{Factory: c, out: print.NewOutput()}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "The restore data of the namespace, a line for each target",
+		Example: "  kubectl maint restore list -A",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	o.out.AddFlags(cmd)
+	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	return cmd
+}
+
+// Complete has nothing to look up.
+func (o *listOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate checks the flags.
+func (o *listOptions) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
+
+// Run prints the list.
+func (o *listOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	namespace, where := k.Namespace, "namespace "+k.Namespace
+	if o.everywhere {
+		namespace, where = "", "the cluster"
+	}
+	list, err := k.Restores(ctx, namespace, "")
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && o.out.Table() {
+		fmt.Fprintf(o.ErrOut, "no restore data in %s: nothing sleeps there\n", where)
+		return nil
+	}
+	if o.everywhere {
+		if err := o.out.WithNamespace(); err != nil {
+			return err
+		}
+	}
+	t := print.NewTable(print.Column{Name: "Plan"}, print.Column{Name: "Target"}, print.Column{Name: "Executor"}, print.Column{Name: "State"}, print.Column{Name: "Sleeping"}, print.Column{Name: "Left"}, print.Column{Name: "Since"}, print.Column{Name: "Name", Wide: true}, print.Column{Name: "Fault"})
+	for _, r := range list {
+		sleeping, left := r.Count()
+		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, r.Fault)
+	}
+	return o.out.Print(o.Out, t, func() (runtime.Object, error) {
+		if o.out.Name() {
+			return print.ConfigMapList(objects(list))
+		}
+		return itemsOf(list)
+	})
+}
+
+func (o *listOptions) since(r view.Restore) string {
+	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {
+		return instant.Roughly(o.Now().Sub(at)) + " ago"
+	}
+	return ""
+}
+
+func objects(list []view.Restore) []*corev1.ConfigMap {
+	out := make([]*corev1.ConfigMap, len(list))
+	for i, r := range list {
+		out[i] = r.Object
+	}
+	return out
+}
+
+type showOptions struct {
+	*factory.Factory
+	out    *print.Output
+	names  []string
+	faults exit.Faults
+}
+
+func newShow(c *factory.Factory) *cobra.Command {
+	o := &showOptions{Factory: c, out: print.NewOutput()}
+	cmd := &cobra.Command{
+		Use:               "show PLAN [TARGET]",
+		Short:             "What each resource of a plan was, and how far it has come",
+		Example:           "  kubectl maint restore show dev-nights\n  kubectl maint restore show dev-nights apps -o yaml",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: complete(c),
+	}
+	o.out.AddFlags(cmd)
+	return cmd
+}
+
+// Complete takes the names.
+func (o *showOptions) Complete(_ *cobra.Command, args []string) error {
+	if o.names = args; len(args) == 0 || len(args) > 2 {
+		o.faults.Add("give a PLAN, and a TARGET if you want one alone")
+	}
+	return nil
+}
+
+// Validate checks the flags.
+func (o *showOptions) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
+
+// Run prints the resources.
+func (o *showOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	list, err := find(ctx, k, o.names)
+	if err != nil {
+		return err
+	}
+	t := print.NewTable(print.Column{Name: "Resource"}, print.Column{Name: "Target"}, print.Column{Name: "State"}, print.Column{Name: "Before"}, print.Column{Name: "Captured", Wide: true}, print.Column{Name: "UID", Wide: true})
+	for _, r := range list {
+		if r.Fault != "" {
+			fmt.Fprintf(o.ErrOut, "warning: restore data %s does not count: %s\n", r.Object.Name, r.Fault)
+		}
+		for _, res := range r.Record.Resources {
+			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), res.CapturedAt.UTC().Format(time.RFC3339), res.UID)
+		}
+	}
+	return o.out.Print(o.Out, t, func() (runtime.Object, error) {
+		if o.out.Name() {
+			return print.ConfigMapList(objects(list))
+		}
+		return itemsOf(list)
+	})
+}
+
+// stateOf is how far a resource has come.
+func stateOf(r hibernate.Resource) string {
+	switch {
+	case r.Left != "":
+		return "left: " + r.Left
+	case r.RestoredAt != nil:
+		return "awake"
+	case r.WokenAt != nil:
+		return "waking"
+	case r.AsleepAt != nil:
+		return "asleep"
+	}
+	return "recorded"
+}
+
+// find is the restore data of a plan, or of one of its targets; the plan itself may be gone.
+func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Restore, error) {
+	name := factory.BareName(names[0])
+	list, err := k.Restores(ctx, k.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		_, err := k.Document(ctx, name, annotations.KindHibernatePlan)
+		if err != nil {
+			return nil, err
+		}
+		return nil, exit.Errorf(exit.CodeNotNow, "plan %s has no restore data: nothing of it sleeps", name)
+	}
+	if len(names) == 1 {
+		return list, nil
+	}
+	var targets []string
+	for _, r := range list {
+		if r.Object.Name == annotations.RestoreName(name, names[1]) {
+			return []view.Restore{r}, nil
+		}
+		targets = append(targets, r.Record.Target)
+	}
+	return nil, fmt.Errorf("plan %s has no restore data of a target %q; it has that of %s", name, names[1], strings.Join(targets, ", "))
+}
+
+// read is restore data read anew.
+func read(ctx context.Context, k *factory.Cluster, was *corev1.ConfigMap) (*corev1.ConfigMap, error) {
+	cm, err := k.ConfigMaps(was.Namespace).Get(ctx, was.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && cm.UID != was.UID:
+		return nil, exit.Errorf(exit.CodeNotNow, "the restore data %s is gone meanwhile: all of its plan is awake", was.Name)
+	case err != nil:
+		return nil, factory.Explain("read configmap/"+was.Name, err)
+	}
+	return cm, nil
+}
+
+// complete offers plans, and then the targets of the plan that have restore data.
+func complete(c *factory.Factory) factory.Completer {
+	plans := c.CompleteKind(annotations.KindHibernatePlan, nil)
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(given) != 1 {
+			if len(given) > 1 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return plans(cmd, given, word)
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		k, err := c.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, err := k.Restores(ctx, k.Namespace, factory.BareName(given[0]))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, r := range list {
+			out = append(out, r.Record.Target)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

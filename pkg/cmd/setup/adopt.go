@@ -1,0 +1,191 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+type adoptOptions struct {
+	*factory.Factory
+	factory.DryRun
+	factory.Consent
+	names  []string
+	all    bool
+	faults exit.Faults
+}
+
+// NewAdopt signs what the agent wrote and that does not count.
+func NewAdopt(c *factory.Factory) *cobra.Command {
+	o := &adoptOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "adopt OBJECT...",
+		Short: "Sign records of the agent's that came back without their signature",
+		Long: `Sign runs, ledgers, gate records and restore data with the agent's key, so that the
+agent counts them as its own: after a backup was restored without the Secret maint-agent-key, or
+after the key was lost.
+
+OBJECT is the name of a ConfigMap in the namespace. What it holds is shown first: the
+agent will act on it, as the account that it names. Reading the Secret is the right
+that this takes.`,
+		Example: `  kubectl maint adopt -n shop maint-gate-weekends-k2x7a4b9qd
+  kubectl maint adopt -n shop --all --dry-run=client`,
+		RunE: factory.RunE(o),
+	}
+	o.DryRun.AddFlag(cmd)
+	o.Consent.AddFlag(cmd)
+	cmd.Flags().BoolVar(&o.all, "all", false, "everything of the agent's in the namespace that does not count")
+	return cmd
+}
+
+// Complete takes the names.
+func (o *adoptOptions) Complete(_ *cobra.Command, args []string) error {
+	o.names = args
+	return nil
+}
+
+// Validate checks the flags.
+func (o *adoptOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	if o.all == (len(o.names) > 0) {
+		o.faults.Add("name the objects, or give --all")
+	}
+	return o.faults.Err()
+}
+
+// Run shows what is to be signed, asks, and signs it.
+func (o *adoptOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	ring, err := o.Keyring(ctx, k)
+	if err != nil {
+		return err
+	}
+	found, err := o.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	due := slices.DeleteFunc(found, func(cm *corev1.ConfigMap) bool { return ring.Check(cm) == nil })
+	if len(due) == 0 {
+		fmt.Fprintln(o.Out, "nothing is to be signed: everything counts")
+		return nil
+	}
+	for _, cm := range due {
+		what, err := contents(cm)
+		if err != nil {
+			return fmt.Errorf("configmap/%s is not signed: %w", cm.Name, err)
+		}
+		fmt.Fprintf(o.ErrOut, "%s: %s\n", cm.Name, what)
+	}
+	if !o.Client() {
+		if err := o.Confirm(ctx, o.Consent, fmt.Sprintf("sign %s in namespace %s, so that the agent acts on it", view.Counted(len(due), "object"), k.Namespace)); err != nil {
+			return err
+		}
+	}
+	for _, cm := range due {
+		if err := o.sign(ctx, k, ring, cm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find gives the objects that are named, or all of the agent's in the namespace.
+func (o *adoptOptions) find(ctx context.Context, k *factory.Cluster) ([]*corev1.ConfigMap, error) {
+	var out []*corev1.ConfigMap
+	if o.all {
+		kinds := strings.Join([]string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindRestore}, ",")
+		list, err := k.ConfigMaps(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + " in (" + kinds + ")"})
+		if err != nil {
+			return nil, factory.Explain("list what the agent wrote", err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		return out, nil
+	}
+	for _, name := range o.names {
+		if _, rest, found := strings.Cut(name, "/"); found { // as run/NAME
+			name = rest
+		}
+		cm, err := k.ConfigMaps(k.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("there is no ConfigMap %s in namespace %s", name, k.Namespace)
+		}
+		if err != nil {
+			return nil, factory.Explain("read configmap/"+name, err)
+		}
+		out = append(out, cm)
+	}
+	return out, nil
+}
+
+// contents says what an object would have the agent do. What cannot be read is not
+// signed.
+func contents(cm *corev1.ConfigMap) (string, error) {
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindRun:
+		r, j, err := annotations.ReadRun(cm)
+		if err != nil {
+			return "", err
+		}
+		return runContents(r, j), nil
+	case annotations.KindGate:
+		r, err := annotations.ReadGates(cm)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("the gates of policy %s: %d entries", r.Policy, len(r.Entries)), nil
+	case annotations.KindRestore:
+		r, err := annotations.ReadRestore(cm)
+		if err != nil {
+			return "", err
+		}
+		return restoreContents(r), nil
+	case annotations.KindLedger:
+		return "a part of the ledger of plan " + document.Cut(cm.Labels[annotations.LabelPlan], 80), nil
+	}
+	return "", fmt.Errorf("it is nothing that the agent writes: its label %s is %q", annotations.LabelKind, document.Cut(cm.Labels[annotations.LabelKind], 40))
+}
+
+func runContents(r run.Run, j run.Journal) string {
+	return fmt.Sprintf("a run of plan %s, %s, %d steps, as ServiceAccount %s", r.Plan, j.Phase, len(r.Spec.Steps), r.Spec.ServiceAccountName)
+}
+
+// restoreContents name what is woken by restore data, and to what.
+func restoreContents(r hibernate.Record) string {
+	const most = 5
+	var list []string
+	for _, res := range r.Resources[:min(most, len(r.Resources))] {
+		list = append(list, document.Cut(res.ID, 100)+" "+document.Cut(string(res.Before), 100))
+	}
+	return fmt.Sprintf("restore data of target %s of plan %s, %s, as ServiceAccount %s: %s%s", r.Target, r.Plan, view.Counted(len(r.Resources), "resource"), r.Snapshot.Spec.Account(), strings.Join(list, ", "), view.AndMore(len(r.Resources)-most))
+}
+
+func (o *adoptOptions) sign(ctx context.Context, k *factory.Cluster, ring annotations.Keyring, cm *corev1.ConfigMap) error {
+	err := k.Sign(ctx, ring, cm, &o.DryRun)
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("configmap/%s was changed meanwhile: look at it again", cm.Name)
+	}
+	if err != nil {
+		return factory.Explain("sign configmap/"+cm.Name, err)
+	}
+	fmt.Fprintf(o.Out, "configmap/%s signed%s\n", cm.Name, o.Mark())
+	return nil
+}

@@ -1,0 +1,40 @@
+package setup_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+func TestRestoreDataIsAdopted(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: annotations.KeyName}, Data: map[string][]byte{annotations.DataKey: annotations.NewKey()}}
+	ring, err := annotations.ReadKeyring(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cm, err := annotations.RestoreObject("shop", cmdtest.Slept("office", "apps", hibernate.Resource{ID: "Deployment/shop/web", Before: json.RawMessage(`{"replicas":3}`)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), secret, cm)
+	const contents = ": restore data of target apps of plan office, 1 resource, as ServiceAccount maint-runner: Deployment/shop/web {\"replicas\":3}\n"
+	o.Maint("adopt", "--all").Is(t, cmdtest.Printed{Code: 2, Err: cm.Name + contents + "error: sign 1 object in namespace shop, so that the agent acts on it: give --yes, since nobody can be asked here\n"})
+	o.Maint("adopt", cm.Name, "--yes").Is(t, cmdtest.Printed{Out: "configmap/" + cm.Name + " signed\n", Err: cm.Name + contents})
+	got, err := o.Kube.CoreV1().ConfigMaps("shop").Get(t.Context(), cm.Name, metav1.GetOptions{})
+	if err != nil || ring.Check(got) != nil {
+		t.Errorf("%v: %v", err, ring.Check(got))
+	}
+	o.Maint("adopt", "--all").Is(t, cmdtest.Printed{Out: "nothing is to be signed: everything counts\n"})
+	got.Data[annotations.DataRestore] = "{"
+	o.Stores("configmaps", got)
+	if again := o.Maint("adopt", cm.Name, "--yes"); again.Code != 1 {
+		t.Errorf("what cannot be read is signed: %+v", again)
+	}
+}

@@ -1,0 +1,271 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/pmezard/go-difflib/difflib"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+)
+
+// applier brings single objects into the cluster.
+type applier struct {
+	client    dynamic.Interface
+	mapper    meta.RESTMapper
+	merger    merger
+	dryRun    bool
+	notServed bool // the API server lacks a kind that an installation can do without
+	noStamps  bool // it lacks the kind of the policies that write
+}
+
+func connect(c *factory.Factory) (*applier, error) {
+	config, err := c.Config.ToRESTConfig()
+	if err != nil {
+		return nil, factory.NoCluster(err)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = 50, 300 // as kubectl
+	config.UserAgent = "kubectl-maint/" + c.Version
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := c.Config.ToRESTMapper()
+	if err != nil {
+		return nil, factory.Explain("ask what kinds the cluster has", err)
+	}
+	return &applier{client: client, mapper: mapper}, nil
+}
+
+// of is where objects of a kind are, nil where the API server has no such kind and an
+// installation can do without.
+func (a *applier) of(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := u.GroupVersionKind()
+	mapping, err := a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	switch {
+	case meta.IsNoMatchError(err) && gvk.Group == "admissionregistration.k8s.io":
+		if strings.HasPrefix(gvk.Kind, "Mutating") {
+			a.noStamps = true
+		} else {
+			a.notServed = true
+		}
+		return nil, nil
+	case err != nil:
+		return nil, factory.Explain("find the kind "+gvk.Kind, err)
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+		return a.client.Resource(mapping.Resource).Namespace(u.GetNamespace()), nil
+	}
+	return a.client.Resource(mapping.Resource), nil
+}
+
+// read looks which of the objects are there.
+func (a *applier) read(ctx context.Context, all []*unstructured.Unstructured) (objectsByKey, error) {
+	live := objectsByKey{}
+	for _, u := range all {
+		to, err := a.of(u)
+		if err != nil {
+			return nil, err
+		}
+		if to == nil {
+			continue
+		}
+		got, err := to.Get(ctx, u.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, factory.Explain("read "+named(u), err)
+		default:
+			live[keyOf(u)] = got
+		}
+	}
+	return live, nil
+}
+
+// elsewhere refuses where an agent runs in another namespace: its cluster-wide objects
+// have the same names, and the policies confine one token.
+func (a *applier) elsewhere(ctx context.Context, live objectsByKey, namespace string) error {
+	binding := live[objectKey{"ClusterRoleBinding", annotations.AgentName}]
+	if binding == nil {
+		return nil
+	}
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	if err != nil {
+		return err
+	}
+	for _, s := range subjects {
+		fields, _ := s.(map[string]any)
+		other, _ := fields["namespace"].(string)
+		if fields["name"] != annotations.AgentName || other == "" || other == namespace {
+			continue
+		}
+		there := &unstructured.Unstructured{}
+		there.SetAPIVersion("apps/v1")
+		there.SetKind("Deployment")
+		there.SetNamespace(other)
+		there.SetName(annotations.AgentName)
+		found, err := a.read(ctx, []*unstructured.Unstructured{there})
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return exit.Errorf(exit.CodeError, "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first", other, other)
+		}
+	}
+	return nil
+}
+
+// change is what became of an object, or would become.
+type change struct {
+	of            *unstructured.Unstructured
+	did           string // empty: there was nothing to do with it
+	kept          []string
+	before, after *unstructured.Unstructured // nil: not there
+}
+
+const (
+	didCreate    = "created"
+	didConfigure = "configured"
+	didNothing   = "unchanged"
+	didRemove    = "deleted"
+)
+
+func (c change) differs() bool { return c.did != "" && c.did != didNothing }
+
+func (a *applier) create(ctx context.Context, want *unstructured.Unstructured) (change, error) {
+	to, err := a.of(want)
+	if err != nil || to == nil {
+		return change{of: want}, err
+	}
+	c := change{of: want, did: didCreate, after: want}
+	if !a.dryRun {
+		_, err = apply(ctx, to, want)
+	}
+	return c, err
+}
+
+// configure applies to an object that is there what is not so yet. The API server is
+// asked first what would come of it, so that nothing is written where nothing changes.
+func (a *applier) configure(ctx context.Context, want, live *unstructured.Unstructured) (change, error) {
+	config, kept, err := a.merger.merge(want, live)
+	c := change{of: want, did: didNothing, kept: kept, before: live, after: live}
+	if err != nil || config == nil {
+		return c, err
+	}
+	to, err := a.of(want)
+	if err != nil {
+		return c, err
+	}
+	if c.after, err = apply(ctx, to, config, metav1.DryRunAll); err != nil {
+		return c, err
+	}
+	if reflect.DeepEqual(plain(c.before), plain(c.after)) {
+		return c, nil
+	}
+	c.did = didConfigure
+	if !a.dryRun {
+		_, err = apply(ctx, to, config)
+	}
+	return c, err
+}
+
+func (a *applier) remove(ctx context.Context, live *unstructured.Unstructured) (change, error) {
+	c := change{of: live, did: didRemove, before: live}
+	to, err := a.of(live)
+	if err != nil || a.dryRun {
+		return c, err
+	}
+	uid := live.GetUID()
+	err = to.Delete(ctx, live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
+	return c, factory.Explain("delete "+named(live), err)
+}
+
+// apply is a server-side apply. It is forced: what others own was left out of the
+// configuration, but for what is ours to say.
+func apply(ctx context.Context, to dynamic.ResourceInterface, config *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	b, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	force := true
+	got, err := to.Patch(ctx, config.GetName(), types.ApplyPatchType, b, metav1.PatchOptions{FieldManager: annotations.ManagerCLI, Force: &force, DryRun: dryRun})
+	if err != nil {
+		return nil, factory.Explain("apply "+named(config), err)
+	}
+	return got, nil
+}
+
+// plain is an object without what the API server keeps beside it.
+func plain(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
+	}
+	out := u.DeepCopy()
+	unstructured.RemoveNestedField(out.Object, "status")
+	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(out.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+	return out.Object
+}
+
+// unified is the difference as diff -u writes it, empty where there is none.
+func (c change) unified() (string, error) {
+	text := func(u *unstructured.Unstructured) (string, error) {
+		if u == nil {
+			return "", nil
+		}
+		b, err := yaml.Marshal(plain(u))
+		return string(b), err
+	}
+	before, err := text(c.before)
+	if err != nil {
+		return "", fmt.Errorf("show %s: %w", named(c.of), err)
+	}
+	after, err := text(c.after)
+	if err != nil {
+		return "", fmt.Errorf("show %s: %w", named(c.of), err)
+	}
+	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: lines(before), B: lines(after),
+		FromFile: "cluster/" + named(c.of), ToFile: "install/" + named(c.of), Context: 3,
+	})
+}
+
+func lines(text string) []string {
+	out := strings.SplitAfter(text, "\n")
+	return out[:len(out)-1] // after the last end of a line there is nothing
+}
+
+// knownRules are the rules that the manifests have for each role, whatever is left out.
+func knownRules(all []*unstructured.Unstructured) (map[objectKey][]rbacv1.PolicyRule, error) {
+	out := map[objectKey][]rbacv1.PolicyRule{}
+	for _, u := range all {
+		if k := u.GetKind(); k != "Role" && k != "ClusterRole" {
+			continue
+		}
+		rules, err := rulesOf(u)
+		if err != nil {
+			return nil, err
+		}
+		out[keyOf(u)] = rules
+	}
+	return out, nil
+}

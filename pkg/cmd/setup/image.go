@@ -1,0 +1,38 @@
+package setup
+
+import (
+	"regexp"
+	"strings"
+)
+
+// nextImage is the image that an upgrade gives to a Deployment, and why it is not of
+// the new version, if it is not. The registry and the repository are the admin's; the
+// tag follows the version where it did so before: was is the version that stands there.
+func nextImage(live, was, wanted string) (image, why string) {
+	repository, tag, digest := splitImage(live)
+	_, newTag, _ := splitImage(wanted)
+	switch {
+	case live == "":
+		return wanted, ""
+	case digest != "":
+		return live, "it is named by its digest"
+	case tag == "":
+		return live, "it has no tag"
+	case tag == newTag:
+		return live, ""
+	case was != "" && tag != was, was == "" && !versionTag(tag):
+		return live, "its tag is not that of a version which install wrote"
+	}
+	return repository + ":" + newTag, ""
+}
+
+func versionTag(tag string) bool { return regexp.MustCompile(`^v\d+\.\d+\.\d+`).MatchString(tag) }
+
+// splitImage takes an image's name apart. A colon before the last slash is a port's.
+func splitImage(image string) (repository, tag, digest string) {
+	repository, digest, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(repository, ":"); at > strings.LastIndex(repository, "/") {
+		repository, tag = repository[:at], repository[at+1:]
+	}
+	return repository, tag, digest
+}

@@ -1,0 +1,216 @@
+package setup
+
+import (
+	"bytes"
+	_ "embed" // for the manifests
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+)
+
+//go:embed manifests/agent.yaml
+var agentManifests string //nolint:gochecknoglobals // embedding needs a variable
+
+// The parts that install may leave out.
+const (
+	partRequests    = "requests"    // rights over nodes for requests
+	partForce       = "force"       // deleting pods for them
+	partVolumes     = "volumes"     // reading claims and attachments
+	partConditions  = "conditions"  // writing conditions of nodes
+	partConfinement = "confinement" // the admission policies that hold the agent's token
+	partKubelets    = "kubelets"    // the one that keeps kubelets from asking for their nodes
+)
+
+func parts() []string {
+	return []string{partRequests, partForce, partVolumes, partConditions, partConfinement, partKubelets}
+}
+
+// partsKey is the annotation of the Deployment that says which parts its version had
+// to offer, with a '-' before those that were left out. A part that is neither there
+// nor known is a new one.
+const partsKey = annotations.IntentPrefix + "parts"
+
+// cloudRole gives the right of --cloud, and tokenPolicy confines it.
+const (
+	cloudRole   = "maint-agent-cloud"
+	tokenPolicy = "maint-agent-tokens"
+)
+
+// defaultReplicas is how many agents there are: a leader, and one that stands by.
+const defaultReplicas = 2
+
+// Manifests is what install prints: the agent's objects for one version.
+type Manifests struct {
+	Version, Namespace, Image string
+	Replicas                  int      // 0: the default
+	Impersonate               []string // other accounts than maint-runner that the agent may act as
+	Secrets                   []string // of sinks, beside the default one
+	Without                   []string // parts that are left out
+	ReadOnly                  bool
+	TolerateCordon            bool
+	MetricsAuth               bool   // the agent asks who reads its metrics
+	Cloud                     bool   // the agent may ask for tokens of the accounts that it acts as, for AWS
+	KubeSystem                bool   // the agent may write ConfigMaps in kube-system
+	Admission                 bool   // the policies of admission.go too
+	Outbound                  string // outboundOpen, outboundStrict; empty: open
+}
+
+// Accounts are the ServiceAccounts that the agent may act as, in every namespace.
+func (m Manifests) Accounts() []string {
+	out := []string{policy.DefaultServiceAccount}
+	for _, name := range m.Impersonate {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// SinkSecrets are the Secrets of its namespace whose values the agent may read.
+func (m Manifests) SinkSecrets() []string {
+	out := []string{defaultSinks}
+	for _, name := range m.Secrets {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// defaultSinks is the Secret for the URLs of sinks, where nobody names another.
+const defaultSinks = "maint-sinks"
+
+// What --outbound says of private addresses.
+const (
+	outboundOpen   = "open"
+	outboundStrict = "strict"
+)
+
+// Refused are the addresses that steps may not reach by the configuration that install
+// brings: those that pods, Services and nodes have (RFC 1918, RFC 6598, RFC 4193).
+func (m Manifests) Refused() []string {
+	if m.Outbound != outboundStrict {
+		return nil
+	}
+	return []string{"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
+}
+
+// Has says whether a part is in. What acts on nodes needs what the part before it
+// gives, and is of no use to an agent that acts on nothing.
+func (m Manifests) Has(part string) bool {
+	switch {
+	case slices.Contains(m.Without, part):
+		return false
+	case part == partForce:
+		return m.Has(partRequests) && !m.ReadOnly
+	case part == partKubelets: // a cluster that does not serve the one serves the other no more
+		return m.Has(partConfinement)
+	case part == partConditions:
+		return !m.ReadOnly
+	}
+	return true
+}
+
+// Parts is the value of partsKey.
+func (m Manifests) Parts() string {
+	out := parts()
+	for i, part := range out {
+		if slices.Contains(m.Without, part) {
+			out[i] = "-" + part
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// Render writes the objects as YAML documents.
+func (m Manifests) Render() (string, error) {
+	if m.Replicas == 0 {
+		m.Replicas = defaultReplicas
+	}
+	if m.Namespace == kubeSystem {
+		m.KubeSystem = true
+	}
+	t, err := template.New("agent").Option("missingkey=error").Funcs(template.FuncMap{"join": strings.Join}).Parse(agentManifests)
+	if err != nil {
+		return "", fmt.Errorf("read the manifests: %w", err)
+	}
+	var b strings.Builder
+	if err := t.Execute(&b, m); err != nil {
+		return "", fmt.Errorf("write the manifests: %w", err)
+	}
+	if m.Admission {
+		policies, err := renderPolicies(m.Namespace)
+		return b.String() + policies, err
+	}
+	return b.String(), nil
+}
+
+// kubeSystem is the namespace that nobody but Kubernetes writes without being asked.
+const kubeSystem = "kube-system"
+
+// Objects are the objects in the order in which they are applied.
+func (m Manifests) Objects() ([]*unstructured.Unstructured, error) {
+	text, err := m.Render()
+	if err != nil {
+		return nil, err
+	}
+	return readObjects(text)
+}
+
+// all are the objects of every part: whatever install may have applied.
+func (m Manifests) all() ([]*unstructured.Unstructured, error) {
+	m.Without, m.ReadOnly, m.Admission, m.MetricsAuth, m.Cloud = nil, false, true, true, true
+	return m.Objects()
+}
+
+// readObjects reads them as an API server's answers are read, numbers too.
+func readObjects(text string) ([]*unstructured.Unstructured, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		var raw json.RawMessage
+		switch err := decoder.Decode(&raw); {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the manifests: %w", err)
+		case len(raw) == 0 || string(raw) == "null":
+			continue
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(raw); err != nil {
+			return nil, fmt.Errorf("read the manifests: %w", err)
+		}
+		out = append(out, u)
+	}
+}
+
+// objectKey tells the objects of an installation apart.
+type objectKey struct{ kind, name string }
+
+func keyOf(u *unstructured.Unstructured) objectKey { return objectKey{u.GetKind(), u.GetName()} }
+
+func (k objectKey) String() string { return strings.ToLower(k.kind) + "/" + k.name }
+
+func named(u *unstructured.Unstructured) string { return keyOf(u).String() }
+
+// objectsByKey are objects that are there.
+type objectsByKey map[objectKey]*unstructured.Unstructured
+
+func byKey(all []*unstructured.Unstructured) objectsByKey {
+	out := objectsByKey{}
+	for _, u := range all {
+		out[keyOf(u)] = u
+	}
+	return out
+}

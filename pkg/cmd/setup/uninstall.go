@@ -1,0 +1,153 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+type uninstallOptions struct {
+	*factory.Factory
+	factory.Consent
+	namespace string
+}
+
+// NewUninstall removes the agent.
+func NewUninstall(c *factory.Factory) *cobra.Command {
+	o := &uninstallOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Remove the agent; refused while a run lives, a gate or a node is held",
+		Long: `Remove what install applied. Refused while a run lives: its finally would not
+run, and its finalizer would hold it for ever; while gates hold something, and while
+nodes are cordoned by the agent. Plans, their ledgers and their
+history stay, and so does the agent's namespace.`,
+		Example: "  kubectl maint uninstall --yes",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	o.Consent.AddFlag(cmd)
+	return cmd
+}
+
+// Complete takes the namespace.
+func (o *uninstallOptions) Complete(cmd *cobra.Command, _ []string) error {
+	o.namespace = annotations.DefaultNamespace
+	if f := cmd.Flag("namespace"); f != nil && f.Changed {
+		o.namespace = f.Value.String()
+	}
+	return nil
+}
+
+// Validate has nothing to check.
+func (o *uninstallOptions) Validate() error { return nil }
+
+// nothingCordoned refuses while nodes are cordoned by us: nobody would uncordon
+// them.
+func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return factory.Explain("look whether nodes are cordoned", err)
+	}
+	for _, n := range list {
+		if c := annotations.Node(n).Cordon; c != nil && len(c.By) > 0 {
+			return exit.Errorf(exit.CodeNotNow, "node %s is cordoned for %s, and nobody would uncordon it: %s shows all such nodes; release them, or let their plans end", n.Name, view.ClaimantWords(c.By[0]), o.Suggest().Status())
+		}
+	}
+	return nil
+}
+
+// nothingHeld refuses while gates may hold objects: nobody would open them.
+func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
+	if err != nil {
+		return factory.Explain("look whether gates hold anything", err)
+	}
+	if len(list.Items) == 0 {
+		return o.nothingCordoned(ctx, k)
+	}
+	cm := &list.Items[0]
+	policy := cm.Name
+	if record, err := annotations.ReadGates(cm); err == nil {
+		policy = record.Policy
+	}
+	return exit.Errorf(exit.CodeNotNow, "the gates of policy %s/%s%s may hold objects that nobody would open: take them out of the policy, or delete it, and wait until the agent has opened them", cm.Namespace, policy, view.AndMore(len(list.Items)-1))
+}
+
+// Run deletes the objects in the reverse of their order, once nothing lives.
+func (o *uninstallOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	live, err := k.Runs(ctx, "", "", factory.ActiveOnly)
+	if err != nil {
+		return err
+	}
+	if len(live) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1))
+	}
+	if err := o.nothingHeld(ctx, k); err != nil {
+		return err
+	}
+	if err := o.Confirm(ctx, o.Consent, "remove the agent from namespace "+o.namespace); err != nil {
+		return err
+	}
+	if err := o.remove(ctx); err != nil {
+		return err
+	}
+	return o.leftovers(ctx, k)
+}
+
+// remove deletes what any install may have applied, but for the namespace.
+func (o *uninstallOptions) remove(ctx context.Context) error {
+	objects, err := Manifests{Version: o.Version, Namespace: o.namespace, Image: defaultRepository}.all()
+	if err != nil {
+		return err
+	}
+	a, err := connect(o.Factory)
+	if err != nil {
+		return err
+	}
+	for _, u := range slices.Backward(objects) {
+		to, err := a.of(u)
+		if err != nil {
+			return err
+		}
+		if to == nil || u.GetKind() == "Namespace" {
+			continue
+		}
+		switch err := to.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return factory.Explain("delete "+named(u), err)
+		default:
+			fmt.Fprintf(o.Out, "%s deleted\n", named(u))
+		}
+	}
+	return nil
+}
+
+// leftovers takes away what the agent itself kept in its namespace. The
+// namespace stays: what else is in it is not ours to delete.
+func (o *uninstallOptions) leftovers(ctx context.Context, k *factory.Cluster) error {
+	err := k.ConfigMaps(o.namespace).Delete(ctx, annotations.HeartbeatName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return factory.Explain("delete the heartbeat", err)
+	}
+	err = k.Kube.CoordinationV1().Leases(o.namespace).Delete(ctx, annotations.LeaseName, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return factory.Explain("delete the lease", err)
+	}
+	fmt.Fprintf(o.ErrOut, "namespace %s stays, with whatever else is in it: 'kubectl delete namespace %s' takes it away\n", o.namespace, o.namespace)
+	return nil
+}

@@ -1,0 +1,115 @@
+package source
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+)
+
+// HibernatePlan is a HibernatePlan of files or of the cluster, with what people want of it.
+type HibernatePlan struct {
+	Source          Document
+	Namespace, Name string
+	Spec            hibernate.Spec
+	Intent          intent.Intent
+	Hold            hibernate.Hold
+}
+
+// FindSleeper is the HibernatePlan of the cluster that a name means; nil where it means
+// something else, or nothing.
+func FindSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, name string) (*view.Sleeper, error) {
+	cm, err := k.HibernatePlan(ctx, name)
+	if cm == nil || err != nil {
+		return nil, err
+	}
+	agent, _ := c.Agent(ctx, k)
+	s := ReadSleeper(ctx, c, k, agent, cm)
+	return &s, nil
+}
+
+// ReadSleeper reads what there is to know about one HibernatePlan.
+func ReadSleeper(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap) view.Sleeper {
+	return ReadSleepers(ctx, c, k, agent, []*corev1.ConfigMap{cm})[0]
+}
+
+// ReadSleepers reads what there is to know about HibernatePlans, in their order.
+func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, objects []*corev1.ConfigMap) []view.Sleeper {
+	var namespaces []string
+	for _, cm := range objects {
+		namespaces = append(namespaces, cm.Namespace)
+	}
+	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
+	for _, namespace := range slices.Sorted(maps.Keys(unread)) {
+		if slices.Contains(namespaces, namespace) {
+			closeUnread(c.ErrOut, b, namespace, unread[namespace])
+		}
+	}
+	pauses := Pauses(ctx, k, agent.Namespace, namespaces...)
+	out := make([]view.Sleeper, len(objects))
+	for i, cm := range objects {
+		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b)
+	}
+	return out
+}
+
+// sleeper is a HibernatePlan with what stands around it.
+func (w Set) sleeper(p HibernatePlan) view.Sleeper {
+	s := view.SleeperOf(p.Namespace, p.Name, p.Spec, p.Intent, p.Hold, w.Resolver)
+	s.Pauses = append(s.Pauses, w.Pauses[p.Namespace])
+	return s
+}
+
+// Sleeper is the HibernatePlan in files that is meant: the one of that name, or the only
+// one where there is neither another plan nor a policy. nil: something else is.
+func (w Set) Sleeper(name string) (*view.Sleeper, error) {
+	var found []view.Sleeper
+	for _, p := range w.Sleepers {
+		if name != "" && p.Name != factory.BareName(name) {
+			continue
+		}
+		found = append(found, w.sleeper(p))
+	}
+	switch {
+	case len(found) == 0, name == "" && len(w.Plans) > 0:
+		return nil, nil
+	case len(found) > 1:
+		var names []string
+		for _, s := range found {
+			names = append(names, s.Name)
+		}
+		return nil, exit.Errorf(exit.CodeUsage, "the files hold %s: name one (%s)", view.Counted(len(found), "hibernate plan"), strings.Join(names, ", "))
+	}
+	return &found[0], nil
+}
+
+// hibernatePlan reads a HibernatePlan, whatever its faults.
+func (d Document) hibernatePlan(namespace string, notes map[string]string) HibernatePlan {
+	spec, _ := hibernate.Parse([]byte(d.Text))
+	hold, _ := annotations.ReadHold(notes)
+	return HibernatePlan{Source: d, Namespace: namespace, Name: d.Name, Spec: spec, Intent: annotations.Intent(notes), Hold: hold}
+}
+
+func (d Document) hibernateFaults() document.Faults {
+	if d.Object == nil {
+		_, faults := hibernate.Parse([]byte(d.Text))
+		return faults
+	}
+	_, faults := annotations.HibernatePlan(d.Object)
+	_, hold := annotations.ReadHold(d.Object.Annotations)
+	for _, f := range hold {
+		f.Path = fieldPath("metadata.annotations", f.Path)
+		faults = append(faults, f)
+	}
+	return append(faults, d.intentFaults()...)
+}

@@ -1,0 +1,117 @@
+// Package terminal keeps control characters that stand in documents, logs and messages
+// of others from the terminal of who looks at them.
+package terminal
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// reset ends colours: whoever sends it changes nothing else.
+const reset = "\x1b[0m"
+
+// Mark tells the sequences of this process from those that stand in what it shows: nobody
+// can have written it before. It begins their parameters: ESC [ MARK 31m. An empty one
+// marks nothing.
+type Mark string
+
+// NewMark is another for each process.
+func NewMark() Mark {
+	n, err := rand.Int(rand.Reader, big.NewInt(1e15))
+	if err != nil {
+		return "" // without colours rather than with somebody's
+	}
+	return Mark(fmt.Sprintf("%015d;", n))
+}
+
+// Sequence is a control sequence of ours, as 31m or 2A.
+func (m Mark) Sequence(code string) string { return "\x1b[" + string(m) + code }
+
+// Writer shows a control character as kubectl does, ^[ for an escape, unless it is a line
+// break, a tab or the beginning of a sequence with the mark. Of what turns the direction of
+// text around it shows the code.
+type Writer struct {
+	to   io.Writer
+	mark Mark
+	rest []byte // the beginning of a character whose end has not come yet
+}
+
+// NewWriter writes to a terminal.
+func NewWriter(to io.Writer, m Mark) *Writer { return &Writer{to: to, mark: m} }
+
+// Write is io.Writer's.
+func (w *Writer) Write(p []byte) (int, error) {
+	text := string(w.rest) + string(p)
+	whole := len(text) - unfinished(text)
+	w.rest = []byte(text[whole:])
+	if _, err := io.WriteString(w.to, w.clean(text[:whole])); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// unfinished is how many bytes at the end of a text begin a character that is not whole.
+func unfinished(text string) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
+			if utf8.FullRuneInString(last) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+func (w *Writer) clean(text string) string {
+	if strings.IndexFunc(text, harmful) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch ours := w.ours(text); {
+		case ours > 0:
+			b.WriteString("\x1b[")
+			size = ours
+		case strings.HasPrefix(text, reset):
+			b.WriteString(reset)
+			size = len(reset)
+		case strings.HasPrefix(text, "\r\n"):
+			b.WriteString("\r\n")
+			size = 2
+		case !harmful(r):
+			b.WriteString(text[:size])
+		default:
+			b.WriteString(shown(r))
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// ours is how long the beginning of a sequence with the mark is; 0: it is none.
+func (w *Writer) ours(text string) int {
+	begin := w.mark.Sequence("")
+	if w.mark == "" || !strings.HasPrefix(text, begin) {
+		return 0
+	}
+	return len(begin)
+}
+
+// harmful says whether a character does more than stand there.
+func harmful(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+func shown(r rune) string {
+	if r < ' ' {
+		return "^" + string(r+'@')
+	}
+	return fmt.Sprintf("<U+%04X>", r)
+}

@@ -1,0 +1,66 @@
+package terminal
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestWhatReachesATerminal(t *testing.T) {
+	const mark = Mark("123;")
+	for name, c := range map[string]struct{ writes, want string }{
+		"words, breaks and tabs":              {"a\tb\nc", "a\tb\nc"},
+		"letters of all the world":            {"zażółć 維護 ✓", "zażółć 維護 ✓"},
+		"a colour of ours":                    {mark.Sequence("31m") + "bad" + mark.Sequence("0m"), "\x1b[31mbad\x1b[0m"},
+		"the cursor of ours":                  {mark.Sequence("2A") + mark.Sequence("J") + "x", "\x1b[2A\x1b[Jx"},
+		"a colour of theirs":                  {"\x1b[31mbad", "^[[31mbad"},
+		"the end of colours":                  {"cut…\x1b[0m", "cut…\x1b[0m"},
+		"a cursor of theirs":                  {"\x1b[2A\x1b[Jall is well", "^[[2A^[[Jall is well"},
+		"a title":                             {"\x1b]0;root@prod\a", "^[]0;root@prod^G"},
+		"somebody who guesses at the mark":    {"\x1b[124;31m", "^[[124;31m"},
+		"half of the mark":                    {"\x1b[123", "^[[123"},
+		"a line that writes over itself":      {"Failed\rSucceeded", "Failed^MSucceeded"},
+		"line breaks of calendars":            {"BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n", "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"},
+		"a bell and a backspace":              {"a\a\bb", "a^G^Hb"},
+		"sequences of one character":          {"a\u009b31mb", "a<U+009B>31mb"},
+		"delete":                              {"a\x7fb", "a<U+007F>b"},
+		"text that runs the other way around": {"a\u202eb\u2066c", "a<U+202E>b<U+2066>c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			w := NewWriter(&out, mark)
+			if n, err := w.Write([]byte(c.writes)); n != len(c.writes) || err != nil {
+				t.Errorf("wrote %d of %d, %v", n, len(c.writes), err)
+			}
+			if out.String() != c.want {
+				t.Errorf("%q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestACharacterThatComesInPieces(t *testing.T) {
+	const text = "維✓é𝄞x"
+	for cut := range len(text) {
+		var out bytes.Buffer
+		w := NewWriter(&out, "")
+		for _, part := range []string{text[:cut], text[cut:]} {
+			if _, err := w.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != text {
+			t.Errorf("cut at %d: %q", cut, out.String())
+		}
+	}
+}
+
+func TestMarksDiffer(t *testing.T) {
+	a, b := NewMark(), NewMark()
+	if a == b || len(a) < 10 || !strings.HasSuffix(string(a), ";") {
+		t.Errorf("%q and %q", a, b)
+	}
+	if got := Mark("").Sequence("31m"); got != "\x1b[31m" {
+		t.Errorf("without a mark: %q", got)
+	}
+}

@@ -1,0 +1,45 @@
+package view
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Restore is the restore data of one target.
+type Restore struct {
+	Object *corev1.ConfigMap
+	Record hibernate.Record // zero where Fault says that it cannot be read
+	Fault  string           // why it does not count, as far as can be seen without the agent's key
+}
+
+// NewRestore reads restore data.
+func NewRestore(cm *corev1.ConfigMap) Restore {
+	record, err := annotations.ReadRestore(cm)
+	switch {
+	case errors.Is(err, annotations.ErrForeign):
+		return Restore{Object: cm, Fault: "it " + err.Error()}
+	case err != nil:
+		return Restore{Object: cm, Fault: err.Error()}
+	case annotations.Unsigned(cm):
+		return Restore{Object: cm, Record: record, Fault: "it carries no signature of the agent's"}
+	}
+	return Restore{Object: cm, Record: record}
+}
+
+// Of is the plan of which it speaks.
+func (r Restore) Of() string { return r.Object.Labels[annotations.LabelPlan] }
+
+// Count is how many of its resources sleep, or are on the way, and how many are left as
+// they are.
+func (r Restore) Count() (sleeping, left int) {
+	for _, res := range r.Record.Resources {
+		if res.Left != "" {
+			left++
+		}
+	}
+	return r.Record.Sleeping(), left
+}

@@ -1,0 +1,239 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Sleeper is a HibernatePlan with everything that can be said about it.
+type Sleeper struct {
+	Namespace, Name string
+	Object          *corev1.ConfigMap // nil: it stands in a file
+	Spec            hibernate.Spec
+	Faults          document.Faults      // of the document
+	HoldFaults      document.Faults      // of the annotations that hold it
+	Table           *hibernate.Timetable // nil: the plan cannot be read
+	Intent          intent.Intent
+	Hold            hibernate.Hold
+	Pauses          []schedule.Pause // its own, and those above it
+	Gate            *schedule.Gate   // of falling asleep
+}
+
+// NewSleeper is a HibernatePlan as its object says; pauses are those above it.
+func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, book *policy.Resolver) Sleeper {
+	spec, faults := annotations.HibernatePlan(cm)
+	hold, misheld := annotations.ReadHold(cm.Annotations)
+	s := SleeperOf(cm.Namespace, cm.Name, spec, annotations.Intent(cm.Annotations), hold, book)
+	s.Object, s.Faults, s.HoldFaults, s.Pauses = cm, faults, misheld, append(pauses, s.Intent.Pause)
+	if len(faults) > 0 {
+		s.Table = nil
+	}
+	return s
+}
+
+// SleeperOf is a HibernatePlan with what people want of it.
+func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, hold hibernate.Hold, book *policy.Resolver) Sleeper {
+	s := Sleeper{Namespace: namespace, Name: name, Spec: spec, Intent: in, Hold: hold, Pauses: []schedule.Pause{in.Pause}}
+	if table, err := hibernate.NewTimetable(spec); err == nil {
+		s.Table = table
+	}
+	if book != nil {
+		s.Gate = book.Gate(in.Query(namespace, spec.Policies))
+	}
+	return s
+}
+
+// Zone is the zone of its off-hours.
+func (s Sleeper) Zone() string { return cmp.Or(s.Spec.Schedule.Timezone, "UTC") }
+
+// Wishes are what people ask of it.
+func (s Sleeper) Wishes() hibernate.Wishes {
+	return hibernate.Wishes{Hold: s.Hold, Skip: s.Intent.Skip}
+}
+
+// Pause is the one of its pauses that holds it longest; one that is not on where none does.
+func (s Sleeper) Pause(now time.Time) schedule.Pause {
+	var out schedule.Pause
+	for _, p := range s.Pauses {
+		if p.Holds(now) {
+			out = LongerPause(out, p)
+		}
+	}
+	return out
+}
+
+// Verdict is what policies say of falling asleep, where that is asked now: the schedule
+// wants it, or somebody, and it does not sleep yet.
+func (s Sleeper) Verdict(now time.Time) (verdict schedule.Verdict, asked bool) {
+	if s.Table == nil || s.Gate == nil || s.Asleep() || !s.Table.Want(now, s.Wishes()).Asleep {
+		return verdict, false
+	}
+	return s.Gate.Verdict(now), true
+}
+
+// Notes are the faults of its annotations.
+func (s Sleeper) Notes() []string {
+	var out []string
+	for _, f := range append(s.Intent.Faults, s.HoldFaults...) {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+// Seen says whether the agent speaks of the plan as it stands.
+func (s Sleeper) Seen() bool {
+	return s.Object.Annotations[annotations.StatusObserved] == annotations.Observed(s.Object)
+}
+
+// Published is a status that the agent wrote.
+func (s Sleeper) Published(key string) string { return s.Object.Annotations[key] }
+
+// Instant is a status that is an instant; nil where there is none.
+func (s Sleeper) Instant(key string) *time.Time {
+	at, err := time.Parse(time.RFC3339, s.Object.Annotations[key])
+	if err != nil {
+		return nil
+	}
+	return &at
+}
+
+// Phase is the plan's phase: the agent's word where it speaks of this version.
+func (s Sleeper) Phase() (phase, message string) {
+	if !s.Seen() {
+		if len(s.Faults) > 0 {
+			return string(hibernate.Invalid), fmt.Sprintf("%s%s", s.Faults[0], AndMore(len(s.Faults)-1))
+		}
+		return "Unseen", "the agent has not looked at this version of the plan yet"
+	}
+	return s.Published(annotations.StatusPhase), s.Published(annotations.StatusMessage)
+}
+
+// Targets are the states of its targets, as the agent says.
+func (s Sleeper) Targets() []hibernate.TargetStatus {
+	return annotations.ReadTargets(s.Published(annotations.StatusTargets))
+}
+
+// Stretch is a coming stretch of sleep, with what there is to say of it.
+type Stretch struct {
+	hibernate.Window
+	Note string
+	// Awake: nothing falls asleep in it, as far as can be known.
+	Awake bool
+}
+
+// Stretches are those from an instant on; one that it is in comes first.
+func (s Sleeper) Stretches(now, from time.Time) iter.Seq[Stretch] {
+	return func(yield func(Stretch) bool) {
+		skip := s.Intent.Skip
+		next := skip.Next
+		for w := range s.Table.Windows(from) {
+			over := !w.End.IsZero() && !w.End.After(now)
+			skip.Next = next && !over // it is for the very next one from now
+			if !yield(s.stretch(now, w, skip)) {
+				return
+			}
+			next = next && over
+		}
+	}
+}
+
+// stretch notes what a person would not guess of a stretch. What already sleeps is asked
+// neither of pauses nor of policies.
+func (s Sleeper) stretch(now time.Time, w hibernate.Window, skip intent.Skip) Stretch {
+	out := Stretch{Window: w}
+	note := func(text string) { out.Note = JoinNote(out.Note, text) }
+	if w.Why != hibernate.InOffHours {
+		note(w.Why)
+	}
+	if w.Ends != "" && w.Ends != hibernate.Outside {
+		note("ends: " + w.Ends)
+	}
+	begins := w.Start
+	if now.After(begins) && (w.End.IsZero() || now.Before(w.End)) {
+		begins = now
+	}
+	if s.Hold.Holds(begins) {
+		out.Awake = !s.Hold.Asleep && (s.Hold.Until == nil || !w.End.IsZero() && !s.Hold.Until.Before(w.End))
+		note(HoldWords(s.Hold))
+		return out
+	}
+	if skip.Covers(w.Start) {
+		note("skipped")
+		out.Awake = true
+		return out
+	}
+	if s.Asleep() && !w.Start.After(now) {
+		return out
+	}
+	if s.Pause(begins).On {
+		note("paused")
+		out.Awake = true
+		return out
+	}
+	s.gated(&out, begins, note)
+	return out
+}
+
+// gated notes what keeps a sleep from beginning, or delays it.
+func (s Sleeper) gated(out *Stretch, begins time.Time, note func(string)) {
+	if why, until := s.Table.Forbidden(begins); why != "" {
+		out.Awake = !out.End.IsZero() && !until.Before(out.End)
+		note("does not begin: " + why)
+		return
+	}
+	if s.Gate == nil {
+		return
+	}
+	switch v := s.Gate.Verdict(begins); {
+	case v.Permitted:
+	case !v.Ready:
+		out.Awake = true
+		note("does not begin: policy not ready")
+	case v.Until != nil:
+		out.Awake = !out.End.IsZero() && !v.Until.Before(out.End)
+		note("does not begin before " + v.Until.UTC().Format(time.RFC3339) + ": window closed")
+	default:
+		out.Awake = true
+		note("does not begin: window closed")
+	}
+}
+
+// Asleep says whether the agent says that it sleeps, or is about to.
+func (s Sleeper) Asleep() bool {
+	if s.Object == nil {
+		return false
+	}
+	phase := hibernate.Phase(s.Object.Annotations[annotations.StatusPhase])
+	return phase == hibernate.Hibernated || phase == hibernate.Hibernating || s.Object.Annotations[annotations.StatusAsleep] != ""
+}
+
+// HoldWords say what is held, and until when.
+func HoldWords(h hibernate.Hold) string {
+	text := "held awake"
+	if h.Asleep {
+		text = "held asleep"
+	}
+	if h.Until != nil {
+		text += " until " + h.Until.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// JoinNote puts one note behind another.
+func JoinNote(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + ", " + more
+}

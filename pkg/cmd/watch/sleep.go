@@ -1,0 +1,151 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Awaited is a HibernatePlan that somebody waits for.
+type Awaited struct {
+	Object *corev1.ConfigMap
+	// Key and Value are the status by which the agent shows that it has taken in what was
+	// asked; until then its other words may be older.
+	Key, Value string
+	Phases     []hibernate.Phase // each of them ends the wait well
+}
+
+// FollowSleep shows HibernatePlans of the namespace live until each of them is as awaited,
+// or has failed.
+func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, plans []Awaited) error {
+	only := ByLabel(annotations.LabelKind + "=" + annotations.KindHibernatePlan)
+	if len(plans) == 1 {
+		only = ByName(plans[0].Object.Name)
+	}
+	seen, err := ConfigMaps(ctx, k, k.Namespace, only)
+	f := sleepFollower{c: c, k: k, plans: plans, seen: seen, screen: Screen{Env: c.Env}}
+	if err != nil {
+		return f.ended(ctx, err)
+	}
+	tick, silent := time.NewTicker(time.Second), time.NewTicker(factory.AgentTimeout)
+	defer tick.Stop()
+	defer silent.Stop()
+	ages := tick.C
+	if !c.OutTerminal {
+		ages = nil
+	}
+	for {
+		if over, err := f.refresh(); over {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return f.ended(ctx, nil)
+		case <-seen.Changed:
+		case <-ages: // the clock runs on
+		case <-silent.C:
+			if err := f.silent(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type sleepFollower struct {
+	c      *factory.Factory
+	k      *factory.Cluster
+	plans  []Awaited
+	seen   *Cache
+	screen Screen
+}
+
+// refresh draws all plans, and says whether each of them has come to its end.
+func (f *sleepFollower) refresh() (over bool, err error) {
+	over = true
+	var failed, gone []string
+	var picture []string
+	var said []print.Update
+	for _, a := range f.plans {
+		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
+		if cm == nil || cm.UID != a.Object.UID {
+			gone = append(gone, a.Object.Name)
+			continue
+		}
+		s := view.NewSleeper(cm, nil, nil)
+		picture = append(picture, print.New(f.c.Env, s.Zone()).SleepPicture(s)...)
+		said = append(said, print.SleepUpdates(s)...)
+		done, why := a.at(s)
+		over = over && done
+		if why != "" {
+			failed = append(failed, why)
+		}
+	}
+	f.screen.Show(picture, said)
+	switch {
+	case !over:
+		return false, nil
+	case len(failed) > 0:
+		return true, exit.Errorf(exit.CodeRunFailed, "%s", strings.Join(failed, "\n"))
+	case len(gone) > 0:
+		return true, exit.Errorf(exit.CodeError, "deleted meanwhile: %s", strings.Join(gone, ", "))
+	}
+	return true, nil
+}
+
+// at says whether a plan has come to its end, and what is wrong with it there.
+func (a Awaited) at(s view.Sleeper) (done bool, failure string) {
+	if s.Object.Annotations[a.Key] != a.Value {
+		return false, ""
+	}
+	phase := hibernate.Phase(s.Object.Annotations[annotations.StatusPhase])
+	message := s.Object.Annotations[annotations.StatusMessage]
+	switch {
+	case phase == hibernate.InError || phase == hibernate.Invalid:
+		return true, fmt.Sprintf("plan %s: %s%s", s.Name, phase, view.Colon(message))
+	case !slices.Contains(a.Phases, phase):
+		return false, ""
+	}
+	for _, t := range s.Targets() {
+		if t.State == hibernate.Failed || t.State == hibernate.Aborted {
+			return true, fmt.Sprintf("plan %s: %s, but target %s has %s%s", s.Name, phase, t.Target, strings.ToLower(string(t.State)), view.Colon(t.Message))
+		}
+	}
+	return true, ""
+}
+
+// silent says that nobody acts: the heartbeat is old, or the agent has not taken in for
+// long what was asked.
+func (f *sleepFollower) silent(ctx context.Context) error {
+	if err := f.c.NeedAgent(ctx, f.k); err != nil {
+		return err
+	}
+	for _, a := range f.plans {
+		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
+		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {
+			return exit.Errorf(exit.CodeNoAgent, "the agent does not take up what was asked of plan %s, which stands: is it too old, or does it not watch namespace %s?", cm.Name, cm.Namespace)
+		}
+	}
+	return nil
+}
+
+func (f *sleepFollower) ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	names := make([]string, len(f.plans))
+	for i, a := range f.plans {
+		names[i] = a.Object.Name
+	}
+	return EndedEarly(ctx, fmt.Sprintf("what was asked stands, and goes on without you; see %s", f.c.Suggest().StatusOf(strings.Join(names, " "))))
+}

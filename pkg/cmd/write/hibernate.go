@@ -1,0 +1,86 @@
+package write
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// hibernateWarnings are what is valid in a HibernatePlan and probably not meant.
+func hibernateWarnings(d source.Document) []source.Fault {
+	spec, _ := hibernate.Parse([]byte(d.Text))
+	lines, _ := document.Decode([]byte(d.Text), &hibernate.Document{})
+	var out []source.Fault
+	warn := func(path, message string) {
+		out = append(out, source.Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(path)}), Path: path, Message: message})
+	}
+	if spec.Behavior.FailFast != nil {
+		warn("spec.behavior.failFast", "is accepted and decides nothing: behavior.mode does; Strict (the default) begins nothing more after a failure, BestEffort goes on with what does not depend on it")
+	}
+	for i, one := range spec.Schedule.OffHours {
+		path := fmt.Sprintf("spec.schedule.offHours[%d]", i)
+		if wakes := wakesOnAnotherDay(one, spec.Schedule.OffHours); wakes != "" {
+			warn(path+".daysOfWeek", wakes)
+		}
+		if endsBeforeMidnight(one) {
+			warn(path+".end", beforeMidnight)
+		}
+	}
+	for i, e := range spec.Exceptions {
+		for j, one := range e.OffHours {
+			if endsBeforeMidnight(one) {
+				warn(fmt.Sprintf("spec.exceptions[%d].offHours[%d].end", i, j), beforeMidnight)
+			}
+		}
+	}
+	return out
+}
+
+const beforeMidnight = "23:59 leaves one minute awake at midnight; write 00:00, of the next day where it names a day"
+
+func endsBeforeMidnight(o schedule.OffHours) bool {
+	return o.End[strings.LastIndex(o.End, " ")+1:] == "23:59"
+}
+
+// wakesOnAnotherDay says on which day outside of its daysOfWeek off-hours end, where no
+// others go on from there; empty: on none. Clocks that change are no matter here, so UTC's
+// are asked, in a week that is like every other.
+func wakesOnAnotherDay(one schedule.OffHours, all []schedule.OffHours) string {
+	if len(one.DaysOfWeek) == 0 {
+		return ""
+	}
+	own, err := schedule.ParseOffHours("", []schedule.OffHours{one}, nil, nil)
+	if err != nil {
+		return ""
+	}
+	union, err := schedule.ParseOffHours("", all, nil, nil)
+	if err != nil {
+		return ""
+	}
+	monday := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	begins, ends := map[time.Weekday]bool{}, []time.Time{}
+	for w := range own.Intervals(monday) {
+		if w.Start == nil || w.End == nil || !w.Start.Before(monday.AddDate(0, 0, 7)) {
+			break
+		}
+		begins[w.Start.Weekday()] = true
+		ends = append(ends, *w.End)
+	}
+	for _, end := range ends {
+		midnight := end.Equal(end.Truncate(24 * time.Hour))
+		if begins[end.Weekday()] || midnight || union.At(end).Open {
+			continue
+		}
+		message := fmt.Sprintf("wakes on %s, which is none of these days: off-hours belong to the day on which they start", end.Format("Monday 15:04"))
+		if end.Weekday() == time.Saturday {
+			message += fmt.Sprintf("; to sleep through the weekend, add {start: \"Fri %s\", end: \"Mon %s\"}", one.Start, one.End)
+		}
+		return message
+	}
+	return ""
+}

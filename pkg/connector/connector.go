@@ -1,0 +1,114 @@
+// Package connector holds the documents that say how a world beyond this cluster is
+// reached: CloudProvider, an account of a cloud, and K8SCluster, another cluster.
+package connector
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// Kinds of connectors.
+const (
+	CloudProvider = "CloudProvider"
+	K8SCluster    = "K8SCluster"
+)
+
+// Connector is a document of one of the kinds, whose field alone is set.
+type Connector struct {
+	Cloud   *CloudSpec   `json:"cloud,omitempty"`
+	Cluster *ClusterSpec `json:"cluster,omitempty"`
+}
+
+// Kind is CloudProvider or K8SCluster; empty where neither is set.
+func (c Connector) Kind() string {
+	switch {
+	case c.Cloud != nil:
+		return CloudProvider
+	case c.Cluster != nil:
+		return K8SCluster
+	}
+	return ""
+}
+
+// LeadsTo says whether another connector leads to the same resources, whatever the
+// credentials of either.
+func (c Connector) LeadsTo(other Connector) bool {
+	switch {
+	case c.Cloud != nil && other.Cloud != nil && c.Cloud.AWS != nil && other.Cloud.AWS != nil:
+		return c.Cloud.AWS.AccountID == other.Cloud.AWS.AccountID && c.Cloud.AWS.Region == other.Cloud.AWS.Region
+	case c.Cluster != nil && other.Cluster != nil && c.Cluster.EKS != nil && other.Cluster.EKS != nil:
+		a, b := c.Cluster, other.Cluster
+		return *a.EKS == *b.EKS && a.ProviderRef != nil && b.ProviderRef != nil && *a.ProviderRef == *b.ProviderRef
+	}
+	return false // of a kubeconfig nobody can tell
+}
+
+// Parse reads a connector of either kind and reports all its faults. One with faults is
+// returned as far as it could be read.
+func Parse(text []byte) (Connector, document.Faults) {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Spec       any    `json:"spec"`
+	}
+	c, ok := document.Read(text, &head)
+	if !ok {
+		return Connector{}, c.Faults()
+	}
+	switch head.Kind {
+	case CloudProvider:
+		return parseCloud(text)
+	case K8SCluster:
+		return parseCluster(text)
+	case "":
+		c.Fault("kind", "is missing; write %s or %s", CloudProvider, K8SCluster)
+	default:
+		document.OneOf(c, "kind", head.Kind, CloudProvider, K8SCluster)
+	}
+	return Connector{}, c.Faults()
+}
+
+func parseCloud(text []byte) (Connector, document.Faults) {
+	var doc CloudDocument
+	c, _ := document.Read(text, &doc)
+	c.Envelope(doc.APIVersion, doc.Kind, CloudProvider)
+	cloud(c, doc.Spec)
+	return Connector{Cloud: &doc.Spec}, c.Faults()
+}
+
+func parseCluster(text []byte) (Connector, document.Faults) {
+	var doc ClusterDocument
+	c, _ := document.Read(text, &doc)
+	c.Envelope(doc.APIVersion, doc.Kind, K8SCluster)
+	cluster(c, doc.Spec)
+	return Connector{Cluster: &doc.Spec}, c.Faults()
+}
+
+// Check says what is wrong with a connector as a record of the agent's holds it.
+func Check(one Connector) document.Faults {
+	c := document.NewChecker()
+	switch {
+	case one.Cloud != nil && one.Cluster != nil:
+		c.Fault("", "is two connectors")
+	case one.Cloud != nil:
+		cloud(c, *one.Cloud)
+	case one.Cluster != nil:
+		cluster(c, *one.Cluster)
+	default:
+		c.Fault("", "is no connector")
+	}
+	return c.Faults()
+}
+
+// Ref names a document or an object of the same namespace.
+type Ref struct {
+	Name string `json:"name"`
+}
+
+func name(c *document.Checker, path, value, what string) {
+	switch {
+	case value == "":
+		c.Fault(path, "is missing")
+	case !document.DNSSubdomain(value):
+		c.Fault(path, "%q cannot name %s", document.Cut(value, 100), what)
+	}
+}

@@ -1,0 +1,72 @@
+package ec2
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// mostValues is how many values a filter takes.
+const mostValues = 200
+
+// selected are the instances that a selector picks. AWS filters by the tags' keys and
+// values, where it reads patterns: what it gives is compared again.
+func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.Instance, error) {
+	var filters []types.Filter
+	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
+		filters = append(filters, types.Filter{Name: aws.String("tag:" + key), Values: []string{literal(s.Tags[key])}})
+	}
+	var found []types.Instance
+	var err error
+	if len(s.IDs) > 0 {
+		found, err = byID(ctx, api, s.IDs)
+	} else {
+		found, err = list(ctx, api, filters)
+	}
+	return slices.DeleteFunc(found, func(i types.Instance) bool {
+		return !s.Picks(aws.ToString(i.InstanceId), tagsOf(i))
+	}), err
+}
+
+// literal takes their meaning from the characters that stand for others in a filter.
+func literal(value string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`).Replace(value)
+}
+
+// byID are the instances of some ids, as far as they are there: a filter misses none,
+// where naming them would refuse all for one that is gone.
+func byID(ctx context.Context, api API, ids []string) ([]types.Instance, error) {
+	var out []types.Instance
+	for some := range slices.Chunk(ids, mostValues) {
+		found, err := list(ctx, api, []types.Filter{{Name: aws.String("instance-id"), Values: some}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// list reads a list to its last page.
+func list(ctx context.Context, api API, filters []types.Filter) ([]types.Instance, error) {
+	var out []types.Instance
+	for pages := ec2.NewDescribeInstancesPaginator(api, &ec2.DescribeInstancesInput{Filters: filters}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list instances: %w", effect.Plain(err))
+		}
+		for _, r := range page.Reservations {
+			out = append(out, r.Instances...)
+		}
+	}
+	return out, nil
+}

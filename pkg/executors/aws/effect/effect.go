@@ -1,0 +1,107 @@
+// Package effect has requests made that change something in an account of AWS: each asks
+// the fence first, and what AWS refuses of many at once is asked for one by one.
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// One makes one request that changes something, where another agent cannot lead yet.
+func One(ctx context.Context, call executors.SleepCall, do func(ctx context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if call.Clients.Fence != nil {
+		if err := call.Clients.Fence(); err != nil {
+			return err
+		}
+	}
+	if call.DryRun {
+		return nil
+	}
+	return do(ctx)
+}
+
+// Many asks for all of some ids at once, in lists of so many. A list that AWS refuses for
+// what is in it is asked for one by one, so that one resource spoils nothing for others.
+// what says what is done: "stop".
+func Many(ctx context.Context, call executors.SleepCall, what string, ids []string, atOnce int, do func(ctx context.Context, ids []string) error) []executors.SleepResult {
+	var out []executors.SleepResult
+	for list := range slices.Chunk(ids, atOnce) {
+		err := One(ctx, call, func(ctx context.Context) error { return do(ctx, list) })
+		if len(list) > 1 && OfOne(err) {
+			for _, id := range list {
+				out = append(out, Result(id, what, One(ctx, call, func(ctx context.Context) error { return do(ctx, []string{id}) })))
+			}
+			continue
+		}
+		for _, id := range list {
+			out = append(out, Result(id, what, err))
+		}
+	}
+	return out
+}
+
+// Result is what came of asking for one resource.
+func Result(id, what string, err error) executors.SleepResult {
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", what, id, Plain(err))
+	}
+	return executors.SleepResult{ID: id, Err: err}
+}
+
+// OfOne says whether a refusal may be that of one resource among several: AWS answered,
+// and did not say that it has too much to do.
+func OfOne(err error) bool {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) != aws.TrueTernary
+}
+
+// Code is the word by which AWS calls an error; empty where it did not answer.
+func Code(err error) string {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	return answer.ErrorCode()
+}
+
+// plainError is an error of the SDK in words for a person: without the names of its
+// layers, requests and hosts. It still is that error.
+type plainError struct{ err error }
+
+// Plain says what AWS answered, and no more.
+func Plain(err error) error {
+	var answer smithy.APIError
+	if err == nil || !errors.As(err, &answer) {
+		return err
+	}
+	return plainError{err}
+}
+
+// Error is AWS's word and its sentence.
+func (e plainError) Error() string {
+	var answer smithy.APIError
+	errors.As(e.err, &answer)
+	message := answer.ErrorMessage()
+	if i := strings.Index(message, " Encoded authorization failure message:"); i >= 0 {
+		message = message[:i]
+	}
+	return strings.TrimSpace(answer.ErrorCode() + ": " + message)
+}
+
+// Unwrap is the error itself.
+func (e plainError) Unwrap() error { return e.err }

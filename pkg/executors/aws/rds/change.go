@@ -1,0 +1,120 @@
+package rds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Shutdown stops those that are available, each once there is a snapshot of it if one was
+// asked for. What is on its way is waited for.
+func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return s.each(ctx, call, due, func(k kind, d hibernate.Due) error {
+		if !d.Seen.Awake {
+			return nil
+		}
+		var was before
+		if err := json.Unmarshal(d.Before, &was); err != nil {
+			return fmt.Errorf("the restore data of %s: %w", d.ID, err)
+		}
+		var stale error
+		if was.Snapshot != "" {
+			there, err := k.snapshot(ctx, call, was.Snapshot)
+			if err != nil || !there {
+				return err
+			}
+			stale = k.prune(ctx, call)
+		}
+		return errors.Join(k.stop(ctx, call), stale)
+	})
+}
+
+// Wake starts those that are stopped. One that fell back is started again, and that it did
+// is a failure.
+func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return s.each(ctx, call, due, func(k kind, d hibernate.Due) error {
+		switch {
+		case d.Seen.Asleep && d.FellBack:
+			return errors.Join(k.start(ctx, call), fmt.Errorf("%s was started and is stopped again; an encrypted database does that where its key may not be used: look at the key's state and grants", d.ID))
+		case d.Seen.Asleep:
+			return k.start(ctx, call)
+		case broken(d.Seen.Version):
+			return fmt.Errorf("%s does not come up: its status is %s", d.ID, d.Seen.Version)
+		}
+		return nil
+	})
+}
+
+// each does something to one database after the other.
+func (s Sleeps) each(ctx context.Context, call executors.SleepCall, due []hibernate.Due, do func(k kind, d hibernate.Due) error) []executors.SleepResult {
+	if len(due) == 0 {
+		return nil
+	}
+	api, err := s.Open(ctx, call)
+	if err != nil {
+		return []executors.SleepResult{{Err: err}}
+	}
+	var out []executors.SleepResult
+	for _, d := range due {
+		if err := ctx.Err(); err != nil {
+			return append(out, executors.SleepResult{ID: d.ID, Err: err})
+		}
+		k, err := kindOf(api, d.ID)
+		if err == nil {
+			err = do(k, d)
+		}
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+	}
+	return out
+}
+
+// kind is a database by what is asked about it: RDS has the same requests twice.
+type kind struct {
+	calls
+	api API
+	id  string
+}
+
+func kindOf(api API, id string) (kind, error) {
+	if name, ok := strings.CutPrefix(id, ofInstance); ok {
+		return kind{instance{api, name}, api, id}, nil
+	}
+	if name, ok := strings.CutPrefix(id, ofCluster); ok {
+		return kind{cluster{api, name}, api, id}, nil
+	}
+	return kind{}, fmt.Errorf("the restore data names %q, which is no database", id)
+}
+
+func (k kind) stop(ctx context.Context, call executors.SleepCall) error {
+	err := effect.One(ctx, call, k.askStop)
+	return k.unless(ctx, effect.Result(k.id, "stop", err).Err, statusStopping, statusStopped)
+}
+
+func (k kind) start(ctx context.Context, call executors.SleepCall) error {
+	err := effect.One(ctx, call, k.askStart)
+	return k.unless(ctx, effect.Result(k.id, "start", err).Err, statusStarting, statusAvailable)
+}
+
+// unless forgives a refusal where the database is on the way already: the answer to an
+// earlier request was lost.
+func (k kind) unless(ctx context.Context, refused error, statuses ...string) error {
+	if refused == nil || !strings.HasPrefix(effect.Code(refused), "InvalidDB") {
+		return refused
+	}
+	status, err := k.status(ctx)
+	if err != nil {
+		return refused
+	}
+	for _, s := range statuses {
+		if status == s {
+			return nil
+		}
+	}
+	return refused
+}

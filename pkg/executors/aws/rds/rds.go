@@ -1,0 +1,162 @@
+// Package rds stops and starts databases of RDS: instances, and clusters of Aurora.
+package rds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/rds"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// API is what RDS is asked.
+type API interface {
+	rds.DescribeDBInstancesAPIClient
+	rds.DescribeDBClustersAPIClient
+	rds.DescribeDBSnapshotsAPIClient
+	rds.DescribeDBClusterSnapshotsAPIClient
+	StopDBInstance(ctx context.Context, in *rds.StopDBInstanceInput, options ...func(*rds.Options)) (*rds.StopDBInstanceOutput, error)
+	StartDBInstance(ctx context.Context, in *rds.StartDBInstanceInput, options ...func(*rds.Options)) (*rds.StartDBInstanceOutput, error)
+	StopDBCluster(ctx context.Context, in *rds.StopDBClusterInput, options ...func(*rds.Options)) (*rds.StopDBClusterOutput, error)
+	StartDBCluster(ctx context.Context, in *rds.StartDBClusterInput, options ...func(*rds.Options)) (*rds.StartDBClusterOutput, error)
+	CreateDBSnapshot(ctx context.Context, in *rds.CreateDBSnapshotInput, options ...func(*rds.Options)) (*rds.CreateDBSnapshotOutput, error)
+	DeleteDBSnapshot(ctx context.Context, in *rds.DeleteDBSnapshotInput, options ...func(*rds.Options)) (*rds.DeleteDBSnapshotOutput, error)
+	CreateDBClusterSnapshot(ctx context.Context, in *rds.CreateDBClusterSnapshotInput, options ...func(*rds.Options)) (*rds.CreateDBClusterSnapshotOutput, error)
+	DeleteDBClusterSnapshot(ctx context.Context, in *rds.DeleteDBClusterSnapshotInput, options ...func(*rds.Options)) (*rds.DeleteDBClusterSnapshotOutput, error)
+}
+
+// Sleeps stops databases, and starts those that ran.
+type Sleeps struct {
+	Open func(ctx context.Context, call executors.SleepCall) (API, error)
+}
+
+// New reaches RDS by sessions of a pool.
+func New(pool *session.Pool) Sleeps {
+	return Sleeps{Open: func(ctx context.Context, call executors.SleepCall) (API, error) {
+		config, err := pool.Config(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		return rds.NewFromConfig(config), nil
+	}}
+}
+
+// before is what restore data holds of a database.
+type before struct {
+	Status   string `json:"status"`
+	Snapshot string `json:"snapshot,omitempty"` // that is taken before it is stopped
+}
+
+func parameters(call executors.SleepCall) (*hibernate.RDSParameters, error) {
+	p, ok := call.Params.(*hibernate.RDSParameters)
+	if !ok || p.Selector == nil {
+		return nil, fmt.Errorf("the parameters are %T", call.Params)
+	}
+	return p, nil
+}
+
+// Validate looks whether each id is that of a database that can be stopped, and some
+// database has the tags.
+func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
+	p, err := parameters(call)
+	if err != nil {
+		return err
+	}
+	api, err := s.Open(ctx, call)
+	if err != nil {
+		return err
+	}
+	all, err := databases(ctx, api)
+	if err != nil {
+		return err
+	}
+	if picked := all.picked(*p.Selector); len(picked) == 0 && len(p.Selector.IDs) == 0 {
+		return fmt.Errorf("no database of region %s has the tags of parameters.selector", call.Region())
+	}
+	for _, id := range p.Selector.IDs {
+		named := all.named(id)
+		if len(named) == 0 {
+			return fmt.Errorf("there is no database %s in region %s", id, call.Region())
+		}
+		for _, d := range named {
+			if why := all.leftOut(d, *p.Selector); why != "" {
+				return fmt.Errorf("%s cannot be put to sleep: %s", d.id, why)
+			}
+		}
+	}
+	return nil
+}
+
+// Observe says how the selected databases are, and the recorded ones.
+func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+	p, err := parameters(call)
+	if err != nil {
+		return nil, err
+	}
+	api, err := s.Open(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	all, err := databases(ctx, api)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var out []hibernate.Observation
+	see := func(d database) {
+		if !seen[d.id] {
+			seen[d.id] = true
+			out = append(out, s.observed(call, all, d, *p))
+		}
+	}
+	for _, r := range call.Recorded {
+		if d, there := all.find(r.ID); there {
+			see(d)
+			continue
+		}
+		seen[r.ID] = true
+		out = append(out, hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
+	}
+	if call.Operation == hibernate.Wake { // what sleeps is known; what is selected now does not matter
+		return out, nil
+	}
+	for _, d := range all.picked(*p.Selector) {
+		see(d)
+	}
+	return out, nil
+}
+
+// observed is how a database is.
+func (s Sleeps) observed(call executors.SleepCall, all list, d database, p hibernate.RDSParameters) hibernate.Observation {
+	o := hibernate.Observation{
+		ID: d.id, UID: d.uid, Version: d.status, LeftOut: all.leftOut(d, *p.Selector),
+		Asleep: d.status == statusStopped, Starting: d.status == statusStarting, Gone: d.status == statusDeleting,
+	}
+	if d.status != statusAvailable {
+		return o
+	}
+	was := before{Status: d.status}
+	if p.SnapshotBeforeStop {
+		was.Snapshot = snapshotName(call, d.id)
+	}
+	text, err := json.Marshal(was)
+	if err != nil {
+		return o // two words always have a text; without one nothing is done
+	}
+	o.Awake, o.Ready, o.Before, o.Units = true, true, text, d.units
+	for _, r := range call.Recorded {
+		if r.ID == d.id && r.AsleepAt != nil && call.Now.Sub(*r.AsleepAt) > mostStopped {
+			o.RevivedBy, o.Often = "AWS, which starts a database again that was stopped for seven days", true
+		}
+	}
+	return o
+}
+
+// mostStopped is how long a database surely stays stopped: AWS starts it after seven days,
+// at an hour of its own.
+const mostStopped = 6 * 24 * time.Hour

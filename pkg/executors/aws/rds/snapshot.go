@@ -1,0 +1,102 @@
+package rds
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+)
+
+// The tags of our snapshots: whose they are, so that nobody else's is ever deleted.
+const (
+	tagPlan   = "maint.dev/plan"
+	tagTarget = "maint.dev/target"
+	tagCycle  = "maint.dev/cycle"
+)
+
+// snapshot is one of a database.
+type snapshot struct {
+	name, status string
+	at           time.Time
+	tags         map[string]string
+}
+
+// snapshotName is that of a database's snapshot in a cycle, the same after any crash:
+// maint-<plan>-<database>-<cycle>-<hash>, in the letters that RDS takes.
+func snapshotName(call executors.SleepCall, id string) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, id}, "\x00")))
+	_, database, _ := strings.Cut(id, "/")
+	cycle := strings.TrimPrefix(call.Cycle, call.Plan+"-")
+	name := strings.ToLower("maint-" + call.Plan + "-" + database + "-" + cycle)
+	name = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(name, "-")
+	return strings.Trim(name[:min(len(name), 200)], "-") + "-" + hex.EncodeToString(sum[:5])
+}
+
+func tagsOfCall(call executors.SleepCall) []types.Tag {
+	return []types.Tag{
+		{Key: aws.String(tagPlan), Value: aws.String(call.Namespace + "/" + call.Plan)},
+		{Key: aws.String(tagTarget), Value: aws.String(call.Target)},
+		{Key: aws.String(tagCycle), Value: aws.String(call.Cycle)},
+	}
+}
+
+func ours(s snapshot, call executors.SleepCall) bool {
+	return s.tags[tagPlan] == call.Namespace+"/"+call.Plan && s.tags[tagTarget] == call.Target
+}
+
+// snapshot says whether the snapshot of this cycle is there, and asks for it where it is
+// not.
+func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name string) (there bool, err error) {
+	all, err := k.snapshots(ctx)
+	if err != nil {
+		return false, fmt.Errorf("list the snapshots of %s: %w", k.id, effect.Plain(err))
+	}
+	i := slices.IndexFunc(all, func(s snapshot) bool { return s.name == name })
+	if i < 0 {
+		return false, k.takeSnapshot(ctx, call, name)
+	}
+	switch s := all[i]; s.status {
+	case statusAvailable:
+		return true, nil
+	case "failed", "incompatible-restore", "incompatible-parameters":
+		err := effect.One(ctx, call, func(ctx context.Context) error { return k.askDelete(ctx, name) })
+		return false, errors.Join(fmt.Errorf("the snapshot %s of %s is %s; it is taken anew", name, k.id, s.status), effect.Plain(err))
+	}
+	return false, nil
+}
+
+func (k kind) takeSnapshot(ctx context.Context, call executors.SleepCall, name string) error {
+	err := effect.One(ctx, call, func(ctx context.Context) error { return k.askSnapshot(ctx, name, tagsOfCall(call)) })
+	if strings.Contains(effect.Code(err), "SnapshotAlreadyExists") { // the answer to an earlier request was lost
+		return nil
+	}
+	return effect.Result(k.id, "take a snapshot of", err).Err
+}
+
+// prune deletes the plan's older snapshots of a database, beyond those that are kept. Only
+// whole ones count, and the others are not touched.
+func (k kind) prune(ctx context.Context, call executors.SleepCall) error {
+	all, err := k.snapshots(ctx)
+	if err != nil {
+		return fmt.Errorf("list the snapshots of %s: %w", k.id, effect.Plain(err))
+	}
+	all = slices.DeleteFunc(all, func(s snapshot) bool { return !ours(s, call) || s.status != statusAvailable })
+	slices.SortFunc(all, func(a, b snapshot) int { return b.at.Compare(a.at) })
+	var failed []error
+	for _, s := range all[min(max(call.Snapshots, 1), len(all)):] {
+		err := effect.One(ctx, call, func(ctx context.Context) error { return k.askDelete(ctx, s.name) })
+		failed = append(failed, effect.Result(s.name, "delete the snapshot", err).Err)
+	}
+	return errors.Join(failed...)
+}

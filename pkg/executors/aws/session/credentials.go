@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// keysFor is how long keys are used before the Secret is read again (a guess: a key that
+// is replaced works on beside the new one for longer).
+const keysFor = 5 * time.Minute
+
+// keys are read from where the connector says, again and again.
+type keys func(ctx context.Context) (executors.AccessKeys, error)
+
+// Retrieve is the SDK's.
+func (k keys) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	got, err := k(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	return aws.Credentials{
+		AccessKeyID: got.ID, SecretAccessKey: got.Secret, SessionToken: got.Session,
+		Source: "Secret", CanExpire: true, Expires: time.Now().Add(keysFor),
+	}, nil
+}
+
+// identity exchanges a token of a ServiceAccount for the credentials of its role.
+type identity struct {
+	sts interface {
+		AssumeRoleWithWebIdentity(context.Context, *sts.AssumeRoleWithWebIdentityInput, ...func(*sts.Options)) (*sts.AssumeRoleWithWebIdentityOutput, error)
+	}
+	token func(ctx context.Context) (executors.WebIdentity, error)
+	name  string
+}
+
+// Retrieve is the SDK's.
+func (i *identity) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	got, err := i.token(ctx)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	out, err := i.sts.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{
+		RoleArn: aws.String(got.RoleARN), RoleSessionName: aws.String(i.name), WebIdentityToken: aws.String(got.Token),
+	})
+	if err != nil {
+		return aws.Credentials{}, fmt.Errorf("take the role %s with the ServiceAccount's token: %w", got.RoleARN, err)
+	}
+	c := out.Credentials
+	if c == nil {
+		return aws.Credentials{}, errors.New("STS gave no credentials")
+	}
+	return aws.Credentials{
+		AccessKeyID: aws.ToString(c.AccessKeyId), SecretAccessKey: aws.ToString(c.SecretAccessKey), SessionToken: aws.ToString(c.SessionToken),
+		Source: "ServiceAccount", CanExpire: true, Expires: aws.ToTime(c.Expiration),
+	}, nil
+}

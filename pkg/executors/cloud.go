@@ -1,0 +1,42 @@
+package executors
+
+import (
+	"context"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+)
+
+// Cloud is an account of a cloud, and where the plan's ServiceAccount gets credentials for
+// it. There are no others: what the agent's own environment, machine or files may hold is
+// not looked for.
+type Cloud struct {
+	AWS connector.AWS
+	// Credentials names what Keys or Token are of. Another name is another session: nobody
+	// goes on with what was read for somebody else, or before it was replaced.
+	Credentials string
+	// Keys are those of auth.static.
+	Keys func(ctx context.Context) (AccessKeys, error)
+	// Token is of auth.serviceAccount: a token for the audience sts.amazonaws.com.
+	Token func(ctx context.Context) (WebIdentity, error)
+	// Endpoint stands in for the cloud's own; empty: none does.
+	Endpoint string
+	// Cluster is the cluster of EKS that the target's connector names; empty: it names none.
+	Cluster string
+}
+
+// TokenAudience is the audience of tokens that STS takes.
+const TokenAudience = "sts.amazonaws.com"
+
+// AccessKeys are an access key of AWS.
+type AccessKeys struct{ ID, Secret, Session string }
+
+// WebIdentity is a token of a ServiceAccount, and the role that STS gives for it.
+type WebIdentity struct{ Token, RoleARN string }
+
+// Region is that of the target's connector; empty where it has none.
+func (c SleepCall) Region() string {
+	if c.Cloud == nil {
+		return ""
+	}
+	return c.Cloud.AWS.Region
+}

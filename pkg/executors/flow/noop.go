@@ -1,0 +1,66 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Noop is a target of which nothing is put to sleep: for demonstrations and tests, late
+// and with failures if asked.
+type Noop struct{}
+
+// noopResource is what stands for the target's one resource.
+const noopResource = "noop"
+
+// Validate finds nothing wrong.
+func (Noop) Validate(context.Context, executors.SleepCall) error { return nil }
+
+// Observe is asleep, or awake, once its delay has passed.
+func (Noop) Observe(_ context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+	p, ok := call.Params.(*hibernate.NoopParameters)
+	if !ok {
+		return nil, fmt.Errorf("the parameters are %T", call.Params)
+	}
+	fails := p.FailShutdown
+	if call.Operation == hibernate.Wake {
+		fails = p.FailWakeUp
+	}
+	done := !call.StartedAt.IsZero() && call.Failures >= fails && !call.Now.Before(call.StartedAt.Add(p.Delay.Or(0)))
+	o := hibernate.Observation{ID: noopResource, UID: noopResource, Before: json.RawMessage(`{}`)}
+	known := len(call.Recorded) > 0
+	if call.Operation == hibernate.Wake {
+		o.Awake, o.Ready, o.Asleep = done, done, !done
+	} else {
+		o.Asleep = done && known
+		o.Awake = !o.Asleep
+	}
+	return []hibernate.Observation{o}, nil
+}
+
+// Shutdown fails as often as it was asked to.
+func (Noop) Shutdown(_ context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	p, _ := call.Params.(*hibernate.NoopParameters)
+	return pretend(due, p != nil && call.Failures < p.FailShutdown)
+}
+
+// Wake fails as often as it was asked to.
+func (Noop) Wake(_ context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	p, _ := call.Params.(*hibernate.NoopParameters)
+	return pretend(due, p != nil && call.Failures < p.FailWakeUp)
+}
+
+func pretend(due []hibernate.Due, fails bool) []executors.SleepResult {
+	var out []executors.SleepResult
+	for _, d := range due {
+		r := executors.SleepResult{ID: d.ID}
+		if fails {
+			r.Err = fmt.Errorf("it was asked to fail")
+		}
+		out = append(out, r)
+	}
+	return out
+}

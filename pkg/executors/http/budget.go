@@ -1,0 +1,94 @@
+package http
+
+import (
+	"context"
+	"io"
+	nethttp "net/http"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Budget bounds what all answers together hold of memory while they are read. An answer's
+// first 64 KiB are free, so that whoever sends much makes nobody wait who sends little.
+type Budget struct{ free *semaphore.Weighted }
+
+// Sizes of the budget (guesses: the agent's limit is 256 MiB, and one answer 1 MiB).
+const (
+	budgetBytes = 16 << 20
+	freeBytes   = 64 << 10
+	budgetChunk = 64 << 10
+)
+
+// NewBudget is one for all clients of a process.
+func NewBudget() *Budget { return &Budget{free: semaphore.NewWeighted(budgetBytes)} }
+
+// budgeted sends requests, and reads their answers within a budget.
+type budgeted struct {
+	nethttp.RoundTripper
+	budget *Budget
+}
+
+// RoundTrip is http.RoundTripper's.
+func (b budgeted) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err != nil || response.Body == nil {
+		return response, err
+	}
+	response.Body = &budgetedBody{ReadCloser: response.Body, ctx: r.Context(), budget: b.budget, left: freeBytes + 1} // one more finds the end
+	return response, nil
+}
+
+// CloseIdleConnections is what http.Client looks for.
+func (b budgeted) CloseIdleConnections() {
+	if c, is := b.RoundTripper.(interface{ CloseIdleConnections() }); is {
+		c.CloseIdleConnections()
+	}
+}
+
+type budgetedBody struct {
+	io.ReadCloser
+	ctx    context.Context //nolint:containedctx // of the request, whose body this is
+	budget *Budget
+	left   int // may be read before more is asked for
+	mu     sync.Mutex
+	taken  int64
+	closed bool
+}
+
+// Read is io.Reader's. It waits for its part of the budget as long as the request may take.
+func (b *budgetedBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		if err := b.take(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+func (b *budgetedBody) take() error {
+	if err := b.budget.free.Acquire(b.ctx, budgetChunk); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		b.budget.free.Release(budgetChunk)
+		return nethttp.ErrBodyReadAfterClose
+	}
+	b.taken, b.left = b.taken+budgetChunk, budgetChunk
+	return nil
+}
+
+// Close is io.Closer's.
+func (b *budgetedBody) Close() error {
+	b.mu.Lock()
+	if !b.closed {
+		b.closed = true
+		b.budget.free.Release(b.taken)
+	}
+	b.mu.Unlock()
+	return b.ReadCloser.Close()
+}

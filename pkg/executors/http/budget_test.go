@@ -1,0 +1,95 @@
+package http
+
+import (
+	"context"
+	"errors"
+	"io"
+	nethttp "net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answers gives every request a body of a size.
+type answers int
+
+func (a answers) RoundTrip(*nethttp.Request) (*nethttp.Response, error) {
+	return &nethttp.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", int(a))))}, nil
+}
+
+func open(t *testing.T, b *Budget, size int, limit time.Duration) *nethttp.Response {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	request, err := nethttp.NewRequestWithContext(ctx, nethttp.MethodGet, "http://example.org", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := budgeted{answers(size), b}.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func TestLargeAnswersShareABudget(t *testing.T) {
+	b := NewBudget()
+	var held []*nethttp.Response
+	for range budgetBytes / MaxBody { // each is read whole and not closed
+		r := open(t, b, MaxBody, time.Minute)
+		if text, err := io.ReadAll(r.Body); err != nil || len(text) != MaxBody {
+			t.Fatalf("read %d bytes, %v", len(text), err)
+		}
+		held = append(held, r)
+	}
+	rest := int64(0)
+	for ; b.free.TryAcquire(budgetChunk); rest += budgetChunk {
+	}
+	late := open(t, b, MaxBody, 20*time.Millisecond)
+	if text, err := io.ReadAll(late.Body); !errors.Is(err, context.DeadlineExceeded) || len(text) <= freeBytes {
+		t.Errorf("beyond the budget it reads %d bytes, %v", len(text), err)
+	}
+	small := open(t, b, freeBytes, 20*time.Millisecond)
+	if text, err := io.ReadAll(small.Body); err != nil || len(text) != freeBytes {
+		t.Errorf("a small one has to wait: %d bytes, %v", len(text), err)
+	}
+	b.free.Release(rest)
+	for _, r := range append(held, late, late, small) { // twice is once
+		_ = r.Body.Close()
+	}
+	if !b.free.TryAcquire(budgetBytes) {
+		t.Error("something was not given back")
+	}
+}
+
+func TestWhoIsClosedGivesBackWhatComesLate(t *testing.T) {
+	b := NewBudget()
+	r := open(t, b, MaxBody, time.Minute)
+	if _, err := io.CopyN(io.Discard, r.Body, freeBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if _, err := r.Body.Read(make([]byte, 1)); !errors.Is(err, nethttp.ErrBodyReadAfterClose) {
+		t.Errorf("after its end it reads: %v", err)
+	}
+	if !b.free.TryAcquire(budgetBytes) {
+		t.Error("something was not given back")
+	}
+}
+
+func TestTheValuesOfAnAnswerAreCountedBeforeItIsRead(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 1, `"a,b:[{"`: 1, `"a\",b"`: 1, `{"a": 1, "b": [1, 2]}`: 7, `[[],[]]`: 5, ``: 1, `"\\",1`: 2,
+	} {
+		if got := values([]byte(text)); got != want {
+			t.Errorf("%s has %d, want %d", text, got, want)
+		}
+	}
+	many := []byte("[" + strings.Repeat("0,", MaxValues) + "0]")
+	if _, ok := parse(many); ok {
+		t.Error("it is read")
+	}
+	if v, ok := parse([]byte("[" + strings.Repeat("0,", MaxValues-3) + "0]")); !ok || len(v.([]any)) != MaxValues-2 {
+		t.Error("one that is not too many is not read")
+	}
+}

@@ -1,0 +1,70 @@
+package karpenter
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestHowANodePoolIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec     string
+		nodes    int
+		recorded bool
+		want     string
+		leftOut  string
+	}{
+		"it makes nodes":              {spec: `{"limits":{"cpu":"1000"},"weight":10}`, nodes: 2, want: `awake {"limits":{"cpu":"1000"},"weight":10}`},
+		"without limits":              {spec: `{}`, nodes: 2, want: `awake {"limits":null}`},
+		"with others":                 {spec: `{"limits":{"memory":"1Gi"}}`, want: `awake {"limits":{"memory":"1Gi"}}`},
+		"its limit is a number":       {spec: `{"limits":{"cpu":8}}`, want: `awake {"limits":{"cpu":8}}`},
+		"it may make none":            {spec: `{"limits":{"cpu":"0"}}`, want: `asleep {"limits":{"cpu":"0"}}`},
+		"however that is written":     {spec: `{"limits":{"cpu":"0m"}}`, want: `asleep {"limits":{"cpu":"0m"}}`},
+		"its nodes are on their way":  {spec: `{"limits":{"cpu":"0"}}`, nodes: 1, recorded: true, want: `neither {"limits":{"cpu":"0"}}`},
+		"somebody else is about it":   {spec: `{"limits":{"cpu":"0"}}`, nodes: 1, want: `neither {"limits":{"cpu":"0"}}`, leftOut: "its limits.cpu is 0 already"},
+		"it keeps a number of nodes":  {spec: `{"replicas":3}`, nodes: 3, want: `awake {"limits":null}`, leftOut: "it keeps a fixed number of nodes"},
+		"a limit that cannot be read": {spec: `{"limits":{"cpu":"many"}}`, want: `awake {"limits":{"cpu":"many"}}`},
+	} {
+		pool := &unstructured.Unstructured{}
+		if err := pool.UnmarshalJSON([]byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"small","uid":"u"},"spec":` + c.spec + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		o, err := observed(pool, c.nodes, c.recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := map[[2]bool]string{{true, false}: "asleep", {false, true}: "awake", {false, false}: "neither"}[[2]bool{o.Asleep, o.Awake}]
+		if got := fmt.Sprintf("%s %s", state, o.Before); got != c.want || o.ID != "nodepools/small" {
+			t.Errorf("%s: %s is %s", name, o.ID, got)
+		}
+		if !strings.HasPrefix(o.LeftOut, c.leftOut) || (c.leftOut == "") != (o.LeftOut == "") {
+			t.Errorf("%s: left out for %q", name, o.LeftOut)
+		}
+	}
+}
+
+// Only the limit of the cpu is put back: what somebody changed of the others stays.
+func TestWhatIsPutBack(t *testing.T) {
+	for was, want := range map[string]string{
+		`{"limits":null}`:                       `null`,
+		`{"limits":{}}`:                         `{"cpu":null}`,
+		`{"limits":{"memory":"1Gi"}}`:           `{"cpu":null}`,
+		`{"limits":{"cpu":"8","memory":"1Gi"}}`: `{"cpu":"8"}`,
+		`{"limits":{"cpu":"8"},"weight":10}`:    `{"cpu":"8"}`,
+	} {
+		var b before
+		if err := json.Unmarshal([]byte(was), &b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(b.limits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("%s: %s, want %s", was, got, want)
+		}
+	}
+}

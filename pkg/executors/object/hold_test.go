@@ -1,0 +1,156 @@
+package object
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+const nights = "ConfigMap/nights"
+
+// newHold is a world with HibernatePlan nights, whose annotations are given, and the call of
+// a step that holds it.
+func newHold(t *testing.T, notes map[string]string) (*world, executors.Call) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "nights", "labels": map[string]string{annotations.LabelKind: annotations.KindHibernatePlan}, "annotations": notes},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, string(text))
+	call := w.step(&plan.HoldProperties{Plan: "nights"})
+	call.Account = "maint-runner"
+	return w, call
+}
+
+func (w *world) note(key string) string {
+	return strings.Trim(w.field(nights, "metadata", "annotations", key), `"`)
+}
+
+// follows is the agent, which looks at what is held.
+func (w *world) follows(phase string) {
+	h, _ := annotations.ReadHold(w.objects[nights].GetAnnotations())
+	w.edit(nights, fmt.Sprintf(`{metadata: {annotations: {%q: %q, %q: %q, %q: "so it is"}}}`, annotations.StatusHold, annotations.FormatHold(h), annotations.StatusPhase, phase, annotations.StatusMessage))
+}
+
+func TestAStepHoldsAHibernatePlanWhileItsRunLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		do           Holder
+		state, phase string
+	}{
+		"hibernate": {Hibernates(), "asleep", "Hibernated"},
+		"wake":      {Wakes(), "awake", "Active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, call := newHold(t, map[string]string{annotations.StatusPhase: c.phase}) // as it was, and not by this hold
+			out := c.do.Pass(t.Context(), call)
+			if out.State != executors.NotYet || out.Watch == nil || !strings.Contains(out.Message, "has not looked at it yet") || w.note(annotations.HoldState) != c.state {
+				t.Fatalf("%+v, held %q", out, w.note(annotations.HoldState))
+			}
+			w.follows("WakingUp")
+			if out = c.do.Pass(t.Context(), call); out.State != executors.NotYet || !strings.Contains(out.Message, "so it is") {
+				t.Errorf("on its way: %+v", out)
+			}
+			w.follows(c.phase)
+			out = c.do.Pass(t.Context(), call)
+			if out.State != executors.Done || len(out.Changed) != 1 || !out.WakeAt.Equal(call.Now.Add(holdLease/2).UTC().Truncate(time.Second)) {
+				t.Errorf("arrived: %+v", out)
+			}
+			w.wrote(1)
+			call.Now = call.Now.Add(holdLease / 2)
+			if out = c.do.Keep(t.Context(), call); out.State != executors.Done || w.note(annotations.HoldUntil) != call.Now.Add(holdLease).UTC().Format(time.RFC3339) {
+				t.Errorf("kept up: %+v, until %s", out, w.note(annotations.HoldUntil))
+			}
+			for range 2 { // the second time after a crash
+				if out = c.do.Release(t.Context(), call); out.State != executors.Done || w.note(annotations.HoldState) != "" || w.note(annotations.Actor(annotations.HoldState)) != "" {
+					t.Errorf("released: %+v, held %q", out, w.note(annotations.HoldState))
+				}
+			}
+			w.wrote(3)
+		})
+	}
+}
+
+func TestWhatSomebodyElseHoldsIsNeverChanged(t *testing.T) {
+	theirs := func(state, until string) map[string]string {
+		out := map[string]string{annotations.HoldState: state, annotations.Actor(annotations.HoldState): "jane"}
+		if until != "" {
+			out[annotations.HoldUntil] = until
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		notes  map[string]string
+		state  executors.State
+		says   string
+		writes int
+	}{
+		"otherwise":             {theirs("awake", ""), executors.Failed, "is held awake by jane: release it first", 0},
+		"so, for good":          {theirs("asleep", ""), executors.NotYet, "", 0},
+		"otherwise, until then": {theirs("awake", "2020-01-01T00:00:00Z"), executors.NotYet, "", 1},
+		"something unreadable":  {map[string]string{annotations.HoldState: "dozing"}, executors.NotYet, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, call := newHold(t, c.notes)
+			out := Hibernates().Pass(t.Context(), call)
+			if out.State != c.state || !strings.Contains(out.Message, c.says) {
+				t.Errorf("%+v", out)
+			}
+			w.wrote(c.writes)
+			if c.writes == 0 {
+				if out := Hibernates().Release(t.Context(), call); out.State != executors.Done || w.note(annotations.HoldState) != c.notes[annotations.HoldState] {
+					t.Errorf("released: %+v", out)
+				}
+			}
+		})
+	}
+	w, call := newHold(t, nil)
+	Hibernates().Pass(t.Context(), call)
+	w.edit(nights, fmt.Sprintf(`{metadata: {annotations: {%q: awake, %q: "I need it"}}}`, annotations.HoldState, annotations.Reason(annotations.HoldState)))
+	if out := Hibernates().Keep(t.Context(), call); out.State != executors.Done || w.note(annotations.HoldState) != "awake" {
+		t.Errorf("taken over by somebody: %+v", out)
+	}
+	if err := Hibernates().Stop(t.Context(), call); err != nil || w.note(annotations.HoldState) != "awake" {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+func TestAHoldThatFails(t *testing.T) {
+	w, call := newHold(t, nil)
+	Hibernates().Pass(t.Context(), call)
+	w.follows("Error")
+	if out := Hibernates().Pass(t.Context(), call); out.State != executors.Failed || out.Permanent || !strings.Contains(out.Message, "HibernatePlan nights is not asleep: so it is") {
+		t.Errorf("%+v", out)
+	}
+	if err := Hibernates().Stop(t.Context(), call); err != nil || w.note(annotations.HoldState) != "" {
+		t.Errorf("stopped: %v, held %q", err, w.note(annotations.HoldState))
+	}
+	delete(w.objects, nights)
+	if out := Hibernates().Release(t.Context(), call); out.State != executors.Done {
+		t.Errorf("released what is gone: %+v", out)
+	}
+	if out := Hibernates().Pass(t.Context(), call); out.State != executors.Failed {
+		t.Errorf("held what is gone: %+v", out)
+	}
+	w.put(`{apiVersion: v1, kind: ConfigMap, metadata: {name: nights}}`)
+	if out := Wakes().Pass(t.Context(), call); out.State != executors.Failed || !out.Permanent || !strings.Contains(out.Message, "is no HibernatePlan") {
+		t.Errorf("a ConfigMap of another kind: %+v", out)
+	}
+}
+
+func TestARehearsedHold(t *testing.T) {
+	w, call := newHold(t, nil)
+	call.DryRun = true
+	if out := Hibernates().Pass(t.Context(), call); out.State != executors.Done || out.Message != "dry run: would hold HibernatePlan nights asleep" {
+		t.Errorf("%+v", out)
+	}
+	w.wrote(0)
+}

@@ -1,0 +1,60 @@
+package executors
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Sleeper puts the resources of one type of target to sleep, and wakes them again. Each
+// call is one bounded piece that may be repeated after any crash: it returns within
+// seconds, and what is not done yet shows in the next Observe. A call whose context ends
+// returns at once.
+type Sleeper interface {
+	// Validate says what is wrong with a target before anything of it is touched: what
+	// cannot be reached, is not supported, or may not be changed. Nil: nothing is.
+	Validate(ctx context.Context, call SleepCall) error
+	// Observe says how all resources are that the target selects now, and all of
+	// call.Recorded, whether they are still selected or not. It changes nothing.
+	Observe(ctx context.Context, call SleepCall) ([]hibernate.Observation, error)
+	// Shutdown puts resources to sleep, each of which is recorded. One that sleeps
+	// already is left alone. A failure of one keeps no other from being asked.
+	Shutdown(ctx context.Context, call SleepCall, due []hibernate.Due) []SleepResult
+	// Wake gives resources back what they had before.
+	Wake(ctx context.Context, call SleepCall, due []hibernate.Due) []SleepResult
+}
+
+// SleepWatcher is a Sleeper whose resources can be watched as the plan's account.
+type SleepWatcher interface {
+	// Watches are what to watch so that a change of what the target selects is noticed. Where
+	// all is false something can change that none of them shows.
+	Watches(ctx context.Context, call SleepCall) (list []Watch, all bool, err error)
+}
+
+// SleepCall is everything that a sleeper may look at.
+type SleepCall struct {
+	Plan      string // name of the HibernatePlan
+	Namespace string // of the plan
+	Account   string // ServiceAccount as which the clients act
+	Cycle     string // names the sleep; the same after any crash
+	Target    string
+	Operation hibernate.Operation
+	Params    any                  // a pointer to the parameters of the target's type
+	Recorded  []hibernate.Resource // of this cycle
+	Failures  int                  // attempts of the operation that have failed
+	StartedAt time.Time            // of the operation; zero in Validate and Observe before it begins
+	Manager   string               // field manager for writes
+	DryRun    bool
+	Now       time.Time
+	Clients   Clients
+	Cloud     *Cloud // of the target's connector; nil: it has none
+	Snapshots int    // that are kept of what the target takes snapshots of
+}
+
+// SleepResult is what came of asking for one resource. Without an error it was asked for;
+// whether it is so shows in what is observed next.
+type SleepResult struct {
+	ID  string
+	Err error
+}

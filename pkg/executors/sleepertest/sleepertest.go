@@ -1,0 +1,257 @@
+// Package sleepertest asks of everything that puts targets to sleep what its contract
+// promises, in whatever world it is: one suite for all types.
+package sleepertest
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// World is a world in which a target sleeps. Its parameters select at least one resource
+// that is awake, and there are others beside them.
+type World interface {
+	Sleeper() executors.Sleeper
+	// Call has the parameters and clients of the target.
+	Call() executors.SleepCall
+	// State is how each resource of the world is that somebody may have set, selected or
+	// not, by its id.
+	State(t *testing.T) map[string]string
+	// Outside says whether a resource is none of the target's.
+	Outside(id string) bool
+	// Unselect has the target's resources lose what they are selected by. False: they
+	// have nothing that they could lose.
+	Unselect(t *testing.T) bool
+	// Settle has what is on its way arrive.
+	Settle(t *testing.T)
+}
+
+// Run asks all questions, each in a world of its own.
+func Run(t *testing.T, build func(t *testing.T) World) {
+	for name, ask := range map[string]func(t *testing.T, w World){
+		"it sleeps and wakes as it was":                        asItWas,
+		"what was there already is left alone":                 twice,
+		"asking twice is asking once":                          repeated,
+		"an agent that dies half-way is followed by another":   halfDone,
+		"a call whose context has ended changes nothing":       cancelled,
+		"what was selected wakes whatever its tags say by now": unselected,
+	} {
+		t.Run(name, func(t *testing.T) { ask(t, build(t)) })
+	}
+}
+
+// target is a target of a world, with the record that an agent would keep of it.
+type target struct {
+	World
+	record hibernate.Record
+	now    time.Time
+}
+
+func newTarget(w World) *target {
+	now := time.Now().UTC()
+	return &target{World: w, now: now, record: hibernate.Record{Plan: "nights", Cycle: "nights-2026-11-23T20:00:00Z", Target: "all", StartedAt: &now, State: hibernate.Running}}
+}
+
+func (x *target) call(op hibernate.Operation) executors.SleepCall {
+	c := x.Call()
+	c.Plan, c.Cycle, c.Target, c.Operation, c.Manager = x.record.Plan, x.record.Cycle, x.record.Target, op, "maint-plan-nights"
+	c.Recorded, c.StartedAt, c.Now = x.record.Resources, *x.record.StartedAt, x.now
+	if c.Snapshots == 0 {
+		c.Snapshots = hibernate.DefaultKeepSnapshots
+	}
+	return c
+}
+
+// look is the first half of a pass: what is seen, and what is written down of it.
+func (x *target) look(t *testing.T, op hibernate.Operation) hibernate.Step {
+	t.Helper()
+	x.now = x.now.Add(time.Second)
+	seen, err := x.Sleeper().Observe(t.Context(), x.call(op))
+	if err != nil {
+		t.Fatalf("look before %s: %v", op, err)
+	}
+	step := x.record.ToSleep(seen, x.now)
+	if op == hibernate.Wake {
+		step = x.record.ToWake(seen, x.now)
+	}
+	text, err := json.Marshal(step.Record) // nothing counts that is not written
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored hibernate.Record
+	if err := json.Unmarshal(text, &stored); err != nil {
+		t.Fatal(err)
+	}
+	x.record = stored
+	return step
+}
+
+func (x *target) act(ctx context.Context, op hibernate.Operation, due []hibernate.Due) []executors.SleepResult {
+	if op == hibernate.Wake {
+		return x.Sleeper().Wake(ctx, x.call(op), due)
+	}
+	return x.Sleeper().Shutdown(ctx, x.call(op), due)
+}
+
+// mostPasses are more than any world here takes.
+const mostPasses = 40
+
+// through has an operation done, and fails where anything of it does. each changes what a
+// pass is given to do, and says whether it is given again.
+func (x *target) through(t *testing.T, op hibernate.Operation, each func(due []hibernate.Due) (given []hibernate.Due, again bool)) {
+	t.Helper()
+	for range mostPasses {
+		step := x.look(t, op)
+		if step.Done && len(step.Due) == 0 {
+			return
+		}
+		given, again := each(step.Due)
+		if len(given) == 0 {
+			x.Settle(t)
+			continue
+		}
+		good(t, x.act(t.Context(), op, given))
+		if again {
+			good(t, x.act(t.Context(), op, given))
+		}
+		x.Settle(t)
+	}
+	t.Fatalf("it comes to no end: %+v", x.record.Resources)
+}
+
+func good(t *testing.T, results []executors.SleepResult) {
+	t.Helper()
+	for _, r := range results {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.ID, r.Err)
+		}
+	}
+}
+
+func whole(due []hibernate.Due) ([]hibernate.Due, bool) { return due, false }
+
+// asleep makes sure that everything that was recorded sleeps, and others do not know of it.
+func (x *target) asleep(t *testing.T, before map[string]string) {
+	t.Helper()
+	if len(x.record.Resources) == 0 {
+		t.Fatal("nothing sleeps")
+	}
+	for _, r := range x.record.Resources {
+		if r.AsleepAt == nil || r.Left != "" {
+			t.Errorf("%s does not sleep: %q", r.ID, r.Left)
+		}
+	}
+	after := x.State(t)
+	for id, was := range before {
+		if x.Outside(id) && after[id] != was {
+			t.Errorf("%s is none of the target's and was %s, now it is %s", id, was, after[id])
+		}
+	}
+}
+
+func (x *target) awake(t *testing.T, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, x.State(t)); diff != "" {
+		t.Errorf("it is not as it was (-was +is):\n%s", diff)
+	}
+	for _, r := range x.record.Resources {
+		if r.RestoredAt == nil {
+			t.Errorf("%s is not said to be awake: %q", r.ID, r.Left)
+		}
+	}
+}
+
+func asItWas(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	if err := w.Sleeper().Validate(t.Context(), x.call(hibernate.Shutdown)); err != nil {
+		t.Fatal(err)
+	}
+	x.through(t, hibernate.Shutdown, whole)
+	x.asleep(t, before)
+	x.through(t, hibernate.Wake, whole)
+	x.awake(t, before)
+}
+
+// twice has a target sleep that sleeps, and wake that is awake.
+func twice(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	x.through(t, hibernate.Shutdown, whole)
+	asleep, recorded := w.State(t), x.record.Resources
+	if step := x.look(t, hibernate.Shutdown); len(step.Due) > 0 {
+		t.Errorf("it sleeps, and is to be put to sleep: %+v", step.Due)
+	}
+	if diff := cmp.Diff(recorded, x.record.Resources); diff != "" {
+		t.Errorf("what was recorded is another (-was +is):\n%s", diff)
+	}
+	if diff := cmp.Diff(asleep, w.State(t)); diff != "" {
+		t.Errorf("looking has changed it (-was +is):\n%s", diff)
+	}
+	x.through(t, hibernate.Wake, whole)
+	if step := x.look(t, hibernate.Wake); len(step.Due) > 0 {
+		t.Errorf("it is awake, and is to be woken: %+v", step.Due)
+	}
+	x.awake(t, before)
+}
+
+// repeated gives each pass the same to do again: its answer was lost.
+func repeated(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	again := func(due []hibernate.Due) ([]hibernate.Due, bool) { return due, true }
+	x.through(t, hibernate.Shutdown, again)
+	x.asleep(t, before)
+	x.through(t, hibernate.Wake, again)
+	x.awake(t, before)
+}
+
+// halfDone ends each second pass before its effects, and the others after the first.
+func halfDone(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	n := 0
+	dying := func(due []hibernate.Due) ([]hibernate.Due, bool) {
+		n++
+		if n%2 == 1 {
+			return nil, false
+		}
+		return due[:min(1, len(due))], false
+	}
+	x.through(t, hibernate.Shutdown, dying)
+	x.asleep(t, before)
+	x.through(t, hibernate.Wake, dying)
+	x.awake(t, before)
+}
+
+func cancelled(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	step := x.look(t, hibernate.Shutdown)
+	began := time.Now()
+	x.act(ended, hibernate.Shutdown, step.Due)
+	_, _ = x.Sleeper().Observe(ended, x.call(hibernate.Shutdown))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it returns after %s", took)
+	}
+	w.Settle(t)
+	if diff := cmp.Diff(before, w.State(t)); diff != "" {
+		t.Errorf("it has an effect (-was +is):\n%s", diff)
+	}
+}
+
+func unselected(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	x.through(t, hibernate.Shutdown, whole)
+	x.asleep(t, before)
+	if !w.Unselect(t) {
+		t.Log("these resources cannot lose what they are selected by")
+	}
+	x.look(t, hibernate.Shutdown) // asleep, it is looked at as well
+	x.asleep(t, before)
+	x.through(t, hibernate.Wake, whole)
+	x.awake(t, before)
+}

@@ -1,0 +1,537 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
+)
+
+// Sleeps puts the workloads of a cluster to sleep: what scales to its floor, CronJobs
+// suspended, KEDA's ScaledObjects paused, and DaemonSets by a node selector that no node
+// has. A HorizontalPodAutoscaler does nothing by itself while its target has no replicas.
+type Sleeps struct{}
+
+// pageOfWorkloads is how many workloads are listed at once: of ten thousand never all are
+// in memory as objects.
+const pageOfWorkloads = 500
+
+// before is what restore data holds of a workload: one of its fields.
+type before struct {
+	Replicas *int64 `json:"replicas,omitempty"`
+	Suspend  *bool  `json:"suspend,omitempty"`
+	Paused   *field `json:"paused,omitempty"`       // of a ScaledObject
+	Selector *field `json:"nodeSelector,omitempty"` // of a DaemonSet
+}
+
+// field is a text that may be missing.
+type field struct {
+	Value *string `json:"value"`
+}
+
+// Validate looks up the kinds and asks the API server for the first object of each.
+func (Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
+	s, err := newSleep(call)
+	if err != nil {
+		return err
+	}
+	namespaces, err := s.namespaces(ctx)
+	if err != nil {
+		return err
+	}
+	if len(namespaces) == 0 {
+		return errors.New("parameters.namespaceSelector selects no namespace")
+	}
+	for _, k := range s.kinds {
+		if _, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespaces[0]).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: s.selector}); err != nil {
+			return fmt.Errorf("list %s in namespace %s: %w", k.resource.GroupResource(), namespaces[0], err)
+		}
+	}
+	return nil
+}
+
+// Observe says how the selected workloads are, and the recorded ones.
+func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+	s, err := newSleep(call)
+	if err != nil {
+		return nil, err
+	}
+	var namespaces []string
+	if call.Operation != hibernate.Wake { // what sleeps is known; what is selected now does not matter
+		if namespaces, err = s.namespaces(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.floors(ctx, namespaces); err != nil {
+		return nil, err
+	}
+	seen := &sightings{of: map[string]bool{}}
+	for _, k := range s.kinds {
+		selector := s.selector
+		if k.form == byPause { // it goes with what it scales, whatever its own labels
+			selector = ""
+		}
+		for _, ns := range namespaces {
+			if err := s.list(ctx, k, ns, selector, func(u *unstructured.Unstructured) error { return s.see(ctx, k, u, seen) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := s.rest(ctx, seen); err != nil {
+		return nil, err
+	}
+	return seen.list, nil
+}
+
+// sightings are observations, each of another workload.
+type sightings struct {
+	list []hibernate.Observation
+	of   map[string]bool
+}
+
+func (s *sightings) add(o hibernate.Observation) {
+	s.of[o.ID] = true
+	s.list = append(s.list, o)
+}
+
+// sleep is one call, read.
+type sleep struct {
+	call     executors.SleepCall
+	params   *hibernate.WorkloadParameters
+	kinds    []sleepKind // as they are looked at: what scales others comes last
+	selector string
+	floor    int64
+	scaled   map[string]string // with a floor: what scales a workload, by its id
+}
+
+func newSleep(call executors.SleepCall) (*sleep, error) {
+	params, ok := call.Params.(*hibernate.WorkloadParameters)
+	if !ok {
+		return nil, fmt.Errorf("the parameters are %T", call.Params)
+	}
+	s := &sleep{call: call, params: params}
+	if params.Floor != nil {
+		s.floor = int64(*params.Floor)
+	}
+	var err error
+	if s.selector, err = selectorOf(params.Selector); err != nil {
+		return nil, err
+	}
+	for _, k := range params.Of() {
+		found, err := s.served(k)
+		if meta.IsNoMatchError(err) && (k == scaledObject() && len(params.Kinds) == 0 || call.Operation == hibernate.Wake) {
+			continue // it is not installed; or no more, and keeps nothing else asleep
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.kinds = append(s.kinds, found)
+	}
+	slices.SortStableFunc(s.kinds, func(a, b sleepKind) int { return btoi(a.form == byPause) - btoi(b.form == byPause) })
+	return s, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// served is a kind as the cluster serves it.
+func (s *sleep) served(k hibernate.Kind) (sleepKind, error) {
+	gv, err := schema.ParseGroupVersion(k.APIVersion)
+	if err != nil {
+		return sleepKind{}, fmt.Errorf("kind %s: %w", k.Kind, err)
+	}
+	mapping, err := s.call.Clients.Mapper.RESTMapping(gv.WithKind(k.Kind).GroupKind(), gv.Version)
+	if err != nil {
+		return sleepKind{}, fmt.Errorf("the cluster does not serve %s of %s: %w", k.Kind, k.APIVersion, err)
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return sleepKind{}, fmt.Errorf("%s of %s belongs to no namespace", k.Kind, k.APIVersion)
+	}
+	return sleepKind{resource: mapping.Resource, kind: k.Kind, form: formOf(mapping.Resource.GroupResource())}, nil
+}
+
+func selectorOf(l *selector.LabelSelector) (string, error) {
+	if l == nil {
+		return "", nil
+	}
+	return executors.Selector(*l)
+}
+
+// namespaces are those whose workloads sleep.
+func (s *sleep) namespaces(ctx context.Context) ([]string, error) {
+	switch {
+	case s.params.NamespaceSelector != nil:
+		text, err := executors.Selector(*s.params.NamespaceSelector)
+		if err != nil {
+			return nil, err
+		}
+		list, err := s.call.Clients.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: text})
+		if err != nil {
+			return nil, fmt.Errorf("list namespaces: %w", err)
+		}
+		var out []string
+		for _, ns := range list.Items {
+			if ns.DeletionTimestamp == nil {
+				out = append(out, ns.Name)
+			}
+		}
+		return out, nil
+	case len(s.params.Namespaces) > 0:
+		return s.params.Namespaces, nil
+	}
+	return []string{s.call.Namespace}, nil
+}
+
+// list hands on what is there of a kind, page by page.
+func (s *sleep) list(ctx context.Context, k sleepKind, namespace, selector string, see func(*unstructured.Unstructured) error) error {
+	from := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace)
+	for next, first := "", true; first || next != ""; first = false {
+		page, err := from.List(ctx, metav1.ListOptions{Limit: pageOfWorkloads, Continue: next, LabelSelector: selector})
+		if err != nil {
+			return fmt.Errorf("list %s in namespace %s: %w", k.resource.GroupResource(), namespace, err)
+		}
+		for i := range page.Items {
+			if err := see(&page.Items[i]); err != nil {
+				return err
+			}
+		}
+		next = page.GetContinue()
+	}
+	return nil
+}
+
+// see adds how one workload is. What another controller makes and scales is that one's
+// affair.
+func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructured, seen *sightings) error {
+	id := idOf(k.resource.GroupResource(), u.GetNamespace(), u.GetName())
+	if seen.of[id] {
+		return nil
+	}
+	if !s.recorded(id, string(u.GetUID())) && (metav1.GetControllerOf(u) != nil || k.form == byPause && !seen.of[s.targetOf(u)]) {
+		return nil
+	}
+	o, err := s.observed(ctx, k, u)
+	if err != nil {
+		return err
+	}
+	seen.add(o)
+	return nil
+}
+
+func (s *sleep) recorded(id, uid string) bool {
+	return slices.ContainsFunc(s.call.Recorded, func(r hibernate.Resource) bool { return r.ID == id && r.UID == uid })
+}
+
+// idOf names a workload: deployments.apps/shop/web.
+func idOf(of schema.GroupResource, namespace, name string) string {
+	return of.String() + "/" + namespace + "/" + name
+}
+
+// rest looks at what was recorded and is not selected any more.
+func (s *sleep) rest(ctx context.Context, seen *sightings) error {
+	missing := map[string][]hibernate.Resource{} // by kind and namespace
+	for _, r := range s.call.Recorded {
+		if !seen.of[r.ID] {
+			place, _, _ := cutLast(r.ID)
+			missing[place] = append(missing[place], r)
+		}
+	}
+	for place, resources := range missing {
+		of, namespace, ok := cutLast(place)
+		if !ok {
+			return fmt.Errorf("the restore data names %q, which is no workload", place)
+		}
+		k, err := s.kindOf(schema.ParseGroupResource(of))
+		if meta.IsNoMatchError(err) { // the kind is gone, and all of it
+			for _, r := range resources {
+				seen.add(hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.look(ctx, k, namespace, resources, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cutLast(text string) (before, after string, found bool) {
+	i := strings.LastIndex(text, "/")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}
+
+// fewToList is from how many workloads of one namespace on all of it is listed, in place
+// of asking for each (a guess: a list of a page costs as much as a few of them).
+const fewToList = 5
+
+// look looks at recorded workloads of a kind and a namespace.
+func (s *sleep) look(ctx context.Context, k sleepKind, namespace string, resources []hibernate.Resource, seen *sightings) error {
+	wanted := map[string]hibernate.Resource{}
+	for _, r := range resources {
+		wanted[r.ID] = r
+	}
+	see := func(u *unstructured.Unstructured) error {
+		id := idOf(k.resource.GroupResource(), namespace, u.GetName())
+		if _, ours := wanted[id]; !ours {
+			return nil
+		}
+		o, err := s.observed(ctx, k, u)
+		seen.add(o)
+		return err
+	}
+	if len(resources) > fewToList {
+		if err := s.list(ctx, k, namespace, "", see); err != nil {
+			return err
+		}
+	} else {
+		for _, r := range resources {
+			_, name, _ := cutLast(r.ID)
+			u, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				continue
+			case err != nil:
+				return fmt.Errorf("get %s in namespace %s: %w", r.ID, namespace, err)
+			}
+			if err := see(u); err != nil {
+				return err
+			}
+		}
+	}
+	for id, r := range wanted {
+		if !seen.of[id] {
+			seen.add(hibernate.Observation{ID: id, UID: r.UID, Gone: true})
+		}
+	}
+	return nil
+}
+
+// kindOf is a kind by what restore data calls it.
+func (s *sleep) kindOf(of schema.GroupResource) (sleepKind, error) {
+	for _, k := range s.kinds {
+		if k.resource.GroupResource() == of {
+			return k, nil
+		}
+	}
+	resource, err := s.call.Clients.Mapper.ResourceFor(of.WithVersion(""))
+	if err != nil {
+		return sleepKind{}, fmt.Errorf("the cluster does not serve %s: %w", of, err)
+	}
+	return sleepKind{resource: resource, form: formOf(of)}, nil
+}
+
+// observed is how a workload is.
+func (s *sleep) observed(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (hibernate.Observation, error) {
+	o := hibernate.Observation{
+		ID: idOf(k.resource.GroupResource(), u.GetNamespace(), u.GetName()), UID: string(u.GetUID()), Version: u.GetResourceVersion(),
+		Gone: u.GetDeletionTimestamp() != nil, Kind: u.GetKind(),
+	}
+	switch k.form {
+	case bySuspend:
+		return suspension(u, o)
+	case byPause:
+		return s.pausing(u, o), nil
+	case byNodeSelector:
+		return banishment(u, o), nil
+	}
+	replicas, is, ready, err := s.replicas(ctx, k, u)
+	if err != nil {
+		return o, err
+	}
+	o.Asleep, o.Awake, o.Ready, o.Before = replicas <= s.floor && is <= s.floor, replicas > s.floor, ready >= replicas, must(before{Replicas: &replicas})
+	o.RevivedBy, o.LeftOut = api.GitOpsOwner(u, "replicas"), s.scaled[o.ID]
+	if o.Awake {
+		o.Units = units(u, replicas-s.floor)
+	}
+	return o, nil
+}
+
+// replicas are how many a workload is to have, how many there are, and how many of them
+// are ready.
+func (s *sleep) replicas(ctx context.Context, k sleepKind, u *unstructured.Unstructured) (want, is, ready int64, err error) {
+	status := func(field string) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
+		return n
+	}
+	if k.form == byReplicas {
+		want, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
+		if !found {
+			want = 1
+		}
+		if seen := status("observedGeneration"); seen < u.GetGeneration() { // its status is of before
+			return want, max(1, s.floor+1), -1, err
+		}
+		return want, status("replicas"), status("readyReplicas"), err
+	}
+	scale, err := s.call.Clients.Dynamic.Resource(k.resource).Namespace(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{}, "scale")
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("get the scale of %s %s/%s: %w", k.resource.GroupResource(), u.GetNamespace(), u.GetName(), err)
+	}
+	want, _, err = unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	is, _, _ = unstructured.NestedInt64(scale.Object, "status", "replicas")
+	return want, is, is, err
+}
+
+func must(b before) json.RawMessage {
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // numbers and texts
+	}
+	return text
+}
+
+// Shutdown puts workloads to sleep, those of one kind after the other.
+func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return change(ctx, call, due, func(s *sleep, d hibernate.Due) *before {
+		var was before
+		switch {
+		case !d.Seen.Awake, json.Unmarshal(d.Before, &was) != nil:
+			return nil
+		case was.Suspend != nil:
+			return &before{Suspend: new(true)}
+		case was.Paused != nil:
+			return &before{Paused: &field{new(strconv.FormatInt(s.floor, 10))}}
+		case was.Selector != nil:
+			return &before{Selector: &field{new(s.call.Plan)}}
+		}
+		return &before{Replicas: &s.floor}
+	})
+}
+
+// Wake gives workloads back what they had, those of one kind after the other, in the
+// reverse order.
+func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) *before {
+		var was before
+		if d.Seen.Awake || json.Unmarshal(d.Before, &was) != nil { // it only has to become ready
+			return nil
+		}
+		return &was
+	})
+}
+
+// change writes what to says of each workload of the first kind whose turn it is.
+func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) *before) []executors.SleepResult {
+	s, err := newSleep(call)
+	if err != nil {
+		return []executors.SleepResult{{Err: err}}
+	}
+	turn := s.turn(due)
+	var group errgroup.Group
+	group.SetLimit(writesAtOnce)
+	var mu sync.Mutex
+	var out []executors.SleepResult
+	for _, d := range due {
+		of, namespace, name, ok := parts(d.ID)
+		if !ok || of != turn || ctx.Err() != nil {
+			continue
+		}
+		want := to(s, d)
+		if want == nil {
+			continue
+		}
+		group.Go(func() error {
+			k, err := s.kindOf(schema.ParseGroupResource(of))
+			if err == nil {
+				err = s.write(ctx, k, namespace, name, d, *want)
+			}
+			if ctx.Err() != nil { // its time is over: the next pass goes on
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+			return nil
+		})
+	}
+	_ = group.Wait() // each result has its own error
+	return out
+}
+
+// writesAtOnce is how many workloads are changed side by side (a guess: the API server has
+// others to serve).
+const writesAtOnce = 4
+
+func parts(id string) (of, namespace, name string, ok bool) {
+	all := strings.Split(id, "/")
+	if len(all) != 3 {
+		return "", "", "", false
+	}
+	return all[0], all[1], all[2], true
+}
+
+// turn is the kind whose workloads are to be written now: the first that is due, and on
+// waking the last. What scales others comes before them both times: while it is paused it
+// would take back what wakes.
+func (s *sleep) turn(due []hibernate.Due) string {
+	there := map[string]bool{}
+	for _, d := range due {
+		if of, _, _, ok := parts(d.ID); ok {
+			there[of] = true
+		}
+	}
+	kinds := slices.Clone(s.kinds)
+	if s.call.Operation == hibernate.Wake {
+		slices.Reverse(kinds)
+	}
+	slices.SortStableFunc(kinds, func(a, b sleepKind) int { return btoi(b.form == byPause) - btoi(a.form == byPause) })
+	for _, k := range kinds {
+		if of := k.resource.GroupResource().String(); there[of] {
+			return of
+		}
+	}
+	for of := range there { // a kind that the plan does not name any more
+		return of
+	}
+	return ""
+}
+
+// write changes one workload, as it was seen: what somebody else wrote meanwhile is looked
+// at again first.
+func (s *sleep) write(ctx context.Context, k sleepKind, namespace, name string, d hibernate.Due, to before) error {
+	body, subresource := patchOf(d, to)
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.ID, err)
+	}
+	options := metav1.PatchOptions{FieldManager: s.call.Manager}
+	if s.call.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	api := s.call.Clients.Dynamic.Resource(k.resource).Namespace(namespace)
+	_, err = api.Patch(ctx, name, types.MergePatchType, text, options, subresource...)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // the next look tells
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// sleepKind is a kind of workload as the cluster serves it.
+type sleepKind struct {
+	resource schema.GroupVersionResource
+	kind     string
+	form     form
+}
+
+// form is how workloads of a kind are put to sleep.
+type form int
+
+const (
+	byScale        form = iota // its scale subresource is asked, and written
+	byReplicas                 // the same, and how many there are stands in the object
+	bySuspend                  // spec.suspend
+	byPause                    // an annotation of KEDA's
+	byNodeSelector             // a node selector that no node has
+)
+
+func formOf(of schema.GroupResource) form {
+	switch {
+	case of.Group == "batch" && of.Resource == "cronjobs":
+		return bySuspend
+	case of.Group == "keda.sh" && of.Resource == "scaledobjects":
+		return byPause
+	case of.Group == "apps" && of.Resource == "daemonsets":
+		return byNodeSelector
+	case of.Group == "apps":
+		return byReplicas
+	}
+	return byScale
+}
+
+func scaledObject() hibernate.Kind {
+	return hibernate.Kind{APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject"}
+}
+
+// pausedReplicas has KEDA keep what it scales at so many replicas, until it is taken away.
+const pausedReplicas = "autoscaling.keda.sh/paused-replicas"
+
+func suspension(u *unstructured.Unstructured, o hibernate.Observation) (hibernate.Observation, error) {
+	suspended, _, err := unstructured.NestedBool(u.Object, "spec", "suspend")
+	o.Asleep, o.Awake, o.Ready, o.Before = suspended, !suspended, !suspended, must(before{Suspend: &suspended})
+	o.RevivedBy = api.GitOpsOwner(u, "suspend")
+	return o, err
+}
+
+// pausing is how a ScaledObject is: with its annotation at the floor it sleeps.
+func (s *sleep) pausing(u *unstructured.Unstructured, o hibernate.Observation) hibernate.Observation {
+	was := field{}
+	if value, there := u.GetAnnotations()[pausedReplicas]; there {
+		was.Value = &value
+	}
+	o.Asleep = was.Value != nil && *was.Value == strconv.FormatInt(s.floor, 10)
+	o.Awake, o.Ready, o.Before = !o.Asleep, !o.Asleep, must(before{Paused: &was})
+	return o
+}
+
+// banishment is how a DaemonSet is: with our node selector it has no pods.
+func banishment(u *unstructured.Unstructured, o hibernate.Observation) hibernate.Observation {
+	status := func(field string) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
+		return n
+	}
+	was := field{}
+	if value, there, _ := unstructured.NestedString(u.Object, "spec", "template", "spec", "nodeSelector", annotations.LabelAsleep); there {
+		was.Value = &value
+	}
+	settled := status("observedGeneration") >= u.GetGeneration()
+	o.Asleep = was.Value != nil && settled && status("currentNumberScheduled")+status("numberMisscheduled") == 0
+	o.Awake = was.Value == nil
+	o.Ready = o.Awake && settled && status("numberReady") >= status("desiredNumberScheduled")
+	o.Before, o.RevivedBy = must(before{Selector: &was}), api.GitOpsOwner(u, "nodeSelector")
+	if o.Awake {
+		o.Units = units(u, status("currentNumberScheduled"))
+	}
+	return o
+}
+
+// patchOf is what is written of a workload, and into which of its subresources: as it was
+// seen, and no other of its name.
+func patchOf(d hibernate.Due, to before) (body map[string]any, subresource []string) {
+	metadata := map[string]any{"uid": d.UID, "resourceVersion": d.Seen.Version}
+	body = map[string]any{"metadata": metadata}
+	switch {
+	case to.Suspend != nil:
+		body["spec"] = map[string]any{"suspend": *to.Suspend}
+	case to.Paused != nil:
+		metadata["annotations"] = map[string]any{pausedReplicas: to.Paused.Value}
+	case to.Selector != nil:
+		pod := map[string]any{"nodeSelector": map[string]any{annotations.LabelAsleep: to.Selector.Value}}
+		body["spec"] = map[string]any{"template": map[string]any{"spec": pod}}
+	case to.Replicas != nil:
+		body["spec"], subresource = map[string]any{"replicas": *to.Replicas}, []string{"scale"}
+	}
+	return body, subresource
+}
+
+// targetOf is the id of what a ScaledObject scales; empty: nothing that sleeps.
+func (s *sleep) targetOf(u *unstructured.Unstructured) string {
+	return s.scaledBy(u, "Deployment")
+}
+
+// scaledBy is the id of what the scaleTargetRef of an autoscaler names.
+func (s *sleep) scaledBy(u *unstructured.Unstructured, usual string) string {
+	kind, found, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "kind")
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "scaleTargetRef", "name")
+	if !found {
+		kind = usual
+	}
+	for _, k := range s.kinds {
+		if k.kind == kind {
+			return idOf(k.resource.GroupResource(), u.GetNamespace(), name)
+		}
+	}
+	return ""
+}
+
+// floors finds, where workloads keep some replicas, which of them an autoscaler would scale
+// up again: only at none it lets go.
+func (s *sleep) floors(ctx context.Context, namespaces []string) error {
+	if s.floor == 0 {
+		return nil
+	}
+	s.scaled = map[string]string{}
+	autoscalers := sleepKind{resource: schema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers"}}
+	for _, ns := range namespaces {
+		err := s.list(ctx, autoscalers, ns, "", func(u *unstructured.Unstructured) error {
+			owner := metav1.GetControllerOf(u)
+			if id := s.scaledBy(u, ""); id != "" && (owner == nil || owner.Kind != scaledObject().Kind) {
+				s.scaled[id] = fmt.Sprintf("HorizontalPodAutoscaler %s scales it, and would do so at a floor of %d: only at 0 it lets go", u.GetName(), s.floor)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

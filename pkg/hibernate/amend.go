@@ -1,0 +1,107 @@
+package hibernate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// Amendment is what is to be put back of one resource, as somebody wants it.
+type Amendment struct {
+	ID     string          `json:"id"`
+	Before json.RawMessage `json:"before"`
+}
+
+// Amendments are the resources of a record as they are to be put back, to be changed.
+func (r Record) Amendments() []Amendment {
+	out := make([]Amendment, len(r.Resources))
+	for i, res := range r.Resources {
+		out[i] = Amendment{res.ID, res.Before}
+	}
+	return out
+}
+
+// Amend is a record with other values to put back, and the resources that have others now.
+// The list is that of Amendments, in its order. A value keeps its fields and their types: what
+// an executor wrote, it can read.
+func (r Record) Amend(list []Amendment) (out Record, changed []string, faults document.Faults) {
+	fault := func(i int, format string, args ...any) {
+		faults = append(faults, document.Fault{Path: fmt.Sprintf("[%d]", i), Message: fmt.Sprintf(format, args...)})
+	}
+	if len(list) != len(r.Resources) {
+		return r, nil, document.Faults{{Message: fmt.Sprintf("has %d resources and had %d: none may be added or taken away", len(list), len(r.Resources))}}
+	}
+	out = r
+	out.Resources = slices.Clone(r.Resources)
+	for i, a := range list {
+		res := r.Resources[i]
+		switch {
+		case a.ID != res.ID:
+			fault(i, "id is %q and was %q: only before may be changed", document.Cut(a.ID, 200), document.Cut(res.ID, 200))
+			continue
+		case equal(a.Before, res.Before):
+			continue
+		case res.RestoredAt != nil:
+			fault(i, "%s is awake again: what it was is put back already", res.ID)
+			continue
+		case res.Left != "":
+			fault(i, "%s is not put back in this cycle: %s", res.ID, res.Left)
+			continue
+		}
+		if why := reshaped(res.Before, a.Before); why != "" {
+			fault(i, "before of %s %s", res.ID, why)
+			continue
+		}
+		out.Resources[i].Before = a.Before
+		changed = append(changed, res.ID)
+	}
+	return out, changed, faults
+}
+
+// reshaped says how a value has not the shape of the one before it; empty: it has.
+func reshaped(was, is json.RawMessage) string {
+	var a, b any
+	if json.Unmarshal(was, &a) != nil || json.Unmarshal(is, &b) != nil {
+		return "cannot be read"
+	}
+	return otherShape("", a, b)
+}
+
+func otherShape(path string, was, is any) string {
+	at := strings.TrimPrefix(path, ".")
+	if at != "" {
+		at = "." + at + " "
+	}
+	switch was := was.(type) {
+	case map[string]any:
+		is, same := is.(map[string]any)
+		if have, want := slices.Sorted(maps.Keys(is)), slices.Sorted(maps.Keys(was)); !same || !slices.Equal(have, want) {
+			return fmt.Sprintf("%shas the fields %s, no more and no less", at, strings.Join(want, ", "))
+		}
+		for _, key := range slices.Sorted(maps.Keys(was)) {
+			if why := otherShape(path+"."+key, was[key], is[key]); why != "" {
+				return why
+			}
+		}
+		return ""
+	case float64:
+		n, same := is.(float64)
+		switch {
+		case !same:
+			return at + "must be a number"
+		case n < 0:
+			return at + "must not be negative"
+		case was == float64(int64(was)) && n != float64(int64(n)):
+			return at + "must be a whole number"
+		}
+		return ""
+	}
+	if fmt.Sprintf("%T", was) != fmt.Sprintf("%T", is) {
+		return fmt.Sprintf("%smust be of the type that it was: %v", at, was)
+	}
+	return ""
+}

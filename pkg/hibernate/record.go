@@ -1,0 +1,412 @@
+package hibernate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// Operation is what is done to a target.
+type Operation string
+
+// What is done to targets.
+const (
+	Shutdown Operation = "shutdown"
+	Wake     Operation = "wake"
+)
+
+// State is how far a target has come.
+type State string
+
+// How far a target has come.
+const (
+	Pending State = "Pending"
+	Running State = "Running"
+	Asleep  State = "Asleep"
+	Awake   State = "Awake"
+	Failed  State = "Failed"  // its retries are used up
+	Aborted State = "Aborted" // what it waits for has failed
+	Skipped State = "Skipped"
+)
+
+// Record is the restore data of one target in one cycle of sleep: what its resources were
+// before they were touched, and how far the target has come. It is written before what it
+// speaks of is done.
+type Record struct {
+	Plan       string     `json:"plan"`
+	PlanUID    string     `json:"planUID"`
+	Cycle      string     `json:"cycle"`
+	Target     string     `json:"target"`
+	Executor   string     `json:"executor"`
+	Operation  Operation  `json:"operation"`
+	State      State      `json:"state"`
+	Attempts   int        `json:"attempts,omitempty"` // of the operation that have failed
+	StartedAt  *time.Time `json:"startedAt,omitempty"`
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+	NotBefore  *time.Time `json:"notBefore,omitempty"` // the next attempt
+	Message    string     `json:"message,omitempty"`
+	Snapshot   Snapshot   `json:"snapshot"`
+	Resources  []Resource `json:"resources"`
+	// LeftOut are the first resources that are not put to sleep although they were asked
+	// for, each with the reason.
+	LeftOut []string `json:"leftOut,omitempty"`
+}
+
+// Snapshot is the plan as it was when the cycle began: what was taken out of it meanwhile
+// is woken all the same.
+type Snapshot struct {
+	Spec    Spec       `json:"spec"`
+	BeganAt time.Time  `json:"beganAt"`
+	WakeAt  *time.Time `json:"wakeAt,omitempty"` // the end of the off-hours, as it was seen last; nil: none is known
+	// Connectors are those by which the target is reached, as they were before the first
+	// effect, by their keys.
+	Connectors map[string]connector.Connector `json:"connectors,omitempty"`
+}
+
+// Check says what is wrong with a record that was read back: what the agent did not write
+// so, or wrote for another version.
+func (r Record) Check() error {
+	if !slices.Contains([]Operation{Shutdown, Wake}, r.Operation) {
+		return fmt.Errorf("operation: %q is neither %s nor %s", document.Cut(string(r.Operation), 80), Shutdown, Wake)
+	}
+	if !slices.Contains([]State{Pending, Running, Asleep, Awake, Failed, Aborted, Skipped}, r.State) {
+		return fmt.Errorf("state: %q is none that a target may have", document.Cut(string(r.State), 80))
+	}
+	if r.Attempts < 0 {
+		return fmt.Errorf("attempts: must not be negative, is %d", r.Attempts)
+	}
+	if !slices.ContainsFunc(r.Snapshot.Spec.Targets, func(t Target) bool { return t.Name == r.Target && t.Type == r.Executor }) {
+		return fmt.Errorf("snapshot: has no target %q of type %q", document.Cut(r.Target, 80), document.Cut(r.Executor, 80))
+	}
+	seen := map[[2]string]bool{}
+	for i, res := range r.Resources {
+		switch {
+		case res.ID == "":
+			return fmt.Errorf("resources[%d].id: is missing", i)
+		case seen[[2]string{res.ID, res.UID}]:
+			return fmt.Errorf("resources[%d]: %s stands twice", i, document.Cut(res.ID, 200))
+		case !json.Valid(res.Before):
+			return fmt.Errorf("resources[%d].before: is missing", i)
+		}
+		seen[[2]string{res.ID, res.UID}] = true
+	}
+	if faults := CheckSnapshot(r.Snapshot.Spec); len(faults) > 0 {
+		return fmt.Errorf("snapshot: the plan is not valid: %s", faults[0])
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Snapshot.Connectors)) {
+		if faults := connector.Check(r.Snapshot.Connectors[key]); len(faults) > 0 {
+			return fmt.Errorf("snapshot: the connector %s is not valid: %s", document.Cut(key, 80), faults[0])
+		}
+	}
+	return nil
+}
+
+// Resource is something that sleeps, or that is about to.
+type Resource struct {
+	ID         string          `json:"id"`
+	UID        string          `json:"uid,omitempty"`
+	Before     json.RawMessage `json:"before"`
+	CapturedAt time.Time       `json:"capturedAt"`
+	AsleepAt   *time.Time      `json:"asleepAt,omitempty"`
+	WokenAt    *time.Time      `json:"wokenAt,omitempty"`    // when waking it was first asked for
+	StartingAt *time.Time      `json:"startingAt,omitempty"` // when it was first seen on the way up since
+	RestoredAt *time.Time      `json:"restoredAt,omitempty"`
+	// Left says why it is neither put to sleep nor woken any more in this cycle, and LeftAt
+	// since when.
+	Left   string     `json:"left,omitempty"`
+	LeftAt *time.Time `json:"leftAt,omitempty"`
+	// Kind and Units are what is counted while it sleeps, as Observation has them, and Slept
+	// the seconds that it slept in this cycle before AsleepAt.
+	Kind  string             `json:"kind,omitempty"`
+	Units map[string]float64 `json:"units,omitempty"`
+	Slept int64              `json:"slept,omitempty"`
+	// Revived is how often something that is not a person put it back meanwhile, and it
+	// was put to sleep again; the next time is not before NotBefore.
+	Revived   int        `json:"revived,omitempty"`
+	NotBefore *time.Time `json:"notBefore,omitempty"`
+}
+
+// Observation is what an executor sees of one resource now.
+type Observation struct {
+	ID, UID string
+	Asleep  bool // nothing of it runs, and it was told so
+	Awake   bool // it was told to run; neither: it is on the way
+	Ready   bool // awake, and at work
+	// Starting says that it is on the way up, or was since it was asked to wake, as far as
+	// that can be told: what sleeps then has fallen back.
+	Starting bool
+	Gone     bool               // there is no such resource any more
+	Before   json.RawMessage    // awake: what is to be put back
+	Kind     string             // what it is, for people and prices; empty: as the type of its target
+	Units    map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}
+	// LeftOut says why it is not put to sleep although it was asked for.
+	LeftOut string
+	Version string // of what was seen; a change that rests on it is refused once it is another
+	// RevivedBy names what put it back, where that is no person; Often that it does so by
+	// its nature, and is never given in to.
+	RevivedBy string
+	Often     bool
+}
+
+// How often what something else puts back is put to sleep again, and after which pause.
+const (
+	mostRevivals  = 3
+	revivalPause  = time.Minute
+	revivalFactor = 5
+)
+
+// Step is what is to be done to a target next, and what is to be written before.
+type Step struct {
+	Record Record
+	Due    []Due     // to be put to sleep, or to be woken
+	Done   bool      // all that there is to do is done
+	Again  time.Time // something is due at a later instant; zero: nothing is
+}
+
+// Due is a resource that is to be put to sleep or to be woken, and how it was seen. One
+// that was told so and is not there yet is due, too.
+type Due struct {
+	Resource
+	Seen Observation
+	// FellBack says that it was on the way up since it was asked to wake, and sleeps again.
+	FellBack bool
+}
+
+// ToSleep says which resources are to be put to sleep. What is seen awake for the first
+// time is recorded as it is; what was recorded is never recorded again, but where it was
+// awake again in between, by our own doing.
+func (r Record) ToSleep(seen []Observation, now time.Time) Step {
+	s := Step{Record: r, Done: true}
+	s.Record.Resources, s.Record.LeftOut = slices.Clone(r.Resources), nil
+	for _, o := range seen {
+		i := s.Record.find(o)
+		switch {
+		case i < 0 && o.LeftOut != "" && !o.Gone:
+			s.Record.leaveOut(o)
+		case i < 0 && (o.Gone || o.Asleep):
+		case i < 0 && !o.Awake: // somebody else is about it: what it will be is not known yet
+			s.Done = false
+		case i < 0:
+			s.Record.Resources = append(s.Record.Resources, Resource{ID: o.ID, UID: o.UID, Before: o.Before, CapturedAt: now, Kind: o.Kind, Units: o.Units})
+			s.sleep(o, len(s.Record.Resources)-1, now)
+		default:
+			s.sleep(o, i, now)
+		}
+	}
+	s.replaced(seen, now)
+	return s
+}
+
+// replaced gives up what there is another one of under the same name.
+func (s *Step) replaced(seen []Observation, now time.Time) {
+	there := map[string]bool{}
+	for _, o := range seen {
+		there[o.ID] = true
+		there[o.ID+"\x00"+o.UID] = true
+	}
+	for i := range s.Record.Resources {
+		res := &s.Record.Resources[i]
+		if there[res.ID] && !there[res.ID+"\x00"+res.UID] && !there[res.ID+"\x00"] && res.Left == "" && res.RestoredAt == nil {
+			res.leave("it is gone; there is another of that name", now)
+		}
+	}
+}
+
+// mostLeftOut is how many of them are told.
+const mostLeftOut = 20
+
+func (r *Record) leaveOut(o Observation) {
+	switch n := len(r.LeftOut); {
+	case n < mostLeftOut:
+		r.LeftOut = append(r.LeftOut, o.ID+": "+o.LeftOut)
+	case n == mostLeftOut:
+		r.LeftOut = append(r.LeftOut, "and others")
+	}
+}
+
+// find is where a resource stands in the record; another of the same name is another one.
+func (r Record) find(o Observation) int {
+	return slices.IndexFunc(r.Resources, func(res Resource) bool { return res.ID == o.ID && (res.UID == o.UID || o.UID == "") })
+}
+
+func (s *Step) sleep(o Observation, i int, now time.Time) {
+	res := &s.Record.Resources[i]
+	switch {
+	case res.Left != "":
+	case o.Gone:
+		res.leave("it is gone", now)
+	case o.Asleep && res.RestoredAt != nil: // it was awake again, and what it was then is not what is recorded
+		res.leave("somebody stopped it", now)
+	case o.Asleep:
+		if res.AsleepAt == nil {
+			res.AsleepAt = &now
+		}
+		res.RestoredAt, res.WokenAt, res.StartingAt = nil, nil, nil
+	case !o.Awake: // on its way, one or the other
+		s.due(i, o)
+	case res.RestoredAt != nil || res.WokenAt != nil: // it is awake again by our doing, and is put to sleep anew
+		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now)}
+		s.due(i, o)
+	case res.AsleepAt == nil:
+		if !equal(res.Before, o.Before) { // changed before anything was done
+			res.Before, res.CapturedAt, res.Kind, res.Units = o.Before, now, o.Kind, o.Units
+		}
+		s.due(i, o)
+	default:
+		s.revived(o, i, now)
+	}
+}
+
+func (s *Step) due(i int, o Observation) {
+	s.Done = false
+	s.Due = append(s.Due, Due{Resource: s.Record.Resources[i], Seen: o})
+}
+
+// revived is a resource that slept and is awake, not by us.
+func (s *Step) revived(o Observation, i int, now time.Time) {
+	res := &s.Record.Resources[i]
+	switch {
+	case o.RevivedBy == "":
+		res.leave("somebody changed it while it slept", now)
+	case res.Revived >= mostRevivals && !o.Often:
+		res.leave(o.RevivedBy+" puts it back again and again", now)
+	case res.NotBefore != nil && now.Before(*res.NotBefore):
+		s.Done = false
+		s.wake(*res.NotBefore)
+	default:
+		pause := revivalPause
+		for range res.Revived {
+			pause *= revivalFactor
+		}
+		res.Revived++
+		res.Slept = res.seconds(now)
+		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, time.Hour))), nil
+		s.due(i, o)
+	}
+}
+
+func (s *Step) wake(at time.Time) {
+	if s.Again.IsZero() || at.Before(s.Again) {
+		s.Again = at
+	}
+}
+
+// ToWake says which resources are to be woken: those that were put to sleep, and nobody
+// changed since.
+func (r Record) ToWake(seen []Observation, now time.Time) Step {
+	s := Step{Record: r, Done: true}
+	s.Record.Resources = slices.Clone(r.Resources)
+	for i := range s.Record.Resources {
+		res := &s.Record.Resources[i]
+		if res.RestoredAt != nil || res.Left != "" {
+			continue
+		}
+		at := slices.IndexFunc(seen, func(o Observation) bool { return o.ID == res.ID && o.UID == res.UID })
+		switch {
+		case at < 0 || seen[at].Gone:
+			res.leave("it is gone", now)
+		case !seen[at].Awake:
+			s.wakeUp(seen[at], i, now)
+		case res.WokenAt == nil && res.AsleepAt != nil:
+			res.leave("somebody changed it while it slept", now)
+		case res.AsleepAt == nil && res.WokenAt == nil: // it never slept
+			res.RestoredAt = &now
+		case !seen[at].Ready:
+			s.due(i, seen[at])
+		default:
+			res.RestoredAt = &now
+		}
+	}
+	return s
+}
+
+// leave has a resource left alone until the cycle is over.
+func (r *Resource) leave(why string, now time.Time) { r.Left, r.LeftAt = why, &now }
+
+// SleptFor is how long a resource has slept in its cycle.
+func (r Resource) SleptFor(now time.Time) time.Duration {
+	return time.Duration(r.seconds(now)) * time.Second
+}
+
+func (r Resource) seconds(now time.Time) int64 {
+	if r.AsleepAt == nil {
+		return r.Slept
+	}
+	end := now
+	for _, at := range []*time.Time{r.WokenAt, r.LeftAt} {
+		if at != nil && at.Before(end) {
+			end = *at
+		}
+	}
+	return r.Slept + max(0, int64(end.Sub(*r.AsleepAt)/time.Second))
+}
+
+// wakeUp is a resource that is to be woken, or that is on its way.
+func (s *Step) wakeUp(o Observation, i int, now time.Time) {
+	res := &s.Record.Resources[i]
+	if res.WokenAt == nil {
+		res.WokenAt = &now
+	}
+	fell := o.Asleep && (o.Starting || res.StartingAt != nil)
+	switch {
+	case fell:
+		res.StartingAt = nil // the next attempt is told apart from this one
+	case o.Starting && res.StartingAt == nil:
+		res.StartingAt = &now
+	}
+	s.due(i, o)
+	s.Due[len(s.Due)-1].FellBack = fell
+}
+
+// equal says whether two recorded states are the same, whatever their spelling.
+func equal(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	if json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
+		return false
+	}
+	return bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// Sleeping is how many resources of a record sleep, or are on the way.
+func (r Record) Sleeping() int {
+	n := 0
+	for _, res := range r.Resources {
+		if res.Left == "" && res.RestoredAt == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Asleep is how many resources of a record sleep.
+func (r Record) Asleep() int {
+	n := 0
+	for _, res := range r.Resources {
+		if res.AsleepAt != nil && res.WokenAt == nil && res.Left == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// TargetStatus is one entry of status.maint.dev/targets.
+type TargetStatus struct {
+	Target     string     `json:"target"`
+	Executor   string     `json:"executor"`
+	State      State      `json:"state"`
+	StartedAt  *time.Time `json:"startedAt,omitempty"`
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+	Attempts   int        `json:"attempts,omitempty"`
+	Message    string     `json:"message,omitempty"`
+}
+
+// Status is what a target's record says to people.
+func (r Record) Status() TargetStatus {
+	return TargetStatus{Target: r.Target, Executor: r.Executor, State: r.State, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Attempts: r.Attempts, Message: r.Message}
+}

@@ -1,0 +1,182 @@
+package hibernate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sight is one look at the resource web, of which so many replicas are wanted and running.
+func sight(replicas, running int, edit ...func(*Observation)) Observation {
+	before, _ := json.Marshal(replicas)
+	o := Observation{ID: "web", UID: "u1", Asleep: replicas == 0 && running == 0, Awake: replicas > 0, Ready: replicas > 0 && running == replicas, Before: before}
+	for _, e := range edit {
+		e(&o)
+	}
+	return o
+}
+
+func by(manager string) func(*Observation) { return func(o *Observation) { o.RevivedBy = manager } }
+
+func often(o *Observation) { o.Often = true }
+
+func uid(u string) func(*Observation) { return func(o *Observation) { o.UID = u } }
+
+func gone(o *Observation) { o.Gone = true }
+
+// look is one pass, and what it comes to: what is due, and what is recorded.
+type look struct {
+	op    Operation
+	after time.Duration // since the evening
+	seen  []Observation
+	want  string
+}
+
+func sees(after time.Duration, want string, seen ...Observation) look {
+	return look{Shutdown, after, seen, want}
+}
+
+func wakes(after time.Duration, want string, seen ...Observation) look {
+	return look{Wake, after, seen, want}
+}
+
+// said is "due a b, web was 3 asleep woken restored; …".
+func said(s Step) string {
+	var due, all []string
+	for _, d := range s.Due {
+		due = append(due, d.ID)
+	}
+	for _, r := range s.Record.Resources {
+		line := r.ID + " was " + string(r.Before)
+		if r.AsleepAt != nil {
+			line += " asleep"
+		}
+		if r.WokenAt != nil {
+			line += " woken"
+		}
+		if r.RestoredAt != nil {
+			line += " restored"
+		}
+		if r.Revived > 0 {
+			line += fmt.Sprintf(" revived %d", r.Revived)
+		}
+		if r.Left != "" {
+			line += " left: " + r.Left
+		}
+		all = append(all, line)
+	}
+	text := strings.Join(all, "; ")
+	if len(due) > 0 {
+		text = "due " + strings.Join(due, " ") + ", " + text
+	}
+	if s.Done {
+		text = "done, " + text
+	}
+	return strings.TrimSuffix(text, ", ")
+}
+
+func TestWhatIsRecordedOfAResource(t *testing.T) {
+	const hour = time.Hour
+	for name, looks := range map[string][]look{
+		"it is recorded, put to sleep, and woken": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 2)), sees(2, "done, web was 3 asleep", sight(0, 0)),
+			wakes(hour, "due web, web was 3 asleep woken", sight(0, 0)), wakes(hour+1, "due web, web was 3 asleep woken", sight(3, 1)), wakes(hour+2, "done, web was 3 asleep woken restored", sight(3, 3)),
+		},
+		"what sleeps already is nobody's":             {sees(0, "done", sight(0, 0))},
+		"what is on its way is waited for":            {sees(0, "", sight(0, 2)), sees(1, "done", sight(0, 0))},
+		"what is gone is not recorded":                {sees(0, "done", sight(3, 3, gone))},
+		"what is left out is not recorded":            {sees(0, "done", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" }))},
+		"one that is made meanwhile sleeps, too":      {sees(0, "done"), sees(1, "due web, web was 2", sight(2, 2))},
+		"it was changed before anything was done":     {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 5", sight(5, 3))},
+		"a change on the way is nobody's original":    {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
+		"the spelling is no change":                   {sees(0, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a":1}`))), sees(1, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a": 1}`)))},
+		"it never slept when it is to wake":           {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
+		"it wakes while it falls asleep":              {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"it sleeps again while it wakes":              {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "due web, web was 3", sight(3, 1)), sees(4, "done, web was 3 asleep", sight(0, 0))},
+		"its waking never came":                       {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "done, web was 3 asleep", sight(0, 0)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0))},
+		"somebody stopped it after it was woken":      {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(3, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},
+		"somebody changed it while it slept":          {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5)), wakes(3, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
+		"somebody did so right before it wakes":       {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "done, web was 3 asleep left: somebody changed it while it slept", sight(5, 5))},
+		"it is deleted while it sleeps":               {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 left: it is gone", sight(0, 0, gone)), wakes(2, "done, web was 3 left: it is gone", sight(0, 0, gone))},
+		"it is not found when it is to wake":          {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 left: it is gone")},
+		"another of the same name is another":         {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), sees(2, "due web, web was 3 asleep left: it is gone; there is another of that name; web was 7", sight(7, 7, uid("u2"))), wakes(3, "due web, web was 3 asleep left: it is gone; there is another of that name; web was 7 woken", sight(0, 0, uid("u2")))},
+		"another of the same name when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "done, web was 3 asleep left: it is gone", sight(7, 7, uid("u2")))},
+		"a controller that puts it back, three times with growing pauses": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)),
+			sees(hour, "due web, web was 3 revived 1", sight(3, 3, by("flux"))), sees(hour+1, "done, web was 3 asleep revived 1", sight(0, 0)),
+			sees(hour+30*time.Second, "web was 3 asleep revived 1", sight(3, 3, by("flux"))), sees(hour+time.Minute, "due web, web was 3 revived 2", sight(3, 3, by("flux"))),
+			sees(hour+2*time.Minute, "done, web was 3 asleep revived 2", sight(0, 0)), sees(hour+5*time.Minute, "web was 3 asleep revived 2", sight(3, 3, by("flux"))),
+			sees(hour+6*time.Minute, "due web, web was 3 revived 3", sight(3, 3, by("flux"))), sees(hour+7*time.Minute, "done, web was 3 asleep revived 3", sight(0, 0)),
+			sees(2*hour, "done, web was 3 asleep revived 3 left: flux puts it back again and again", sight(3, 3, by("flux"))),
+			wakes(3*hour, "done, web was 3 asleep revived 3 left: flux puts it back again and again", sight(3, 3)),
+		},
+		"what it puts back is what wakes": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)),
+			sees(hour, "due web, web was 3 revived 1", sight(4, 4, by("flux"))), sees(hour+1, "due web, web was 4 revived 1", sight(4, 4, by("flux"))),
+		},
+		"what does so by its nature is never given in to": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)),
+			sees(1*hour, "due web, web was 3 revived 1", sight(3, 3, by("AWS"), often)), sees(1*hour+1, "done, web was 3 asleep revived 1", sight(0, 0)),
+			sees(3*hour, "due web, web was 3 revived 2", sight(3, 3, by("AWS"), often)), sees(3*hour+1, "done, web was 3 asleep revived 2", sight(0, 0)),
+			sees(5*hour, "due web, web was 3 revived 3", sight(3, 3, by("AWS"), often)), sees(5*hour+1, "done, web was 3 asleep revived 3", sight(0, 0)),
+			sees(7*hour, "due web, web was 3 revived 4", sight(3, 3, by("AWS"), often)), sees(7*hour+1, "done, web was 3 asleep revived 4", sight(0, 0)),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Record{Plan: "nights", Target: "apps"}
+			for i, l := range looks {
+				step := r.ToSleep(l.seen, evening.Add(l.after))
+				if l.op == Wake {
+					step = r.ToWake(l.seen, evening.Add(l.after))
+				}
+				if got := said(step); got != l.want {
+					t.Fatalf("look %d: %q, want %q", i+1, got, l.want)
+				}
+				r = step.Record
+			}
+		})
+	}
+}
+
+func spelled(text string) func(*Observation) {
+	return func(o *Observation) { o.Before = json.RawMessage(text) }
+}
+
+// While the next attempt is not due, it says when it is.
+func TestAPauseSaysWhenItEnds(t *testing.T) {
+	r := Record{Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3"), AsleepAt: &evening, Revived: 1, NotBefore: new(evening.Add(time.Minute))}}}
+	if s := r.ToSleep([]Observation{sight(3, 3, by("flux"))}, evening); !s.Again.Equal(evening.Add(time.Minute)) || len(s.Due) > 0 {
+		t.Errorf("again at %s, due %v", s.Again, s.Due)
+	}
+}
+
+// What is recorded is handed on, and never written into.
+func TestALookLeavesTheRecordAsItWas(t *testing.T) {
+	r := Record{Resources: []Resource{{ID: "web", UID: "u1", Before: json.RawMessage("3")}}}
+	r.ToSleep([]Observation{sight(0, 0)}, evening)
+	r.ToWake([]Observation{sight(0, 0)}, evening)
+	if got := r.Resources[0]; got.AsleepAt != nil || got.WokenAt != nil {
+		t.Errorf("it became %+v", got)
+	}
+}
+
+func TestWhatIsLeftOutIsSaid(t *testing.T) {
+	var seen []Observation
+	for i := range 7 {
+		seen = append(seen, Observation{ID: fmt.Sprint("i-", i), Awake: true, LeftOut: "a spot instance"})
+	}
+	r := Record{Operation: Shutdown}.ToSleep(seen, evening).Record.Passed(true, "", 3, evening)
+	want := "i-0: a spot instance; i-1: a spot instance; i-2: a spot instance; i-3: a spot instance; i-4: a spot instance; and 2 more"
+	if r.Message != want {
+		t.Errorf("it says %q", r.Message)
+	}
+}
+
+func TestHowManySleep(t *testing.T) {
+	r := Record{Resources: []Resource{{ID: "a"}, {ID: "b", Left: "gone"}, {ID: "c", RestoredAt: &evening}, {ID: "d", AsleepAt: &evening}}}
+	if n := r.Sleeping(); n != 2 {
+		t.Errorf("%d sleep", n)
+	}
+}

@@ -1,0 +1,39 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func TestWhatSleptStandsWithItsSlot(t *testing.T) {
+	at := func(hour int) time.Time { return time.Date(2026, 3, 2, hour, 0, 0, 0, time.UTC) }
+	slept := []Slept{{Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 1, Hours: 2}}
+	l := Ledger{}.Record(Entry{Kind: run.BySchedule, Slot: new(at(1)), Result: run.Ran, StartedAt: new(at(1)), At: at(1)}).
+		Record(Entry{Kind: run.BySchedule, Slot: new(at(5)), Result: run.Ran, StartedAt: new(at(5)), At: at(5)}).
+		Record(Entry{Kind: run.BySchedule, Slot: new(at(7)), Result: run.Missed, Reason: run.ReasonWindow, At: at(8)}).
+		Record(Entry{Kind: run.BySchedule, Slot: new(at(9)), Result: run.Missed, Reason: run.ReasonWindow, At: at(10)})
+	before := len(l.Recent)
+	got := l.RecordSlept(at(5), slept, at(12))
+	if diff := cmp.Diff(slept, got.Recent[1].Slept); diff != "" || got.Recent[0].Slept != nil || !got.Recent[1].EndedAt.Equal(at(12)) {
+		t.Errorf("%s %+v", diff, got.Recent)
+	}
+	if again := got.RecordSlept(at(5), slept, at(12)); !cmp.Equal(got, again) || len(again.Recent) != before {
+		t.Error("the second time is another entry")
+	}
+	if l.Recent[1].Slept != nil {
+		t.Error("the ledger that was given has changed")
+	}
+	own := got.RecordSlept(at(11), slept, at(12)) // held asleep by somebody
+	if last := own.Recent[len(own.Recent)-1]; last.Kind != run.ByToken || last.Slot != nil || !last.StartedAt.Equal(at(11)) || own.Totals[run.Ran] != 3 {
+		t.Errorf("%+v", own)
+	}
+	for slot, want := range map[int]bool{1: true, 5: true, 7: true, 8: true, 9: true, 2: false, 12: false} { // between the first and the last of a fold
+		if got.Knows(at(slot)) != want {
+			t.Errorf("slot %d: %t", slot, !want)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package savings
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const round = `
+currency: USD
+hourly:
+  ec2: {m5.large: 0.1, "*": 1}
+  workload: {cpu: 0.03, memoryGiB: 0.004}
+`
+
+func at(day, hour int) time.Time { return time.Date(2026, 3, day, hour, 0, 0, 0, time.UTC) }
+
+func TestPrices(t *testing.T) {
+	if _, faults := ParsePrices([]byte(round)); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"no currency":      {"hourly: {ec2: {a: 1}}", `currency: "" is no currency`},
+		"a word":           {"currency: dollars\nhourly: {ec2: {a: 1}}", `currency: "dollars" is no currency`},
+		"nothing priced":   {"currency: USD", "hourly: is missing"},
+		"a negative price": {"currency: USD\nhourly: {ec2: {a: -1}}", "hourly.ec2.a: must be zero or more, is -1"},
+		"infinite":         {"currency: USD\nhourly: {ec2: {a: .inf}}", "hourly.ec2.a: must be a number"},
+		"a word for one":   {"currency: USD\nhourly: {ec2: {a: dear}}", `hourly.ec2.a: must be a number`},
+		"a list":           {"- 1", ""},
+		"an unknown field": {"currency: USD\nhourly: {ec2: {a: 1}}\nmonthly: {}", "monthly"},
+	} {
+		_, faults := ParsePrices([]byte(c.text))
+		if len(faults) == 0 || !strings.Contains(faults.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, faults, c.want)
+		}
+	}
+}
+
+func TestWhatSleepSaves(t *testing.T) {
+	prices, faults := ParsePrices([]byte(round))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	deployments := ledger.Slept{Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 2, Hours: 20, UnitHours: map[string]float64{"cpu": 10, "memoryGiB": 100, "gpu": 5}}
+	night := func(day int, slept ...ledger.Slept) ledger.Entry {
+		return ledger.Entry{Kind: run.BySchedule, Result: run.Ran, StartedAt: new(at(day, 20)), EndedAt: new(at(day+1, 6)), Slept: slept}
+	}
+	sleeps := SleepsOf("shop", "nights", []ledger.Entry{
+		night(1, deployments), night(2, deployments, ledger.Slept{Target: "vms", Executor: "ec2", Kind: "instance", Resources: 3, Hours: 30, UnitHours: map[string]float64{"m5.large": 20, "x": 10}}),
+		{Result: run.Missed, At: at(3, 6)},
+		night(9, deployments),
+	})
+	if len(sleeps) != 3 {
+		t.Fatalf("%d sleeps", len(sleeps))
+	}
+	sleeps = append(sleeps, Sleep{"bare", "nights", at(1, 20), at(2, 6), []ledger.Slept{{Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 1, Hours: 10, UnitHours: map[string]float64{"cpu": 1}}}})
+	known := func(namespace string) *Prices {
+		if namespace == "shop" {
+			return &prices
+		}
+		return nil
+	}
+	// From one in the morning of the second: half of the first night, all of the second.
+	got := Sum(sleeps, at(2, 1), at(5, 0), known)
+	want := []Row{
+		{Namespace: "bare", Plan: "nights", Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 1, Sleeps: 1, Hours: 5, Unpriced: []string{"cpu"}},
+		{Namespace: "shop", Plan: "nights", Target: "apps", Executor: "workload", Kind: "Deployment", Resources: 2, Sleeps: 2, Hours: 30, Saved: 1.5 * (10*0.03 + 100*0.004), Currency: "USD", Unpriced: []string{"gpu"}},
+		{Namespace: "shop", Plan: "nights", Target: "vms", Executor: "ec2", Kind: "instance", Resources: 3, Sleeps: 1, Hours: 30, Saved: 20*0.1 + 10*1, Currency: "USD"},
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Total{Hours: 65, Saved: map[string]float64{"USD": 1.05 + 12}}, TotalOf(got), near); diff != "" {
+		t.Error(diff)
+	}
+	if rows := Sum(sleeps, at(20, 0), at(21, 0), known); len(rows) != 0 {
+		t.Errorf("outside of the range: %+v", rows)
+	}
+}
+
+func TestASleepOfNoLengthCountsWhereItBegan(t *testing.T) {
+	s := Sleep{Began: at(2, 20), Ended: at(2, 20)}
+	if overlap(s, at(2, 20), at(2, 21)) != 1 || overlap(s, at(2, 21), at(2, 22)) != 0 || overlap(s, at(2, 19), at(2, 20)) != 0 {
+		t.Error("it counts elsewhere")
+	}
+}
+
+func TestHowLongWhatSlept(t *testing.T) {
+	asleep := func(kind string, hours int, units map[string]float64) hibernate.Resource {
+		return hibernate.Resource{Kind: kind, Units: units, AsleepAt: new(at(2, 20)), WokenAt: new(at(2, 20).Add(time.Duration(hours) * time.Hour))}
+	}
+	got := SleptIn([]hibernate.Record{
+		{Target: "web", Executor: "workload", Resources: []hibernate.Resource{
+			asleep("Deployment", 2, map[string]float64{"cpu": 1.5}), asleep("Deployment", 4, map[string]float64{"cpu": 1, "memoryGiB": 2}), asleep("CronJob", 1, nil),
+			{Kind: "StatefulSet"},
+		}},
+		{Target: "db", Executor: "rds", Resources: []hibernate.Resource{asleep("", 10, map[string]float64{"db.t3.medium": 1})}},
+	}, at(3, 12))
+	want := []ledger.Slept{
+		{Target: "web", Executor: "workload", Kind: "CronJob", Resources: 1, Hours: 1, UnitHours: map[string]float64{}},
+		{Target: "web", Executor: "workload", Kind: "Deployment", Resources: 2, Hours: 6, UnitHours: map[string]float64{"cpu": 7, "memoryGiB": 8}},
+		{Target: "db", Executor: "rds", Kind: "rds", Resources: 1, Hours: 10, UnitHours: map[string]float64{"db.t3.medium": 10}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

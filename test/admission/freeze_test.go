@@ -1,0 +1,238 @@
+package admission_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// deployment makes one, without a controller that would run it.
+func (l *lab) deployment(name string, labels map[string]string) {
+	l.Helper()
+	app := map[string]string{"app": name}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: app},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example.org/c:1"}}}},
+	}}
+	_, err := world.admin.AppsV1().Deployments(l.ns).Create(l.ctx, d, metav1.CreateOptions{})
+	l.must(err)
+}
+
+// publish has the namespace say what is frozen, as the agent does, and waits until the
+// API server's own view of the namespace is as new.
+func (l *lab) publish(text string) {
+	l.Helper()
+	l.deploymentOnce("probe")
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{annotations.StatusFrozen: text + ",deployments.apps/probe=frozen"}}})
+	l.must(err)
+	_, err = world.as(withMasters(agent())).CoreV1().Namespaces().Patch(l.ctx, l.ns, types.MergePatchType, body, metav1.PatchOptions{})
+	l.must(err)
+	l.must(eventuallyErr(l.ctx, func() error {
+		if _, err := patchesDeployment("probe", `{"spec":{"replicas":7}}`)(l, world.as(admin())); err == nil {
+			return fmt.Errorf("the namespace is not seen to say %s", text)
+		}
+		return nil
+	}))
+}
+
+func (l *lab) deploymentOnce(name string) {
+	l.Helper()
+	if _, err := world.admin.AppsV1().Deployments(l.ns).Get(l.ctx, name, metav1.GetOptions{}); err != nil {
+		l.deployment(name, nil)
+	}
+}
+
+func patchesDeployment(name, body string, sub ...string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return k.AppsV1().Deployments(l.ns).Patch(l.ctx, name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, sub...)
+	}
+}
+
+// forges changes a Deployment by an update that says of its fields that they were set at
+// an instant of the asker's choice.
+func forges(name string, at time.Time) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		d, err := k.AppsV1().Deployments(l.ns).Get(l.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		d.Spec.Replicas = new(int32(9))
+		for i := range d.ManagedFields {
+			d.ManagedFields[i].Time = &metav1.Time{Time: at}
+		}
+		return k.AppsV1().Deployments(l.ns).Update(l.ctx, d, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+}
+
+func scales(name string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		to := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
+		return k.AppsV1().Deployments(l.ns).UpdateScale(l.ctx, name, to, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+}
+
+func deletesDeployment(name string) request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return nil, k.AppsV1().Deployments(l.ns).Delete(l.ctx, name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+}
+
+func deletesAllDeployments() request {
+	return func(l *lab, k kubernetes.Interface) (metav1.Object, error) {
+		return nil, k.AppsV1().Deployments(l.ns).DeleteCollection(l.ctx, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{LabelSelector: annotations.LabelFreeze})
+	}
+}
+
+// What the agent has published on the namespace is frozen for everybody but runs and the
+// cluster's own controllers.
+func TestFrozenObjectsAreNotChanged(t *testing.T) {
+	l := newLab(t)
+	label := map[string]string{annotations.LabelFreeze: "year-end"}
+	for _, name := range []string{"web", "api", "late", "held", "free"} {
+		l.deployment(name, label)
+	}
+	l.given(plain("settings", labelled(annotations.LabelFreeze, "year-end")))
+	l.bind("edit", editor())
+	hour, past := time.Now().UTC().Add(time.Hour).Format(time.RFC3339), time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
+	l.publish("deployments.apps/web=frozen,deployments.apps/api=open/" + hour + ",deployments.apps/late=open/" + past +
+		",deployments.apps/held=run/maint-run-orders-aaaaaaaaaa,configmaps/settings=frozen")
+	const frozen = "is frozen by the policy of its label"
+	const scaled, annotated, unlabelled = `{"spec":{"replicas":3}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"labels":{"maint.dev/freeze":null}}}`
+	run, other := runOf(l.ns), runOf(l.ns)
+	other.extra = map[string][]string{"maint.dev/run": {"maint-run-other-aaaaaaaaaa"}}
+	run.extra = map[string][]string{"maint.dev/run": {"maint-run-orders-aaaaaaaaaa"}}
+	stranger := account("elsewhere", "maint-runner")
+	stranger.extra = run.extra
+	controller := account("kube-system", "deployment-controller")
+
+	l.table([]row{
+		{name: "an editor does not change it", who: editor(), asks: patchesDeployment("web", scaled), denied: frozen},
+		{name: "nor an admin of the cluster", who: admin(), asks: patchesDeployment("web", scaled), denied: frozen},
+		{name: "nor scales it", who: admin(), asks: scales("web"), denied: frozen},
+		{name: "nor by a patch", who: admin(), asks: patchesDeployment("web", scaled, "scale"), denied: frozen},
+		{name: "nor deletes it", who: admin(), asks: deletesDeployment("web"), denied: frozen},
+		{name: "nor all of them", who: admin(), asks: deletesAllDeployments(), denied: "maint-freeze"},
+		{name: "nor takes its label off", who: admin(), asks: patchesDeployment("web", unlabelled), denied: frozen},
+		{name: "nor another thing of kube-system", who: withMasters(account("kube-system", "helm-controller")), asks: patchesDeployment("web", scaled), denied: frozen},
+		{name: "nor the data of a ConfigMap", who: admin(), asks: patches("settings", `{"data":{"x":"y"}}`), denied: frozen},
+		{name: "nor gives it an owner that takes it along", who: editor(), asks: patchesDeployment("web", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"mine","uid":"11111111-1111-1111-1111-111111111111"}]}}`), denied: frozen},
+		{name: "an annotation is no change", who: admin(), asks: patchesDeployment("web", annotated)},
+		{name: "the cluster's own controllers go on", who: withMasters(controller), asks: patchesDeployment("web", scaled)},
+		{name: "a run's step passes", who: withMasters(run), asks: patchesDeployment("web", scaled)},
+		{name: "and scales", who: withMasters(run), asks: scales("web")},
+		{name: "its account by itself does not", who: withMasters(account(l.ns, "maint-runner")), asks: patchesDeployment("web", scaled), denied: frozen},
+
+		{name: "while the policy permits it is changed", who: editor(), asks: patchesDeployment("api", scaled)},
+		{name: "and scaled", who: editor(), asks: scales("api")},
+		{name: "and deleted", who: editor(), asks: deletesDeployment("api")},
+		{name: "from the end of that on it is not, though nobody says so", who: editor(), asks: patchesDeployment("late", scaled), denied: frozen},
+		{name: "an instant that the asker makes up is not believed", who: admin(), asks: forges("late", time.Now().Add(-2*time.Hour)), denied: frozen},
+
+		{name: "a run's target is not changed", who: admin(), asks: patchesDeployment("held", scaled), denied: "nobody but the run maint-run-orders-aaaaaaaaaa"},
+		{name: "nor by another run", who: withMasters(other), asks: patchesDeployment("held", scaled), denied: "nobody but the run"},
+		{name: "nor by one of its name from elsewhere", who: withMasters(stranger), asks: patchesDeployment("held", scaled), denied: "nobody but the run"},
+		{name: "it changes it itself", who: withMasters(run), asks: patchesDeployment("held", scaled)},
+
+		{name: "what the agent says nothing of is open", who: editor(), asks: patchesDeployment("free", scaled)},
+	})
+}
+
+const freezingPlan = `
+apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  target: {apiVersion: v1, kind: ConfigMap, name: app}
+  freezeTarget: true
+  steps:
+  - {name: mark, type: annotate, properties: {operation: add, annotations: {example.org/marked: "yes"}}}
+  - {name: hold, type: suspend}
+`
+
+// policyDocument is a policy year-end that permits change.
+func policyDocument(ns string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "year-end", Namespace: ns, Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}},
+		Data:       map[string]string{"policy.yaml": "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n"},
+	}
+}
+
+func TestLabelledObjectsThatThereIsNoRoomForAreFrozen(t *testing.T) {
+	l := newLab(t)
+	l.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
+	l.deployment("api", map[string]string{annotations.LabelFreeze: "year-end"})
+	l.deployment("free", nil)
+	l.bind("edit", editor())
+	l.publish("*=full,deployments.apps/api=open")
+	const frozen, scaled = "is frozen by the policy of its label", `{"spec":{"replicas":3}}`
+	l.table([]row{
+		{name: "one that is not named is not changed", who: editor(), asks: patchesDeployment("web", scaled), denied: frozen},
+		{name: "nor scaled", who: editor(), asks: scales("web"), denied: frozen},
+		{name: "nor deleted", who: editor(), asks: deletesDeployment("web"), denied: frozen},
+		{name: "one that is named is as it is named", who: editor(), asks: patchesDeployment("api", scaled)},
+		{name: "one without the label is changed", who: editor(), asks: patchesDeployment("free", scaled)},
+		{name: "and deleted", who: editor(), asks: deletesDeployment("free")},
+	})
+}
+
+// An agent publishes what policies and runs freeze, and takes it back.
+func TestAnAgentFreezes(t *testing.T) {
+	w := newTown(t)
+	w.given(plain("app"))
+	w.deployment("web", map[string]string{annotations.LabelFreeze: "year-end"})
+	change := func(ctx context.Context) error {
+		_, err := world.as(editor()).AppsV1().Deployments(w.ns).Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	edit := func(ctx context.Context) error {
+		_, err := patches("app", `{"data":{"x":"y"}}`)(w.lab, world.as(editor()))
+		return err
+	}
+	refused := func(what string, ask func(context.Context) error) {
+		t.Helper()
+		w.until(what+" is refused", func() error {
+			if ask(w.ctx) == nil {
+				return fmt.Errorf("%s is allowed", what)
+			}
+			return nil
+		})
+	}
+	allowed := func(what string, ask func(context.Context) error) {
+		t.Helper()
+		w.until(what+" is allowed", func() error { return ask(w.ctx) })
+	}
+	refused("a change, while the policy of the label is missing,", change)
+
+	_, err := world.as(nsAdmin()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, policyDocument(w.ns), metav1.CreateOptions{})
+	w.must(err)
+	allowed("a change", change)
+	w.does(nsAdmin(), "freeze", "year-end", "--for", "1h", "--reason", "year end")
+	refused("a change", change)
+	w.does(nsAdmin(), "allow", "year-end", "--for", "1h", "--reason", "CHG-1")
+	allowed("a change", change)
+
+	_, err = world.as(editor()).CoreV1().ConfigMaps(w.ns).Create(w.ctx, annotations.NewPlan(w.ns, "orders", freezingPlan, ""), metav1.CreateOptions{})
+	w.must(err)
+	allowed("an edit before a run", edit)
+	before := w.runs()
+	w.does(editor(), "trigger", "orders")
+	name := w.new(before)
+	w.holds(name)
+	if err := edit(w.ctx); err == nil {
+		t.Error("the target of a run that has done its first step is changed")
+	}
+	w.does(editor(), "resume", name)
+	w.ends(name, run.Succeeded)
+	allowed("an edit after it", edit)
+}

@@ -1,0 +1,320 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
+)
+
+// mutations is how many objects a tenant writes; MAINT_MUTATIONS says another number
+// (make mutations: ten thousand).
+const mutations = 300
+
+func countOfMutations(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("MAINT_MUTATIONS")
+	if text == "" {
+		return mutations
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MAINT_MUTATIONS: %q is no number of objects", text)
+	}
+	return n
+}
+
+// A tenant who may write ConfigMaps in one namespace writes what looks like the agent's
+// own and like documents, each made of a real one and broken somewhere. The agent goes on,
+// touches nothing elsewhere, and stays within the memory that the manifest gives it. Half
+// of them carry the agent's signature, as nobody's does who lacks its key: what lies
+// behind that check is to stand by itself.
+func TestObjectsThatATenantMadeOfRealOnesHarmNobody(t *testing.T) {
+	x := newCrashes(t)
+	x.story = scaling
+	t.Setenv("GOMEMLIMIT", "230MiB") // nine tenths of the manifest's limit, as the agent sets it itself
+	p := x.direct()
+	defer p.Kill()
+	for _, ns := range []string{"theirs", "tenant"} {
+		x.prepare(ns)
+		x.observed(ns, "orders-weekly")
+	}
+	x.annotate("theirs", "orders-weekly", map[string]string{annotations.Trigger: "t"})
+	x.at("theirs", "orders-weekly", "hold")
+	x.gatedPolicy("theirs")
+	seeds := x.seeds("theirs")
+	before := x.versions("theirs")
+
+	random := rand.New(rand.NewPCG(4711, 0)) //nolint:gosec // the same objects each time
+	ring, n, peak := keyring(x.ctx, t, x.admin), countOfMutations(t), int64(0)
+	for i := range n {
+		cm := mutated(random, seeds[random.IntN(len(seeds))], i)
+		if i%2 == 0 {
+			if err := ring.Sign(cm); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := x.admin.CoreV1().ConfigMaps("tenant").Create(x.ctx, cm, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsRequestEntityTooLargeError(err) {
+			t.Fatal(err)
+		}
+		select {
+		case <-p.Ended():
+			text, _ := yaml.Marshal(cm)
+			t.Fatalf("the agent ended at object %d:\n%.4000s\n%s", i, text, lastOf(p.Log(), 8000))
+		default:
+		}
+		if runtime.GOOS == "linux" {
+			peak = max(peak, memory(t, p))
+		}
+	}
+	x.goesOn("theirs")
+	if after := x.versions("theirs"); !slices.Equal(before, after) {
+		t.Errorf("it wrote where nobody had asked:\nbefore %q\nafter  %q", before, after)
+	}
+	if strings.Contains(p.Log(), "internal error") || strings.Contains(p.Log(), "panic") {
+		t.Errorf("it panicked:\n%s", linesWith(p.Log(), "internal error", "panic"))
+	}
+	if runtime.GOOS != "linux" {
+		t.Log("its memory was not looked at: that is read from /proc")
+		return
+	}
+	t.Logf("%d objects; the agent had %d MiB of its own at most, %d MiB with its binary's pages", n, peak>>20, statusOf(t, p, "VmHWM:")>>20)
+	if peak > 256<<20 {
+		t.Errorf("it had %d MiB", peak>>20)
+	}
+}
+
+// gatedPolicy gives a namespace a policy whose gates have a record.
+func (x *crashes) gatedPolicy(ns string) {
+	x.t.Helper()
+	text := "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec:\n  strategy: Restrictive\n  gates: [{apiVersion: apps/v1, kind: Deployment, name: absent, knob: deployment}]\n"
+	policy := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "weekends", Labels: map[string]string{annotations.LabelKind: annotations.KindPolicy}}, Data: map[string]string{annotations.DataPolicy: text}}
+	if _, err := x.admin.CoreV1().ConfigMaps(ns).Create(x.ctx, policy, metav1.CreateOptions{}); err != nil {
+		x.t.Fatal(err)
+	}
+	eventually(x.t, x.ctx, "the record of its gates is there", func() (bool, string) {
+		policy, _ := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, "weekends", metav1.GetOptions{})
+		_, err := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, annotations.GateName("weekends"), metav1.GetOptions{})
+		return err == nil, fmt.Sprint(err, policy.Annotations)
+	})
+	eventually(x.t, x.ctx, "the policy is taken up", func() (bool, string) {
+		cm, err := x.admin.CoreV1().ConfigMaps(ns).Get(x.ctx, "weekends", metav1.GetOptions{})
+		return err == nil && strings.Contains(cm.Annotations[annotations.StatusConditions], "Gates"), fmt.Sprint(err)
+	})
+}
+
+// seeds are the objects of a namespace that the agent reads.
+func (x *crashes) seeds(ns string) []corev1.ConfigMap {
+	x.t.Helper()
+	list, err := x.admin.CoreV1().ConfigMaps(ns).List(x.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, cm := range list.Items {
+		kinds[cm.Labels[annotations.LabelKind]] = true
+	}
+	for _, kind := range []string{annotations.KindPlan, annotations.KindPolicy, annotations.KindRun, annotations.KindLedger, annotations.KindGate} {
+		if !kinds[kind] {
+			x.t.Fatalf("there is no %s among %v", kind, kinds)
+		}
+	}
+	return list.Items
+}
+
+// versions are the objects of a namespace, each with its version.
+func (x *crashes) versions(ns string) []string {
+	x.t.Helper()
+	list, err := x.admin.CoreV1().ConfigMaps(ns).List(x.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var out []string
+	for _, cm := range list.Items {
+		out = append(out, cm.Name+" "+cm.ResourceVersion)
+	}
+	d, err := x.admin.AppsV1().Deployments(ns).Get(x.ctx, "orders", metav1.GetOptions{})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return append(out, "orders "+d.ResourceVersion)
+}
+
+// goesOn has the agent work for somebody else, soon.
+func (x *crashes) goesOn(ns string) {
+	x.t.Helper()
+	x.document(ns, "after", "steps:\n- {name: hold, type: suspend}\n")
+	x.observed(ns, "after")
+	x.annotate(ns, "after", map[string]string{annotations.Trigger: "t"})
+	eventually(x.t, x.ctx, "another tenant's plan runs", func() (bool, string) {
+		runs, err := readRuns(x.ctx, x.admin, ns, "after")
+		return err == nil && len(runs) == 1, describeRuns(runs)
+	})
+	if err := x.admin.CoreV1().ConfigMaps(ns).Delete(x.ctx, "after", metav1.DeleteOptions{}); err != nil { // as it was
+		x.t.Fatal(err)
+	}
+	eventually(x.t, x.ctx, "and is gone", func() (bool, string) {
+		list, err := x.admin.CoreV1().ConfigMaps(ns).List(x.ctx, metav1.ListOptions{LabelSelector: annotations.LabelPlan + "=after"})
+		return err == nil && len(list.Items) == 0, fmt.Sprint(err)
+	})
+}
+
+// mutated is an object like a real one, broken somewhere, by another name or the same.
+func mutated(random *rand.Rand, seed corev1.ConfigMap, n int) *corev1.ConfigMap {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: seed.Name, Labels: map[string]string{}, Annotations: map[string]string{}}, Data: map[string]string{}, BinaryData: seed.BinaryData}
+	if random.IntN(10) > 0 {
+		cm.Name = fmt.Sprintf("%.200s-%d", seed.Name, n)
+	}
+	for k, v := range seed.Labels {
+		cm.Labels[k] = v
+	}
+	for k, v := range seed.Annotations {
+		if annotations.Ours(k) && random.IntN(2) == 0 {
+			cm.Annotations[k] = v
+		}
+	}
+	if random.IntN(8) == 0 {
+		kinds := []string{annotations.KindRun, annotations.KindLedger, annotations.KindGate, annotations.KindPlan, annotations.KindPolicy, annotations.KindStepTemplate, annotations.KindCalendar}
+		cm.Labels[annotations.LabelKind] = kinds[random.IntN(len(kinds))]
+	}
+	if random.IntN(8) == 0 && cm.Labels[annotations.LabelPhase] != "" {
+		cm.Labels[annotations.LabelPhase] = []string{"Pending", "Running", "Succeeded", "Failed"}[random.IntN(4)]
+	}
+	for k, v := range seed.Data {
+		cm.Data[k] = mutatedText(random, strings.ReplaceAll(v, seed.Name, cm.Name), seed.Namespace)
+	}
+	return cm
+}
+
+// mutatedText breaks a document: its text, or the tree that it stands for.
+func mutatedText(random *rand.Rand, text, namespace string) string {
+	if random.IntN(2) == 0 {
+		text = strings.ReplaceAll(text, namespace, "tenant")
+	}
+	if random.IntN(5) == 0 {
+		b := []byte(text)
+		for range 1 + random.IntN(4) {
+			b[random.IntN(len(b))] = byte(random.IntN(256))
+		}
+		return strings.ToValidUTF8(string(b[:1+random.IntN(len(b))]), "?")
+	}
+	var tree any
+	if yaml.Unmarshal([]byte(text), &tree) != nil {
+		return text
+	}
+	for range 1 + random.IntN(3) {
+		tree = mutatedTree(random, tree, tree)
+	}
+	out, err := json.Marshal(tree)
+	if err != nil || len(out) > 900_000 {
+		return text
+	}
+	return string(out)
+}
+
+// mutatedTree replaces something of a tree, at a depth that chance takes.
+func mutatedTree(random *rand.Rand, tree, whole any) any {
+	switch node := tree.(type) {
+	case map[string]any:
+		if len(node) > 0 && random.IntN(6) > 0 {
+			names := make([]string, 0, len(node))
+			for name := range node {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			name := names[random.IntN(len(names))]
+			out := map[string]any{}
+			for k, v := range node {
+				out[k] = v
+			}
+			out[name] = mutatedTree(random, node[name], whole)
+			return out
+		}
+	case []any:
+		if len(node) > 0 && random.IntN(6) > 0 {
+			out := slices.Clone(node)
+			i := random.IntN(len(out))
+			out[i] = mutatedTree(random, out[i], whole)
+			return out
+		}
+	}
+	return replacement(random, tree, whole)
+}
+
+func replacement(random *rand.Rand, was, whole any) any {
+	switch random.IntN(10) {
+	case 0:
+		return nil
+	case 1:
+		return -1
+	case 2:
+		return 9e18
+	case 3:
+		return strings.Repeat("x", 1+random.IntN(20_000))
+	case 4:
+		return slices.Repeat([]any{was}, 1+random.IntN(500))
+	case 5:
+		deep := was
+		for range 1 + random.IntN(300) {
+			deep = map[string]any{"steps": []any{deep}}
+		}
+		return deep
+	case 6:
+		return whole
+	case 7:
+		return map[string]any{"name": "a", "type": "template/a", "steps": []any{was}}
+	case 8:
+		return time.Unix(random.Int64N(1<<40)-1<<39, 0).UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
+// memory is what a process has of its own (RssAnon), in bytes: what a container's limit
+// counts and the kernel cannot take back, as it can the pages of the binary.
+func memory(t *testing.T, p *harness.Process) int64 { return statusOf(t, p, "RssAnon:") }
+
+func statusOf(t *testing.T, p *harness.Process, field string) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if rest, found := strings.CutPrefix(line, field); found {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatalf("its status does not say %s", field)
+	return 0
+}
+
+func lastOf(text string, n int) string { return text[max(0, len(text)-n):] }
+
+func linesWith(text string, words ...string) string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(line, w) }) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}

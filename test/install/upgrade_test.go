@@ -1,0 +1,318 @@
+package install_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
+)
+
+// former are the manifests of the first version, and the ways to apply them.
+func (l *lab) former() []byte {
+	l.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "v0.1.0.yaml"))
+	l.must(err)
+	return text
+}
+
+type way struct {
+	name    string
+	install func(l *lab, manifests []byte)
+}
+
+func ways() []way {
+	return []way{
+		{"install --apply of that version", func(l *lab, text []byte) { l.must(harness.Apply(l.ctx, l.cluster.AdminConfig(), "", text, nil)) }},
+		{"install | kubectl apply", func(l *lab, text []byte) { l.kubectl(text, "apply", "-f", "-") }},
+		{"install | kubectl apply --server-side", func(l *lab, text []byte) { l.kubectl(text, "apply", "--server-side", "-f", "-") }},
+		{"install | kubectl create", func(l *lab, text []byte) {
+			l.run(filepath.Join(l.root, "bin", "kubectl"), text, "--kubeconfig", l.config, "create", "-f", "-") // the namespace may be there
+		}},
+	}
+}
+
+func TestAnUpgradeGivesWhatAFreshInstallationHas(t *testing.T) {
+	l := newLab(t)
+	l.install(nextVersion)
+	fresh := l.installed()
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) {
+			l := newLab(t)
+			w.install(l, l.former())
+			l.install(nextVersion)
+			if diff := cmp.Diff(fresh, l.installed()); diff != "" {
+				t.Errorf("the upgrade differs from a fresh installation (-fresh +upgraded):\n%s", diff)
+			}
+			l.changesNothing(nextVersion)
+		})
+	}
+}
+
+// changesNothing applies a version that is there.
+func (l *lab) changesNothing(version string, flags ...string) {
+	l.Helper()
+	before := l.versions()
+	out := l.install(version, flags...)
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		if !strings.HasSuffix(line, " unchanged") && !strings.HasPrefix(line, "  kept: ") {
+			l.Errorf("the second time it says %q", line)
+		}
+	}
+	if diff := cmp.Diff(before, l.versions()); diff != "" {
+		l.Errorf("the second time it wrote (-before +after):\n%s", diff)
+	}
+	if p := l.maint(version, append([]string{"install", "--diff"}, flags...)...); p.code != 0 || p.out != "" {
+		l.Errorf("afterwards --diff exits %d and prints\n%s", p.code, p.out)
+	}
+}
+
+// wish is a change of an admin's, and how it is seen that it is still there.
+type wish struct {
+	name         string
+	kind, object string
+	patch        string // strategic where the kind has one
+	at           []string
+	want         any
+	told         string
+}
+
+func wishes() []wish {
+	container := []string{"spec", "template", "spec", "containers"}
+	deployment := func(name, patch, told string, want any, at ...string) wish {
+		return wish{name, "Deployment", "maint-agent", patch, at, want, told}
+	}
+	inContainer := func(name, fields, told, field string, want any) wish {
+		return wish{name, "Deployment", "maint-agent", `{"spec":{"template":{"spec":{"containers":[{"name":"agent",` + fields + `}]}}}}`, append(slices.Clone(container), field), want, told}
+	}
+	return []wish{
+		{"the configuration", "ConfigMap", "maint-agent", `{"data":{"config.yaml":"spec: {logLevel: debug}"},"metadata":{"annotations":{"example.org/owner":"ops"}}}`, []string{"data", "config.yaml"}, "spec: {logLevel: debug}", "the configuration"},
+		{"an annotation of the configuration", "ConfigMap", "maint-agent", `{"metadata":{"annotations":{"maint.dev/pause":"true"}}}`, []string{"metadata", "annotations", "maint.dev/pause"}, "true", ""},
+		deployment("replicas", `{"spec":{"replicas":3}}`, "spec.replicas: 3", int64(3), "spec", "replicas"),
+		inContainer("resources", `"resources":{"limits":{"memory":"1Gi"}}`, "resources.limits.memory", "resources", map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "64Mi"}, "limits": map[string]any{"memory": "1Gi"}}),
+		inContainer("the registry", `"image":"registry.example.org/mirror/agent:v0.1.0"`, "", "image", "registry.example.org/mirror/agent:"+nextVersion),
+		inContainer("an argument", `"args":["--namespace=maint-system","--leader-elect=true","--log-level=debug"]`, "the arguments --log-level=debug", "args", []any{"--namespace=maint-system", "--leader-elect=true", "--log-level=debug"}),
+		deployment("tolerations", `{"spec":{"template":{"spec":{"tolerations":[{"key":"infra","operator":"Exists"}]}}}}`, "", []any{map[string]any{"key": "infra", "operator": "Exists"}}, "spec", "template", "spec", "tolerations"),
+		deployment("a node selector", `{"spec":{"template":{"spec":{"nodeSelector":{"infra":"true"}}}}}`, "", map[string]any{"infra": "true"}, "spec", "template", "spec", "nodeSelector"),
+		deployment("a priority", `{"spec":{"template":{"spec":{"priorityClassName":"system-cluster-critical"}}}}`, "", "system-cluster-critical", "spec", "template", "spec", "priorityClassName"),
+		deployment("a secret to pull with", `{"spec":{"template":{"spec":{"imagePullSecrets":[{"name":"pull"}]}}}}`, "", []any{map[string]any{"name": "pull"}}, "spec", "template", "spec", "imagePullSecrets"),
+		deployment("an annotation of the pods", `{"spec":{"template":{"metadata":{"annotations":{"example.org/scrape":"true"}}}}}`, "", map[string]any{"example.org/scrape": "true"}, "spec", "template", "metadata", "annotations"),
+		{"a role of the cloud", "ServiceAccount", "maint-agent", `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"arn"}}}`, []string{"metadata", "annotations", "eks.amazonaws.com/role-arn"}, "arn", ""},
+		{"the standard of pod security", "Namespace", "maint-system", `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`, []string{"metadata", "labels", "pod-security.kubernetes.io/enforce"}, "baseline", `"baseline"`},
+		{
+			"a subject", "ClusterRoleBinding", "maint-agent", `{"subjects":[{"kind":"ServiceAccount","name":"maint-agent","namespace":"maint-system"},{"kind":"ServiceAccount","name":"auditor","namespace":"ops"}]}`,
+			[]string{"subjects"},
+			[]any{map[string]any{"kind": "ServiceAccount", "name": "maint-agent", "namespace": "maint-system"}, map[string]any{"kind": "ServiceAccount", "name": "auditor", "namespace": "ops"}},
+			"the subject ServiceAccount ops/auditor",
+		},
+	}
+}
+
+func TestWhatAnAdminChangedSurvivesTheUpgrade(t *testing.T) {
+	for _, w := range ways() {
+		t.Run(w.name, func(t *testing.T) {
+			l := newLab(t)
+			w.install(l, l.former())
+			for _, x := range wishes() {
+				l.patch("kubectl-edit", types.StrategicMergePatchType, x.kind, x.object, x.patch)
+			}
+			l.actsAsToo("deployer")
+			l.survives(l.install(nextVersion))
+			l.changesNothing(nextVersion)
+		})
+	}
+	t.Run("edited in the printed manifests, before kubectl apply", func(t *testing.T) {
+		l := newLab(t)
+		text := strings.NewReplacer("replicas: 2", "replicas: 3", "memory: 256Mi", "memory: 1Gi", "periodSeconds: 5", "periodSeconds: 7", "kubectl-maint/agent:", "registry.example.org/mirror/agent:",
+			"logLevel: info", "logLevel: debug").Replace(string(l.former()))
+		l.kubectl([]byte(text), "apply", "-f", "-")
+		l.install(nextVersion)
+		got := l.installed()["Deployment/maint-agent"].(map[string]any)
+		agent := containerOf(t, got)
+		probe, _, _ := unstructured.NestedInt64(agent, "readinessProbe", "periodSeconds")
+		memory, _, _ := unstructured.NestedString(agent, "resources", "limits", "memory")
+		replicas, _, _ := unstructured.NestedInt64(got, "spec", "replicas")
+		if said := fmt.Sprintf("%d %s %d %s", probe, memory, replicas, agent["image"]); said != "7 1Gi 3 registry.example.org/mirror/agent:"+nextVersion {
+			t.Errorf("after the upgrade: %s", said)
+		}
+		if data, _, _ := unstructured.NestedString(l.get("ConfigMap", "maint-agent").Object, "data", "config.yaml"); !strings.Contains(data, "logLevel: debug") {
+			t.Errorf("the configuration is now %s", data)
+		}
+		l.changesNothing(nextVersion)
+	})
+}
+
+// actsAsToo adds an account to those that the agent may act as, as a person would.
+func (l *lab) actsAsToo(name string) {
+	l.Helper()
+	role := l.get("ClusterRole", "maint-agent")
+	rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+	l.must(err)
+	for i, r := range rules {
+		if names, _, _ := unstructured.NestedStringSlice(r.(map[string]any), "resourceNames"); slices.Contains(names, "maint-runner") {
+			l.patch("kubectl-edit", types.JSONPatchType, "ClusterRole", "maint-agent", fmt.Sprintf(`[{"op":"add","path":"/rules/%d/resourceNames/-","value":%q}]`, i, name))
+			return
+		}
+	}
+	l.Fatal("the agent may act as nobody")
+}
+
+func containerOf(t *testing.T, deployment map[string]any) map[string]any {
+	t.Helper()
+	list, _, err := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
+	if err != nil || len(list) == 0 {
+		t.Fatal("no containers", err)
+	}
+	return list[0].(map[string]any)
+}
+
+// survives checks every wish, and that what was kept is told.
+func (l *lab) survives(said string) {
+	l.Helper()
+	for _, x := range wishes() {
+		l.Run(x.name, func(t *testing.T) {
+			object := l.get(x.kind, x.object).Object
+			path := x.at
+			if slices.Contains(path, "containers") {
+				object, path = containerOf(t, object), path[len(path)-1:]
+			}
+			got, _, err := unstructured.NestedFieldNoCopy(object, path...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(x.want, got); diff != "" {
+				t.Errorf("after the upgrade (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(said, x.told) {
+				t.Errorf("it does not tell that it keeps %q:\n%s", x.told, said)
+			}
+		})
+	}
+	l.Run("an account that the agent may act as", func(t *testing.T) {
+		if got := l.mayActAs(); !slices.Equal(got, []string{"maint-runner", "deployer"}) {
+			t.Errorf("after the upgrade it may act as %v", got)
+		}
+	})
+}
+
+func (l *lab) mayActAs() []string {
+	l.Helper()
+	rules, _, err := unstructured.NestedSlice(l.get("ClusterRole", "maint-agent").Object, "rules")
+	l.must(err)
+	for _, r := range rules {
+		fields := r.(map[string]any)
+		verbs, _, _ := unstructured.NestedStringSlice(fields, "verbs")
+		resources, _, _ := unstructured.NestedStringSlice(fields, "resources")
+		if slices.Equal(verbs, []string{"impersonate"}) && slices.Equal(resources, []string{"serviceaccounts"}) {
+			names, _, err := unstructured.NestedStringSlice(fields, "resourceNames")
+			l.must(err)
+			return names
+		}
+	}
+	return nil
+}
+
+func TestWhatInstallIsToldIsRememberedUntilItIsToldOtherwise(t *testing.T) {
+	l := newLab(t)
+	there := func(want bool, kind string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if got := l.get(kind, name) != nil; got != want {
+				t.Errorf("%s %s is there: %v, want %v", kind, name, got, want)
+			}
+		}
+	}
+	l.install(thisVersion, "--without", "force,confinement", "--replicas", "1", "--impersonate", "deployer")
+	l.install(nextVersion)
+	there(false, "ClusterRole", "maint-agent-force")
+	there(false, "ClusterRoleBinding", "maint-agent-force")
+	there(false, "ValidatingAdmissionPolicy", "maint-agent-configmaps", "maint-agent-nodes", "maint-agent-secrets")
+	there(true, "ClusterRoleBinding", "maint-agent-nodes", "maint-agent-volumes", "maint-agent-conditions")
+	if got := l.mayActAs(); !slices.Equal(got, []string{"maint-runner", "deployer"}) {
+		t.Errorf("it may act as %v", got)
+	}
+	if got, _, _ := unstructured.NestedInt64(l.get("Deployment", "maint-agent").Object, "spec", "replicas"); got != 1 {
+		t.Errorf("there are %d replicas", got)
+	}
+	l.changesNothing(nextVersion)
+
+	l.remove("ClusterRoleBinding", "maint-agent-volumes") // as the documentation says
+	l.install(nextVersion)
+	there(false, "ClusterRoleBinding", "maint-agent-volumes")
+
+	l.install(nextVersion, "--without", "none")
+	there(true, "ClusterRoleBinding", "maint-agent-force", "maint-agent-volumes")
+	there(true, "ValidatingAdmissionPolicyBinding", "maint-agent-configmaps", "maint-agent-nodes", "maint-agent-secrets")
+
+	out := l.install(nextVersion, "--without", "requests")
+	there(false, "ClusterRoleBinding", "maint-agent-nodes", "maint-agent-force")
+	if !strings.Contains(out, "clusterrolebinding/maint-agent-nodes deleted\n") {
+		t.Errorf("it does not tell what it deleted:\n%s", out)
+	}
+	l.install(nextVersion, "--read-only")
+	l.install(nextVersion)
+	if got := l.mayActAs(); got != nil {
+		t.Errorf("an agent that is to act as nobody may act as %v", got)
+	}
+	l.install(nextVersion, "--read-only=false")
+	if got := l.mayActAs(); !slices.Equal(got, []string{"maint-runner"}) {
+		t.Errorf("it may act as %v", got)
+	}
+}
+
+func TestTheDifferenceIsShownAndNothingIsChanged(t *testing.T) {
+	l := newLab(t)
+	p := l.maint(thisVersion, "install", "--diff")
+	if p.code != 1 || !strings.Contains(p.out, "+++ install/deployment/maint-agent\n") || l.get("Deployment", "maint-agent") != nil {
+		t.Errorf("before an installation it exits %d and prints\n%s%s", p.code, p.out, p.err)
+	}
+	l.install(thisVersion)
+	l.edit("kubectl-edit", "Deployment", "maint-agent", `{"spec":{"replicas":5}}`)
+	before := l.versions()
+	p = l.maint(nextVersion, "install", "--diff")
+	want := []string{"--- cluster/deployment/maint-agent\n+++ install/deployment/maint-agent\n", "\n-        image: kubectl-maint/agent:v0.1.0\n", "\n+        image: kubectl-maint/agent:v0.2.0\n"}
+	for _, part := range want {
+		if !strings.Contains(p.out, part) {
+			t.Errorf("%q is not in what it prints:\n%s", part, p.out)
+		}
+	}
+	if p.code != 1 || strings.Count(p.out, "+++ ") != 1 || !strings.Contains(p.err, "deployment/maint-agent keeps spec.replicas: 5 (set by kubectl-edit)\n") {
+		t.Errorf("it exits %d and prints\n%s%s", p.code, p.out, p.err)
+	}
+	if diff := cmp.Diff(before, l.versions()); diff != "" {
+		t.Errorf("it wrote (-before +after):\n%s", diff)
+	}
+	if p := l.maint(thisVersion, "install", "--diff"); p.code != 0 || p.out != "" {
+		t.Errorf("without a difference it exits %d and prints\n%s%s", p.code, p.out, p.err)
+	}
+}
+
+func TestAnAgentInAnotherNamespaceIsNotDoubled(t *testing.T) {
+	l := newLab(t)
+	l.install(thisVersion)
+	p := l.maint(nextVersion, "install", "--apply", "--namespace", "elsewhere")
+	if p.code != 1 || !strings.Contains(p.err, "an agent is installed in namespace maint-system") || l.get("Namespace", "elsewhere") != nil {
+		t.Errorf("it exits %d: %s%s", p.code, p.out, p.err)
+	}
+}
+
+func TestUninstallLeavesNothingThatInstallApplied(t *testing.T) {
+	l := newLab(t)
+	l.install(thisVersion)
+	if p := l.maint(thisVersion, "uninstall", "--yes"); p.code != 0 {
+		t.Fatalf("it exits %d: %s%s", p.code, p.out, p.err)
+	}
+	left := l.installed()
+	delete(left, "Namespace/"+annotations.DefaultNamespace)
+	if len(left) > 0 {
+		t.Errorf("this is left: %v", left)
+	}
+}
