@@ -45,6 +45,7 @@ func Advance(n Node, turns Turns, limits Limits, now time.Time) Step {
 	w := begin(n, turns, limits, now)
 	w.notice()
 	w.expire()
+	w.endSlots()
 	w.readDrain()
 	w.yieldOrResume()
 	w.start()
@@ -88,7 +89,7 @@ func (s *requestState) to(p Phase, now time.Time) {
 // leave gives the node back. Its age stays, and with it its rank.
 func (s *requestState) leave(now time.Time) {
 	s.to(Pending, now)
-	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Note, s.next.Overdue = nil, nil, "", "", false
+	s.next.Started, s.next.Yielded, s.next.Drained, s.next.Note, s.next.Overdue, s.next.SlotOver = nil, nil, "", "", false, false
 }
 
 func (s *requestState) end(why, reason string, now time.Time) {

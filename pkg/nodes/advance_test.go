@@ -629,6 +629,40 @@ func TestMaxNodeMaintenanceTime(t *testing.T) {
 	})
 }
 
+func TestTheSlotOfARequestThatDoesNotDrainHasAnEnd(t *testing.T) {
+	start := func(t *testing.T, value string) *desk {
+		d := newDesk(t, value)
+		d.limits = nodes.Limits{WithoutDrain: time.Hour}
+		return d.run("gpu").run()
+	}
+	t.Run("it is said once, and the requestor keeps the node", func(t *testing.T) {
+		d := start(t, `gpu {"drain":false}`)
+		d.is("gpu Ready | cordoned for gpu | unschedulable")
+		if next := d.step().Next; next == nil || !next.Equal(d.status("gpu").Started.Add(time.Hour)) {
+			t.Errorf("looks again at %v", next)
+		}
+		d.after(time.Hour).run().after(time.Hour).run()
+		d.is("gpu Ready | cordoned for gpu | unschedulable")
+		d.says("gpu", "others have its slot: it does not drain, and maxTimeWithoutDrain 1h0m0s is over")
+		if n := len(slices.DeleteFunc(d.said, func(s string) bool { return s != "gpu SlotOver" })); n != 1 {
+			t.Errorf("said %d times", n)
+		}
+	})
+	t.Run("one that drains has none", func(t *testing.T) {
+		d := start(t, "gpu").drained().after(2 * time.Hour).run()
+		if d.status("gpu").SlotOver {
+			t.Error("the slot of a request that drained is over")
+		}
+	})
+	t.Run("a longer limit gives the slot back", func(t *testing.T) {
+		d := start(t, `gpu {"drain":false}`).after(time.Hour).run()
+		d.limits.WithoutDrain = 3 * time.Hour
+		if d.run(); d.status("gpu").SlotOver {
+			t.Error("still over")
+		}
+	})
+}
+
 func TestWritesAreRare(t *testing.T) {
 	d := newDesk(t, "gpu").run("gpu").session(nodes.SessionRunning, 5).run()
 	writes := func(left int) bool {

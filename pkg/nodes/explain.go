@@ -33,6 +33,9 @@ func (w *work) explain() {
 		if s.next.Overdue {
 			said.reason += "; past maxNodeMaintenanceTime " + w.limits.MaxTime.String()
 		}
+		if s.next.SlotOver {
+			said.reason += "; others have its slot: it does not drain, and maxTimeWithoutDrain " + w.limits.WithoutDrain.String() + " is over"
+		}
 		said.reason = document.Cut(said.reason, maxReason)
 		w.setReason(s, said)
 	}

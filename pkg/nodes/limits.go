@@ -11,12 +11,18 @@ import (
 // does not say.
 const DefaultParallel = 1
 
+// DefaultWithoutDrain is how long a request that does not drain keeps its slot
+// where the config does not say. The number is a guess: longer than a firmware
+// update takes, shorter than a night.
+const DefaultWithoutDrain = 4 * time.Hour
+
 // Limits are what an admin sets for all maintenance of nodes.
 type Limits struct {
 	Parallel       document.Share  // of all nodes, rounded up; 0: none
 	Unavailable    *document.Share // of all nodes, rounded down; nil: no limit
 	Zone           int             // nodes of one zone at once; 0: no limit
 	MaxTime        time.Duration   // of one request with a node; 0: no limit
+	WithoutDrain   time.Duration   // with a slot, of a request that does not drain; 0: no limit
 	ReleaseExpired bool            // past MaxTime, unless the requestor works or failed
 	Yield          bool            // a drain that is blocked for good gives its slot to others
 }
@@ -25,7 +31,8 @@ type Limits struct {
 func LimitsOf(l NodeLimits) (Limits, error) {
 	out := Limits{
 		Parallel: document.Share{N: DefaultParallel}, Zone: max(l.ZoneLimit, 0),
-		MaxTime: max(l.MaxNodeMaintenance.Or(0), 0), ReleaseExpired: l.ReleaseExpired, Yield: l.YieldWhenBlocked == nil || *l.YieldWhenBlocked,
+		MaxTime: max(l.MaxNodeMaintenance.Or(0), 0), WithoutDrain: max(l.MaxWithoutDrain.Or(DefaultWithoutDrain), 0),
+		ReleaseExpired: l.ReleaseExpired, Yield: l.YieldWhenBlocked == nil || *l.YieldWhenBlocked,
 	}
 	if l.MaxParallelOperations != nil {
 		s, err := document.ParseShare(l.MaxParallelOperations)

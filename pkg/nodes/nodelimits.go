@@ -9,6 +9,7 @@ type NodeLimits struct {
 	ZoneLimit             int                `json:"zoneLimit,omitempty"`             // nodes of one zone at once; default: no limit
 	MaxNodeMaintenance    *document.Duration `json:"maxNodeMaintenanceTime,omitempty"`
 	YieldWhenBlocked      *bool              `json:"yieldWhenBlocked,omitempty"`       // a drain that is blocked for good gives its slot to others; default true
+	MaxWithoutDrain       *document.Duration `json:"maxTimeWithoutDrain,omitempty"`    // how long a request that does not drain keeps its slot; default 4h; 0s: without end
 	ReleaseExpired        bool               `json:"releaseExpired,omitempty"`         // past maxNodeMaintenanceTime, and its requestor does not work
 	PauseMachineConfig    bool               `json:"pauseMachineConfigPool,omitempty"` // of OpenShift, while its nodes are in maintenance
 }
@@ -31,5 +32,8 @@ func (l NodeLimits) Check(at document.Reporter) {
 	}
 	if d := l.MaxNodeMaintenance; d != nil && d.Duration < 0 {
 		at("maxNodeMaintenanceTime", "must not be negative, is %s", d)
+	}
+	if d := l.MaxWithoutDrain; d != nil && d.Duration < 0 {
+		at("maxTimeWithoutDrain", "must not be negative, is %s; 0s is without end", d)
 	}
 }

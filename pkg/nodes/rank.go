@@ -56,15 +56,16 @@ type site struct {
 	queued   bool     // is counted among those that wait for a slot
 	yielded  bool     // its drain gave up the slot
 	resuming bool     // and is about to have one again
+	over     bool     // who has it does not drain, and had the slot long enough
 }
 
 // maintained says whether the node takes a slot.
 func (s *site) maintained() bool {
-	return !s.yielded && (len(s.standing) > 0 || s.leaving || len(s.holds) > 0)
+	return !s.yielded && !s.over && (len(s.standing) > 0 || s.leaving || len(s.holds) > 0)
 }
 
 // away says whether the node counts in its zone.
-func (s *site) away() bool { return s.maintained() || s.yielded || s.failed }
+func (s *site) away() bool { return s.maintained() || s.yielded || s.over || s.failed }
 
 func (s *site) unavailable() bool { return s.Unschedulable || s.NotReady || s.away() }
 
@@ -152,6 +153,7 @@ func survey(w World) *ranker {
 	}
 	for _, s := range r.sites {
 		s.noteYield()
+		s.noteSlots(w.Limits, w.Now)
 	}
 	r.count()
 	return r
@@ -327,7 +329,7 @@ func (r *ranker) holder(e *entry) (Wait, bool) {
 		return said(WaitUncordoned, "somebody uncordoned the node while it was held; it is free again when the present request is removed"), true
 	case len(e.standing) > 0 && e.asked == nil:
 		return held(e.present()), true
-	case len(e.standing) > 0 && e.yielded:
+	case len(e.standing) > 0 && (e.yielded || e.over):
 		return held(e.present()), true
 	case len(e.standing) > 0 && !e.joins(e.asked, e.standing, e.phase):
 		return held(e.present()), true

@@ -63,6 +63,19 @@ func aged(by time.Duration, n nodes.Node) nodes.Node {
 	return n
 }
 
+// begun gives those that have the node the instant when they got it.
+func begun(ago time.Duration, n nodes.Node) nodes.Node {
+	n.Asked = slices.Clone(n.Asked)
+	for i := range n.Asked {
+		if s := n.Asked[i].Status; s != nil && s.Phase.Holds() {
+			c, at := *s, noon.Add(-ago)
+			c.Started = &at
+			n.Asked[i].Status = &c
+		}
+	}
+	return n
+}
+
 // limits reads "parallel 2", "unavailable 20%", "zone 1".
 func limits(t testing.TB, words ...string) nodes.Limits {
 	var l nodes.NodeLimits
@@ -73,6 +86,11 @@ func limits(t testing.TB, words ...string) nodes.Limits {
 			l.MaxParallelOperations = value
 		case "unavailable":
 			l.MaxUnavailable = value
+		case "withoutDrain":
+			l.MaxWithoutDrain = &document.Duration{}
+			if err := l.MaxWithoutDrain.UnmarshalText([]byte(value)); err != nil {
+				t.Fatal(err)
+			}
 		case "zone":
 			l.ZoneLimit, _ = strconv.Atoi(value)
 		}
@@ -133,6 +151,14 @@ func TestWhoIsNext(t *testing.T) {
 		"but it does not delete what is refused":      {nodes: list(refused(one("a", `gpu Pending {"drain":{"onTimeout":"force"}}`)), one("b", "gpu")), grants: "b/gpu", waits: []string{"a/gpu Blocked: Blocked: shop/odd may not leave; the node is not cordoned, and others have their turn"}},
 		"one that would skip what is refused goes":    {nodes: list(refused(one("a", `gpu Pending {"drain":{"onTimeout":"skip"}}`))), grants: "a/gpu"},
 		"one that would not drain neither":            {nodes: list(hindered(one("a", `gpu Pending {"drain":false}`))), grants: "a/gpu"},
+		"without a drain a slot is kept for hours":    {nodes: list(begun(4*time.Hour-time.Second, one("a", `gpu Ready {"drain":false}`)), one("b", "gpu")), waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
+		"and then it goes to others":                  {nodes: list(begun(4*time.Hour, one("a", `gpu Ready {"drain":false}`)), one("b", "gpu")), grants: "b/gpu"},
+		"a failed requestor's too":                    {nodes: list(begun(4*time.Hour, one("a", `gpu RequestorFailed {"drain":false,"failed":true}`)), one("b", "gpu")), grants: "b/gpu"},
+		"not one's that drains":                       {nodes: list(begun(9*time.Hour, one("a", "gpu Ready")), one("b", "gpu")), waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
+		"the node counts as unavailable":              {limits: []string{"unavailable 1"}, nodes: list(begun(4*time.Hour, one("a", `gpu Ready {"drain":false}`)), one("b", "gpu")), waits: []string{"b/gpu UnavailableLimit: maxUnavailable is 1, and 1 are unavailable or about to be"}},
+		"and nobody joins it without a slot":          {nodes: list(begun(4*time.Hour, one("a", `gpu Ready {"shared":true,"drain":false}`, `net Pending {"shared":true}`))), waits: []string{"a/net NodeHeld: the node is gpu's; waits until it is released"}},
+		"the limit is the admin's":                    {limits: []string{"withoutDrain 10m"}, nodes: list(begun(10*time.Minute, one("a", `gpu Ready {"drain":false}`)), one("b", "gpu")), grants: "b/gpu"},
+		"who may take it away":                        {limits: []string{"withoutDrain 0s"}, nodes: list(begun(100*time.Hour, one("a", `gpu Ready {"drain":false}`)), one("b", "gpu")), waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
 		"higher priority first":                       {nodes: list(one("a", "gpu"), one("b", `net Pending {"priority":1}`)), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"an hour is worth a rank":                     {nodes: list(aged(2*time.Hour, one("a", "gpu Pending")), one("b", `net Pending {"priority":1}`)), grants: "a/gpu", waits: []string{"b/net Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"who is at work goes on first":                {limits: []string{"parallel 2"}, nodes: list(one("a", "gpu"), one("b", "net"), one("c", "net Draining")), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: c"}},
@@ -266,7 +292,7 @@ func TestWhatOfTheConfigurationHoldsBackAll(t *testing.T) {
 
 func TestLimitsAreRead(t *testing.T) {
 	got, err := nodes.LimitsOf(nodes.NodeLimits{MaxUnavailable: 3, MaxNodeMaintenance: span(time.Hour), ReleaseExpired: true, ZoneLimit: 2})
-	want := nodes.Limits{Parallel: document.Share{N: 1}, Unavailable: &document.Share{N: 3}, Zone: 2, MaxTime: time.Hour, ReleaseExpired: true, Yield: true}
+	want := nodes.Limits{Parallel: document.Share{N: 1}, Unavailable: &document.Share{N: 3}, Zone: 2, MaxTime: time.Hour, WithoutDrain: nodes.DefaultWithoutDrain, ReleaseExpired: true, Yield: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v, -want +got:\n%s", err, diff)
 	}

@@ -57,6 +57,7 @@ type Status struct {
 	Yielded  *time.Time `json:"yielded,omitempty"`  // since when others have its slot, while its drain is blocked for good
 	Drained  string     `json:"drained,omitempty"`  // identity of the drain that is done for it
 	Overdue  bool       `json:"overdue,omitempty"`  // past maxNodeMaintenanceTime, and said
+	SlotOver bool       `json:"slotOver,omitempty"` // others have its slot: it does not drain, and had one for maxTimeWithoutDrain
 	Ended    *End       `json:"ended,omitempty"`    // given up, until the value changes
 }
 
