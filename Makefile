@@ -109,6 +109,11 @@ demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it runn
 	$(GOBUILD) -o bin/demo ./test/demo
 	bin/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
+.PHONY: demo-hibernate
+demo-hibernate: build tools-kube tools-moto ## Show a night of two minutes: an application, a database and machines of a simulated AWS sleep and wake
+	$(GOBUILD) -o bin/demo ./test/demo
+	bin/demo --story night
+
 .PHONY: bench
 bench: bench-time bench-cluster ## Benchmarks: time beside other libraries, plans beside CronJobs
 
@@ -177,6 +182,10 @@ tools-node: ## kubelet, containerd, runc, for a real node (Linux, root): about 3
 	@for binary in $(CONTAINERD_BINARIES); do \
 		tools/build.sh containerd $$binary $(CONTAINERD_PACKAGE)/cmd/$$binary "-X $(CONTAINERD_PACKAGE)/version.Version=$(CONTAINERD_VERSION)"; \
 	done
+
+.PHONY: tools-moto
+tools-moto: ## A simulated AWS (moto_server, in Python), unless one is on PATH
+	@tools/moto.sh
 
 .PHONY: tools-lint
 tools-lint: tools-kubeconform ## golangci-lint, gofumpt, kubeconform: about 3 minutes the first time

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -40,7 +41,8 @@ func (d *demo) startAgent(ctx context.Context) error {
 	if err := d.apply(ctx, objects); err != nil {
 		return fmt.Errorf("install: %w", err)
 	}
-	d.screen.line("kubectl maint install | kubectl apply -f -   (but for its Deployment: the agent runs here, beside the cluster)")
+	install := strings.Join(append([]string{"kubectl maint install"}, d.installFlags()...), " ")
+	d.screen.line("%s | kubectl apply -f -   (but for its Deployment: the agent runs here, beside the cluster)", install)
 	config, err := d.agentConfig(ctx)
 	if err != nil {
 		return err
@@ -96,10 +98,18 @@ func (d *demo) agentReady(ctx context.Context) error {
 	})
 }
 
+// installFlags are what the story needs beside the defaults.
+func (d *demo) installFlags() []string {
+	if d.cloud != nil {
+		return []string{"--cloud"}
+	}
+	return nil
+}
+
 // manifests are what `kubectl maint install` prints, but for the Deployment. On
 // somebody's cluster what has no namespace gets a name of its own.
 func (d *demo) manifests(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	text, err := d.kubectl(ctx, "maint", "install", "--namespace", d.agentNS)
+	text, err := d.kubectl(ctx, append([]string{"maint", "install", "--namespace", d.agentNS}, d.installFlags()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("kubectl maint install: %w\n%s", err, text)
 	}

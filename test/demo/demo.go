@@ -37,6 +37,9 @@ type demo struct {
 	touched    bool   // something was created that has to go again
 	lastRun    string
 
+	cloud         *cloud    // of the story of a night
+	sleeps, wakes time.Time // of its plan
+
 	agent    *harness.Process
 	receiver *harness.Receiver
 	refuse   atomic.Bool // the receiver answers 400 to /end
@@ -49,6 +52,9 @@ func newDemo(o options, s *screen) (*demo, error) {
 		return nil, err
 	}
 	d := &demo{options: o, screen: s, root: root, agentNS: annotations.DefaultNamespace, shopNS: "shop"}
+	if o.story == "night" {
+		d.shopNS = "staging"
+	}
 	if o.cluster == "existing" {
 		// One namespace for both: whatever else runs there is not looked at.
 		d.suffix = "-" + rand.String(5)
@@ -121,6 +127,9 @@ func (d *demo) cleanUp(ctx context.Context) error {
 	}
 	if d.receiver != nil {
 		d.receiver.Close()
+	}
+	if d.cloud != nil {
+		d.cloud.server.Stop()
 	}
 	if d.own != nil {
 		d.screen.line("stopping the cluster")

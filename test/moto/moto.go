@@ -8,15 +8,19 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
 // Account is the account that it has, whoever asks with keys.
 const Account = "123456789012"
 
 // ErrMissing says that it is not installed.
-var ErrMissing = errors.New("there is no moto_server on PATH, and with it no AWS; pip install 'moto[server]'") //nolint:gochecknoglobals // a sentinel for errors.Is
+var ErrMissing = errors.New("there is no moto_server on PATH or in bin/moto, and with it no AWS; run make tools-moto") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // Server is a simulated AWS.
 type Server struct {
@@ -26,9 +30,9 @@ type Server struct {
 
 // Start has it answer on a port of its own. Without moto_server it is ErrMissing.
 func Start() (*Server, error) {
-	path, err := exec.LookPath("moto_server")
+	path, err := find()
 	if err != nil {
-		return nil, ErrMissing
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
@@ -53,6 +57,22 @@ func Start() (*Server, error) {
 	}
 	s.Stop()
 	return nil, fmt.Errorf("moto_server does not answer on %s", s.Endpoint)
+}
+
+// find is the one on PATH, else what make tools-moto brought.
+func find() (string, error) {
+	if path, err := exec.LookPath("moto_server"); err == nil {
+		return path, nil
+	}
+	root, err := harness.Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(root, "bin", "moto", "bin", "moto_server")
+	if _, err := os.Stat(path); err != nil {
+		return "", ErrMissing
+	}
+	return path, nil
 }
 
 // freePort is one that nobody had a moment ago.
