@@ -120,3 +120,17 @@ func checkRDS(params any, at document.Reporter) {
 	checkCloudSelector("selector", p.Selector, id, "a database", at)
 	checkTimeout(p.Timeout, at)
 }
+
+// ASGParameters say which Auto Scaling groups have no instances.
+type ASGParameters struct {
+	Selector *CloudSelector     `json:"selector"` // ids are the names of groups
+	Timeout  *document.Duration `json:"timeout,omitempty"`
+}
+
+func (p *ASGParameters) timeout() *document.Duration { return p.Timeout }
+
+func checkASG(params any, at document.Reporter) {
+	p := params.(*ASGParameters)
+	checkCloudSelector("selector", p.Selector, regexp.MustCompile(`^[ -9;-~]{1,255}$`), "an Auto Scaling group", at)
+	checkTimeout(p.Timeout, at)
+}

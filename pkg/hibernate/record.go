@@ -113,6 +113,7 @@ type Resource struct {
 	UID        string          `json:"uid,omitempty"`
 	Before     json.RawMessage `json:"before"`
 	CapturedAt time.Time       `json:"capturedAt"`
+	AskedAt    *time.Time      `json:"askedAt,omitempty"` // to sleep, the last time, where its world is late in showing that
 	AsleepAt   *time.Time      `json:"asleepAt,omitempty"`
 	WokenAt    *time.Time      `json:"wokenAt,omitempty"`    // when waking it was first asked for
 	StartingAt *time.Time      `json:"startingAt,omitempty"` // when it was first seen on the way up since
@@ -152,6 +153,9 @@ type Observation struct {
 	// its nature, and is never given in to.
 	RevivedBy string
 	Often     bool
+	// Lag is how long after a request a look may still show what was before it; zero: no
+	// look does.
+	Lag time.Duration
 }
 
 // How often what something else puts back is put to sleep again, and after which pause.
@@ -243,24 +247,44 @@ func (s *Step) sleep(o Observation, i int, now time.Time) {
 		res.leave("it is gone", now)
 	case o.Asleep && res.RestoredAt != nil: // it was awake again, and what it was then is not what is recorded
 		res.leave("somebody stopped it", now)
+	case o.Asleep && unsettled(res.WokenAt, o, now): // it may be on its way up, and not be shown so yet
+		s.wait(res.WokenAt.Add(o.Lag))
 	case o.Asleep:
 		if res.AsleepAt == nil {
 			res.AsleepAt = &now
 		}
-		res.RestoredAt, res.WokenAt, res.StartingAt = nil, nil, nil
+		res.RestoredAt, res.WokenAt, res.StartingAt, res.AskedAt = nil, nil, nil, nil
 	case !o.Awake: // on its way, one or the other
 		s.due(i, o)
 	case res.RestoredAt != nil || res.WokenAt != nil: // it is awake again by our doing, and is put to sleep anew
 		*res = Resource{ID: res.ID, UID: res.UID, Before: o.Before, CapturedAt: now, Revived: res.Revived, Kind: o.Kind, Units: o.Units, Slept: res.seconds(now)}
-		s.due(i, o)
+		s.ask(i, o, now)
 	case res.AsleepAt == nil:
 		if !equal(res.Before, o.Before) { // changed before anything was done
 			res.Before, res.CapturedAt, res.Kind, res.Units = o.Before, now, o.Kind, o.Units
 		}
-		s.due(i, o)
+		s.ask(i, o, now)
 	default:
 		s.revived(o, i, now)
 	}
+}
+
+// ask has a resource asked to sleep, and remembers when where that does not show at once.
+func (s *Step) ask(i int, o Observation, now time.Time) {
+	if o.Lag > 0 {
+		s.Record.Resources[i].AskedAt = &now
+	}
+	s.due(i, o)
+}
+
+// unsettled says whether what is seen may be how it was before it was asked for something.
+func unsettled(asked *time.Time, o Observation, now time.Time) bool {
+	return asked != nil && now.Before(asked.Add(o.Lag))
+}
+
+func (s *Step) wait(until time.Time) {
+	s.Done = false
+	s.wake(until)
 }
 
 func (s *Step) due(i int, o Observation) {
@@ -277,8 +301,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 	case res.Revived >= mostRevivals && !o.Often:
 		res.leave(o.RevivedBy+" puts it back again and again", now)
 	case res.NotBefore != nil && now.Before(*res.NotBefore):
-		s.Done = false
-		s.wake(*res.NotBefore)
+		s.wait(*res.NotBefore)
 	default:
 		pause := revivalPause
 		for range res.Revived {
@@ -287,7 +310,7 @@ func (s *Step) revived(o Observation, i int, now time.Time) {
 		res.Revived++
 		res.Slept = res.seconds(now)
 		res.NotBefore, res.AsleepAt = new(now.Add(min(pause, time.Hour))), nil
-		s.due(i, o)
+		s.ask(i, o, now)
 	}
 }
 
@@ -315,6 +338,8 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 			s.wakeUp(seen[at], i, now)
 		case res.WokenAt == nil && res.AsleepAt != nil:
 			res.leave("somebody changed it while it slept", now)
+		case res.AsleepAt == nil && res.WokenAt == nil && unsettled(res.AskedAt, seen[at], now): // it may be on its way down, and not be shown so yet
+			s.wait(res.AskedAt.Add(seen[at].Lag))
 		case res.AsleepAt == nil && res.WokenAt == nil: // it never slept
 			res.RestoredAt = &now
 		case !seen[at].Ready:

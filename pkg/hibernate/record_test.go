@@ -22,6 +22,8 @@ func by(manager string) func(*Observation) { return func(o *Observation) { o.Rev
 
 func often(o *Observation) { o.Often = true }
 
+func late(o *Observation) { o.Lag = time.Minute }
+
 func uid(u string) func(*Observation) { return func(o *Observation) { o.UID = u } }
 
 func gone(o *Observation) { o.Gone = true }
@@ -84,16 +86,35 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 2)), sees(2, "done, web was 3 asleep", sight(0, 0)),
 			wakes(hour, "due web, web was 3 asleep woken", sight(0, 0)), wakes(hour+1, "due web, web was 3 asleep woken", sight(3, 1)), wakes(hour+2, "done, web was 3 asleep woken restored", sight(3, 3)),
 		},
-		"what sleeps already is nobody's":             {sees(0, "done", sight(0, 0))},
-		"what is on its way is waited for":            {sees(0, "", sight(0, 2)), sees(1, "done", sight(0, 0))},
-		"what is gone is not recorded":                {sees(0, "done", sight(3, 3, gone))},
-		"what is left out is not recorded":            {sees(0, "done", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" }))},
-		"one that is made meanwhile sleeps, too":      {sees(0, "done"), sees(1, "due web, web was 2", sight(2, 2))},
-		"it was changed before anything was done":     {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 5", sight(5, 3))},
-		"a change on the way is nobody's original":    {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
-		"the spelling is no change":                   {sees(0, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a":1}`))), sees(1, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a": 1}`)))},
-		"it never slept when it is to wake":           {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
-		"it wakes while it falls asleep":              {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"what sleeps already is nobody's":          {sees(0, "done", sight(0, 0))},
+		"what is on its way is waited for":         {sees(0, "", sight(0, 2)), sees(1, "done", sight(0, 0))},
+		"what is gone is not recorded":             {sees(0, "done", sight(3, 3, gone))},
+		"what is left out is not recorded":         {sees(0, "done", sight(3, 3, func(o *Observation) { o.LeftOut = "spot" }))},
+		"one that is made meanwhile sleeps, too":   {sees(0, "done"), sees(1, "due web, web was 2", sight(2, 2))},
+		"it was changed before anything was done":  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 5", sight(5, 3))},
+		"a change on the way is nobody's original": {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
+		"the spelling is no change":                {sees(0, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a":1}`))), sees(1, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a": 1}`)))},
+		"it never slept when it is to wake":        {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
+		"it wakes while it falls asleep":           {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"it does not show yet that it was asked to sleep": {
+			sees(0, "due web, web was 3", sight(3, 3, late)), wakes(1, "web was 3", sight(3, 3, late)), wakes(2, "due web, web was 3 woken", sight(0, 2, late)), wakes(3, "done, web was 3 woken restored", sight(3, 3, late)),
+		},
+		"it is asked again while it does not show": {
+			sees(0, "due web, web was 3", sight(3, 3, late)), sees(50*time.Second, "due web, web was 3", sight(3, 3, late)), wakes(70*time.Second, "web was 3", sight(3, 3, late)),
+		},
+		"it was asked to sleep long ago, and did not": {sees(0, "due web, web was 3", sight(3, 3, late)), wakes(time.Minute, "done, web was 3 restored", sight(3, 3, late))},
+		"something put it back, and it does not show that it was asked again": {
+			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)),
+			sees(hour, "due web, web was 3 revived 1", sight(3, 3, by("AWS"), often, late)), wakes(hour+1, "web was 3 revived 1", sight(3, 3, by("AWS"), often, late)),
+		},
+		"it does not show yet that it was asked to wake": {
+			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0, late)),
+			sees(3, "web was 3 asleep woken", sight(0, 0, late)), sees(4, "due web, web was 3", sight(3, 1, late)), sees(5, "done, web was 3 asleep", sight(0, 0, late)),
+		},
+		"its waking never came, and it showed that": {
+			sees(0, "due web, web was 3", sight(3, 3, late)), sees(1, "done, web was 3 asleep", sight(0, 0, late)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0, late)),
+			sees(2+time.Minute, "done, web was 3 asleep", sight(0, 0, late)),
+		},
 		"it sleeps again while it wakes":              {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "due web, web was 3", sight(3, 1)), sees(4, "done, web was 3 asleep", sight(0, 0))},
 		"its waking never came":                       {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep woken", sight(0, 0)), sees(3, "done, web was 3 asleep", sight(0, 0)), wakes(4, "due web, web was 3 asleep woken", sight(0, 0))},
 		"somebody stopped it after it was woken":      {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3)), sees(2, "done, web was 3 restored left: somebody stopped it", sight(0, 0)), wakes(3, "done, web was 3 restored left: somebody stopped it", sight(0, 0))},

@@ -18,6 +18,7 @@ const (
 	TypeNoop      = "noop"
 	TypeEC2       = "ec2"
 	TypeRDS       = "rds"
+	TypeASG       = "asg"
 )
 
 // TargetType is one row of the table of targets.
@@ -38,12 +39,13 @@ func TargetTypes() []TargetType {
 		{Name: TypeKarpenter, New: func() any { return &KarpenterParameters{} }, Check: checkKarpenter},
 		{Name: TypeEC2, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &EC2Parameters{} }, Check: checkEC2},
 		{Name: TypeRDS, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &RDSParameters{} }, Check: checkRDS},
+		{Name: TypeASG, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &ASGParameters{} }, Check: checkASG},
 		{Name: TypeNoop, New: func() any { return &NoopParameters{} }, Check: checkNoop},
 	}
 }
 
 // plannedTypes are in the contract and not in this version.
-func plannedTypes() []string { return []string{"eks", "asg", "function"} }
+func plannedTypes() []string { return []string{"eks", "function"} }
 
 // TypeNamed is the row of the table with that name.
 func TypeNamed(name string) (TargetType, bool) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/asg"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/rds"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
@@ -59,6 +60,7 @@ func Executors() executors.Set {
 func Sleepers() map[string]executors.Sleeper {
 	accounts := session.NewPool(time.Now)
 	return map[string]executors.Sleeper{
+		hibernate.TypeASG:       asg.New(accounts),
 		hibernate.TypeEC2:       ec2.New(accounts),
 		hibernate.TypeRDS:       rds.New(accounts),
 		hibernate.TypeWorkload:  workload.Sleeps{},

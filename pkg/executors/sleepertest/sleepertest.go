@@ -38,6 +38,7 @@ func Run(t *testing.T, build func(t *testing.T) World) {
 		"it sleeps and wakes as it was":                        asItWas,
 		"what was there already is left alone":                 twice,
 		"asking twice is asking once":                          repeated,
+		"a wake that comes at once ends as it was":             atOnce,
 		"an agent that dies half-way is followed by another":   halfDone,
 		"a call whose context has ended changes nothing":       cancelled,
 		"what was selected wakes whatever its tags say by now": unselected,
@@ -223,6 +224,14 @@ func halfDone(t *testing.T, w World) {
 	x.through(t, hibernate.Shutdown, dying)
 	x.asleep(t, before)
 	x.through(t, hibernate.Wake, dying)
+	x.awake(t, before)
+}
+
+// atOnce has a target wake while it is on its way to sleep.
+func atOnce(t *testing.T, w World) {
+	x, before := newTarget(w), w.State(t)
+	good(t, x.act(t.Context(), hibernate.Shutdown, x.look(t, hibernate.Shutdown).Due))
+	x.through(t, hibernate.Wake, whole)
 	x.awake(t, before)
 }
 

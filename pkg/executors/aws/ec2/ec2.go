@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/observe"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -50,21 +51,9 @@ type before struct {
 	State string `json:"state"`
 }
 
-func parameters(call executors.SleepCall) (*hibernate.EC2Parameters, error) {
-	p, ok := call.Params.(*hibernate.EC2Parameters)
-	if !ok || p.Selector == nil {
-		return nil, fmt.Errorf("the parameters are %T", call.Params)
-	}
-	return p, nil
-}
-
 // Validate looks whether each id is one of the account's, and some instance has the tags.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
-	p, err := parameters(call)
-	if err != nil {
-		return err
-	}
-	api, err := s.Open(ctx, call)
+	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
 		return err
 	}
@@ -92,49 +81,19 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 
 // Observe says how the selected instances are, and the recorded ones.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
-	p, err := parameters(call)
+	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
 		return nil, err
 	}
-	api, err := s.Open(ctx, call)
-	if err != nil {
-		return nil, err
-	}
-	var list []types.Instance
-	if call.Operation != hibernate.Wake { // what sleeps is known; what is selected now does not matter
-		if list, err = selected(ctx, api, *p.Selector); err != nil {
-			return nil, err
-		}
-	}
-	seen := map[string]bool{}
-	var out []hibernate.Observation
-	rest, err := byID(ctx, api, missing(call.Recorded, list))
-	if err != nil {
-		return nil, err
-	}
-	for _, i := range append(list, rest...) {
-		o := observed(i, p.Hibernate)
-		o.Starting = o.Starting || o.Asleep && startedAnew(i, call.Recorded)
-		seen[o.ID] = true
-		out = append(out, o)
-	}
-	for _, r := range call.Recorded {
-		if !seen[r.ID] {
-			out = append(out, hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
-		}
-	}
-	return out, nil
-}
-
-// missing are the recorded instances that a list has not.
-func missing(recorded []hibernate.Resource, list []types.Instance) []string {
-	var out []string
-	for _, r := range recorded {
-		if !slices.ContainsFunc(list, func(i types.Instance) bool { return aws.ToString(i.InstanceId) == r.ID }) {
-			out = append(out, r.ID)
-		}
-	}
-	return out
+	return observe.Resources(call, observe.Source[types.Instance]{
+		Selected: func() ([]types.Instance, error) { return selected(ctx, api, *p.Selector) },
+		Named:    func(ids []string) ([]types.Instance, error) { return byID(ctx, api, ids) },
+		Observed: func(i types.Instance) hibernate.Observation {
+			o := observed(i, p.Hibernate)
+			o.Starting = o.Starting || o.Asleep && startedAnew(i, call.Recorded)
+			return o
+		},
+	})
 }
 
 // startedAnew says of a stopped instance whether it was started since it was asked to
@@ -214,12 +173,12 @@ func hasKey(tags map[string]string, prefix string) bool {
 
 // Shutdown stops those that run. One that starts or stops is waited for.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	p, err := parameters(call)
+	p, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
 	ids := chosen(due, func(d hibernate.Due) bool { return d.Seen.Awake })
-	return s.change(ctx, call, "stop", ids, func(ctx context.Context, api API, ids []string) error {
+	return effect.Many(ctx, call, "stop", ids, atOnce, func(ctx context.Context, ids []string) error {
 		in := &ec2.StopInstancesInput{InstanceIds: ids}
 		if p.Hibernate {
 			in.Hibernate = aws.Bool(true)
@@ -232,8 +191,12 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 // Wake starts those that are stopped. One that fell back is started again, and that it did
 // is a failure.
 func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	_, api, err := observe.Open[hibernate.EC2Parameters](ctx, call, s.Open)
+	if err != nil {
+		return []executors.SleepResult{{Err: err}}
+	}
 	ids := chosen(due, func(d hibernate.Due) bool { return d.Seen.Asleep })
-	out := s.change(ctx, call, "start", ids, func(ctx context.Context, api API, ids []string) error {
+	out := effect.Many(ctx, call, "start", ids, atOnce, func(ctx context.Context, ids []string) error {
 		_, err := api.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: ids})
 		return err
 	})
@@ -253,15 +216,4 @@ func chosen(due []hibernate.Due, pick func(hibernate.Due) bool) []string {
 		}
 	}
 	return out
-}
-
-func (s Sleeps) change(ctx context.Context, call executors.SleepCall, what string, ids []string, do func(ctx context.Context, api API, ids []string) error) []executors.SleepResult {
-	if len(ids) == 0 {
-		return nil
-	}
-	api, err := s.Open(ctx, call)
-	if err != nil {
-		return []executors.SleepResult{{Err: err}}
-	}
-	return effect.Many(ctx, call, what, ids, atOnce, func(ctx context.Context, ids []string) error { return do(ctx, api, ids) })
 }

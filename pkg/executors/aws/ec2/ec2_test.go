@@ -133,6 +133,63 @@ func TestAnInstanceThatFallsBackIsAFailure(t *testing.T) {
 	}
 }
 
+// AWS may say that an instance runs for a while after it took the request to stop it.
+func TestAnInstanceThatWakesBeforeItsStopShowsIsStartedAgain(t *testing.T) {
+	a := newAccount()
+	a.add("i-1", running, "env=stg")
+	var r hibernate.Record
+	now := time.Now()
+	pass := func(op hibernate.Operation) hibernate.Step {
+		now = now.Add(time.Second)
+		call := executors.SleepCall{Params: nights(), Operation: op, Recorded: r.Resources, Now: now}
+		seen, err := a.sleeps().Observe(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		act, step := a.sleeps().Shutdown, r.ToSleep(seen, now)
+		if op == hibernate.Wake {
+			act, step = a.sleeps().Wake, r.ToWake(seen, now)
+		}
+		r, call.Recorded = step.Record, step.Record.Resources
+		for id, message := range said(act(t.Context(), call, step.Due)) {
+			if message != "" {
+				t.Errorf("%s: %s", id, message)
+			}
+		}
+		return step
+	}
+	pass(hibernate.Shutdown)
+	a.shows["i-1"] = running
+	if step := pass(hibernate.Wake); step.Done || step.Again.IsZero() {
+		t.Errorf("it counts as awake: %+v", step)
+	}
+	delete(a.shows, "i-1")
+	for range 3 {
+		pass(hibernate.Wake)
+		a.settle()
+	}
+	if step := pass(hibernate.Wake); !step.Done || a.instances["i-1"].State.Name != running {
+		t.Errorf("it is %v: %+v", world{a}.State(t), step)
+	}
+	if diff := cmp.Diff([]string{"stop i-1 hibernate=false", "start i-1"}, a.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsDeniedIsSaidOfEachInstance(t *testing.T) {
+	for _, code := range []string{"UnauthorizedOperation", "AccessDenied"} {
+		a := newAccount()
+		a.add("i-1", running, "env=stg")
+		a.add("i-2", running, "env=stg")
+		a.refuses["i-2"] = code
+		call := executors.SleepCall{Params: nights(), Operation: hibernate.Shutdown}
+		got := said(a.sleeps().Shutdown(t.Context(), call, due(t, a, call)))
+		if got["i-1"] != "" || !strings.HasPrefix(got["i-2"], "stop i-2: "+code+": ") {
+			t.Errorf("%s: it says %q", code, got)
+		}
+	}
+}
+
 func TestWhatIsOnItsWayIsWaitedFor(t *testing.T) {
 	a := newAccount()
 	a.add("i-1", types.InstanceStateNamePending, "env=stg")

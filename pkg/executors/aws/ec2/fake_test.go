@@ -25,12 +25,13 @@ type account struct {
 	instances map[string]*types.Instance
 	refuses   map[string]string // the code with which a request about an instance is refused
 	throttles bool
-	falls     map[string]bool // those that fall back after a start
-	asked     []string        // each request that changes something
+	shows     map[string]types.InstanceStateName // what lists say of instances whatever is so
+	falls     map[string]bool                    // those that fall back after a start
+	asked     []string                           // each request that changes something
 }
 
 func newAccount() *account {
-	return &account{instances: map[string]*types.Instance{}, refuses: map[string]string{}, falls: map[string]bool{}}
+	return &account{instances: map[string]*types.Instance{}, refuses: map[string]string{}, shows: map[string]types.InstanceStateName{}, falls: map[string]bool{}}
 }
 
 // add has an instance with tags as key=value.
@@ -50,8 +51,12 @@ func (a *account) DescribeInstances(ctx context.Context, in *ec2.DescribeInstanc
 	}
 	var found []types.Instance
 	for _, id := range slices.Sorted(maps.Keys(a.instances)) {
-		if i := a.instances[id]; filtered(*i, in.Filters) {
-			found = append(found, *i)
+		i := *a.instances[id]
+		if shown, late := a.shows[id]; late {
+			i.State = &types.InstanceState{Name: shown}
+		}
+		if filtered(i, in.Filters) {
+			found = append(found, i)
 		}
 	}
 	from, _ := strconv.Atoi(aws.ToString(in.NextToken))

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 // One makes one request that changes something, where another agent cannot lead yet.
@@ -52,6 +53,23 @@ func Many(ctx context.Context, call executors.SleepCall, what string, ids []stri
 	return out
 }
 
+// Each does something to one resource after the other. One that is refused keeps no other
+// from its turn; where AWS has too much to do, the others are left for the next pass.
+func Each(ctx context.Context, due []hibernate.Due, do func(d hibernate.Due) error) []executors.SleepResult {
+	var out []executors.SleepResult
+	for _, d := range due {
+		err := ctx.Err()
+		if err == nil {
+			err = do(d)
+		}
+		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+		if ctx.Err() != nil || throttled(err) {
+			break
+		}
+	}
+	return out
+}
+
 // Result is what came of asking for one resource.
 func Result(id, what string, err error) executors.SleepResult {
 	if err != nil {
@@ -64,10 +82,11 @@ func Result(id, what string, err error) executors.SleepResult {
 // and did not say that it has too much to do.
 func OfOne(err error) bool {
 	var answer smithy.APIError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) != aws.TrueTernary
+	return errors.As(err, &answer) && !throttled(err)
+}
+
+func throttled(err error) bool {
+	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) == aws.TrueTernary
 }
 
 // Code is the word by which AWS calls an error; empty where it did not answer.

@@ -60,18 +60,13 @@ func (s Sleeps) each(ctx context.Context, call executors.SleepCall, due []hibern
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
-	var out []executors.SleepResult
-	for _, d := range due {
-		if err := ctx.Err(); err != nil {
-			return append(out, executors.SleepResult{ID: d.ID, Err: err})
-		}
+	return effect.Each(ctx, due, func(d hibernate.Due) error {
 		k, err := kindOf(api, d.ID)
-		if err == nil {
-			err = do(k, d)
+		if err != nil {
+			return err
 		}
-		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
-	}
-	return out
+		return do(k, d)
+	})
 }
 
 // kind is a database by what is asked about it: RDS has the same requests twice.

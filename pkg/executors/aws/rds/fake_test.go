@@ -25,8 +25,9 @@ type account struct {
 	clusters  map[string]*types.DBCluster
 	taken     map[string]*taken
 	now       time.Time
-	falls     map[string]bool // those that fall back after a start
-	asked     []string        // each request that changes something
+	falls     map[string]bool   // those that fall back after a start
+	refuses   map[string]string // the code with which a request about a database is refused
+	asked     []string          // each request that changes something
 }
 
 // taken is a snapshot.
@@ -37,7 +38,7 @@ type taken struct {
 }
 
 func newAccount() *account {
-	return &account{instances: map[string]*types.DBInstance{}, clusters: map[string]*types.DBCluster{}, taken: map[string]*taken{}, falls: map[string]bool{}, now: time.Now()}
+	return &account{instances: map[string]*types.DBInstance{}, clusters: map[string]*types.DBCluster{}, taken: map[string]*taken{}, falls: map[string]bool{}, refuses: map[string]string{}, now: time.Now()}
 }
 
 func tagList(tags []string) []types.Tag {
@@ -127,6 +128,9 @@ func (a *account) move(ctx context.Context, what, id string, status **string, fr
 		return err
 	}
 	a.asked = append(a.asked, what+" "+id)
+	if code := a.refuses[id]; code != "" {
+		return &smithy.GenericAPIError{Code: code, Message: "User: nights is not authorized to perform: rds:StopDBInstance"}
+	}
 	if **status != from {
 		return &smithy.GenericAPIError{Code: "InvalidDBInstanceState", Message: fmt.Sprintf("%s is not in %s state", id, from)}
 	}

@@ -136,6 +136,17 @@ func (l list) find(id string) (database, bool) {
 	return l[i], true
 }
 
+// having are the databases of some ids, as far as they are there.
+func (l list) having(ids []string) list {
+	var out list
+	for _, id := range ids {
+		if d, there := l.find(id); there {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
 // named are the databases that somebody calls by a name or an ARN.
 func (l list) named(id string) list {
 	var out list

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/observe"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -52,22 +53,10 @@ type before struct {
 	Snapshot string `json:"snapshot,omitempty"` // that is taken before it is stopped
 }
 
-func parameters(call executors.SleepCall) (*hibernate.RDSParameters, error) {
-	p, ok := call.Params.(*hibernate.RDSParameters)
-	if !ok || p.Selector == nil {
-		return nil, fmt.Errorf("the parameters are %T", call.Params)
-	}
-	return p, nil
-}
-
 // Validate looks whether each id is that of a database that can be stopped, and some
 // database has the tags.
 func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
-	p, err := parameters(call)
-	if err != nil {
-		return err
-	}
-	api, err := s.Open(ctx, call)
+	p, api, err := observe.Open[hibernate.RDSParameters](ctx, call, s.Open)
 	if err != nil {
 		return err
 	}
@@ -94,11 +83,7 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 
 // Observe says how the selected databases are, and the recorded ones.
 func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
-	p, err := parameters(call)
-	if err != nil {
-		return nil, err
-	}
-	api, err := s.Open(ctx, call)
+	p, api, err := observe.Open[hibernate.RDSParameters](ctx, call, s.Open)
 	if err != nil {
 		return nil, err
 	}
@@ -106,33 +91,15 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
-	var out []hibernate.Observation
-	see := func(d database) {
-		if !seen[d.id] {
-			seen[d.id] = true
-			out = append(out, s.observed(call, all, d, *p))
-		}
-	}
-	for _, r := range call.Recorded {
-		if d, there := all.find(r.ID); there {
-			see(d)
-			continue
-		}
-		seen[r.ID] = true
-		out = append(out, hibernate.Observation{ID: r.ID, UID: r.UID, Gone: true})
-	}
-	if call.Operation == hibernate.Wake { // what sleeps is known; what is selected now does not matter
-		return out, nil
-	}
-	for _, d := range all.picked(*p.Selector) {
-		see(d)
-	}
-	return out, nil
+	return observe.Resources(call, observe.Source[database]{
+		Selected: func() ([]database, error) { return all.picked(*p.Selector), nil },
+		Named:    func(ids []string) ([]database, error) { return all.having(ids), nil },
+		Observed: func(d database) hibernate.Observation { return observed(call, all, d, *p) },
+	})
 }
 
 // observed is how a database is.
-func (s Sleeps) observed(call executors.SleepCall, all list, d database, p hibernate.RDSParameters) hibernate.Observation {
+func observed(call executors.SleepCall, all list, d database, p hibernate.RDSParameters) hibernate.Observation {
 	o := hibernate.Observation{
 		ID: d.id, UID: d.uid, Version: d.status, LeftOut: all.leftOut(d, *p.Selector),
 		Asleep: d.status == statusStopped, Starting: d.status == statusStarting, Gone: d.status == statusDeleting,

@@ -70,6 +70,39 @@ func (x *target) pass(t *testing.T) string {
 	return strings.Join(said, "; ")
 }
 
+func TestWhatAWSRefusesOfADatabaseIsSaidOfItAndTheOthersAreStopped(t *testing.T) {
+	for _, code := range []string{"AccessDenied", "UnauthorizedOperation", "KMSKeyNotAccessibleFault"} {
+		a := newAccount()
+		a.add("orders", statusAvailable, "env=stg")
+		a.add("users", statusAvailable, "env=stg")
+		a.refuses["db/orders"] = code
+		x := nights(a, false)
+		if got, want := x.pass(t), "stop db/orders: "+code+": User: nights is not authorized to perform: rds:StopDBInstance"; got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+		if got := *a.instances["users"].DBInstanceStatus; got != statusStopping {
+			t.Errorf("the other is %s", got)
+		}
+	}
+}
+
+func TestWhenAWSHasTooMuchToDoItIsNotAskedForTheOtherDatabases(t *testing.T) {
+	for _, code := range []string{"Throttling", "ThrottlingException", "RequestLimitExceeded"} {
+		a := newAccount()
+		a.add("orders", statusAvailable, "env=stg")
+		a.add("users", statusAvailable, "env=stg")
+		a.refuses["db/orders"], a.refuses["db/users"] = code, code
+		x := nights(a, false)
+		if got := x.pass(t); !strings.HasPrefix(got, "stop db/orders: "+code) || strings.Contains(got, "users") || len(a.asked) != 1 {
+			t.Errorf("it says %q and asks for %q", got, a.asked)
+		}
+		clear(a.refuses)
+		if got := x.pass(t); got != "" || len(a.asked) != 3 {
+			t.Errorf("at the next look it says %q and has asked for %q", got, a.asked)
+		}
+	}
+}
+
 func TestADatabaseIsStoppedOnceItsSnapshotIsThere(t *testing.T) {
 	a := newAccount()
 	a.add("orders", statusAvailable, "env=stg")

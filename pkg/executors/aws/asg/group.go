@@ -1,0 +1,165 @@
+package asg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// What AWS takes in one request.
+const (
+	mostNames = 100
+	pageOf    = 100
+)
+
+// selected are the groups that a selector picks. AWS filters by the tags' keys: what it
+// does with characters such as * in values it does not say, so these are compared here.
+func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.AutoScalingGroup, error) {
+	in := autoscaling.DescribeAutoScalingGroupsInput{}
+	for _, key := range slices.Sorted(maps.Keys(s.Tags)) {
+		in.Filters = append(in.Filters, types.Filter{Name: aws.String("tag-key"), Values: []string{key}})
+	}
+	var found []types.AutoScalingGroup
+	var err error
+	if len(s.IDs) > 0 {
+		found, err = named(ctx, api, s.IDs)
+	} else {
+		found, err = list(ctx, api, in)
+	}
+	return slices.DeleteFunc(found, func(g types.AutoScalingGroup) bool {
+		return !s.Picks(aws.ToString(g.AutoScalingGroupName), tagsOf(g))
+	}), err
+}
+
+// named are the groups of some names, as far as they are there.
+func named(ctx context.Context, api API, names []string) ([]types.AutoScalingGroup, error) {
+	var out []types.AutoScalingGroup
+	for some := range slices.Chunk(names, mostNames) {
+		found, err := list(ctx, api, autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: some})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// list reads a list to its last page.
+func list(ctx context.Context, api API, in autoscaling.DescribeAutoScalingGroupsInput) ([]types.AutoScalingGroup, error) {
+	in.MaxRecords = aws.Int32(pageOf)
+	var out []types.AutoScalingGroup
+	for pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(api, &in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list Auto Scaling groups: %w", effect.Plain(err))
+		}
+		out = append(out, page.AutoScalingGroups...)
+	}
+	return out, nil
+}
+
+func tagsOf(g types.AutoScalingGroup) map[string]string {
+	out := map[string]string{}
+	for _, t := range g.Tags {
+		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return out
+}
+
+// observed is how a group is: asleep once it is to have no instances, and has none.
+func observed(g types.AutoScalingGroup) hibernate.Observation {
+	size := capacity.Size{Min: aws.ToInt32(g.MinSize), Desired: aws.ToInt32(g.DesiredCapacity), Max: aws.ToInt32(g.MaxSize)}
+	o := hibernate.Observation{
+		ID: aws.ToString(g.AutoScalingGroupName), UID: aws.ToString(g.AutoScalingGroupARN), Kind: "group", LeftOut: leftOut(g),
+		Gone: g.Status != nil, // AWS sets it where a group is being deleted, and only then
+	}
+	there := members(g)
+	if size.None() {
+		o.Asleep = len(there) == 0
+		return o
+	}
+	text, err := json.Marshal(size)
+	if err != nil {
+		return o // three numbers always have a text; without one nothing is done
+	}
+	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, size), map[string]float64{}
+	for _, i := range there {
+		o.Units[aws.ToString(i.InstanceType)]++
+	}
+	return o
+}
+
+// members are the instances that come and go with a group's size. One that somebody took
+// aside (Standby), or that is kept to be looked at (Retained), does not.
+func members(g types.AutoScalingGroup) []types.Instance {
+	return slices.DeleteFunc(slices.Clone(g.Instances), func(i types.Instance) bool {
+		state := string(i.LifecycleState)
+		return strings.HasSuffix(state, "Standby") || strings.HasSuffix(state, ":Retained")
+	})
+}
+
+// ready says whether the instances that a group is to have are at work.
+func ready(g types.AutoScalingGroup, size capacity.Size) bool {
+	var weight int32
+	coming := false
+	for _, i := range members(g) {
+		switch {
+		case i.LifecycleState != types.LifecycleStateInService:
+			coming = coming || strings.HasPrefix(string(i.LifecycleState), "Pending")
+		case aws.ToString(i.HealthStatus) == "Unhealthy":
+			coming = true // it is replaced
+		default:
+			weight += weightOf(i)
+		}
+	}
+	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" { // vCPUs or memory, of which instances say nothing
+		return weight > 0 && !coming
+	}
+	return weight >= size.Desired
+}
+
+// weightOf is how much of a group's desired capacity an instance makes up.
+func weightOf(i types.Instance) int32 {
+	n, err := strconv.ParseInt(aws.ToString(i.WeightedCapacity), 10, 32)
+	if err != nil || n < 1 {
+		return 1
+	}
+	return int32(n)
+}
+
+// leftOut says why a group is not set to no instances: it is another's, it would not lose
+// them, or would not get them back.
+func leftOut(g types.AutoScalingGroup) string {
+	tags := tagsOf(g)
+	switch {
+	case tags["eks:nodegroup-name"] != "":
+		return fmt.Sprintf("it belongs to the managed node group %s; a target of type eks puts that to sleep", tags["eks:nodegroup-name"])
+	case g.Operator != nil:
+		return fmt.Sprintf("it is managed by %s", aws.ToString(g.Operator.Principal))
+	case g.WarmPoolConfiguration != nil:
+		return "it has a warm pool, which would fill up instead"
+	case suspended(g, "Terminate"):
+		return "its process Terminate is suspended: its instances would stay"
+	case suspended(g, "Launch"):
+		return "its process Launch is suspended: nothing would start when it wakes"
+	case slices.ContainsFunc(g.Instances, func(i types.Instance) bool { return aws.ToBool(i.ProtectedFromScaleIn) }):
+		return "it has instances that are protected from scale-in, which would stay"
+	}
+	return ""
+}
+
+func suspended(g types.AutoScalingGroup, process string) bool {
+	return slices.ContainsFunc(g.SuspendedProcesses, func(p types.SuspendedProcess) bool { return aws.ToString(p.ProcessName) == process })
+}
