@@ -94,6 +94,17 @@ func (p Page) sleeps() bool {
 	return slices.ContainsFunc(p.Entries, func(e Entry) bool { return e.Kind == Sleep })
 }
 
+// current says whether now is on the page.
+func (p Page) current() bool { return !p.Now.Before(p.From) && p.Now.Before(p.To) }
+
+// covers says whether anything of an entry lies on the page.
+func (p Page) covers(e Entry) bool {
+	if e.Kind == Slot {
+		return !e.Start.Before(p.From) && e.Start.Before(p.To)
+	}
+	return e.End.After(p.From) && e.Start.Before(p.To)
+}
+
 // clock is the zone of the page; UTC where it is not known.
 func (p Page) clock() *time.Location {
 	loc, err := schedule.LoadZone(p.Zone)

@@ -210,6 +210,8 @@ func TestWordsDoNotMeet(t *testing.T) {
 	}
 }
 
+func wide(m mark) float64 { return float64(utf8.RuneCountInString(m.text)) * letterWide }
+
 func checkWords(t *testing.T, l lane) {
 	t.Helper()
 	var said []mark
@@ -220,11 +222,11 @@ func checkWords(t *testing.T, l lane) {
 		if m.text == "" {
 			continue
 		}
-		if m.textX+m.textWide()-4 > gridRight {
-			t.Errorf("%q ends at %.1f", m.text, m.textX+m.textWide())
+		if m.textX+wide(m) > gridRight {
+			t.Errorf("%q ends at %.1f", m.text, m.textX+wide(m))
 		}
 		for _, o := range said {
-			if m.textX < o.textX+o.textWide()-4 && o.textX < m.textX+m.textWide()-4 {
+			if m.textX < o.textX+wide(o) && o.textX < m.textX+wide(m) {
 				t.Errorf("%q at %.1f stands on %q at %.1f", m.text, m.textX, o.text, o.textX)
 			}
 		}

@@ -54,7 +54,7 @@ type lane struct {
 func (p Page) lanes(w week, sorted []Entry) []lane {
 	of := map[Owner][]Entry{}
 	for _, e := range sorted {
-		if w.overlaps(e) && (e.Kind == Slot || e.End.After(p.From) && e.Start.Before(p.To)) {
+		if w.overlaps(e) && p.covers(e) {
 			of[e.Owner] = append(of[e.Owner], e)
 		}
 	}

@@ -38,7 +38,7 @@ type standing struct {
 
 // standings are those of all owners; none where now is not on the page.
 func (p Page) standings() []standing {
-	if p.Now.Before(p.From) || !p.Now.Before(p.To) {
+	if !p.current() {
 		return nil
 	}
 	of := map[Owner][]Entry{}

@@ -102,7 +102,7 @@ func (d *drawing) legend(y float64) float64 {
 	word("slot of a plan")
 	d.diamond("slot idle", x+13, middle)
 	word("slot at which nothing starts")
-	if !d.page.Now.Before(d.page.From) && d.page.Now.Before(d.page.To) {
+	if d.page.current() {
 		d.line("now", x+13, middle-7, x+13, middle+7)
 		word("now")
 	}
@@ -146,7 +146,7 @@ func (d *drawing) week(y float64, w week, sorted []Entry) float64 {
 // columns draws the days: their names, their hours on the page's clocks and the
 // lines between them.
 func (d *drawing) columns(y, top, bottom float64, w week) {
-	today := d.page.Now.Before(d.page.To) && !d.page.Now.Before(d.page.From)
+	today := d.page.current()
 	for _, day := range w {
 		x := gutter + dayWidth*float64(day.column)
 		switch {
@@ -213,7 +213,7 @@ func (d *drawing) outside(y, bottom float64, w week) {
 
 func (d *drawing) nowLine(top, bottom float64, w week) {
 	now := d.page.Now
-	if !w.contains(now) || now.Before(d.page.From) || !now.Before(d.page.To) {
+	if !w.contains(now) || !d.page.current() {
 		return
 	}
 	x := gutter + dayWidth*w.at(now)

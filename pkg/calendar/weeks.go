@@ -99,7 +99,7 @@ type hour struct {
 }
 
 // marks are the instants of the day at which a clock shows full quarters of a
-// day, its first instant left out: the line of the day stands there.
+// day, its first instant among them.
 func (d day) marks(zone string) []hour {
 	var out []hour
 	clock := everyDay("0 */6 * * *", zone)

@@ -106,6 +106,7 @@ func TestWordsAreCutToTheirRoom(t *testing.T) {
 
 func TestHowAnOwnerStandsAndWhatComesNext(t *testing.T) {
 	policy, orders, space := Owner{"policy", "shop", "night"}, Owner{"plan", "shop", "orders"}, Owner{"namespace", "", "shop"}
+	dev := Owner{"hibernate-plan", "shop", "dev"}
 	now := utc("2026-03-25 09:00")
 	span := func(kind Kind, o Owner, from, to string, edits ...func(*Entry)) Entry {
 		e := Entry{Kind: kind, Owner: o, Start: utc("2026-03-25 " + from), End: utc("2026-03-25 " + to)}
@@ -136,6 +137,9 @@ func TestHowAnOwnerStandsAndWhatComesNext(t *testing.T) {
 		{"a plan at its slot", orders, []Entry{span(Slot, orders, "09:00", "09:00")}, []string{"", "–", "Wed 2026-03-25 09:00 UTC"}},
 		{"a slot at which nothing starts", orders, []Entry{span(Slot, orders, "10:00", "10:00", idle)}, []string{"", "–", "–"}},
 		{"a window of its own is nothing that a plan waits for", orders, []Entry{span(Window, orders, "10:00", "11:00")}, []string{"", "–", "–"}},
+		{"a plan of sleep that sleeps", dev, []Entry{span(Sleep, dev, "08:00", "10:00"), span(Sleep, dev, "18:00", "19:00")}, []string{"asleep", "asleep until Wed 2026-03-25 10:00 UTC", "Wed 2026-03-25 18:00–19:00 UTC"}},
+		{"one that is kept awake", dev, []Entry{span(Sleep, dev, "08:00", "10:00", idle), span(Sleep, dev, "18:00", "19:00")}, []string{"", "–", "Wed 2026-03-25 18:00–19:00 UTC"}},
+		{"one that will be kept awake", dev, []Entry{span(Sleep, dev, "18:00", "19:00", idle)}, []string{"", "–", "–"}},
 		{"a closed namespace", space, []Entry{span(Freeze, space, "08:00", "10:00")}, []string{"frozen", "frozen until Wed 2026-03-25 10:00 UTC", "–"}},
 		{"a namespace that closes nothing says nothing", space, []Entry{span(Freeze, space, "10:00", "11:00")}, nil},
 	} {
