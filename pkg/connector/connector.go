@@ -32,14 +32,23 @@ func (c Connector) Kind() string {
 // LeadsTo says whether another connector leads to the same resources, whatever the
 // credentials of either.
 func (c Connector) LeadsTo(other Connector) bool {
+	here, known := c.place()
+	there, _ := other.place()
+	return known && here == there
+}
+
+// place is where a connector leads to: a region of an account, or a cluster of EKS.
+type place struct{ account, provider, cluster, region string }
+
+// place is not known of a kubeconfig: nobody can tell where that leads to.
+func (c Connector) place() (p place, known bool) {
 	switch {
-	case c.Cloud != nil && other.Cloud != nil && c.Cloud.AWS != nil && other.Cloud.AWS != nil:
-		return c.Cloud.AWS.AccountID == other.Cloud.AWS.AccountID && c.Cloud.AWS.Region == other.Cloud.AWS.Region
-	case c.Cluster != nil && other.Cluster != nil && c.Cluster.EKS != nil && other.Cluster.EKS != nil:
-		a, b := c.Cluster, other.Cluster
-		return *a.EKS == *b.EKS && a.ProviderRef != nil && b.ProviderRef != nil && *a.ProviderRef == *b.ProviderRef
+	case c.Cloud != nil && c.Cloud.AWS != nil:
+		return place{account: c.Cloud.AWS.AccountID, region: c.Cloud.AWS.Region}, true
+	case c.Cluster != nil && c.Cluster.EKS != nil && c.Cluster.ProviderRef != nil:
+		return place{provider: c.Cluster.ProviderRef.Name, cluster: c.Cluster.EKS.Name, region: c.Cluster.EKS.Region}, true
 	}
-	return false // of a kubeconfig nobody can tell
+	return place{}, false
 }
 
 // Parse reads a connector of either kind and reports all its faults. One with faults is

@@ -88,6 +88,64 @@ func TestAConnectorAsItIsRead(t *testing.T) {
 	}
 }
 
+// While something sleeps the connector may be edited, for instance to mend its
+// credentials. It still counts where it leads to what was put to sleep.
+func TestWhetherTwoConnectorsLeadToTheSame(t *testing.T) {
+	aws := func(account, region string, auth Auth) Connector {
+		return Connector{Cloud: &CloudSpec{Type: TypeAWS, AWS: &AWS{AccountID: account, Region: region, Auth: auth}}}
+	}
+	keys, token := Auth{Static: &StaticAuth{SecretRef: Ref{Name: "keys"}}}, Auth{ServiceAccount: &ServiceAccountAuth{}}
+	eks := func(provider *Ref, name, region string) Connector {
+		return Connector{Cluster: &ClusterSpec{ProviderRef: provider, EKS: &EKSCluster{Name: name, Region: region}}}
+	}
+	stg, prod := &Ref{Name: "stg"}, &Ref{Name: "prod"}
+	kubeconfig := Connector{Cluster: &ClusterSpec{K8S: &Kubernetes{KubeconfigRef: KubeconfigRef{Name: "other"}}}}
+	for name, c := range map[string]struct {
+		one, other Connector
+		want       bool
+	}{
+		"an account with other credentials":         {aws("1", "eu-central-1", keys), aws("1", "eu-central-1", token), true},
+		"another account":                           {aws("1", "eu-central-1", keys), aws("2", "eu-central-1", keys), false},
+		"another region":                            {aws("1", "eu-central-1", keys), aws("1", "eu-west-1", keys), false},
+		"a cluster of EKS, read twice":              {eks(stg, "a", "eu-central-1"), eks(&Ref{Name: "stg"}, "a", "eu-central-1"), true},
+		"a cluster of another name":                 {eks(stg, "a", ""), eks(stg, "b", ""), false},
+		"a cluster in another region":               {eks(stg, "a", "eu-central-1"), eks(stg, "a", "eu-west-1"), false},
+		"a cluster of that name in another account": {eks(stg, "a", ""), eks(prod, "a", ""), false},
+		"clusters of nobody's account":              {eks(nil, "a", ""), eks(nil, "a", ""), false},
+		"an account, and a cluster":                 {aws("1", "eu-central-1", keys), eks(stg, "a", "eu-central-1"), false},
+		"a cluster, and an account":                 {eks(stg, "a", "eu-central-1"), aws("1", "eu-central-1", keys), false},
+		"a kubeconfig, of which nobody can tell":    {kubeconfig, kubeconfig, false},
+		"an account, and one that says nothing":     {aws("1", "eu-central-1", keys), Connector{Cloud: &CloudSpec{}}, false},
+		"one that says nothing, and an account":     {Connector{Cloud: &CloudSpec{}}, aws("1", "eu-central-1", keys), false},
+		"a cluster, and a kubeconfig":               {eks(stg, "a", ""), kubeconfig, false},
+		"nothing at all":                            {Connector{}, Connector{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.one.LeadsTo(c.other); got != c.want {
+				t.Errorf("it leads there: %t", got)
+			}
+		})
+	}
+}
+
+func TestTheKindOfAConnector(t *testing.T) {
+	for want, c := range map[string]Connector{
+		CloudProvider: {Cloud: &CloudSpec{}}, K8SCluster: {Cluster: &ClusterSpec{}}, "": {},
+	} {
+		if got := c.Kind(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestAKubeconfigStandsUnderItsKey(t *testing.T) {
+	for key, want := range map[string]string{"": "kubeconfig", "config": "config"} {
+		if got := (KubeconfigRef{Name: "other", Key: key}).DataKey(); got != want {
+			t.Errorf("%q is read from %q", key, got)
+		}
+	}
+}
+
 func TestARecordThatIsNoConnectorIsSaidToBeNone(t *testing.T) {
 	for name, one := range map[string]Connector{
 		"of no kind":      {},
