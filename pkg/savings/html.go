@@ -1,6 +1,7 @@
 package savings
 
 import (
+	"cmp"
 	_ "embed" // for the page's template
 	"fmt"
 	"html/template"
@@ -75,13 +76,7 @@ func (r Report) bars() []bar {
 		hours[row.Namespace+"/"+row.Plan] += row.Hours
 	}
 	plans := slices.SortedFunc(maps.Keys(hours), func(a, b string) int {
-		if hours[a] != hours[b] {
-			if hours[a] > hours[b] {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(hours[b], hours[a]), strings.Compare(a, b))
 	})
 	var out []bar
 	for i, plan := range plans[:min(len(plans), barsShown)] {

@@ -1,6 +1,7 @@
 package savings
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ import (
 const round = `
 currency: USD
 hourly:
-  ec2: {m5.large: 0.1, "*": 1}
+  ec2: {m5.large: 0.1, "*": 1, t3.free: 0}
   workload: {cpu: 0.03, memoryGiB: 0.004}
 `
 
@@ -83,6 +84,77 @@ func TestWhatSleepSaves(t *testing.T) {
 	}
 	if rows := Sum(sleeps, at(20, 0), at(21, 0), known); len(rows) != 0 {
 		t.Errorf("outside of the range: %+v", rows)
+	}
+}
+
+func TestOnlyWhatBeganAndEndedIsASleep(t *testing.T) {
+	slept := []ledger.Slept{{Target: "apps", Resources: 1, Hours: 10}}
+	whole := ledger.Entry{StartedAt: new(at(1, 20)), EndedAt: new(at(2, 6)), Slept: slept}
+	for name, c := range map[string]struct {
+		edit func(*ledger.Entry)
+		want int
+	}{
+		"a night":                      {func(*ledger.Entry) {}, 1},
+		"one in which nothing slept":   {func(e *ledger.Entry) { e.Slept = nil }, 0},
+		"one that has not ended":       {func(e *ledger.Entry) { e.EndedAt = nil }, 0},
+		"one that has not begun":       {func(e *ledger.Entry) { e.StartedAt = nil }, 0},
+		"a slot at which nothing came": {func(e *ledger.Entry) { *e = ledger.Entry{Result: run.Missed, At: at(3, 6)} }, 0},
+	} {
+		e := whole
+		c.edit(&e)
+		if got := SleepsOf("shop", "nights", []ledger.Entry{e}); len(got) != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestThePageOfWhatSleepSaved(t *testing.T) {
+	rows := []Row{
+		{Namespace: "shop", Plan: "b", Target: "apps", Kind: "Deployment", Resources: 2, Sleeps: 3, Hours: 10, Saved: 1.5, Currency: "USD"},
+		{Namespace: "shop", Plan: "b", Target: "vms", Kind: "instance", Resources: 1, Sleeps: 3, Hours: 30, Unpriced: []string{"m5.large", "x<y>"}},
+		{Namespace: "shop", Plan: "a", Target: "apps", Kind: "Deployment", Resources: 1, Sleeps: 1, Hours: 0.01},
+		{Namespace: "shop", Plan: "d", Target: "apps", Kind: "Deployment", Resources: 1, Sleeps: 1, Hours: 20, Saved: 1, Currency: "EUR"},
+		{Namespace: "shop", Plan: "c", Target: "apps", Kind: "Deployment", Resources: 1, Sleeps: 1, Hours: 20},
+	}
+	r := Report{From: at(1, 0), To: at(8, 0), Rows: rows}
+	want := page{
+		Span: "2026-03-01 00:00 UTC to 2026-03-08 00:00 UTC", Total: "80.0 hours, 1.00 EUR, 1.50 USD", Height: 104,
+		Bars: []bar{
+			{Plan: "shop/b", Text: "40.0 h", Y: 0, Width: 420},
+			{Plan: "shop/c", Text: "20.0 h", Y: 26, Width: 210},
+			{Plan: "shop/d", Text: "20.0 h", Y: 52, Width: 210},
+			{Plan: "shop/a", Text: "0.0 h", Y: 78, Width: 1},
+		},
+		Rows: []line{
+			{Plan: "shop/b", Target: "apps", Kind: "Deployment", Resources: "2", Sleeps: "3", Hours: "10.0", Saved: "1.50 USD"},
+			{Plan: "shop/b", Target: "vms", Kind: "instance", Resources: "1", Sleeps: "3", Hours: "30.0", Note: "no price of m5.large, x<y>"},
+			{Plan: "shop/a", Target: "apps", Kind: "Deployment", Resources: "1", Sleeps: "1", Hours: "0.0"},
+			{Plan: "shop/d", Target: "apps", Kind: "Deployment", Resources: "1", Sleeps: "1", Hours: "20.0", Saved: "1.00 EUR"},
+			{Plan: "shop/c", Target: "apps", Kind: "Deployment", Resources: "1", Sleeps: "1", Hours: "20.0"},
+		},
+	}
+	if diff := cmp.Diff(want, r.page()); diff != "" {
+		t.Error(diff)
+	}
+	if html := r.HTML(); !strings.Contains(html, "no price of m5.large, x&lt;y&gt;") || strings.Contains(html, "Nothing slept") {
+		t.Error(html)
+	}
+	if html := (Report{From: at(1, 0), To: at(8, 0)}).HTML(); !strings.Contains(html, "Nothing slept in this time.") {
+		t.Error(html)
+	}
+}
+
+func TestThePictureHasThePlansThatSleptLongest(t *testing.T) {
+	var r Report
+	for i := range barsShown + 2 {
+		r.Rows = append(r.Rows, Row{Namespace: "shop", Plan: fmt.Sprintf("p%02d", i), Hours: float64(i)})
+	}
+	bars := r.bars()
+	if len(bars) != barsShown || bars[0].Plan != "shop/p21" || bars[barsShown-1].Plan != "shop/p02" {
+		t.Errorf("%+v", bars)
+	}
+	if bars := (Report{Rows: []Row{{Namespace: "shop", Plan: "a"}}}).bars(); len(bars) != 1 || bars[0].Width != 1 {
+		t.Errorf("of a sleep of no time: %+v", bars)
 	}
 }
 
