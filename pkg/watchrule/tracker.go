@@ -1,6 +1,7 @@
 package watchrule
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -243,11 +244,12 @@ func (r *ruleTrack) state(t *Tracker, s Observation) state {
 	return out
 }
 
-// hold keeps a state in its place; one of the same version is the same.
+// hold keeps a state in its place; one of the same version is the same. Those whose
+// versions are no numbers stand in the order in which they came.
 func (o *trackedObject) hold(s state) {
-	i := sort.Search(len(o.held), func(i int) bool { return o.held[i].version >= s.version })
-	if i < len(o.held) && o.held[i].version == s.version && s.version != 0 {
-		o.held[i] = s
+	i := sort.Search(len(o.held), func(i int) bool { return o.held[i].version > s.version })
+	if i > 0 && o.held[i-1].version == s.version && s.version != 0 {
+		o.held[i-1] = s
 		return
 	}
 	o.held = slices.Insert(o.held, i, s)
@@ -695,7 +697,7 @@ func (t *Tracker) Candidates() []Observed {
 			r.urgency(t, o)
 		}
 	}
-	sort.Slice(found, func(i, j int) bool { return found[i].order < found[j].order })
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
 	out := make([]Observed, len(found))
 	for i, c := range found {
 		out[i] = c.Observed

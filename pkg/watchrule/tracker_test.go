@@ -404,6 +404,26 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.outside["a"] = false
 			w.size(foreigner, "a", 1)
 		}, want: "create a"},
+		"coming back again and again is a run of its own each time": {rule: selected(plan.Watch{}), play: func(w *field) {
+			w.create("b", 1)
+			w.expectNow("create b")
+			w.leave("b")
+			w.look()
+			w.outside["b"] = false
+			w.size(foreigner, "b", 1)
+		}, want: "create b"},
+		"an update after coming back, too": {rule: selected(plan.Watch{Events: []string{"update"}}), play: func(w *field) {
+			w.create("b", 1)
+			w.look()
+			w.size(foreigner, "b", 2)
+			w.expectNow("update b")
+			w.leave("b")
+			w.look()
+			w.outside["b"] = false
+			w.size(foreigner, "b", 3)
+			w.look()
+			w.size(foreigner, "b", 4)
+		}, want: "update b"},
 		"coming back at once is nothing": {rule: selected(plan.Watch{}), play: func(w *field) {
 			w.leave("a")
 			w.outside["a"] = false
@@ -417,6 +437,11 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.look()
 			w.size(foreigner, "a", 1)
 		}, want: "update a"},
+		"grown, then shrunk by less": {rule: onlyWhen("object.spec.size > oldObject.spec.size"), play: func(w *field) {
+			w.size(foreigner, "a", 3)
+			w.expectNow("update a")
+			w.size(foreigner, "a", 2)
+		}},
 		"what fails does not run": {rule: onlyWhen("object.spec.size > oldObject.spec.size"), play: func(w *field) { w.create("b", 1); w.look(); w.look() }, want: "failed create b"},
 		"old is null at a create": {rule: onlyWhen("oldObject == null"), play: func(w *field) { w.create("b", 1); w.size(foreigner, "a", 2) }, want: "create b"},
 		"a delete has what was":   {rule: onlyWhen("object == oldObject && object.spec.size == 1"), play: func(w *field) { w.remove("a") }, want: "delete a"},
@@ -472,6 +497,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.show("a")
 		}, want: "update a"},
 		"the watch passes the own write over": {play: func(w *field) {
+			w.tracker.Doubt(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
 			w.tracker.Wrote("example.org/v1", "App", w.sighting("a"))
 			w.quietly("controller", "a", func(o map[string]any) { o["status"] = "ready" })
@@ -523,6 +549,42 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.quietly(planner, "a", sized(3))
 			w.show("a")
 		}},
+		"a lost answer to a write in the second of a person's before it": {play: func(w *field) {
+			w.size(foreigner, "a", 2)
+			w.expectNow("update a")
+			w.tracker.Doubt(watchrule.DoubtLost)
+			w.now = w.now.Add(-time.Second)
+			w.quietly(planner, "a", sized(3))
+			w.show("a")
+		}},
+		"a person's removal under a lost answer counts": {play: func(w *field) {
+			w.size(planner, "a", 2)
+			w.size(foreigner, "a", 3)
+			w.expectNow("update a")
+			w.tracker.Doubt(watchrule.DoubtLost)
+			w.traceless("a", func(o map[string]any) { delete(meta(o)["labels"].(map[string]any), "a.b/c") })
+		}, want: "update a"},
+		"a write without a trace of anybody, under a lost answer, counts": {play: func(w *field) {
+			w.create("b", 1)
+			w.objects["b"].writers = map[string]int64{}
+			w.tracker, w.stored = nil, nil
+			w.begin()
+			w.tracker.Doubt(watchrule.DoubtLost)
+			w.traceless("b", sized(2))
+		}, want: "update b"},
+		"a write under the plan's name that no run made counts": {play: func(w *field) {
+			w.tracker.Doubt(watchrule.NoDoubt)
+			w.quietly(planner, "a", sized(2))
+			w.show("a")
+		}, want: "update a"},
+		"a run's write before this agent that is seen late": {play: func(w *field) {
+			w.tracker = watchrule.NewTracker("uid", planner, agent)
+			w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
+			w.tracker.Load(w.ids()[0], w.stored.Checkpoints(w.ids()[0], w.shards))
+			w.tracker.Doubt(watchrule.NoDoubt)
+			w.quietly(planner, "a", sized(2))
+			w.show("a")
+		}},
 		"a lost answer to a deletion": {play: func(w *field) {
 			w.tracker.Doubt(watchrule.DoubtLost)
 			w.tracker.Removing(w.objects["a"].uid)
@@ -555,6 +617,17 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.look()
 			w.show("a")
 		}},
+		"an update whose claim was written without a reply, and another update": {play: func(w *field) {
+			w.replyLost = true
+			w.size(foreigner, "a", 2)
+			w.expectNow("update a")
+			w.size(foreigner, "a", 3)
+		}, want: "update a"},
+		"an update whose claim was written without a reply, and its end": {play: func(w *field) {
+			w.replyLost = true
+			w.size(foreigner, "a", 2)
+			w.between = func() { w.remove("a") }
+		}, want: "update a, delete a"},
 		"an update whose claim was written without a reply": {play: func(w *field) { w.replyLost = true; w.size(foreigner, "a", 2) }, want: "update a"},
 		"a create whose claim was written without a reply":  {play: func(w *field) { w.replyLost = true; w.create("b", 2) }, want: "create b"},
 		"a delete whose claim was written without a reply":  {play: func(w *field) { w.replyLost = true; w.remove("a") }, want: "delete a"},
@@ -896,9 +969,17 @@ func TestTooManyObjectsAreSaidAndNotWatched(t *testing.T) {
 				w.look()
 			}
 			crowd, other := w.ids()[0], w.ids()[1]
-			for i := range plan.MaxWatched + 1 {
-				w.tracker.See(crowd, watchrule.Observation{UID: fmt.Sprint(i), Name: "p", Version: uint64(i + 1000), Body: run.Body{}})
+			see := func(n int) {
+				w.tracker.See(crowd, watchrule.Observation{UID: fmt.Sprint(n), Name: "p", Version: uint64(n + 1000), Body: run.Body{}})
 			}
+			for n := w.tracker.Watching(); n < plan.MaxWatched; n++ {
+				see(n)
+			}
+			if full := w.tracker.Full(crowd); full != "" {
+				t.Fatalf("with %d objects: %s", w.tracker.Watching(), full)
+			}
+			see(plan.MaxWatched)
+			see(plan.MaxWatched + 1)
 			if full := w.tracker.Full(crowd); !strings.Contains(full, "more objects than a plan may watch with all its rules, 20000") || w.tracker.Full(other) != "" {
 				t.Errorf("%q, and of the other %q", full, w.tracker.Full(other))
 			}
