@@ -181,12 +181,13 @@ func (c *cluster) stillAtWork() {
 	}
 }
 
-// waiting says which runs without a slot still wait at the end.
+// waiting says which runs without a slot still wait at the end, when those at work are
+// recorded.
 func (c *cluster) waiting() []string {
 	var out []string
 	for _, p := range c.plans {
 		for _, r := range p.live {
-			if r.run.Request.Slot == nil && r.journal.StartedAt == nil {
+			if r.run.Request.Slot == nil {
 				out = append(out, fmt.Sprintf("plan %s: the run by %s still waits at the end: %s", p.key(), r.run.Request.Why(), r.journal.Message))
 			}
 		}

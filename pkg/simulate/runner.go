@@ -169,9 +169,11 @@ func (c *cluster) pass(r *runState, m workflow.Action) (report workflow.StepResu
 		return workflow.StepResult{Listed: true}, wake, true
 	case r.run.Request.DryRun:
 		return workflow.StepResult{Done: true}, wake, true
-	case m.Step.Type == "suspend":
+	}
+	switch m.Step.Type {
+	case "suspend":
 		return c.passSuspend(r, m)
-	case m.Step.Type == "silence", m.Step.Type == "hibernate", m.Step.Type == "wake":
+	case "silence", "hibernate", "wake":
 		next := c.now.Add(leaseRenewal).UTC()
 		return workflow.StepResult{Done: true, KeepAt: &next}, wake, true
 	}
