@@ -388,6 +388,17 @@ func TestSeveralRequestsOnANode(t *testing.T) {
 			t.Errorf("%s", d)
 		}
 	})
+	t.Run("a shared one without a drain joins while the other's pods leave", func(t *testing.T) {
+		d := newDesk(t, `gpu {"shared":true}`).run("gpu")
+		d.ask(`net {"shared":true,"drain":false}`)
+		d.run("net").is("gpu Draining, net Cordoning | cordoned for gpu+net | unschedulable | drains for gpu")
+		d.drained().is("gpu Ready, net Ready | cordoned for gpu+net | unschedulable")
+	})
+	t.Run("one that asks for more does not", func(t *testing.T) {
+		d := newDesk(t, `gpu {"shared":true,"drain":{"podSelector":"app=a"}}`).run("gpu")
+		d.ask(`net {"shared":true,"drain":{"podSelector":"app=b"}}`)
+		d.run("net").is("gpu Draining, net Pending | cordoned for gpu | unschedulable | drains for gpu")
+	})
 	t.Run("others one after another, without an uncordon or a second drain", func(t *testing.T) {
 		d := newDesk(t, "gpu", "net").run("gpu").drained()
 		delete(d.requests, "gpu")
@@ -552,6 +563,18 @@ func TestADrainThatTakesTooLong(t *testing.T) {
 			t.Errorf("next look at %v, want %v", d.next, want)
 		}
 		return d.after(time.Minute)
+	}
+	for name, value := range map[string]string{
+		"without a limit it takes as long as it takes": `{"drain":{"timeout":"0s"}}`,
+		"what goes on without the pods does not wait":  `{"drain":{"timeout":"1m","onTimeout":"skip"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, "gpu "+value).run("gpu").after(time.Hour).session(nodes.SessionRunning, 3)
+			d.run().says("gpu", "3 of 5 pods are left")
+			if got := d.status("gpu").Reason; strings.Contains(got, "longer than") {
+				t.Errorf("it says %q", got)
+			}
+		})
 	}
 	t.Run("retry goes on and says so", func(t *testing.T) {
 		d := start(t, "retry").session(nodes.SessionRunning, 3)
@@ -797,6 +820,21 @@ func TestWhatIsLostIsFoundAgain(t *testing.T) {
 		}
 		d.run().is("gpu Draining | cordoned for gpu and before | unschedulable | drains for gpu")
 	})
+}
+
+// A plan's record may be left on a node that is open again.
+func TestANodeThatIsOpenUnderARecordOfAPlan(t *testing.T) {
+	var none *nodes.Cordon
+	for request, want := range map[string]string{
+		`gpu`:                                "gpu Draining | cordoned for gpu | unschedulable | drains for gpu",
+		`gpu {"cordon":false,"drain":false}`: "gpu Ready | cordoned for " + thePlan,
+	} {
+		d := newDesk(t, request)
+		d.cordoned = none.With(thePlan, false, noon).String()
+		d.step("gpu")
+		d.is("gpu Scheduled | cordoned for " + thePlan) // the record stays until another cordon
+		d.run("gpu").is(want)
+	}
 }
 
 func TestTheRecordForOthersWhoCordon(t *testing.T) {

@@ -292,6 +292,27 @@ func TestAYieldedNode(t *testing.T) {
 	})
 }
 
+// others is what another plan wants of the same node, by a step of the same name.
+func others(w nodes.Want) nodes.Want {
+	w.Claimant, w.Permitted = nodes.PlanClaimant("infra", "other"), true
+	return w
+}
+
+// The ranker may see an uncordon before anybody wrote it down.
+func TestADrainWhoseNodeWasUncordonedJustNowKeepsItsSlot(t *testing.T) {
+	q := newQueue(t, yields(), one("a", "gpu"), one("b"))
+	q.stuck["a"] = true
+	q.is("a: gpu Draining |; b: ")
+	q.ask("b", "net", "")
+	if r := nodes.Rank(q.world); !slices.Equal(r.Yields, []string{"a"}) {
+		t.Fatalf("%v yields", r.Yields)
+	}
+	q.node("a").Unschedulable = false
+	if r := nodes.Rank(q.world); len(r.Yields) > 0 {
+		t.Errorf("%v yields", r.Yields)
+	}
+}
+
 func TestARolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 	step := func(h nodes.Hold) nodes.Hold { h.Node, h.Claimant, h.Step = "a", thePlan, "one/roll/a/drain"; return h }
 	item := func(h nodes.Hold) nodes.Hold { h.Node, h.Claimant, h.Step = "a", thePlan, "one/roll"; return h }
@@ -309,6 +330,8 @@ func TestARolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 		"its node is not":                 {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, nodes: []nodes.Node{cordoned(one("a", "net"))}, waits: "a/net NodeHeld"},
 		"it stays away while it is stuck": {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{blocked(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Blocked"},
 		"it comes back first":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{back}, nodes: []nodes.Node{cordoned(one("a")), one("b", `net Pending {"priority":9}`)}, grants: "a/plan:infra/roll", waits: "b/net Turn"},
+		"another step of it comes after":  {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{wanted("a", "two/roll", 0)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll NodeHeld"},
+		"a step of another plan, too":     {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{others(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/other NodeHeld"},
 		"it waits for a slot":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), busy}, wants: []nodes.Want{back}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Turn"},
 		"what it was given counts":        {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), step(nodes.Hold{})}, nodes: []nodes.Node{cordoned(one("a")), one("b", "net")}, waits: "b/net Turn"},
 	} {
