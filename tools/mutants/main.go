@@ -68,6 +68,7 @@ type tally struct {
 	dir            string
 	out            io.Writer
 	timeout        time.Duration
+	flags          []string // of the tests, beside those of each package
 	atOnce         int
 	tried, noticed int
 }
@@ -83,6 +84,9 @@ func (t *tally) try(all []mutant, n int) error {
 	defer os.RemoveAll(work)
 	binary, within, err := build(work, t.dir, all)
 	if err != nil {
+		return err
+	}
+	if t.flags, err = flagsOf(t.dir); err != nil {
 		return err
 	}
 	if binary == "" { // no change compiles behind a switch
@@ -113,6 +117,25 @@ func (t *tally) try(all []mutant, n int) error {
 		t.count(some)
 	}
 	return nil
+}
+
+// flagsOf are what the tests of a folder are told: rapid keeps the counterexamples that it
+// finds beside the tests, where those of a change would be tried on the code as it is.
+func flagsOf(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(string(text), `"pgregory.net/rapid"`) {
+			return []string{"-rapid.nofailfile"}, nil
+		}
+	}
+	return nil, nil
 }
 
 // testUnchanged sees to it that the tests pass, and derives a timeout from how long
@@ -185,7 +208,7 @@ func compile(dir, overlay, binary string) ([]byte, error) {
 // test runs a test binary with one change switched on; a binary of one change has no
 // switch.
 func (t *tally) test(binary string, number int) ([]byte, error) {
-	test := exec.Command(binary, "-test.failfast", "-test.paniconexit0", "-test.timeout", t.timeout.String()) //nolint:gosec // built above
+	test := exec.Command(binary, append(t.flags, "-test.failfast", "-test.paniconexit0", "-test.timeout", t.timeout.String())...) //nolint:gosec // built above
 	test.Dir = t.dir
 	test.Env = append(os.Environ(), which+"="+strconv.Itoa(number))
 	return test.CombinedOutput()

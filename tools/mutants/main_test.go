@@ -130,6 +130,15 @@ func TestAPackageOfWhichTooLittleIsNoticedFails(t *testing.T) {
 	}
 }
 
+func TestCounterexamplesOfChangesAreNotKept(t *testing.T) {
+	for dir, want := range map[string][]string{"testdata/sample": nil, "../../pkg/nodes": {"-rapid.nofailfile"}} {
+		got, err := flagsOf(dir)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", dir, err, diff)
+		}
+	}
+}
+
 func TestAPackageWhoseTestsFailAsTheyAreTellsNothing(t *testing.T) {
 	t.Setenv("SAMPLE_FAILS", "yes")
 	var out strings.Builder
