@@ -628,6 +628,28 @@ func TestOutputsAreCapped(t *testing.T) {
 	}
 }
 
+func TestAChangedResourceIsListedOnce(t *testing.T) {
+	r := coretest.NewRun()
+	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+	scaled := run.Change{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "orders", What: "scaled"}
+	restarted := scaled
+	restarted.What = "restarted"
+	for range 2 {
+		j = workflow.Note(r, j, "a", workflow.StepResult{Changed: []run.Change{scaled, restarted}}, coretest.Clock("02:01"))
+	}
+	if diff := cmp.Diff([]run.Change{scaled, restarted}, coretest.Record(j, "a").Changed); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 60 {
+		other := scaled
+		other.Name = fmt.Sprint("orders-", i)
+		j = workflow.Note(r, j, "a", workflow.StepResult{Changed: []run.Change{other}}, coretest.Clock("02:02"))
+	}
+	if got := len(coretest.Record(j, "a").Changed); got != 50 {
+		t.Errorf("%d changes are listed", got)
+	}
+}
+
 func TestNoteIsOfTheStepAtWork(t *testing.T) {
 	r := coretest.NewRun()
 	j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})

@@ -185,14 +185,14 @@ func with(j run.Journal, path string, edit func(*run.Record)) run.Journal {
 	return j
 }
 
+// maxChanges is how many changed resources a step lists (a guess: more is a list that
+// nobody reads).
+const maxChanges = 50
+
 func mergeChanges(have, more []run.Change) []run.Change {
 	out := append([]run.Change(nil), have...)
 	for _, c := range more {
-		known := false
-		for _, h := range out {
-			known = known || h == c
-		}
-		if !known && len(out) < 50 { // a guess: more is a list nobody reads
+		if !slices.Contains(out, c) && len(out) < maxChanges {
 			out = append(out, c)
 		}
 	}

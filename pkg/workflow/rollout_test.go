@@ -299,6 +299,30 @@ func TestRolloutsSideBySideHaveNodesOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestWhatARolloutSaysAtItsEnd(t *testing.T) {
+	f := fleetOf(t, "", 2)
+	f.end("n0")
+	f.end("n1")
+	f.ended("Succeeded")
+	if want := "2 of 2 are done"; f.message() != want {
+		t.Errorf("it says %q, want %q", f.message(), want)
+	}
+	f = fleetOf(t, "", 0)
+	f.ended("Succeeded")
+	if f.message() != run.PicksNoNode {
+		t.Errorf("it says %q, want %q", f.message(), run.PicksNoNode)
+	}
+}
+
+func TestWhoUsesUpTheLimitOfARolloutIsNamed(t *testing.T) {
+	f := fleetOf(t, "canary: 0, maxUnavailable: 3, soak: 2m, onError: continue, ", 5)
+	f.fails["n1"] = true
+	f.end("n0", "n1")
+	if want := "1 of 5 are done, 2 left; waits: enough of its nodes are away already: n0 (soaks), n1 (failed here), n2 (at work)"; f.message() != want {
+		t.Errorf("it says %q, want %q", f.message(), want)
+	}
+}
+
 func TestANodeThatIsGoneIsDone(t *testing.T) {
 	f := fleetOf(t, "", 2)
 	f.report("n1", func(s *workflow.NodeState) { s.Gone = true })
