@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -190,6 +191,21 @@ func TestThePlanInAConfigMap(t *testing.T) {
 		_, faults := annotations.HibernatePlan(cm)
 		if got := faults.Error(); !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestAHoldIsWrittenAsPeopleReadIt(t *testing.T) {
+	until := time.Date(2026, 3, 2, 7, 0, 0, 0, time.FixedZone("CET", 3600))
+	for want, h := range map[string]hibernate.Hold{
+		"":                                  {},
+		"awake":                             {On: true},
+		"asleep":                            {On: true, Asleep: true},
+		"awake until 2026-03-02T06:00:00Z":  {On: true, Until: &until},
+		"asleep until 2026-03-02T06:00:00Z": {On: true, Asleep: true, Until: &until},
+	} {
+		if got := annotations.FormatHold(h); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
