@@ -134,3 +134,90 @@ func checkASG(params any, at document.Reporter) {
 	checkCloudSelector("selector", p.Selector, regexp.MustCompile(`^[ -9;-~]{1,255}$`), "an Auto Scaling group", at)
 	checkTimeout(p.Timeout, at)
 }
+
+// EKSParameters say which nodes a cluster of EKS does without.
+type EKSParameters struct {
+	ComputePolicy     *ComputePolicy     `json:"computePolicy,omitempty"`
+	ManagedNodeGroups *NodeGroups        `json:"managedNodeGroups,omitempty"`
+	Karpenter         map[string]any     `json:"karpenter,omitempty"`
+	Timeout           *document.Duration `json:"timeout,omitempty"` // default 30m: nodes are drained
+}
+
+// ComputePolicy says which kinds of nodes sleep.
+type ComputePolicy struct {
+	Mode  string   `json:"mode,omitempty"` // ManagedNodeGroups, the only one
+	Order []string `json:"order,omitempty"`
+}
+
+// NodeGroups are managed node groups: those that meet all that is said.
+type NodeGroups struct {
+	Names    []string          `json:"names,omitempty"`    // any of these
+	Tags     map[string]string `json:"tags,omitempty"`     // all of these
+	Strategy string            `json:"strategy,omitempty"` // ScaleToZero, the only one
+}
+
+// How the nodes of a cluster of EKS sleep.
+const (
+	ManagedNodeGroups = "ManagedNodeGroups"
+	ScaleToZero       = "ScaleToZero"
+)
+
+// defaultEKSTimeout is longer than for others (a guess: EKS drains each node, for at most
+// fifteen minutes).
+const defaultEKSTimeout = 30 * time.Minute
+
+func (p *EKSParameters) timeout() *document.Duration {
+	if p.Timeout == nil {
+		return &document.Duration{Duration: defaultEKSTimeout}
+	}
+	return p.Timeout
+}
+
+func checkEKS(params any, at document.Reporter) {
+	p := params.(*EKSParameters)
+	const pools = "a target of type eks puts managed node groups to sleep; NodePools of Karpenter are a target of type karpenter"
+	if c := p.ComputePolicy; c != nil {
+		switch c.Mode {
+		case "", ManagedNodeGroups:
+		case "Karpenter", "Both":
+			at("computePolicy.mode", "%q is not for this type: %s", c.Mode, pools)
+		default:
+			at("computePolicy.mode", "%q is not known; there is %s", document.Cut(c.Mode, 100), ManagedNodeGroups)
+		}
+		if len(c.Order) > 0 {
+			at("computePolicy.order", "is for nodes of several kinds: %s, and the plan's strategy orders targets", pools)
+		}
+	}
+	if p.Karpenter != nil {
+		at("karpenter", "is not for this type: %s", pools)
+	}
+	checkNodeGroups(p.ManagedNodeGroups, at)
+	checkTimeout(p.Timeout, at)
+}
+
+// checkNodeGroups wants something to be selected: a target that forgot its names would take
+// the nodes away on which the agent itself may run.
+func checkNodeGroups(g *NodeGroups, at document.Reporter) {
+	const path = "managedNodeGroups"
+	switch {
+	case g == nil || len(g.Names) == 0 && len(g.Tags) == 0:
+		at(path, "is missing; write names or tags: a target never is all nodes of a cluster")
+		return
+	case len(g.Names) > mostIDs:
+		at(path+".names", "has %d; at most %d are read", len(g.Names), mostIDs)
+		return
+	}
+	name := regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z_-]{0,62}$`)
+	for i, one := range g.Names {
+		switch {
+		case !name.MatchString(one):
+			at(fmt.Sprintf("%s.names[%d]", path, i), "%q cannot name a node group", document.Cut(one, 100))
+		case slices.Contains(g.Names[:i], one):
+			at(fmt.Sprintf("%s.names[%d]", path, i), "%q stands twice", one)
+		}
+	}
+	checkTags(path+".tags", g.Tags, at)
+	if g.Strategy != "" && g.Strategy != ScaleToZero {
+		at(path+".strategy", "%q is not known; there is %s", document.Cut(g.Strategy, 100), ScaleToZero)
+	}
+}

@@ -19,6 +19,7 @@ const (
 	TypeEC2       = "ec2"
 	TypeRDS       = "rds"
 	TypeASG       = "asg"
+	TypeEKS       = "eks"
 )
 
 // TargetType is one row of the table of targets.
@@ -40,12 +41,13 @@ func TargetTypes() []TargetType {
 		{Name: TypeEC2, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &EC2Parameters{} }, Check: checkEC2},
 		{Name: TypeRDS, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &RDSParameters{} }, Check: checkRDS},
 		{Name: TypeASG, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &ASGParameters{} }, Check: checkASG},
+		{Name: TypeEKS, Needs: connector.K8SCluster, Takes: []string{connector.K8SCluster}, New: func() any { return &EKSParameters{} }, Check: checkEKS},
 		{Name: TypeNoop, New: func() any { return &NoopParameters{} }, Check: checkNoop},
 	}
 }
 
 // plannedTypes are in the contract and not in this version.
-func plannedTypes() []string { return []string{"eks", "function"} }
+func plannedTypes() []string { return []string{"function"} }
 
 // TypeNamed is the row of the table with that name.
 func TypeNamed(name string) (TargetType, bool) {

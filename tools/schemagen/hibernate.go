@@ -97,6 +97,13 @@ func (e *editor) selectors() {
 	e.at("CloudSelector").AnyOf = []*jsonschema.Schema{{Required: []string{"ids"}}, {Required: []string{"tags"}}}
 	e.at("CloudSelector.ids").MinItems, e.at("CloudSelector.tags").MinProperties = &some, &some
 	e.at("CloudSelector.tags").Examples = []any{map[string]string{"env": "stg"}}
+	e.at("NodeGroups").AnyOf = []*jsonschema.Schema{{Required: []string{"names"}}, {Required: []string{"tags"}}}
+	e.at("NodeGroups.names").MinItems, e.at("NodeGroups.tags").MinProperties = &some, &some
+	e.at("EKSParameters").Required = []string{"managedNodeGroups"}
+	e.at("EKSParameters").Properties.Delete("karpenter") // it is read to be refused with a reason
+	e.at("ComputePolicy").Properties.Delete("order")
+	e.words("ComputePolicy.mode", hibernate.ManagedNodeGroups)
+	e.words("NodeGroups.strategy", hibernate.ScaleToZero)
 }
 
 // workloads are named by their kind, or as {apiVersion, kind}.

@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/asg"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/ec2"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/eks"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/rds"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/backup"
@@ -62,6 +63,7 @@ func Sleepers() map[string]executors.Sleeper {
 	return map[string]executors.Sleeper{
 		hibernate.TypeASG:       asg.New(accounts),
 		hibernate.TypeEC2:       ec2.New(accounts),
+		hibernate.TypeEKS:       eks.New(accounts),
 		hibernate.TypeRDS:       rds.New(accounts),
 		hibernate.TypeWorkload:  workload.Sleeps{},
 		hibernate.TypeKarpenter: karpenter.Sleeps{},

@@ -4,8 +4,6 @@ package asg
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -57,7 +55,7 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 		}
 		return err
 	}
-	there, err := named(ctx, api, p.Selector.IDs)
+	there, err := capacity.Named(ctx, api, p.Selector.IDs)
 	if err != nil {
 		return err
 	}
@@ -81,70 +79,41 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 	}
 	return observe.Resources(call, observe.Source[types.AutoScalingGroup]{
 		Selected: func() ([]types.AutoScalingGroup, error) { return selected(ctx, api, *p.Selector) },
-		Named:    func(names []string) ([]types.AutoScalingGroup, error) { return named(ctx, api, names) },
+		Named:    func(names []string) ([]types.AutoScalingGroup, error) { return capacity.Named(ctx, api, names) },
 		Observed: observed,
 	})
 }
 
-// Shutdown sets the groups that have instances to none. Those that lose theirs are waited
-// for.
+// Shutdown sets the groups that have instances to none.
 func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return !d.Seen.Awake })
-	return s.resize(ctx, call, due, "set to no instances", func(types.AutoScalingGroup, hibernate.Due) (capacity.Size, string, error) {
-		return capacity.Size{}, "", nil
-	})
-}
-
-// Wake sets groups to what they had, within the max that they have now. Where that is less
-// than they had it is a failure, which is said once: then the group is awake.
-func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return d.Seen.Awake })
-	return s.resize(ctx, call, due, "put back", func(g types.AutoScalingGroup, d hibernate.Due) (capacity.Size, string, error) {
-		var was capacity.Size
-		if err := json.Unmarshal(d.Before, &was); err != nil {
-			return was, "", fmt.Errorf("the restore data of %s: %w", d.ID, err)
-		}
-		size, why := was.Within(aws.ToInt32(g.MaxSize))
-		return size, why, nil
-	})
-}
-
-// resize looks at groups once more and sets each to a size. A group that is gone meanwhile,
-// or is another of that name, is left to the next look.
-func (s Sleeps) resize(ctx context.Context, call executors.SleepCall, due []hibernate.Due, what string, to func(types.AutoScalingGroup, hibernate.Due) (capacity.Size, string, error)) []executors.SleepResult {
-	if len(due) == 0 {
-		return nil
-	}
-	var names []string
-	for _, d := range due {
-		names = append(names, d.ID)
-	}
 	_, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
-	groups, err := named(ctx, api, names)
+	return capacity.Empty(ctx, due, find(ctx, call, api, "set to no instances"))
+}
+
+// Wake sets groups to what they had.
+func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+	_, api, err := observe.Open[hibernate.ASGParameters](ctx, call, s.Open)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
 	}
-	return effect.Each(ctx, due, func(d hibernate.Due) error {
-		i := slices.IndexFunc(groups, func(g types.AutoScalingGroup) bool { return aws.ToString(g.AutoScalingGroupARN) == d.UID })
-		if i < 0 {
-			return nil
-		}
-		size, why, err := to(groups[i], d)
-		if err != nil {
-			return err
-		}
-		return errors.Join(set(ctx, call, api, d.ID, what, size), other(d.ID, why))
-	})
+	return capacity.Refill(ctx, due, find(ctx, call, api, "put back"))
 }
 
-func other(id, why string) error {
-	if why == "" {
-		return nil
+// find looks at groups right before they are changed.
+func find(ctx context.Context, call executors.SleepCall, api API, what string) capacity.Find {
+	return func(names []string) ([]capacity.Group, error) {
+		found, err := capacity.Named(ctx, api, names)
+		var out []capacity.Group
+		for _, g := range found {
+			out = append(out, capacity.Group{UID: aws.ToString(g.AutoScalingGroupARN), Max: aws.ToInt32(g.MaxSize), Set: func(ctx context.Context, d hibernate.Due, to capacity.Size) error {
+				return set(ctx, call, api, d.ID, what, to)
+			}})
+		}
+		return out, err
 	}
-	return fmt.Errorf("%s: %s", id, why)
 }
 
 // set has a group be of a size. While another change of it is under way it is asked again.

@@ -373,7 +373,7 @@ func busy(t *testing.T, first int) (api API, asked *int) {
 
 func TestAThrottledRequestIsTriedAgainByTheSDKAndThenSaid(t *testing.T) {
 	api, asked := busy(t, 2)
-	if found, err := named(t.Context(), api, []string{"web"}); err != nil || len(found) != 1 || *asked != 3 {
+	if found, err := capacity.Named(t.Context(), api, []string{"web"}); err != nil || len(found) != 1 || *asked != 3 {
 		t.Errorf("after %d requests it is %+v, %v", *asked, found, err)
 	}
 	api, asked = busy(t, 1000)

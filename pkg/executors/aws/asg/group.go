@@ -6,22 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/capacity"
-	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-)
-
-// What AWS takes in one request.
-const (
-	mostNames = 100
-	pageOf    = 100
 )
 
 // selected are the groups that a selector picks. AWS filters by the tags' keys: what it
@@ -34,40 +25,13 @@ func selected(ctx context.Context, api API, s hibernate.CloudSelector) ([]types.
 	var found []types.AutoScalingGroup
 	var err error
 	if len(s.IDs) > 0 {
-		found, err = named(ctx, api, s.IDs)
+		found, err = capacity.Named(ctx, api, s.IDs)
 	} else {
-		found, err = list(ctx, api, in)
+		found, err = capacity.List(ctx, api, in)
 	}
 	return slices.DeleteFunc(found, func(g types.AutoScalingGroup) bool {
 		return !s.Picks(aws.ToString(g.AutoScalingGroupName), tagsOf(g))
 	}), err
-}
-
-// named are the groups of some names, as far as they are there.
-func named(ctx context.Context, api API, names []string) ([]types.AutoScalingGroup, error) {
-	var out []types.AutoScalingGroup
-	for some := range slices.Chunk(names, mostNames) {
-		found, err := list(ctx, api, autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: some})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-// list reads a list to its last page.
-func list(ctx context.Context, api API, in autoscaling.DescribeAutoScalingGroupsInput) ([]types.AutoScalingGroup, error) {
-	in.MaxRecords = aws.Int32(pageOf)
-	var out []types.AutoScalingGroup
-	for pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(api, &in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list Auto Scaling groups: %w", effect.Plain(err))
-		}
-		out = append(out, page.AutoScalingGroups...)
-	}
-	return out, nil
 }
 
 func tagsOf(g types.AutoScalingGroup) map[string]string {
@@ -85,58 +49,26 @@ func observed(g types.AutoScalingGroup) hibernate.Observation {
 		ID: aws.ToString(g.AutoScalingGroupName), UID: aws.ToString(g.AutoScalingGroupARN), Kind: "group", LeftOut: leftOut(g),
 		Gone: g.Status != nil, // AWS sets it where a group is being deleted, and only then
 	}
-	there := members(g)
+	members := capacity.Members(g)
 	if size.None() {
-		o.Asleep = len(there) == 0
+		o.Asleep = len(members) == 0
 		return o
 	}
 	text, err := json.Marshal(size)
 	if err != nil {
 		return o // three numbers always have a text; without one nothing is done
 	}
-	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, size), map[string]float64{}
-	for _, i := range there {
-		o.Units[aws.ToString(i.InstanceType)]++
-	}
+	o.Awake, o.Before, o.Ready, o.Units = true, text, ready(g, members, size), capacity.Units(members)
 	return o
 }
 
-// members are the instances that come and go with a group's size. One that somebody took
-// aside (Standby), or that is kept to be looked at (Retained), does not.
-func members(g types.AutoScalingGroup) []types.Instance {
-	return slices.DeleteFunc(slices.Clone(g.Instances), func(i types.Instance) bool {
-		state := string(i.LifecycleState)
-		return strings.HasSuffix(state, "Standby") || strings.HasSuffix(state, ":Retained")
-	})
-}
-
 // ready says whether the instances that a group is to have are at work.
-func ready(g types.AutoScalingGroup, size capacity.Size) bool {
-	var weight int32
-	coming := false
-	for _, i := range members(g) {
-		switch {
-		case i.LifecycleState != types.LifecycleStateInService:
-			coming = coming || strings.HasPrefix(string(i.LifecycleState), "Pending")
-		case aws.ToString(i.HealthStatus) == "Unhealthy":
-			coming = true // it is replaced
-		default:
-			weight += weightOf(i)
-		}
-	}
+func ready(g types.AutoScalingGroup, members []types.Instance, size capacity.Size) bool {
+	weight, coming := capacity.AtWork(members)
 	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" { // vCPUs or memory, of which instances say nothing
 		return weight > 0 && !coming
 	}
 	return weight >= size.Desired
-}
-
-// weightOf is how much of a group's desired capacity an instance makes up.
-func weightOf(i types.Instance) int32 {
-	n, err := strconv.ParseInt(aws.ToString(i.WeightedCapacity), 10, 32)
-	if err != nil || n < 1 {
-		return 1
-	}
-	return int32(n)
 }
 
 // leftOut says why a group is not set to no instances: it is another's, it would not lose

@@ -1,0 +1,70 @@
+package capacity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+)
+
+// Group is a group of instances as it is right before it is made another size.
+type Group struct {
+	UID string
+	Max int32
+	Set func(ctx context.Context, d hibernate.Due, to Size) error
+}
+
+// Find looks at groups by their ids, as far as they are there.
+type Find func(ids []string) ([]Group, error)
+
+// Empty sets the groups that have instances to none. Those that lose theirs are waited for.
+func Empty(ctx context.Context, due []hibernate.Due, find Find) []executors.SleepResult {
+	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return !d.Seen.Awake })
+	return each(ctx, due, find, func(g Group, d hibernate.Due) error { return g.Set(ctx, d, Size{Max: g.Max}) })
+}
+
+// Refill sets groups that sleep to what they had, within the max that they have now. Where
+// that is less than they had it is a failure, which is said once: then the group is awake.
+func Refill(ctx context.Context, due []hibernate.Due, find Find) []executors.SleepResult {
+	due = slices.DeleteFunc(slices.Clone(due), func(d hibernate.Due) bool { return d.Seen.Awake || d.Seen.Starting })
+	return each(ctx, due, find, func(g Group, d hibernate.Due) error {
+		var was Size
+		if err := json.Unmarshal(d.Before, &was); err != nil {
+			return fmt.Errorf("the restore data of %s: %w", d.ID, err)
+		}
+		to, why := was.Within(g.Max)
+		err := g.Set(ctx, d, to)
+		if why != "" {
+			err = errors.Join(err, fmt.Errorf("%s: %s", d.ID, why))
+		}
+		return err
+	})
+}
+
+// each looks at groups once more and does something to each. A group that is gone meanwhile,
+// or is another of that name, is left to the next look.
+func each(ctx context.Context, due []hibernate.Due, find Find, do func(g Group, d hibernate.Due) error) []executors.SleepResult {
+	if len(due) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, d := range due {
+		ids = append(ids, d.ID)
+	}
+	groups, err := find(ids)
+	if err != nil {
+		return []executors.SleepResult{{Err: err}}
+	}
+	return effect.Each(ctx, due, func(d hibernate.Due) error {
+		i := slices.IndexFunc(groups, func(g Group) bool { return g.UID == d.UID })
+		if i < 0 {
+			return nil
+		}
+		return do(groups[i], d)
+	})
+}
