@@ -20,6 +20,7 @@ const (
 	TypeRDS       = "rds"
 	TypeASG       = "asg"
 	TypeEKS       = "eks"
+	TypeFunction  = "function"
 )
 
 // TargetType is one row of the table of targets.
@@ -42,12 +43,10 @@ func TargetTypes() []TargetType {
 		{Name: TypeRDS, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &RDSParameters{} }, Check: checkRDS},
 		{Name: TypeASG, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &ASGParameters{} }, Check: checkASG},
 		{Name: TypeEKS, Needs: connector.K8SCluster, Takes: []string{connector.K8SCluster}, New: func() any { return &EKSParameters{} }, Check: checkEKS},
+		{Name: TypeFunction, New: func() any { return &FunctionParameters{} }, Check: checkFunction},
 		{Name: TypeNoop, New: func() any { return &NoopParameters{} }, Check: checkNoop},
 	}
 }
-
-// plannedTypes are in the contract and not in this version.
-func plannedTypes() []string { return []string{"function"} }
 
 // TypeNamed is the row of the table with that name.
 func TypeNamed(name string) (TargetType, bool) {
@@ -68,10 +67,7 @@ func typeNames() string {
 }
 
 func unknownType(name string) string {
-	switch {
-	case slices.Contains(plannedTypes(), name):
-		return fmt.Sprintf("a target of type %s is not available in this version; available are %s", name, typeNames())
-	case slices.Contains([]string{"gke", "cloudsql"}, strings.ToLower(name)):
+	if slices.Contains([]string{"gke", "cloudsql"}, strings.ToLower(name)) {
 		return fmt.Sprintf("%q is not supported; there are %s", name, typeNames())
 	}
 	hint := ""

@@ -86,6 +86,7 @@ func (e *editor) targets() {
 	e.words("Target.type", names...)
 	e.workloads()
 	e.selectors()
+	e.functions()
 	for _, field := range []string{"failShutdown", "failWakeUp"} {
 		e.at("NoopParameters." + field).Minimum = number(0)
 	}
@@ -104,6 +105,15 @@ func (e *editor) selectors() {
 	e.at("ComputePolicy").Properties.Delete("order")
 	e.words("ComputePolicy.mode", hibernate.ManagedNodeGroups)
 	e.words("NodeGroups.strategy", hibernate.ScaleToZero)
+}
+
+// functions get the fields of their input that the agent writes from nobody else.
+func (e *editor) functions() {
+	own := &jsonschema.Schema{}
+	for _, field := range hibernate.OwnInput() {
+		own.AnyOf = append(own.AnyOf, &jsonschema.Schema{Required: []string{field}})
+	}
+	e.at("FunctionParameters.input").Not = own
 }
 
 // workloads are named by their kind, or as {apiVersion, kind}.

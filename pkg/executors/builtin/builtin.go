@@ -67,6 +67,7 @@ func Sleepers() map[string]executors.Sleeper {
 		hibernate.TypeRDS:       rds.New(accounts),
 		hibernate.TypeWorkload:  workload.Sleeps{},
 		hibernate.TypeKarpenter: karpenter.Sleeps{},
+		hibernate.TypeFunction:  function.Sleeps{},
 		hibernate.TypeNoop:      flow.Noop{},
 	}
 }
