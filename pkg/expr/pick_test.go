@@ -135,6 +135,7 @@ func TestTheFieldsThatAnExpressionReadsAreFound(t *testing.T) {
 		{"a field", "node.status.phase == 'Ready'", [][]string{{"status"}, {"status", "phase"}}},
 		{"two fields", "node.a > 1 && node.b > 2", [][]string{{"a"}, {"b"}}},
 		{"a field that is asked for", "has(node.spec.taints)", [][]string{{"spec"}, {"spec", "taints"}}},
+		{"a field by its name in brackets", "node.labels['a.b/c'] == 'x'", [][]string{{"labels"}, {"labels", "a.b/c"}}},
 		{"what follows an index is not followed", "node.items[0].name == 'x'", [][]string{{"items"}}},
 		{"of another root", "run.name == 'r'", nil},
 		{"the root alone", "node == null", nil},

@@ -29,6 +29,21 @@ func IsTemplate(s string) bool {
 	return false
 }
 
+// InText are the expressions of a string's ${…}; none where one is not closed.
+func InText(s string) []string {
+	parts, err := split(s)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, p := range parts {
+		if p.code {
+			out = append(out, p.text)
+		}
+	}
+	return out
+}
+
 // MaxExpressions is how many ${…} a tree of values may hold (a guess: more is
 // no plan but a load).
 const MaxExpressions = 1000

@@ -57,8 +57,8 @@ func (d *demo) applyNight(ctx context.Context) error {
 	}
 	d.sleeps = time.Now().Add(10 * time.Second).Truncate(time.Minute).Add(time.Minute).In(jakarta)
 	d.wakes = d.sleeps.Add(night)
-	hours := fmt.Sprintf(`{start: %q, end: %q}`, d.sleeps.Format("15:04"), d.wakes.Format("15:04"))
-	whole := regexp.MustCompile(`\{start: "20:00", end: "06:00", daysOfWeek: \[[A-Z, ]*\]\}`)
+	hours := fmt.Sprintf("offHours: [{start: %q, end: %q}]\n", d.sleeps.Format("15:04"), d.wakes.Format("15:04"))
+	whole := regexp.MustCompile(`offHours:\n( +- \{start: .*\n)+`)
 	if !whole.Match(text) {
 		return fmt.Errorf("examples/staging-account-sleeps.yaml has other hours than the demo looks for: it cannot shorten them")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -15,7 +16,7 @@ import (
 // finds either an unknown name or, worse, a known one.
 func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Faults {
 	var names []string
-	eachStep(spec, func(_ string, s plan.Step) {
+	EachStep(spec, func(_ string, s plan.Step) {
 		if strings.Contains(s.Name, "-") {
 			names = append(names, regexp.QuoteMeta(s.Name))
 		}
@@ -26,7 +27,7 @@ func WithDashHints(d string, spec plan.Spec, faults document.Faults) document.Fa
 	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) }) // the longest that fits is meant
 	dashed := regexp.MustCompile(`\bsteps\.(` + strings.Join(names, "|") + `)\b`)
 	lines, _ := document.Decode([]byte(d), &plan.Document{}) // its faults are among the faults already
-	eachExpression(spec, func(path, text string) {
+	eachText(spec, func(path, text string) {
 		if m := dashed.FindStringSubmatch(text); m != nil {
 			faults = hint(faults, document.Fault{Path: path, Line: lines.Line(path), Message: fmt.Sprintf("a step whose name has a dash is written steps['%s']", m[1])})
 		}
@@ -45,8 +46,8 @@ func hint(faults document.Faults, h document.Fault) document.Faults {
 	return faults
 }
 
-// eachStep visits every step of a plan, those that other steps hold too.
-func eachStep(spec plan.Spec, visit func(path string, s plan.Step)) {
+// EachStep visits every step of a plan, those that other steps hold too.
+func EachStep(spec plan.Spec, visit func(path string, s plan.Step)) {
 	WalkSteps("spec.steps", spec.Steps, visit)
 	WalkSteps("spec.onFailure", spec.OnFailure, visit)
 	WalkSteps("spec.finally", spec.Finally, visit)
@@ -76,9 +77,23 @@ func heldBy(s plan.Step) []plan.Step {
 	return held.Steps
 }
 
-// eachExpression visits every text in which CEL may stand.
-func eachExpression(spec plan.Spec, visit func(path, text string)) {
-	eachStep(spec, func(path string, s plan.Step) {
+// EachExpression visits every expression of the steps of a plan, also those in the ${…}
+// of their properties.
+func EachExpression(spec plan.Spec, visit func(path, expression string)) {
+	eachText(spec, func(path, text string) {
+		if !strings.Contains(text, "${") {
+			visit(path, text)
+			return
+		}
+		for _, expression := range expr.InText(text) {
+			visit(path, expression)
+		}
+	})
+}
+
+// eachText visits every text in which CEL may stand.
+func eachText(spec plan.Spec, visit func(path, text string)) {
+	EachStep(spec, func(path string, s plan.Step) {
 		visit(path+".if", s.If)
 		eachString(path+".properties", s.Own(), func(path, text string) {
 			if strings.Contains(text, "${") || strings.HasSuffix(path, ".until") {

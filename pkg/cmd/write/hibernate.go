@@ -47,8 +47,20 @@ func endsBeforeMidnight(o schedule.OffHours) bool {
 	return o.End[strings.LastIndex(o.End, " ")+1:] == "23:59"
 }
 
+// inWeek are the intervals that begin in the week from a Monday on.
+func inWeek(hours *schedule.Timeline, monday time.Time) []schedule.Interval {
+	var out []schedule.Interval
+	for w := range hours.Intervals(monday) {
+		if w.Start == nil || w.End == nil || !w.Start.Before(monday.AddDate(0, 0, 7)) {
+			break
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
 // wakesOnAnotherDay says on which day outside of its daysOfWeek off-hours end, where no
-// others go on from there; empty: on none. Clocks that change are no matter here, so UTC's
+// others go on from there or begin on that day; empty: on none. Clocks that change are no matter here, so UTC's
 // are asked, in a week that is like every other.
 func wakesOnAnotherDay(one schedule.OffHours, all []schedule.OffHours) string {
 	if len(one.DaysOfWeek) == 0 {
@@ -63,15 +75,12 @@ func wakesOnAnotherDay(one schedule.OffHours, all []schedule.OffHours) string {
 		return ""
 	}
 	monday := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	begins, ends := map[time.Weekday]bool{}, []time.Time{}
-	for w := range own.Intervals(monday) {
-		if w.Start == nil || w.End == nil || !w.Start.Before(monday.AddDate(0, 0, 7)) {
-			break
-		}
+	begins := map[time.Weekday]bool{} // days in the evening of which it sleeps again
+	for _, w := range inWeek(union, monday) {
 		begins[w.Start.Weekday()] = true
-		ends = append(ends, *w.End)
 	}
-	for _, end := range ends {
+	for _, w := range inWeek(own, monday) {
+		end := *w.End
 		midnight := end.Equal(end.Truncate(24 * time.Hour))
 		if begins[end.Weekday()] || midnight || union.At(end).Open {
 			continue

@@ -85,6 +85,7 @@ func TestLintWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		{"every night", sleeps(), nil},
 		{"the nights of workdays end on Saturday", hours(workdays), []string{`f.yaml:15: spec.schedule.offHours[0].daysOfWeek: wakes on Saturday 06:00, which is none of these days: off-hours belong to the day on which they start; to sleep through the weekend, add {start: "Fri 20:00", end: "Mon 06:00"}`}},
 		{"a weekend beside them goes on from there", hours(workdays + "\n        - {start: \"Fri 20:00\", end: \"Mon 06:00\"}"), nil},
+		{"a weekend that begins on the day of the last end", hours("- {start: \"20:00\", end: \"06:00\", daysOfWeek: [MON, TUE, WED, THU]}\n        - {start: \"Fri 20:00\", end: \"Mon 06:00\"}"), nil},
 		{"one night in the week", hours(`- {start: "23:30", end: "00:30", daysOfWeek: [MON]}`), []string{"wakes on Tuesday 00:30, which is none of these days: off-hours belong to the day on which they start\n"}},
 		{"the nights from Sunday on end on workdays", hours(`- {start: "20:00", end: "06:00", daysOfWeek: [SUN, MON, TUE, WED, THU, FRI, SAT]}`), nil},
 		{"until the end of the day", hours(`- {start: "20:00", end: "00:00", daysOfWeek: [FRI]}`), nil},

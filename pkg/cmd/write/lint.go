@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,8 +64,7 @@ func (o *lintOptions) Run(context.Context) error {
 		return err
 	}
 	for _, d := range docs {
-		found = append(found, d.Check()...)
-		found = append(found, UnknownFields(d)...)
+		found = append(found, faultsOf(d)...)
 		for _, w := range warnings(d) {
 			fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 		}
@@ -86,6 +86,17 @@ func (o *lintOptions) Run(context.Context) error {
 	}
 	fmt.Fprintf(o.ErrOut, "%s without faults\n", view.Counted(len(docs), "document"))
 	return nil
+}
+
+// faultsOf are all faults of one document. A name is not told as unknown where its
+// expression is wrong already.
+func faultsOf(d source.Document) []source.Fault {
+	found := append(d.Check(), UnknownFields(d)...)
+	wrong := map[string]bool{}
+	for _, f := range found {
+		wrong[f.Path] = true
+	}
+	return append(found, slices.DeleteFunc(UnknownNames(d), func(f source.Fault) bool { return wrong[f.Path] })...)
 }
 
 // twice reports documents of one name: the last that is applied wins.
