@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -29,10 +30,13 @@ const (
 // account: sinks are the agent's. Each pass tells one sink, so that what was told
 // is recorded before the next; a sink is told twice only when we die between the
 // two. The outbound rules are for plans and do not bind what an admin named.
-type Notifier struct{ sender *sender }
+type Notifier struct {
+	sender *sender
+	quota  *quota
+}
 
 // New is a notifier.
-func New() Notifier { return Notifier{sender: newSender()} }
+func New() Notifier { return Notifier{sender: newSender(), quota: newQuota()} }
 
 // memory is what was done of the message.
 type memory struct {
@@ -60,6 +64,12 @@ func (n Notifier) Pass(ctx context.Context, call executors.Call) executors.Outco
 		return sinkless(ctx, call, err)
 	}
 	name := left[0]
+	if wait := n.quota.take(call.Namespace, name, call.Now); wait > 0 {
+		return executors.Outcome{
+			State: executors.NotYet, Reason: "Quota", WakeAt: call.Now.Add(wait),
+			Message: fmt.Sprintf("sink %s: namespace %s has sent %d messages; the next may go in %s", name, call.Namespace, quotaAtOnce, wait.Round(time.Second)),
+		}
+	}
 	switch err := n.sender.send(ctx, call.Clients.Fence, urls[name], titleOf(call, p), document.Cut(p.Message, MaxText)); {
 	case err != nil && ctx.Err() != nil:
 		return api.Again(call, "Interrupted", "sink %s: interrupted before its answer", name)
