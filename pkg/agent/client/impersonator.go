@@ -162,7 +162,7 @@ func (a *Impersonator) Refused(ctx context.Context, w Account, verb string, gvr 
 		}}}
 		got, err := c.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if apierrors.IsForbidden(err) {
-			return fmt.Sprintf("the agent may not act as the ServiceAccount %s: its ClusterRole names the accounts it may impersonate (%s)", w.Name, err), nil
+			return fmt.Sprintf("the agent may not act as the ServiceAccount %s; 'kubectl maint install --impersonate %s --apply' lets it (%s)", w.Name, w.Name, err), nil
 		}
 		if err != nil || got.Status.Allowed {
 			return "", err
