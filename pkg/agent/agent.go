@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -172,7 +173,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint})
+	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, Rules: a.outboundRules})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
@@ -326,6 +327,12 @@ func (a *Agent) plansConfig() plans.Config {
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},
 		Executor:  o.Executor, Settings: a.config.Spec, Status: a.status, Rules: a.controllers.rules, Targets: a.controllers.targets, Runner: a.controllers.runs, EnqueueRun: a.enqueueRun, Queue: a.planQueue, Now: o.Now,
 	}
+}
+
+// outboundRules is a text that changes when the outbound rules do.
+func (a *Agent) outboundRules() string {
+	rules := a.config.Spec().Outbound
+	return fmt.Sprintf("%q %q", rules.Allow, rules.Deny)
 }
 
 // ownPod is the agent's pod as namespace/name, where it is known.

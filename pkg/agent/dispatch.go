@@ -44,6 +44,8 @@ func (a *Agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Tim
 		return time.Time{}, a.controllers.policies.ReconcileCalendar(ctx, k, cm)
 	case annotations.KindStepTemplate:
 		return time.Time{}, a.controllers.plans.ReconcileTemplate(ctx, k, cm)
+	case annotations.KindConnector:
+		return time.Time{}, a.controllers.plans.ReconcileConnector(ctx, k, cm)
 	case annotations.KindAgentConfig:
 		if cm.DeletionTimestamp != nil || a.memory.documents.Terminating(k.Namespace) {
 			return time.Time{}, nil

@@ -32,7 +32,7 @@ import (
 // informers sets up what the agent watches as itself: labelled ConfigMaps and
 // nodes and the metadata of namespaces, nothing else.
 func (a *Agent) informers() {
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindHibernatePlan + "," + annotations.KindPolicy + "," + annotations.KindCalendar + "," + annotations.KindStepTemplate + "," + annotations.KindConnector + "," + annotations.KindGate + "," + annotations.KindAgentConfig + ")"
 	const live = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Pending,Running)"
 	const ended = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in (Succeeded,Failed,Aborted,Replaced)"
 	a.caches.words = informer.NewInterner()
@@ -154,6 +154,8 @@ func (a *Agent) observeDocument(o any) {
 		return
 	case annotations.KindStepTemplate:
 		a.controllers.plans.EnqueueTemplated(cm.Namespace)
+	case annotations.KindConnector:
+		a.controllers.plans.EnqueueConnected(cm.Namespace)
 	case annotations.KindHibernatePlan:
 		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		return
@@ -180,6 +182,8 @@ func (a *Agent) documentLost(o any) {
 		return
 	case annotations.KindStepTemplate:
 		a.controllers.plans.EnqueueTemplated(cm.Namespace)
+	case annotations.KindConnector:
+		a.controllers.plans.EnqueueConnected(cm.Namespace)
 	case annotations.KindHibernatePlan:
 		a.controllers.hibernation.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		return

@@ -108,6 +108,16 @@ func Check(one Connector) document.Faults {
 	return c.Faults()
 }
 
+// Reference names a connector in the namespace of the document that speaks of it. There is
+// no way to name one of another namespace: its credentials are not the document's.
+type Reference struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// Key names a connector among those of a namespace.
+func (r Reference) Key() string { return r.Kind + "/" + r.Name }
+
 // Ref names a document or an object of the same namespace.
 type Ref struct {
 	Name string `json:"name"`

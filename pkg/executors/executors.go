@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -106,9 +107,18 @@ type Holder struct {
 // Clients are the worlds a step may reach, each already acting as the plan's
 // ServiceAccount. No executor has any other way into the cluster.
 type Clients struct {
+	// Cluster is the name of the connector by which another cluster is reached, with the
+	// rights of its credentials; empty: it is the plan's own cluster.
+	Cluster string
+	// Connection is the same for clients that reach the same cluster with the same
+	// credentials; empty for the plan's own cluster.
+	Connection string
+
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface
 	Mapper  meta.RESTMapper
+	// Metadata reads of objects who they are, and no more. Of another cluster alone.
+	Metadata metadata.Interface
 	// HTTP and Dial are bound to the outbound rules of the agent's configuration.
 	HTTP *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -169,6 +179,7 @@ const (
 	ReasonForbidden        = "Forbidden"        // the account lacks a right
 	ReasonDenied           = "Denied"           // the account may, but admission or a quota says no
 	ReasonNoAccount        = "NoServiceAccount" // the account is not there
+	ReasonNoConnection     = "NoConnection"     // what another cluster needs to be reached is missing, wrong or not allowed
 	ReasonNotFound         = "NotFound"         // the object of the step is not there
 	ReasonUnknownKind      = "UnknownKind"      // the cluster serves no such kind
 	ReasonUnavailable      = "Unavailable"      // the API server does not answer; a later pass will tell
@@ -217,6 +228,22 @@ type Keeper interface {
 	Keep(ctx context.Context, call Call) Outcome
 	// Release gives it back. What cannot be given back expires by itself.
 	Release(ctx context.Context, call Call) Outcome
+}
+
+// User is whom the API server of the call's clients names in its refusals.
+func (c Call) User() string {
+	if c.Clients.Cluster != "" {
+		return Whoever
+	}
+	return "system:serviceaccount:" + c.Namespace + ":" + c.Account
+}
+
+// Actor is as whom the clients act, for people.
+func (c Call) Actor() string {
+	if c.Clients.Cluster != "" {
+		return "the account of K8SCluster " + c.Clients.Cluster
+	}
+	return fmt.Sprintf("serviceaccount %s/%s", c.Namespace, c.Account)
 }
 
 // IdempotencyKey is the same for every delivery of a step, whatever crashes.

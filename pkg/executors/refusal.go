@@ -30,6 +30,10 @@ const (
 	RefusedByAdmission
 )
 
+// Whoever is asked as by credentials of which nobody here knows whose they are: nobody else
+// is impersonated with them, so that every refusal is of their own account.
+const Whoever = "*"
+
 // RefusalOf reads an error of a request that acted as a user. The API server wears
 // one status for all of them, and admission wears others besides, so its words
 // have to tell: the authorizer's begin with the user whom they mean.
@@ -52,7 +56,7 @@ func RefusalOf(err error, user string) Refusal {
 	switch {
 	case !byAuthorizer || !cannot:
 		return RefusedByAdmission
-	case whom != user:
+	case whom != user && user != Whoever:
 		return RefusedAgent
 	}
 	return RefusedAccount
@@ -96,6 +100,8 @@ func Refused(ctx context.Context, kube kubernetes.Interface, now time.Time, aske
 	switch {
 	case reviewed == nil && may: // its roles were read in between, or its authorizers disagree
 		return later(ReasonDenied), true
+	case asked.As == Whoever && (reviewed == nil || RefusalOf(reviewed, asked.As) == RefusedAccount): // the API server knows its name
+		return Refuse(ReasonForbidden, "%s: %s", asked.Missing, err), true
 	case reviewed == nil, RefusalOf(reviewed, asked.As) == RefusedAccount:
 		return Refuse(ReasonForbidden, "%s", asked.Missing), true
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -119,20 +120,12 @@ type Behavior struct {
 
 // Target is something that sleeps.
 type Target struct {
-	Name         string         `json:"name"`
-	Type         string         `json:"type"`
-	ConnectorRef *ConnectorRef  `json:"connectorRef,omitempty"`
-	Parameters   map[string]any `json:"parameters,omitempty"`
-}
-
-// ConnectorRef names the connector, in the plan's namespace, by which a target is reached.
-type ConnectorRef struct {
-	Kind string `json:"kind"`
 	Name string `json:"name"`
+	Type string `json:"type"`
+	// ConnectorRef is the connector by which the target is reached.
+	ConnectorRef *connector.Reference `json:"connectorRef,omitempty"`
+	Parameters   map[string]any       `json:"parameters,omitempty"`
 }
-
-// Key names a connector among those of a namespace.
-func (r ConnectorRef) Key() string { return r.Kind + "/" + r.Name }
 
 // What counts where nothing is said.
 const (
@@ -442,7 +435,7 @@ func nonNil(m map[string]any) map[string]any {
 	return m
 }
 
-func (v *validator) connector(path string, kind TargetType, ref *ConnectorRef) {
+func (v *validator) connector(path string, kind TargetType, ref *connector.Reference) {
 	switch {
 	case ref == nil && kind.Needs != "":
 		v.Fault(path, "is missing: a target of type %s is reached by a %s", kind.Name, kind.Needs)

@@ -42,7 +42,7 @@ func leftovers(r run.Run, j run.Journal, now time.Time) []Leftover {
 			continue
 		}
 		l := Leftover{Run: r.Name, Step: rec.Path, Message: document.Cut(cmp.Or(rec.RestoreMessage, "was not put back: "+tornMessage), maxLeftoverText), Account: plan.Account(r.Spec), Type: rec.Type, At: now.UTC()}
-		if len(rec.Before) <= maxLeftoverBytes {
+		if _, elsewhere := r.Tree().ConnectorAt(rec.Path); len(rec.Before) <= maxLeftoverBytes && !elsewhere { // nobody looks at another cluster for ever: people say that they know
 			l.Before = rec.Before
 		}
 		out = append(out, l)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -120,7 +121,9 @@ type Step struct {
 	OnRestart  string             `json:"onRestart,omitempty"`
 	Requires   []Requirement      `json:"requires,omitempty"`
 	Disruptive *bool              `json:"disruptive,omitempty"`
-	Properties map[string]any     `json:"properties,omitempty"`
+	// ConnectorRef is the cluster that the step works on, and the steps that it holds.
+	ConnectorRef *connector.Reference `json:"connectorRef,omitempty"`
+	Properties   map[string]any       `json:"properties,omitempty"`
 	// Inner are the steps that stand in the properties of a step that holds others,
 	// read once.
 	Inner []Step `json:"-"`

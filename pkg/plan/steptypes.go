@@ -17,6 +17,8 @@ type StepType struct {
 	Required []string
 	// Structure says that the type only holds steps: nothing is executed.
 	Structure bool
+	// Where is the cluster that steps of the type may work on.
+	Where Where
 	// New is an empty value of the type's properties, a pointer to a struct.
 	New func() any
 	// Check reports what the types cannot say. at puts the step's path before it.
@@ -27,33 +29,33 @@ type StepType struct {
 // documentation. A type that is not here makes a plan invalid.
 func StepTypes() []StepType {
 	return []StepType{
-		{Name: "label", Required: []string{"operation", "labels"}, New: func() any { return &LabelProperties{} }, Check: checkLabel},
-		{Name: "annotate", Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
-		{Name: "patch-object", Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
-		{Name: "scale", Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
+		{Name: "label", Where: Anywhere, Required: []string{"operation", "labels"}, New: func() any { return &LabelProperties{} }, Check: checkLabel},
+		{Name: "annotate", Where: Anywhere, Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
+		{Name: "patch-object", Where: Anywhere, Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
+		{Name: "scale", Where: Anywhere, Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
 		{Name: "suspend", New: func() any { return &SuspendProperties{} }, Check: checkSuspend},
-		{Name: "wait", Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
+		{Name: "wait", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
 		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
-		{Name: "job", New: func() any { return &JobProperties{} }, Check: checkJob},
-		{Name: "apply-object", Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
-		{Name: "delete-object", Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
-		{Name: "restart", Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
-		{Name: "health-check", New: func() any { return &HealthProperties{} }, Check: checkHealth},
+		{Name: "job", Where: Anywhere, New: func() any { return &JobProperties{} }, Check: checkJob},
+		{Name: "apply-object", Where: Anywhere, Required: []string{"object"}, New: func() any { return &ApplyProperties{} }, Check: checkApply},
+		{Name: "delete-object", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &DeleteProperties{} }, Check: checkDelete},
+		{Name: "restart", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &RestartProperties{} }, Check: checkRestart},
+		{Name: "health-check", Where: Anywhere, New: func() any { return &HealthProperties{} }, Check: checkHealth},
 		{Name: "prometheus", Required: []string{"url", "query", "condition"}, New: func() any { return &PrometheusProperties{} }, Check: checkPrometheus},
 		{Name: "notification", Required: []string{"message", "sinks"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
 		{Name: "silence", Required: []string{"alertmanager", "matchers"}, New: func() any { return &SilenceProperties{} }, Check: checkSilence},
-		{Name: "exec", Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
-		{Name: "backup", Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
-		{Name: "function", Required: []string{"endpoint"}, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
+		{Name: "exec", Where: Home, Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
+		{Name: "backup", Where: Anywhere, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
+		{Name: "function", Where: Home, Required: []string{"endpoint"}, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
 		{Name: TypeApproval, New: func() any { return &ApprovalProperties{} }, Check: checkApproval},
-		{Name: TypeGroup, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
-		{Name: TypeForEach, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
-		{Name: TypeCordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
-		{Name: TypeDrain, New: func() any { return &DrainProperties{} }, Check: checkDrain},
-		{Name: TypeUncordon, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeGroup, Where: Anywhere, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},
+		{Name: TypeForEach, Where: Anywhere, Required: []string{"apiVersion", "kind", "steps"}, New: func() any { return &ForEachProperties{} }, Check: checkForEach},
+		{Name: TypeCordon, Where: Home, New: func() any { return &CordonProperties{} }, Check: checkCordon},
+		{Name: TypeDrain, Where: Home, New: func() any { return &DrainProperties{} }, Check: checkDrain},
+		{Name: TypeUncordon, Where: Home, New: func() any { return &CordonProperties{} }, Check: checkCordon},
 		{Name: "hibernate", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
 		{Name: "wake", Required: []string{"plan"}, New: func() any { return &HoldProperties{} }, Check: checkHold},
-		{Name: TypeForEachNode, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
+		{Name: TypeForEachNode, Where: Home, Required: []string{"steps"}, New: func() any { return &ForEachNodeProperties{} }, Check: checkForEachNode},
 	}
 }
 

@@ -98,6 +98,7 @@ func (v *validator) step(path string, s Step, p place, seen map[string]string) {
 	v.dependsOn(path, s, p)
 	v.requires(path, s)
 	v.onRestart(path, s)
+	v.connectorRef(path+".connectorRef", s)
 	if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
 		v.templateStep(path, name, s, p)
 		return

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/expr"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -129,6 +130,8 @@ type Run struct {
 	Watched    Body      `json:"watched,omitempty"`   // the object whose change asked for the run, as it was when the run was made
 	// Templates are the step templates that the spec names, as they were then.
 	Templates map[string]plan.TemplateSpec `json:"templates,omitempty"`
+	// Connectors are those that the steps name, as they were then, by Reference.Key.
+	Connectors map[string]connector.Connector `json:"connectors,omitempty"`
 }
 
 // Tree is what the run does.
@@ -289,6 +292,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 
 // Change is one object that a step changed.
 type Change struct {
+	Cluster    string `json:"cluster,omitempty"` // name of the connector; empty: the plan's own cluster
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`

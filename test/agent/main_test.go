@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 	code := 1
 	defer func() { os.Exit(code) }()
 	defer world.stop()
+	defer elsewhere.stop()
 	sideBySide()
 	code = m.Run()
 	if code == 0 && world.cluster != nil {

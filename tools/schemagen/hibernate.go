@@ -65,8 +65,8 @@ func (e *editor) targets() {
 	some, most := uint64(1), uint64(hibernate.MaxTargets)
 	e.at("Spec.targets").MinItems, e.at("Spec.targets").MaxItems = &some, &most
 	e.dnsLabel("Target.name")
-	e.dnsLabel("ConnectorRef.name")
-	e.words("ConnectorRef.kind", connector.CloudProvider, connector.K8SCluster)
+	e.dnsLabel("Reference.name")
+	e.words("Reference.kind", connector.CloudProvider, connector.K8SCluster)
 	target := e.at("Target")
 	var names []string
 	for _, t := range hibernate.TargetTypes() {

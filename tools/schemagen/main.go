@@ -50,11 +50,11 @@ func run(args []string) error {
 
 // schemas are all schemas, by the names of their files.
 func schemas(root string) (map[string]*jsonschema.Schema, error) {
-	source, err := readRooms(filepath.Join(root, "pkg"), "plan", "document", "selector", "policy", "drain", "nodes", "agentconfig")
+	source, err := readRooms(filepath.Join(root, "pkg"), "plan", "connector", "document", "selector", "policy", "drain", "nodes", "agentconfig")
 	if err != nil {
 		return nil, err
 	}
-	sleep, err := readRooms(filepath.Join(root, "pkg"), "hibernate", "document", "selector", "policy", "plan")
+	sleep, err := readRooms(filepath.Join(root, "pkg"), "hibernate", "connector", "document", "selector", "policy", "plan")
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -66,6 +67,8 @@ func (e *editor) allSteps() {
 	e.span("ForEachProperties.maxConcurrency", 1, plan.MaxSteps)
 	e.span("Retry.limit", 0, 100)
 	e.dnsLabel("Step.name")
+	e.dnsLabel("Reference.name")
+	e.words("Reference.kind", connector.K8SCluster)
 	e.batches()
 	e.nodes()
 	some := uint64(1)

@@ -83,6 +83,10 @@ type Outside struct {
 	HTTP func() *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Sink func(ctx context.Context, namespace, name string) (string, error)
+	// Rules is a text that changes when the outbound rules do; nil: they never do.
+	Rules func() string
+	// Remote stands in for what dials other clusters by Dial; nil: nothing does.
+	Remote func(*rest.Config) (http.RoundTripper, error)
 	// AWSEndpoint stands in for AWS; empty: nothing does.
 	AWSEndpoint string
 }
@@ -90,6 +94,7 @@ type Outside struct {
 // Impersonate hands out clients that act as accounts, over the same connection.
 func (c *Connection) Impersonate(o Outside) *Impersonator {
 	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
+	a.outbound, a.remoteTransport = o.Rules, o.Remote
 	a.dial, a.sink, a.fence, a.awsEndpoint = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint
 	return a
 }

@@ -46,8 +46,14 @@ type Impersonator struct {
 	awsEndpoint string
 	listen      func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
 
+	// outbound is what the outbound rules in force are; nil: there are none.
+	outbound func() string
+	// remoteTransport stands in for what dials other clusters; nil: nothing does.
+	remoteTransport func(*rest.Config) (http.RoundTripper, error)
+
 	answers *lru.Cache[string, answer]
 	pools   *lru.Cache[string, executors.Clients]
+	remotes *remotes
 
 	mu         sync.Mutex
 	kindsAsked time.Time // when the kinds were last asked for anew
@@ -192,6 +198,6 @@ func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernete
 	return &Impersonator{
 		config: config, base: base, kube: kube, http: client, now: now,
 		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(disco),
-		answers: answers, pools: pools,
+		answers: answers, pools: pools, remotes: newRemotes(),
 	}
 }

@@ -37,7 +37,7 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 	if eks == nil {
 		return nil, fmt.Sprintf("the connector %s is no cluster of EKS, which a target of type %s needs", ref.Name, target.Type), nil
 	}
-	provider := hibernate.ConnectorRef{Kind: connector.CloudProvider, Name: one.Cluster.ProviderRef.Name}
+	provider := connector.Reference{Kind: connector.CloudProvider, Name: one.Cluster.ProviderRef.Name}
 	if cloud, failure, err = c.account(ctx, w, r, provider, eks.Region); cloud != nil {
 		cloud.Cluster = eks.Name
 	}
@@ -45,7 +45,7 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 }
 
 // account is the account of a connector, in another region of it if one is said.
-func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate.Record, ref hibernate.ConnectorRef, region string) (*executors.Cloud, string, error) {
+func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate.Record, ref connector.Reference, region string) (*executors.Cloud, string, error) {
 	one, failure, err := c.connector(ctx, w.Namespace, r, ref)
 	if failure != "" || err != nil {
 		return nil, failure, err
@@ -58,7 +58,7 @@ func (c *Controller) account(ctx context.Context, w client.Account, r *hibernate
 }
 
 // connector is one that counts for a record.
-func (c *Controller) connector(ctx context.Context, namespace string, r *hibernate.Record, ref hibernate.ConnectorRef) (connector.Connector, string, error) {
+func (c *Controller) connector(ctx context.Context, namespace string, r *hibernate.Record, ref connector.Reference) (connector.Connector, string, error) {
 	live, failure, err := c.readConnector(ctx, namespace, ref)
 	held, recorded := r.Snapshot.Connectors[ref.Key()]
 	if len(r.Resources) == 0 || !recorded {
@@ -79,7 +79,7 @@ func (c *Controller) connector(ctx context.Context, namespace string, r *hiberna
 }
 
 // readConnector reads a connector of the plan's namespace as it stands now.
-func (c *Controller) readConnector(ctx context.Context, namespace string, ref hibernate.ConnectorRef) (one connector.Connector, failure string, err error) {
+func (c *Controller) readConnector(ctx context.Context, namespace string, ref connector.Reference) (one connector.Connector, failure string, err error) {
 	cm, err := c.Kube.CoreV1().ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -128,6 +128,9 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), c.templateFaults(k.Namespace, known)...)
+	if len(f.Faults) == 0 {
+		f.Faults = c.connectorFaults(k.Namespace, known)
+	}
 	if denied := c.deniedSteps(k.Namespace, known); denied != "" {
 		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
@@ -229,7 +232,7 @@ func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *
 		return time.Time{}, err
 	}
 	r := f.NewRun(e, known.Templates)
-	r.Watched = watched
+	r.Watched, r.Connectors = watched, known.Connectors
 	journal := workflow.NewJournal(r)
 	object, err := annotations.RunObject(r, journal)
 	if err != nil {

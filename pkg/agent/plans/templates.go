@@ -5,10 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -39,18 +37,5 @@ func (c *Controller) EnqueueTemplated(namespace string) {
 
 // ReconcileTemplate publishes whether a step template can be used.
 func (c *Controller) ReconcileTemplate(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) error {
-	if cm.DeletionTimestamp != nil || c.Documents.Terminating(k.Namespace) {
-		return nil
-	}
-	valid := metav1.Condition{Type: "Valid", Status: metav1.ConditionTrue, Reason: "Understood", Message: "the step template is valid"}
-	if t := annotations.StepTemplate(cm); len(t.Faults) > 0 {
-		valid.Status, valid.Reason, valid.Message = metav1.ConditionFalse, "Faults", document.Cut(t.Faults.Error(), 4*document.MaxMessage)
-	}
-	_, err := c.Status.Write(ctx, cm, c.Plans.WrittenOf(k), func(have map[string]string) map[string]string {
-		return map[string]string{
-			annotations.StatusMessage: document.Cut(valid.Message, document.MaxMessage), annotations.StatusObserved: annotations.Observed(cm),
-			annotations.StatusConditions: status.Conditions(have[annotations.StatusConditions], []metav1.Condition{valid}, c.Now()),
-		}
-	})
-	return err
+	return c.publishValid(ctx, k, cm, "the step template is valid", annotations.StepTemplate(cm).Faults)
 }

@@ -96,7 +96,7 @@ func (c *Controller) notYet(l *store.CachedRun, m workflow.Action, out passed) o
 	rec := l.Journal.Record(m.Path)
 	rep := c.report(l, m, out)
 	after := workflow.Note(l.Run, l.Journal, m.Path, rep, c.Now())
-	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, client: out.clients.Dynamic}
+	o := outcome{wait: &stepWait{record: *after.Record(m.Path), wake: out.WakeAt}, watch: out.Watch, clients: out.clients}
 	if out.Watch != nil && out.Watch.Every > 0 {
 		o.wait.least = c.Now().Add(out.Watch.Every)
 	}
@@ -121,6 +121,10 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		return out, err
 	}
 	failed := missing
+	home := out.clients
+	if failed == nil {
+		out.clients, failed = c.clientsAt(ctx, l, m.Path, home)
+	}
 	if failed == nil {
 		failed = c.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, out.clients, c.Now())
 	}
@@ -136,14 +140,14 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		call, failed = c.prepare(ctx, l, m, out.clients)
 	}
 	if failed == nil {
-		failed = c.stillClosed(ctx, l, m, out.clients)
+		failed = c.stillClosed(ctx, l, m, home)
 		out.looked = failed == nil || failed.Reason == reasonUncordoned
 	}
 	if failed != nil {
 		out.Outcome = *failed
 		return out, nil
 	}
-	out.Outcome = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) })
+	out.Outcome = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return executor.Pass(ctx, call) }), out.clients)
 	if out.State == executors.Failed && !c.Fence.Valid() { // it is we who failed, and nothing was sent
 		return out, client.ErrFenced
 	}
@@ -209,7 +213,7 @@ func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	switch {
 	case err == nil:
 		return stopped(nil), nil
-	case executors.RefusalOf(err, l.Account().User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
+	case executors.RefusalOf(err, call.User()) != executors.NotRefused && within(plan.DefaultCleanupDuration):
 		return c.waitsFor(l, m.Path, executors.Fail(executors.ReasonForbidden, "what it left working cannot be ended: %s", err)), nil
 	case within(time.Minute):
 		return c.later(rec, c.Now().Add(executors.RetryAfter(err))), nil
@@ -232,6 +236,10 @@ func (c *Controller) prepared(ctx context.Context, l *store.CachedRun, m workflo
 	}
 	if missing, err := c.noAccount(ctx, l.Account()); err != nil || missing != nil {
 		return executors.Call{}, missing, err
+	}
+	clients, failed := c.clientsAt(ctx, l, m.Path, clients)
+	if failed != nil {
+		return executors.Call{}, failed, nil
 	}
 	call, failed := c.prepare(ctx, l, m, clients)
 	return call, failed, nil
@@ -311,7 +319,7 @@ func (c *Controller) restore(ctx context.Context, l *store.CachedRun, m workflow
 	if failed != nil {
 		out = *failed
 	} else {
-		out = c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) })
+		out = placed(c.bounded(ctx, m, func(ctx context.Context) executors.Outcome { return restorer.Restore(ctx, call) }), call.Clients)
 	}
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()

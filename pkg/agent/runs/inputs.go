@@ -53,6 +53,9 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
 		Holders: c.holders(l, m.Path),
 	}
+	if clients.Cluster != "" { // the target is in the plan's own
+		call.Target, call.TargetUID = nil, ""
+	}
 	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
 	failed := s.properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {
@@ -85,7 +88,9 @@ func (s inputReader) properties(ctx context.Context, m workflow.Action, call *ex
 	if faults := document.DecodeValue(expanded, "properties", nil, false, props); len(faults) > 0 {
 		return refusal("BadProperties", faults)
 	}
-	call.Node = s.node(m.Path)
+	if s.clients.Cluster == "" {
+		call.Node = s.node(m.Path)
+	}
 	call.Drainer = s.Nodes.Drains()
 	ahead := plan.DrainToPreview(props, call.DryRun)
 	call.Turn = s.turn(ctx, m.Path, call.Node, ahead)
@@ -142,7 +147,7 @@ func refusal(reason string, err error) *executors.Outcome {
 // unread is what an error in reading means: only what the API server says of the
 // request itself is the step's failure.
 func (s inputReader) unread(ctx context.Context, reason string, right authorizationv1.ResourceAttributes, err error) *executors.Outcome {
-	asked := executors.Asked{As: s.account.User(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
+	asked := executors.Asked{As: s.user(), Right: right, Missing: err.Error(), Denied: "not readable for now"}
 	if out, is := executors.Refused(ctx, s.clients.Kube, s.Now(), asked, err); is {
 		return &out
 	}
@@ -151,6 +156,35 @@ func (s inputReader) unread(ctx context.Context, reason string, right authorizat
 		return s.away(err)
 	}
 	return refusal(reason, err)
+}
+
+// user is as whom it reads, as the API server names it.
+func (s inputReader) user() string { return s.caller().User() }
+
+func (s inputReader) caller() executors.Call {
+	return executors.Call{Namespace: s.account.Namespace, Account: s.account.Name, Clients: s.clients}
+}
+
+// actor is as whom it reads, in messages.
+func (s inputReader) actor() string {
+	if s.clients.Cluster != "" {
+		return s.caller().Actor()
+	}
+	return s.account.User()
+}
+
+// at reads what a step at another path of the run speaks of, where that one works.
+func (s inputReader) at(ctx context.Context, path string) (inputReader, *executors.Outcome) {
+	if cluster, _ := clusterAt(s.run.Run, path); cluster.Name == s.clients.Cluster {
+		return s, nil
+	}
+	home, err := s.Accounts.Clients(s.account, s.run.Run.Name)
+	if err != nil {
+		return s, s.away(err)
+	}
+	var failed *executors.Outcome
+	s.clients, failed = s.clientsAt(ctx, s.run, path, home)
+	return s, failed
 }
 
 // passing says whether the same request may be answered otherwise later.
@@ -216,6 +250,10 @@ func (s inputReader) unreadTarget(ctx context.Context, err error) *executors.Out
 	if errors.As(err, &gone) {
 		return refusal("TargetUnreadable", err)
 	}
+	s, failed := s.at(ctx, "") // it is on the plan's own cluster
+	if failed != nil {
+		return failed
+	}
 	target := *s.run.Run.Spec.Target
 	mapping, unknown := s.Accounts.Resolve(target.APIVersion, target.Kind)
 	if client.UnknownKind(unknown) { // by the API server's own word: waiting does not help
@@ -239,7 +277,11 @@ func expressions(properties map[string]any) []byte {
 // params are the parameters of the template that a step stands in, evaluated
 // where the template is used.
 func (s inputReader) params(ctx context.Context, step plan.Step, path string) (map[string]any, *executors.Outcome) {
-	seen, failed := s.look(ctx, path, step)
+	there, failed := s.at(ctx, path)
+	if failed != nil {
+		return nil, failed
+	}
+	seen, failed := there.look(ctx, path, step)
 	if failed != nil {
 		return nil, failed
 	}
@@ -261,6 +303,10 @@ func (s inputReader) each(ctx context.Context, path string) (map[string]any, *ex
 	if !ok {
 		return nil, nil
 	}
+	s, failed := s.at(ctx, loopOf(s.run.Run, path))
+	if failed != nil {
+		return nil, failed
+	}
 	from, mapping, failed := s.client(loop.APIVersion, loop.Kind, item.Namespace)
 	if failed != nil {
 		return nil, failed
@@ -270,7 +316,7 @@ func (s inputReader) each(ctx context.Context, path string) (map[string]any, *ex
 		return nil, nil
 	}
 	if err != nil {
-		return nil, s.unread(ctx, executors.ReasonForbidden, rightOn("get", mapping, cmp.Or(item.Namespace, s.account.Namespace), item.Name), fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.account.User(), mapping.Resource.GroupResource(), err))
+		return nil, s.unread(ctx, executors.ReasonForbidden, rightOn("get", mapping, cmp.Or(item.Namespace, s.account.Namespace), item.Name), fmt.Errorf("read %s/%s as %s, which needs get on %s: %w", loop.Kind, item.Name, s.actor(), mapping.Resource.GroupResource(), err))
 	}
 	return shown(u), nil
 }
@@ -313,7 +359,7 @@ func (s inputReader) requirement(ctx context.Context, r plan.Requirement) ([]uns
 		return nil, failed
 	}
 	tell := func(verb string, err error) *executors.Outcome {
-		return s.unread(ctx, executors.ReasonForbidden, rightOn(verb, mapping, cmp.Or(r.Namespace, s.account.Namespace), r.ObjectName), fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.account.User(), verb, mapping.Resource.GroupResource(), err))
+		return s.unread(ctx, executors.ReasonForbidden, rightOn(verb, mapping, cmp.Or(r.Namespace, s.account.Namespace), r.ObjectName), fmt.Errorf("read required.%s as %s, which needs %s on %s: %w", r.Name, s.actor(), verb, mapping.Resource.GroupResource(), err))
 	}
 	if r.ObjectName != "" {
 		u, err := from.Get(ctx, r.ObjectName, metav1.GetOptions{})

@@ -16,15 +16,15 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
-// isRefusal says whether an outcome speaks of a right, an account or an admission
-// that somebody has to give, and not of the step itself.
+// isRefusal says whether an outcome speaks of a right, an account, an admission or a
+// connection that somebody has to give, and not of the step itself.
 func isRefusal(out executors.Outcome) bool {
 	gives := out.State == executors.Failed || out.State == executors.NotYet
-	return gives && slices.Contains([]string{executors.ReasonForbidden, executors.ReasonDenied, executors.ReasonNoAccount}, out.Reason)
+	return gives && slices.Contains([]string{executors.ReasonForbidden, executors.ReasonDenied, executors.ReasonNoAccount, executors.ReasonNoConnection}, out.Reason)
 }
 
-// judge says what a refusal means for a step. A missing right is final when it was
-// missing for half a minute; an admission's no is a failed attempt. What undoes
+// judge says what a refusal means for a step. A missing right or connection is final when
+// it was missing for half a minute: a Secret that is replaced may be gone for a moment; an admission's no is a failed attempt. What undoes
 // (onFailure, finally) waits for all of them until its own time is over.
 func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Outcome {
 	if !isRefusal(out) {
@@ -47,7 +47,7 @@ func (c *Controller) judge(s store.StepKey, out executors.Outcome) executors.Out
 		out.State = executors.Failed
 	case out.State == executors.NotYet:
 		return later("", r.VerdictAt(now))
-	case out.Reason == executors.ReasonForbidden && !final:
+	case (out.Reason == executors.ReasonForbidden || out.Reason == executors.ReasonNoConnection) && !final:
 		return later("; unless that is so by "+r.Since.Add(workflow.RefusalPatience).UTC().Format(time.TimeOnly)+" UTC, the step fails", r.VerdictAt(now))
 	}
 	c.refusals.Over(s)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -42,7 +41,7 @@ type outcome struct {
 	note    func(run.Journal) run.Journal // nil: nothing to write down
 	wait    *stepWait
 	watch   *executors.Watch
-	client  dynamic.Interface
+	clients executors.Clients
 }
 
 // stepWait is a step that waits: until an instant, until what it watches moves, or
@@ -297,7 +296,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 	}
 	c.Steps.complete(o)
 	if o.watch != nil {
-		c.watches.keep(ctx, o.step, l.Account(), o.client, *o.watch)
+		c.watches.keep(ctx, o.step, l.Account(), o.clients, *o.watch)
 	}
 	if c.Runs.Get(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.dropRun(l.Key())

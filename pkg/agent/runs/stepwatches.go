@@ -30,25 +30,27 @@ type stepWatches struct {
 type stepWatch struct {
 	what    executors.Watch
 	account client.Account
+	cluster string // that it watches, and with which credentials: executors.Clients
+	conn    string
 	stop    context.CancelFunc
 	mu      sync.Mutex
 	failure error // the API server refuses it for now
 }
 
 // keep watches one object for a run, in place of what it watched before.
-func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as dynamic.Interface, what executors.Watch) {
+func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as executors.Clients, what executors.Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.open[rk]; have != nil {
-		if have.what == what && have.account == w {
+		if have.what == what && have.account == w && have.conn == as.Connection {
 			return
 		}
 		have.stop()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	sw := &stepWatch{what: what, account: w, stop: cancel}
+	sw := &stepWatch{what: what, account: w, cluster: as.Cluster, conn: as.Connection, stop: cancel}
 	s.open[rk] = sw
-	go s.follow(ctx, rk, sw, as)
+	go s.follow(ctx, rk, sw, as.Dynamic)
 }
 
 // drop ends what is watched for a run.
@@ -86,15 +88,24 @@ func (sw *stepWatch) asked() executors.Asked {
 	if sw.what.Name != "" {
 		named = fmt.Sprintf(" %q", sw.what.Name)
 	}
-	account := fmt.Sprintf("serviceaccount %s/%s", sw.account.Namespace, sw.account.Name)
+	account := sw.actor()
 	return executors.Asked{
-		As: sw.account.User(),
+		As: sw.user(),
 		Right: authorizationv1.ResourceAttributes{
 			Verb: "watch", Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Namespace: sw.what.Namespace, Name: sw.what.Name,
 		},
 		Missing: fmt.Sprintf("%s may not watch %s%s: grant watch on %s to it", account, gvr.GroupResource(), named, gvr.GroupResource()),
 		Denied:  fmt.Sprintf("watch of %s%s was denied to %s", gvr.GroupResource(), named, account),
 	}
+}
+
+func (sw *stepWatch) actor() string { return sw.call().Actor() }
+
+func (sw *stepWatch) user() string { return sw.call().User() }
+
+// call is as whom it watches.
+func (sw *stepWatch) call() executors.Call {
+	return executors.Call{Namespace: sw.account.Namespace, Account: sw.account.Name, Clients: executors.Clients{Cluster: sw.cluster}}
 }
 
 // dropRun ends all that is watched for a run.
@@ -167,7 +178,7 @@ const longestWatchPause = 5 * time.Second
 // answered notes whether the API server lets the account watch, and says whether
 // that it does not is news.
 func (sw *stepWatch) answered(err error) (news bool) {
-	if executors.RefusalOf(err, sw.account.User()) == executors.NotRefused {
+	if executors.RefusalOf(err, sw.user()) == executors.NotRefused {
 		err = nil
 	}
 	sw.mu.Lock()

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -76,6 +79,19 @@ func (d *Documents) Template(namespace, name string) *plan.Template {
 		}
 	}
 	return nil
+}
+
+// Connector finds a connector of a namespace; why says why it cannot be used.
+func (d *Documents) Connector(namespace string, ref connector.Reference) (one connector.Connector, why string) {
+	cm := d.Any(types.NamespacedName{Namespace: namespace, Name: ref.Name})
+	if cm == nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector || cm.DeletionTimestamp != nil {
+		return one, plan.NoConnector(ref) + " in namespace " + namespace
+	}
+	one, faults := annotations.Connector(cm)
+	if len(faults) > 0 {
+		return one, fmt.Sprintf("the connector %s is not valid: %s", ref.Name, faults[0])
+	}
+	return one, ""
 }
 
 // Pauses are the switches above a plan: its namespace's, and the cluster's,

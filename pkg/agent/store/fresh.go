@@ -247,7 +247,7 @@ func (f *freshness) confirmPlans(ctx context.Context) error {
 
 // confirmGates makes sure of policies, calendars, templates and the configuration.
 func (f *freshness) confirmGates(ctx context.Context) error {
-	kinds := []string{annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindGate, annotations.KindAgentConfig}
+	kinds := []string{annotations.KindPolicy, annotations.KindCalendar, annotations.KindStepTemplate, annotations.KindConnector, annotations.KindGate, annotations.KindAgentConfig}
 	selector := annotations.LabelKind + " in (" + strings.Join(kinds, ",") + ")"
 	return f.confirmCache(ctx, f.docs.cache, "configmaps", f.WatchNamespace, selector, func(kind string) bool { return slices.Contains(kinds, kind) })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
@@ -31,6 +32,8 @@ type CachedPlan struct {
 	*ParsedPlan
 	// templates are what the spec's steps of type template stand for, as last seen.
 	Templates map[string]plan.TemplateSpec
+	// Connectors are those by which its steps reach other clusters, as last seen.
+	Connectors map[string]connector.Connector
 }
 
 // PlanMemory is what is kept of a plan as long as its text is the same.

@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -241,7 +242,11 @@ func changedLines(r view.Run) []string {
 	var lines []string
 	for _, s := range r.Journal.Steps {
 		for _, c := range s.Changed {
-			lines = append(lines, fmt.Sprintf("  %s/%s: %s (step %s)", c.Kind, c.Name, c.What, s.Path))
+			where := ""
+			if c.Cluster != "" {
+				where = " on " + connector.K8SCluster + " " + c.Cluster
+			}
+			lines = append(lines, fmt.Sprintf("  %s/%s%s: %s (step %s)", c.Kind, c.Name, where, c.What, s.Path))
 		}
 	}
 	if len(lines) == 0 {

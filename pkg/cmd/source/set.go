@@ -23,11 +23,13 @@ type Set struct {
 	Pauses   map[string]schedule.Pause // of namespaces
 	// templates are step templates, by namespace/name.
 	templates map[string]*plan.Template
+	// connectors are documents, by namespace/name.
+	connectors map[string]Document
 }
 
 // NewSet is what documents hold, whatever their faults.
 func NewSet(c *factory.Factory, docs []Document) Set {
-	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}}
+	w := Set{Resolver: policy.NewResolver(c.OfflineAgent()), Pauses: map[string]schedule.Pause{}, templates: map[string]*plan.Template{}, connectors: map[string]Document{}}
 	for _, d := range docs {
 		w.take(d, c.OfflineNamespace())
 	}
@@ -116,6 +118,8 @@ func (w *Set) take(d Document, namespace string) {
 	case annotations.KindStepTemplate:
 		t := d.template()
 		w.templates[namespace+"/"+d.Name] = &t
+	case annotations.KindConnector:
+		w.connectors[namespace+"/"+d.Name] = d
 	case KindNamespace:
 		in := annotations.Intent(notes)
 		w.Resolver.PutNamespace(d.Name, in.Stanza)

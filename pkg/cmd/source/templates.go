@@ -2,9 +2,11 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
@@ -29,32 +31,36 @@ func (d Document) templateFaults() document.Faults {
 	return WithDashHints(d.Text, plan.Spec{Steps: t.Spec.Steps}, t.Faults)
 }
 
-// Used are the templates that the steps of a plan in a file stand for.
+// Used are the templates that the steps of a plan in a file stand for, and what is wrong
+// with the use of those and of connectors.
 type Used struct {
 	Templates map[string]plan.TemplateSpec
 	Faults    []Fault
-	// missing are uses of templates that the files do not hold: they may be in the
-	// cluster.
+	// missing are uses of templates and connectors that the files do not hold: they may
+	// be in the cluster.
 	Missing []Fault
 }
 
-// Use finds the templates of a plan as the agent would: in the plan's namespace,
-// else in the agent's.
+// Use finds the templates and connectors of a plan as the agent would: templates in the
+// plan's namespace, else in the agent's; connectors in the plan's alone.
 func (w Set) Use(p Plan, agentNamespace string) Used {
-	if !strings.Contains(p.Source.Text, plan.TemplatePrefix) {
-		return Used{}
-	}
 	absent := map[string]bool{} // by the fault that each will have
-	templates, faults := plan.UseTemplates(p.Spec, func(name string) *plan.Template {
-		for _, namespace := range []string{p.Namespace, agentNamespace} {
-			if t := w.templates[namespace+"/"+name]; t != nil {
-				return t
+	out, faults := Used{}, document.Faults{}
+	if strings.Contains(p.Source.Text, plan.TemplatePrefix) {
+		out.Templates, faults = plan.UseTemplates(p.Spec, func(name string) *plan.Template {
+			for _, namespace := range []string{p.Namespace, agentNamespace} {
+				if t := w.templates[namespace+"/"+name]; t != nil {
+					return t
+				}
 			}
-		}
-		absent[noTemplate(name)] = true
-		return nil
-	})
-	out := Used{Templates: templates}
+			absent[noTemplate(name)] = true
+			return nil
+		})
+	}
+	if !slices.ContainsFunc(faults, func(f document.Fault) bool { return !absent[f.Message] }) { // else they may stand for themselves
+		_, connected := plan.UseConnectors(plan.Tree{Spec: p.Spec, Templates: out.Templates}, w.findConnector(p.Namespace, absent))
+		faults = append(faults, connected...)
+	}
 	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
 	for _, f := range faults {
 		outer, _, _ := strings.Cut(f.Path, "(") // what is in a template stands where it is used
@@ -67,6 +73,23 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 		out.Faults = append(out.Faults, found)
 	}
 	return out
+}
+
+// findConnector looks connectors up among the files, and notes the faults of those that are
+// not there.
+func (w Set) findConnector(namespace string, absent map[string]bool) plan.FindConnector {
+	return func(ref connector.Reference) (connector.Connector, string) {
+		d, there := w.connectors[namespace+"/"+ref.Name]
+		if !there {
+			absent[plan.NoConnector(ref)] = true
+			return connector.Connector{}, plan.NoConnector(ref)
+		}
+		one, faults := connector.Parse([]byte(d.Text))
+		if len(faults) > 0 {
+			return one, fmt.Sprintf("the connector %s is not valid: %s", ref.Name, faults[0])
+		}
+		return one, ""
+	}
 }
 
 // noTemplate is how plan.UseTemplates says that a template is not there.

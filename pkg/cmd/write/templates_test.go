@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,4 +87,35 @@ spec:
 		Code: 1, Out: "f.yaml:17: spec.steps[1].properties.steps[1].properties.steps[0].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n",
 		Err: "warning: f.yaml:10: spec.steps[1].properties.steps[0]: step zero scales to zero, and nothing undoes it when a later step fails: add restoreAfter: true, or a step in finally\nerror: 1 fault in 1 document\n",
 	})
+}
+
+func TestLintChecksHowPlansUseConnectors(t *testing.T) {
+	const planText = `apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - name: far
+    type: scale
+    connectorRef: {kind: K8SCluster, name: stg}
+    properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 1}
+`
+	stg := func(namespace, spec string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: stg, namespace: " + namespace + ", labels: {maint.dev/kind: connector}}\ndata: {connector.yaml: 'apiVersion: maint.dev/v1alpha1\n\n    kind: K8SCluster\n\n    spec: " + spec + "'}\n"
+	}
+	const plan = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p, namespace: shop, labels: {maint.dev/kind: plan}}\ndata:\n  plan.yaml: |\n"
+	text := plan + "    " + strings.ReplaceAll(strings.TrimSpace(planText), "\n", "\n    ") + "\n"
+	for name, c := range map[string]struct {
+		more string
+		want cmdtest.Printed
+	}{
+		"beside it":            {stg("shop", "{k8s: {kubeconfigRef: {name: s}}}"), cmdtest.Printed{Err: "2 documents without faults\n"}},
+		"not there":            {"", cmdtest.Printed{Err: "warning: f.yaml:12: spec.steps[0].connectorRef: there is no connector stg of kind K8SCluster among the files: it must be in the cluster\n1 document without faults\n"}},
+		"in another namespace": {stg("other", "{k8s: {kubeconfigRef: {name: s}}}"), cmdtest.Printed{Err: "warning: f.yaml:12: spec.steps[0].connectorRef: there is no connector stg of kind K8SCluster among the files: it must be in the cluster\n2 documents without faults\n"}},
+		"a cluster of EKS":     {stg("shop", "{providerRef: {name: a}, eks: {name: s}}"), cmdtest.Printed{Code: 1, Out: "f.yaml:12: spec.steps[0].connectorRef: the connector stg is a cluster of EKS, which steps do not reach in this version; write one with a kubeconfig\n", Err: "error: 1 fault in 2 documents\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmdtest.WriteFiles(t, map[string]string{"f.yaml": text + c.more})
+			cmdtest.Offline(t, cmd.Run, "", "lint", "-f", "f.yaml").Is(t, c.want)
+		})
+	}
 }

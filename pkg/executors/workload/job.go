@@ -184,7 +184,7 @@ func ended(ctx context.Context, call executors.Call, job *batchv1.Job, out execu
 		later.State, later.WakeAt = executors.NotYet, call.Now.Add(api.RetryDelay)
 		return later
 	case errors.As(err, &request) && apierrors.IsForbidden(request.Err):
-		out.Message += fmt.Sprintf("; its log is not kept: grant %s to serviceaccount %s/%s", request.Action.Rights(), call.Namespace, call.Account)
+		out.Message += fmt.Sprintf("; its log is not kept: grant %s to %s", request.Action.Rights(), call.Actor())
 	default:
 		out.Message += fmt.Sprintf("; its log is not kept: %s", err)
 	}
@@ -209,8 +209,7 @@ func unsettled(ctx context.Context, call executors.Call, job *batchv1.Job, reque
 	if call.Now.Sub(ended) > patience {
 		return false
 	}
-	as := "system:serviceaccount:" + call.Namespace + ":" + call.Account
-	switch executors.RefusalOf(request.Err, as) {
+	switch executors.RefusalOf(request.Err, call.User()) {
 	case executors.RefusedAgent:
 		return true
 	case executors.RefusedAccount:

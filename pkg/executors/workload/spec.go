@@ -33,7 +33,7 @@ func jobOf(call executors.Call, p *plan.JobProperties) (*batchv1.Job, error) {
 		return nil, api.Refuse(executors.ReasonInvalid, "image is missing, and there is no template")
 	}
 	pod := &spec.Template.Spec
-	if pod.ServiceAccountName == "" {
+	if pod.ServiceAccountName == "" && call.Clients.Cluster == "" { // another cluster may have no such account, or lend it more
 		pod.ServiceAccountName = call.Account // what the step may, its pods may
 	}
 	if call.Node != "" && pod.NodeName == "" && pod.NodeSelector == nil && pod.Affinity == nil {

@@ -93,6 +93,8 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 	switch {
 	case errors.As(err, &refused):
 		return refused.Outcome
+	case notAllowed(err) != "":
+		return executors.Refuse(executors.ReasonNoConnection, "%s", notAllowed(err))
 	case ctx.Err() != nil || !errors.As(err, &request):
 		return unavailable(call, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -112,6 +114,16 @@ func Outcome(ctx context.Context, call executors.Call, err error) executors.Outc
 		return executors.Refuse(executors.ReasonNotFound, "%s: there is no such object", request.Action)
 	}
 	return executors.Refuse(reasonOf(err), "%s", err)
+}
+
+// notAllowed is what the outbound rules of the agent's configuration say of an address that
+// they refuse: waiting does not help.
+func notAllowed(err error) string {
+	var refusal interface{ Refused() string }
+	if errors.As(err, &refusal) {
+		return "the agent's configuration does not allow the address: " + refusal.Refused()
+	}
+	return ""
 }
 
 // Again is "not yet", to be called again at once.
@@ -149,9 +161,9 @@ func reasonOf(err error) string {
 // asked is an action as it is judged when it was refused.
 func asked(call executors.Call, a Action) executors.Asked {
 	return executors.Asked{
-		As: "system:serviceaccount:" + call.Namespace + ":" + call.Account, Right: a.right(),
+		As: call.User(), Right: a.right(),
 		Missing: missing(call, a).Outcome.Message,
-		Denied:  fmt.Sprintf("%s was denied to %s", a, account(call)),
+		Denied:  fmt.Sprintf("%s was denied to %s", a, call.Actor()),
 	}
 }
 
@@ -164,11 +176,7 @@ func (a Action) right() authorizationv1.ResourceAttributes {
 
 func missing(call executors.Call, a Action) *Refused {
 	return &Refused{Outcome: executors.Refuse(executors.ReasonForbidden,
-		"%s may not %s: grant %s to it", account(call), a, a.Rights())}
-}
-
-func account(call executors.Call) string {
-	return fmt.Sprintf("serviceaccount %s/%s", call.Namespace, call.Account)
+		"%s may not %s: grant %s to it", call.Actor(), a, a.Rights())}
 }
 
 // May asks the API server, as the plan's account, whether it may do something.

@@ -1,0 +1,276 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+// Bounds of other clusters (guesses). Their API servers may be anybody's: what they answer
+// is capped, and none is waited for without end.
+const (
+	maxRemotes     = 64               // whose clients are kept
+	remoteIdle     = 15 * time.Minute // after which unused ones are not
+	remoteQPS      = 20
+	remoteBurst    = 40
+	remoteHeaders  = 30 * time.Second // until an answer begins
+	maxRemoteBytes = 32 << 20         // of one answer; a watch has no end
+)
+
+// Cluster is another cluster, as the documents of a plan's namespace name it.
+type Cluster struct {
+	Name string // of its connector
+	Spec connector.ClusterSpec
+}
+
+// remotes are the clients of other clusters that were used last.
+type remotes struct {
+	mu   sync.Mutex
+	kept *lru.Cache[string, *remote]
+}
+
+// remote is a connection to another cluster.
+type remote struct {
+	clients executors.Clients
+	used    time.Time
+	close   func()
+}
+
+func newRemotes() *remotes {
+	kept, _ := lru.NewWithEvict(maxRemotes, func(_ string, r *remote) { r.close() }) // the error is for limits below one
+	return &remotes{kept: kept}
+}
+
+// get is what is kept under a key, and forgets what nobody has used for long.
+func (r *remotes) get(key string, now time.Time) (*remote, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		oldest, one, any := r.kept.GetOldest()
+		if !any || now.Sub(one.used) < remoteIdle {
+			break
+		}
+		r.kept.Remove(oldest)
+	}
+	one, have := r.kept.Get(key)
+	if have {
+		one.used = now
+	}
+	return one, have
+}
+
+func (r *remotes) add(key string, one *remote) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept.Add(key, one)
+}
+
+// Remotes is how many other clusters have clients that are kept.
+func (a *Impersonator) Remotes() int { return a.remotes.kept.Len() }
+
+// Remote are clients for another cluster, with the rights that its credentials have there
+// and no others: neither the agent's nor the account's. What the credentials are is read
+// each time, as the account, so that a right that was taken away and a Secret that was
+// replaced count at once. failure says what keeps the cluster from being reached.
+func (a *Impersonator) Remote(ctx context.Context, w Account, c Cluster) (clients executors.Clients, failure *executors.Outcome) {
+	home, err := a.Clients(w, "")
+	if err != nil {
+		return clients, a.noConnection(c, err)
+	}
+	config, digest, failure := a.credentials(ctx, home, w, c)
+	if failure != nil {
+		return clients, failure
+	}
+	key := digestOf(w.User(), c.Name, digest, a.rules())
+	if have, is := a.remotes.get(key, a.now()); is {
+		return have.clients, nil
+	}
+	one, err := a.connect(home, config, w, c)
+	if err != nil {
+		return clients, a.noConnection(c, err)
+	}
+	one.clients.Connection = key
+	a.remotes.add(key, one)
+	return one.clients, nil
+}
+
+// credentials are how the account reaches another cluster now; digest changes when that does.
+func (a *Impersonator) credentials(ctx context.Context, home executors.Clients, w Account, c Cluster) (config *rest.Config, digest string, failure *executors.Outcome) {
+	if c.Spec.K8S == nil {
+		return nil, "", a.noConnection(c, errors.New("clusters of EKS are not reached in this version; use a kubeconfig"))
+	}
+	data, failure := a.kubeconfig(ctx, home, w, c)
+	if failure != nil {
+		return nil, "", failure
+	}
+	config, err := readKubeconfig(data)
+	if err != nil {
+		ref := c.Spec.K8S.KubeconfigRef
+		return nil, "", a.noConnection(c, fmt.Errorf("the kubeconfig under the key %s of the Secret %s cannot be used: %w", ref.DataKey(), ref.Name, err))
+	}
+	return config, digestOf(string(data)), nil
+}
+
+// kubeconfig reads the Secret of a connector as the account, which has to have the right to.
+func (a *Impersonator) kubeconfig(ctx context.Context, home executors.Clients, w Account, c Cluster) ([]byte, *executors.Outcome) {
+	ref := c.Spec.K8S.KubeconfigRef
+	secret, err := home.Kube.CoreV1().Secrets(w.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err == nil {
+		data := secret.Data[ref.DataKey()]
+		if len(data) == 0 {
+			return nil, a.noConnection(c, fmt.Errorf("the Secret %s has nothing under the key %s", ref.Name, ref.DataKey()))
+		}
+		return data, nil
+	}
+	asked := executors.Asked{
+		As: w.User(), Right: authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: w.Namespace, Name: ref.Name},
+		Missing: fmt.Sprintf("serviceaccount %s/%s may not get secrets %q, which holds the kubeconfig of K8SCluster %s: grant get on secrets to it", w.Namespace, w.Name, ref.Name, c.Name),
+		Denied:  fmt.Sprintf("the Secret %s, which holds the kubeconfig of K8SCluster %s, was not given to serviceaccount %s/%s", ref.Name, c.Name, w.Namespace, w.Name),
+	}
+	if out, is := executors.Refused(ctx, home.Kube, a.now(), asked, err); is {
+		return nil, &out
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, a.noConnection(c, fmt.Errorf("the Secret %s, which holds its kubeconfig, does not exist in namespace %s", ref.Name, w.Namespace))
+	}
+	out := executors.Fail(executors.ReasonUnavailable, "read the Secret %s, which holds the kubeconfig of K8SCluster %s: %s", ref.Name, c.Name, err)
+	out.State, out.WakeAt = executors.NotYet, a.now().Add(max(2*time.Second, executors.RetryAfter(err)))
+	return nil, &out
+}
+
+// noConnection is a cluster that cannot be reached until somebody mends what is said.
+func (a *Impersonator) noConnection(c Cluster, err error) *executors.Outcome {
+	return new(executors.Refuse(executors.ReasonNoConnection, "K8SCluster %s: %s", c.Name, err))
+}
+
+// rules is what the outbound rules in force are: a connection that others allowed is not
+// used any more.
+func (a *Impersonator) rules() string {
+	if a.outbound == nil {
+		return ""
+	}
+	return a.outbound()
+}
+
+// digestOf is the same for the same parts only.
+func digestOf(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash takes everything
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// connect makes the clients of another cluster. Nothing is sent yet.
+func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Account, c Cluster) (*remote, error) {
+	config.UserAgent = fmt.Sprintf("%s (%s/%s)", cmp.Or(a.config.UserAgent, "kubectl-maint-agent"), w.Namespace, w.Name)
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(remoteQPS, remoteBurst)
+	base, err := a.transport(config)
+	if err != nil {
+		return nil, err
+	}
+	through, err := rest.HTTPWrappersForConfig(config, a.fenced(capped(base)))
+	if err != nil {
+		return nil, err
+	}
+	// A redirect would carry the credentials to wherever the other cluster says.
+	client := &http.Client{Transport: through, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	kube, errKube := kubernetes.NewForConfigAndClient(config, client)
+	dyn, errDynamic := dynamic.NewForConfigAndClient(config, client)
+	meta, errMeta := metadata.NewForConfigAndClient(config, client)
+	if err := errors.Join(errKube, errDynamic, errMeta); err != nil {
+		return nil, err
+	}
+	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
+	clients := executors.Clients{
+		Cluster: c.Name, Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
+		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence,
+	}
+	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil
+}
+
+// transport dials by the outbound rules: an API server's address is a tenant's word, like a
+// webhook's. No proxy stands between, whatever the agent's environment says.
+func (a *Impersonator) transport(config *rest.Config) (http.RoundTripper, error) {
+	if a.remoteTransport != nil {
+		return a.remoteTransport(config)
+	}
+	if a.dial == nil {
+		return nil, errors.New("this agent has nothing to dial with")
+	}
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: a.dial, TLSClientConfig: tls,
+		ResponseHeaderTimeout: remoteHeaders, MaxIdleConnsPerHost: 2,
+	}), nil
+}
+
+// fenced lets nothing be changed by an agent that may lead no more.
+func (a *Impersonator) fenced(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Method != http.MethodGet && a.fence != nil {
+			if err := a.fence(); err != nil {
+				return nil, err
+			}
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+// capped bounds what an answer may be: whoever runs the other cluster is not to fill the
+// agent's memory. The decoder of a watch bounds each of its events itself.
+func capped(next http.RoundTripper) http.RoundTripper {
+	return RoundTripper(func(req *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(req)
+		if err != nil || answer.Body == nil || req.URL.Query().Get("watch") != "" {
+			return answer, err
+		}
+		answer.Body = &cappedBody{ReadCloser: answer.Body, left: maxRemoteBytes}
+		return answer, nil
+	})
+}
+
+type cappedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// errTooLong is an answer that nobody can want.
+var errTooLong = fmt.Errorf("the answer has more than %d bytes", maxRemoteBytes) //nolint:gochecknoglobals // a sentinel for errors.Is
+
+// Read is io.Reader's.
+func (b *cappedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLong
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

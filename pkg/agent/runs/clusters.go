@@ -1,0 +1,70 @@
+package runs
+
+import (
+	"context"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// clientsAt are those with which the step at a path works: the account's own, or those of
+// the cluster that its connector names. The run holds the connector as it was when the run
+// was made; its credentials are read each time.
+func (c *Controller) clientsAt(ctx context.Context, l *store.CachedRun, path string, home executors.Clients) (executors.Clients, *executors.Outcome) {
+	cluster, elsewhere := clusterAt(l.Run, path)
+	if !elsewhere {
+		return home, nil
+	}
+	clients, failure := c.Accounts.Remote(ctx, l.Account(), cluster)
+	if failure != nil && failure.State == executors.NotYet {
+		failure.WakeAt = queue.Latest(failure.WakeAt, c.Now().Add(retryDelay))
+	}
+	return clients, failure
+}
+
+// clusterAt is the other cluster that the step at a path works on, if it does.
+func clusterAt(r run.Run, path string) (client.Cluster, bool) {
+	ref, elsewhere := r.Tree().ConnectorAt(path)
+	if !elsewhere {
+		return client.Cluster{}, false
+	}
+	out := client.Cluster{Name: ref.Name}
+	if held := r.Connectors[ref.Key()].Cluster; held != nil { // a run without it is not read
+		out.Spec = *held
+	}
+	return out, true
+}
+
+// placed is what came of a step on another cluster, with where that was.
+func placed(out executors.Outcome, clients executors.Clients) executors.Outcome {
+	if clients.Cluster == "" {
+		return out
+	}
+	if out.Message != "" {
+		out.Message = document.Cut("on "+connector.K8SCluster+" "+clients.Cluster+": "+out.Message, document.MaxMessage)
+	}
+	changed := make([]run.Change, len(out.Changed))
+	for i, one := range out.Changed {
+		one.Cluster = clients.Cluster
+		changed[i] = one
+	}
+	out.Changed = changed
+	return out
+}
+
+// loopOf is the path of the innermost loop that a path lies in.
+func loopOf(r run.Run, path string) string {
+	at := ""
+	for _, link := range r.Tree().Chain(path) {
+		if plan.IsLoop(link.Step.Type) && link.Path != path {
+			at = link.Path
+		}
+	}
+	return at
+}

@@ -1,0 +1,137 @@
+package plan_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+const (
+	toStg   = "connectorRef: {kind: K8SCluster, name: stg}"
+	orders  = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
+	patches = "type: patch-object, properties: {resource: " + orders + ", patch: {}}"
+)
+
+// clusters are the connectors of a namespace.
+func clusters(ref connector.Reference) (connector.Connector, string) {
+	cluster := connector.ClusterSpec{K8S: &connector.Kubernetes{KubeconfigRef: connector.KubeconfigRef{Name: "stg"}}}
+	switch ref.Name {
+	case "stg", "prod":
+		return connector.Connector{Cluster: &cluster}, ""
+	case "eks":
+		return connector.Connector{Cluster: &connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "e"}, ProviderRef: &connector.Ref{Name: "aws"}}}, ""
+	case "aws":
+		return connector.Connector{Cloud: &connector.CloudSpec{}}, ""
+	}
+	return connector.Connector{}, plan.NoConnector(ref)
+}
+
+func TestWhatIsWrongWithTheConnectorOfAStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		step string // after its name
+		want string // empty: nothing
+	}{
+		"a step on another cluster":    {step: toStg + ", " + patches},
+		"a cloud":                      {step: "connectorRef: {kind: CloudProvider, name: aws}, " + patches, want: `connectorRef.kind: must be K8SCluster, is "CloudProvider"`},
+		"a connector elsewhere":        {step: "connectorRef: {kind: K8SCluster, name: other/stg}, " + patches, want: `connectorRef.name: "other/stg" cannot name a connector`},
+		"of another namespace":         {step: "connectorRef: {kind: K8SCluster, name: stg, namespace: other}, " + patches, want: "namespace"},
+		"a step that is on no cluster": {step: toStg + ", type: suspend", want: "those of type suspend do not"},
+		"a step of the plan's own":     {step: toStg + ", type: uncordon, properties: {node: a}", want: "steps of type uncordon work on the plan's own cluster alone"},
+		"a group on another cluster":   {step: toStg + ", type: step-group, properties: {steps: [{name: b, " + patches + "}]}"},
+		"a template there":             {step: toStg + ", type: template/tidy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, faults := plan.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: a, "+c.step+"}]}\n"), "p")
+			if c.want == "" && len(faults) > 0 || !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("got %q, want %q", faults.Error(), c.want)
+			}
+		})
+	}
+}
+
+func TestWhichConnectorsAPlanUses(t *testing.T) {
+	group := func(inner string) string {
+		return "steps: [{name: g, " + toStg + ", type: step-group, properties: {steps: [" + inner + "]}}]"
+	}
+	for name, c := range map[string]struct {
+		spec     string
+		template string
+		used     string
+		want     string // the fault
+	}{
+		"none":                                {spec: "steps: [{name: a, " + patches + "}]"},
+		"a step's":                            {spec: "steps: [{name: a, " + toStg + ", " + patches + "}]", used: "K8SCluster/stg"},
+		"of finally, too":                     {spec: "{steps: [{name: a, " + patches + "}], finally: [{name: b, " + toStg + ", " + patches + "}]}", used: "K8SCluster/stg"},
+		"a template's":                        {spec: "steps: [{name: a, type: template/t}]", template: "{name: b, " + toStg + ", " + patches + "}", used: "K8SCluster/stg"},
+		"two":                                 {spec: group("{name: b, " + strings.Replace(toStg, "stg", "prod", 1) + ", " + patches + "}"), used: "K8SCluster/prod K8SCluster/stg"},
+		"one that is not there":               {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "gone", 1) + ", " + patches + "}]", want: "spec.steps[0].connectorRef: there is no connector gone of kind K8SCluster"},
+		"one of another kind":                 {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "aws", 1) + ", " + patches + "}]", want: "the connector aws is a CloudProvider, and not a K8SCluster"},
+		"a cluster of EKS":                    {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "eks", 1) + ", " + patches + "}]", want: "the connector eks is a cluster of EKS"},
+		"what stops nothing there":            {spec: group("{name: b, type: suspend}"), used: "K8SCluster/stg"},
+		"a drain in a group there":            {spec: group("{name: b, type: drain, properties: {node: a}}"), want: "spec.steps[0].properties.steps[0].type: stands in a step with a connectorRef"},
+		"the target, which is not there":      {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}}}"), want: "properties.object: is missing: the step works on another cluster"},
+		"an object there":                     {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}, object: "+orders+"}}"), used: "K8SCluster/stg"},
+		"a wait for a node of this cluster's": {spec: "steps: [{name: r, type: for-each-node, properties: {steps: [{name: b, " + toStg + ", type: wait, properties: {condition: Ready}}]}}]", want: "properties.resource: is missing: the step works on another cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var templates []string
+			if c.template != "" {
+				templates = []string{"t: " + c.template}
+			}
+			used, faults := plan.UseConnectors(treeOf(t, c.spec, templates...), clusters)
+			if c.want != "" {
+				if len(faults) != 1 || !strings.Contains(faults[0].String(), c.want) {
+					t.Errorf("got %v, want %s", faults, c.want)
+				}
+				return
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(used)), " "); got != c.used || len(faults) > 0 {
+				t.Errorf("got %s with %v, want %s", got, faults, c.used)
+			}
+		})
+	}
+}
+
+func TestTheClusterOfAStepIsTheNearestThatIsNamed(t *testing.T) {
+	tree := treeOf(t, "steps:\n- {name: home, "+patches+"}\n- {name: g, "+toStg+", type: step-group, properties: {steps: [{name: in, "+patches+"}, {name: other, "+strings.Replace(toStg, "stg", "prod", 1)+", "+patches+"}, {name: box, type: template/t}]}}\n",
+		"t: {name: deep, "+patches+"}")
+	got := map[string]string{}
+	for _, path := range []string{"", "home", "g", "g/in", "g/other", "g/box/deep", "gone"} {
+		ref, _ := tree.ConnectorAt(path)
+		got[path] = ref.Name
+	}
+	want := map[string]string{"": "", "home": "", "g": "stg", "g/in": "stg", "g/other": "prod", "g/box/deep": "stg", "gone": ""}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What a run holds is checked like a user's: a run can be written by hand.
+func TestARunWithoutItsConnectorIsNotBelieved(t *testing.T) {
+	tree := treeOf(t, "steps: [{name: a, "+toStg+", "+patches+"}]")
+	good, _ := clusters(connector.Reference{Name: "stg"})
+	for name, c := range map[string]struct {
+		held connector.Connector
+		want string
+	}{
+		"as it was":  {held: good},
+		"not there":  {want: "the connector stg is not valid"},
+		"not usable": {held: connector.Connector{Cluster: &connector.ClusterSpec{}}, want: "the connector stg is not valid: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := plan.CheckConnectors(tree, map[string]connector.Connector{"K8SCluster/stg": c.held})
+			if c.want == "" && len(faults) > 0 || !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("got %v, want %q", faults, c.want)
+			}
+		})
+	}
+	if faults := plan.CheckConnectors(tree, nil); len(faults) != 1 {
+		t.Errorf("without any: %v", faults)
+	}
+}

@@ -1,0 +1,478 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/test/cluster"
+)
+
+// elsewhere is another cluster, which all tests of them share.
+var elsewhere otherCluster //nolint:gochecknoglobals // as world
+
+type otherCluster struct {
+	once    sync.Once
+	err     error
+	cluster *cluster.Cluster
+	admin   kubernetes.Interface
+}
+
+func (o *otherCluster) start() error {
+	o.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+		defer cancel()
+		if o.cluster, o.err = cluster.Start(ctx, cluster.Options{}); o.err == nil {
+			o.admin, o.err = kubernetes.NewForConfig(o.cluster.AdminConfig())
+		}
+	})
+	return o.err
+}
+
+func (o *otherCluster) stop() {
+	if o.cluster != nil {
+		_ = o.cluster.Stop()
+	}
+}
+
+// remoteLab is a lab with a namespace of the same name on another cluster.
+type remoteLab struct {
+	*lab
+	there kubernetes.Interface
+	line  *line
+}
+
+func newRemoteLab(t *testing.T) *remoteLab {
+	t.Helper()
+	l := newLab(t)
+	l.must(elsewhere.start())
+	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
+	l.must(err)
+	r := &remoteLab{lab: l, there: elsewhere.admin, line: newLine(t, to.Host)}
+	r.namespace(l.ns)
+	return r
+}
+
+// readsKubeconfig is the one right that a plan's own account needs.
+func readsKubeconfig() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"stg"}, Verbs: []string{"get"}}
+}
+
+// scales are the rights of the other cluster's account.
+func scales() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{deploymentRights(), {APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}}}
+}
+
+func (r *remoteLab) namespace(ns string) {
+	r.Helper()
+	_, err := r.there.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
+	r.must(err)
+}
+
+// token is a token of an account of the other cluster, with some rights there.
+func (r *remoteLab) token(account string, rules ...rbacv1.PolicyRule) string {
+	r.Helper()
+	_, err := r.there.CoreV1().ServiceAccounts(r.ns).Create(r.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	r.must(err)
+	_, err = r.there.RbacV1().Roles(r.ns).Create(r.ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: account}, Rules: rules}, metav1.CreateOptions{})
+	r.must(err)
+	_, err = r.there.RbacV1().RoleBindings(r.ns).Create(r.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: account}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: r.ns}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
+	}, metav1.CreateOptions{})
+	r.must(err)
+	config, err := elsewhere.cluster.ServiceAccountConfig(r.ctx, r.ns, account)
+	r.must(err)
+	return config.BearerToken
+}
+
+// secret writes the Secret with the kubeconfig.
+func (r *remoteLab) secret(kubeconfig string) {
+	r.Helper()
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "stg"}, StringData: map[string]string{"kubeconfig": kubeconfig}}
+	_, err := r.admin.CoreV1().Secrets(r.ns).Create(r.ctx, s, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = r.admin.CoreV1().Secrets(r.ns).Update(r.ctx, s, metav1.UpdateOptions{})
+	}
+	r.must(err)
+}
+
+// kubeconfig reaches the other cluster over the line, with a token.
+func (r *remoteLab) kubeconfig(token string) string {
+	r.Helper()
+	config := &rest.Config{Host: "https://" + r.line.address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: elsewhere.cluster.AdminConfig().CAData}}
+	path, err := elsewhere.cluster.KubeconfigFile(r.ns, config)
+	r.must(err)
+	text, err := os.ReadFile(path)
+	r.must(err)
+	return string(text)
+}
+
+// connector writes a K8SCluster.
+func (r *remoteLab) connector() {
+	r.Helper()
+	text := "apiVersion: maint.dev/v1alpha1\nkind: K8SCluster\nspec: {k8s: {kubeconfigRef: {name: stg}}}\n"
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "stg", Labels: map[string]string{annotations.LabelKind: annotations.KindConnector}}, Data: map[string]string{annotations.DataConnector: text}}
+	_, err := r.admin.CoreV1().ConfigMaps(r.ns).Create(r.ctx, cm, metav1.CreateOptions{})
+	r.must(err)
+}
+
+// orders is a Deployment of 3 on each of the two clusters.
+func (r *remoteLab) orders() {
+	r.Helper()
+	here := r.deployment("orders", 3)
+	there := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "orders"}, Spec: here.Spec}
+	_, err := newDeployment(r.ctx, r.there, r.ns, there)
+	r.must(err)
+}
+
+func (r *remoteLab) sizeOn(of kubernetes.Interface) int32 {
+	r.Helper()
+	d, err := of.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	return *d.Spec.Replicas
+}
+
+// line is a connection to a server that can be cut.
+type line struct {
+	address, to string
+	mu          sync.Mutex
+	listener    net.Listener
+	open        []net.Conn
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	l := &line{to: to, address: "127.0.0.1:0"}
+	if err := l.mend(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.cut)
+	return l
+}
+
+// mend has it answer again at the same address.
+func (l *line) mend() error {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", l.address)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener, l.address = listener, listener.Addr().String()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go l.forward(conn)
+		}
+	}()
+	return nil
+}
+
+func (l *line) forward(conn net.Conn) {
+	through, err := new(net.Dialer).DialContext(context.Background(), "tcp", l.to)
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	l.mu.Lock()
+	l.open = append(l.open, conn, through)
+	l.mu.Unlock()
+	go func() {
+		_, _ = io.Copy(through, conn)
+		_ = through.Close()
+	}()
+	_, _ = io.Copy(conn, through)
+	_ = conn.Close()
+}
+
+// cut ends all that goes over it, and lets nothing in.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.listener.Close()
+	for _, conn := range l.open {
+		_ = conn.Close()
+	}
+	l.open = nil
+}
+
+const elsewhereStory = `
+steps:
+- name: away
+  type: step-group
+  connectorRef: {kind: K8SCluster, name: stg}
+  properties:
+    steps:
+    - {name: healthy, type: health-check, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}}
+    - {name: mark, type: patch-object, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, patchType: merge, patch: {metadata: {annotations: {example.org/by: "${run.name}"}}}}}
+    - {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}
+    - {name: hold, type: wait, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, until: "object.metadata.?annotations['go'].orValue('') == 'on'"}}
+- name: each
+  type: for-each
+  connectorRef: {kind: K8SCluster, name: stg}
+  properties:
+    apiVersion: apps/v1
+    kind: Deployment
+    steps:
+    - {name: tell, type: webhook, properties: {url: "HOOK/each/${each.metadata.annotations['go']}"}}
+- name: see
+  type: webhook
+  properties: {url: "HOOK/end"}
+`
+
+// goOn lets the plan's wait go on.
+func (r *remoteLab) goOn() {
+	r.Helper()
+	_, err := r.there.AppsV1().Deployments(r.ns).Patch(r.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"annotations":{"go":"on"}}}`), metav1.PatchOptions{})
+	r.must(err)
+}
+
+func TestStepsWorkOnAnotherClusterWithItsRightsAlone(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig()) // and nothing else: not even to see a Deployment
+	r.orders()
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint", scales()...)))
+	r.plan("far", elsewhereStory)
+	r.seen("far")
+	r.trigger("far", "1")
+	r.running("far", "away/hold")
+	if here, there := r.sizeOn(r.admin), r.sizeOn(r.there); here != 3 || there != 0 {
+		t.Errorf("there are %d replicas here and %d there, want 3 and 0", here, there)
+	}
+	r.goOn()
+	end := r.succeeded("far")
+	if got := r.sizeOn(r.there); got != 3 {
+		t.Errorf("%d replicas were put back, want 3", got)
+	}
+	rec := recordOf(end.journal, "away/down")
+	if len(rec.Changed) == 0 || rec.Changed[0].Cluster != "stg" || rec.Changed[0].Name != "orders" || !strings.HasPrefix(rec.Message, "on K8SCluster stg: ") {
+		t.Errorf("what was changed is %+v: %s", rec.Changed, rec.Message)
+	}
+	if got := r.hooks.Keys("/" + r.ns + "/each/on"); len(got) != 1 {
+		t.Errorf("the loop saw the objects of the other cluster %d times", len(got))
+	}
+	d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	if d.Annotations["example.org/by"] != end.run.Name {
+		t.Errorf("it was marked %v", d.Annotations)
+	}
+	r.expect(r.maint("describe", end.run.Name), 0, "Deployment/orders on K8SCluster stg: ")
+}
+
+// patched is a plan of one step on the other cluster.
+const patched = `
+steps:
+- {name: patch, type: patch-object, connectorRef: {kind: K8SCluster, name: stg}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, patchType: merge, patch: {metadata: {labels: {a: b}}}}}
+`
+
+func TestAClusterThatMayNotBeReachedIsNamedWithWhatIsMissing(t *testing.T) {
+	reads := []rbacv1.PolicyRule{deploymentRightsWithout("patch")}
+	for name, c := range map[string]struct {
+		rights  []rbacv1.PolicyRule // of the plan's account
+		secret  func(r *remoteLab)
+		message []string
+	}{
+		"the other cluster's account may not":        {rights: []rbacv1.PolicyRule{readsKubeconfig(), deploymentRights()}, secret: func(r *remoteLab) { r.secret(r.kubeconfig(r.token("maint", reads...))) }, message: []string{"on K8SCluster stg: the account of K8SCluster stg may not patch deployments.apps", `:maint" cannot patch resource`}},
+		"the plan's account may not read the Secret": {rights: []rbacv1.PolicyRule{deploymentRights()}, secret: func(r *remoteLab) { r.secret(r.kubeconfig(r.token("maint", scales()...))) }, message: []string{`maint-runner may not get secrets "stg"`, "kubeconfig of K8SCluster stg"}},
+		"there is no Secret":                         {rights: []rbacv1.PolicyRule{readsKubeconfig()}, secret: func(*remoteLab) {}, message: []string{"K8SCluster stg: the Secret stg, which holds its kubeconfig, does not exist"}},
+		"a kubeconfig that runs a program": {rights: []rbacv1.PolicyRule{readsKubeconfig()}, secret: func(r *remoteLab) {
+			r.secret(strings.Replace(r.kubeconfig("t"), "    token: t\n", "    exec: {apiVersion: client.authentication.k8s.io/v1, command: id, interactiveMode: Never}\n", 1))
+		}, message: []string{"its user has exec, which is not accepted"}},
+		"an address that the outbound rules refuse": {rights: []rbacv1.PolicyRule{readsKubeconfig()}, secret: func(r *remoteLab) {
+			r.secret(strings.Replace(r.kubeconfig("t"), r.line.address, "169.254.169.254:443", 1))
+		}, message: []string{"does not allow the address", "metadata services are not called"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRemoteLab(t)
+			r.runner(c.rights...)
+			r.orders()
+			r.connector()
+			c.secret(r)
+			r.plan("far", patched)
+			r.seen("far")
+			r.trigger("far", "1")
+			end := r.ended("far", 1)[0]
+			for _, part := range c.message {
+				if end.journal.Phase != run.Failed || !strings.Contains(end.journal.Message+recordOf(end.journal, "patch").Message, part) {
+					t.Errorf("it ended %s: %s\n%s\nwant %s", end.journal.Phase, end.journal.Message, recordOf(end.journal, "patch").Message, part)
+				}
+			}
+			for _, of := range []kubernetes.Interface{r.admin, r.there} {
+				if d, err := of.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{}); err != nil || d.Labels["a"] != "" {
+					t.Errorf("%v: it was patched", err)
+				}
+			}
+		})
+	}
+}
+
+// A connector belongs to the namespace of those who name it.
+func TestAPlanWithoutItsConnectorIsInvalidUntilItIsThere(t *testing.T) {
+	r := newRemoteLab(t)
+	other := &remoteLab{lab: r.beside(), there: r.there, line: r.line}
+	other.connector()
+	r.runner(readsKubeconfig())
+	r.plan("far", patched)
+	r.eventually("the plan is refused", func() (bool, string) {
+		got := r.seen("far").Annotations[annotations.StatusMessage]
+		return strings.Contains(got, "there is no connector stg of kind K8SCluster in namespace "+r.ns), got
+	})
+	r.connector()
+	r.eventually("the plan is taken", func() (bool, string) {
+		got := r.seen("far").Annotations
+		return got[annotations.StatusPhase] == "Idle", fmt.Sprint(got)
+	})
+}
+
+// The credentials are replaced, and the old ones end, while a step waits.
+func TestCredentialsThatAreReplacedCountAtOnce(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig())
+	r.orders()
+	r.connector()
+	r.secret(r.kubeconfig(r.token("first", scales()...)))
+	r.plan("far", elsewhereStory)
+	r.seen("far")
+	r.trigger("far", "1")
+	r.running("far", "away/hold")
+	r.secret(r.kubeconfig(r.token("second", scales()...)))
+	r.must(r.there.CoreV1().ServiceAccounts(r.ns).Delete(r.ctx, "first", metav1.DeleteOptions{}))
+	r.goOn()
+	r.succeeded("far")
+	if got := r.sizeOn(r.there); got != 3 {
+		t.Errorf("%d replicas were put back, want 3", got)
+	}
+}
+
+// What cannot be reached is waited for as long as the step may take, and what was changed
+// there is put back when it answers again.
+func TestAClusterThatIsDownIsWaitedFor(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig())
+	r.orders()
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint", scales()...)))
+	r.plan("far", elsewhereStory)
+	r.plan("short", strings.Replace(patched, "name: patch,", "name: patch, timeout: 3s,", 1))
+	r.seen("far")
+	r.seen("short")
+	r.trigger("far", "1")
+	r.running("far", "away/hold")
+	r.line.cut()
+	r.goOn()
+	r.trigger("short", "1")
+	end := r.ended("short", 1)[0]
+	if rec := recordOf(end.journal, "patch"); end.journal.Phase != run.Failed || rec.Reason != "Timeout" {
+		t.Errorf("it ended %s: %s: %s", end.journal.Phase, rec.Reason, rec.Message)
+	}
+	if rec := recordOf(r.runs("far")[0].journal, "away/hold"); rec.Phase != run.StepRunning {
+		t.Errorf("the wait is %s: %s", rec.Phase, rec.Message)
+	}
+	r.must(r.line.mend())
+	r.succeeded("far")
+	if got := r.sizeOn(r.there); got != 3 {
+		t.Errorf("%d replicas were put back, want 3", got)
+	}
+}
+
+// The agent dies at its writes around what it does on the other cluster.
+func TestAKillAroundAStepOnAnotherClusterRepeatsNothing(t *testing.T) {
+	x := newCrashes(t)
+	r := &remoteLab{lab: &lab{T: t, ctx: x.ctx, admin: x.admin, ns: "home", hooks: x.hooks}}
+	r.must(elsewhere.start())
+	r.there = elsewhere.admin
+	to, err := url.Parse(elsewhere.cluster.AdminConfig().Host)
+	r.must(err)
+	r.line = newLine(t, to.Host)
+	for _, lost := range []bool{false, true} {
+		for n := 1; ; n += 3 {
+			r.ns = fmt.Sprintf("far-%d-%t", n, lost)
+			if where := r.killedAt(x, n, lost); where == "" || t.Failed() {
+				break
+			}
+		}
+	}
+}
+
+const farStory = `
+steps:
+- {name: down, type: scale, connectorRef: {kind: K8SCluster, name: stg}, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}
+- {name: mark, type: label, connectorRef: {kind: K8SCluster, name: stg}, properties: {operation: add, labels: {a: b}, object: {apiVersion: apps/v1, kind: Deployment, name: orders}}}
+`
+
+func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
+	_, err := r.admin.CoreV1().Namespaces().Create(r.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.ns}}, metav1.CreateOptions{})
+	r.must(err)
+	r.namespace(r.ns)
+	r.runner(readsKubeconfig())
+	r.orders()
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint", scales()...)))
+	r.plan("far", farStory)
+	victim := x.agent()
+	defer func() { victim.Kill() }()
+	r.seen("far")
+	seen, gone := 0, make(chan struct{})
+	var mu sync.Mutex
+	x.proxy.At(func(req *http.Request, answered bool) bool {
+		if answered != lost || !counted(req, r.ns) {
+			return true
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if seen++; seen != n {
+			return true
+		}
+		where = req.Method + " " + req.URL.Path
+		victim.Kill()
+		close(gone)
+		return false
+	})
+	r.trigger("far", "1")
+	r.eventually("the agent is killed, or done", func() (bool, string) {
+		select {
+		case <-gone:
+			return true, ""
+		default:
+		}
+		runs := r.runs("far")
+		return len(runs) == 1 && runs[0].journal.Phase.Ended() && len(runs[0].object.Finalizers) == 0, fmt.Sprint(len(runs))
+	})
+	x.proxy.At(nil)
+	select {
+	case <-gone:
+		victim = x.agent()
+	default:
+	}
+	r.succeeded("far")
+	d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	if *d.Spec.Replicas != 3 || d.Labels["a"] != "b" {
+		r.Errorf("killed at %s: %d replicas, labels %v", where, *d.Spec.Replicas, d.Labels)
+	}
+	return where
+}
