@@ -113,6 +113,9 @@ type Clients struct {
 	// Connection is the same for clients that reach the same cluster with the same
 	// credentials; empty for the plan's own cluster.
 	Connection string
+	// Address is the same for the same server and authority, whatever the credentials;
+	// empty for the plan's own cluster.
+	Address string
 
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface

@@ -80,6 +80,9 @@ func TestWhatIsWrongWithAPlan(t *testing.T) {
 		"endless retries":                          {text: sleeps + abc + "  behavior: {retries: 99}\n", want: []string{"from 0 to 20"}},
 		"a health check with a slip":               {text: sleeps + abc + "  healthChecks: [{selektor: {}}]\n", want: []string{"healthChecks[0].selektor"}},
 		"all at once":                              {text: "  schedule: {timezone: X, offHours: [{start: \"25:00\", end: \"06:00\"}]}\n  targets: [{name: A, type: x}]\n  keepSnapshots: 0\n", want: []string{"timezone", "start", "name", "type", "keepSnapshots"}},
+		"workloads of a cloud":                     {text: sleeps + "  targets: [{name: a, type: workload, connectorRef: {kind: CloudProvider, name: stg}}]\n", want: []string{"takes no \"CloudProvider\""}},
+		"workloads of another cluster":             {text: sleeps + "  targets: [{name: a, type: workload, connectorRef: {kind: K8SCluster, name: stg}}]\n"},
+		"NodePools of another cluster":             {text: sleeps + "  targets: [{name: a, type: karpenter, connectorRef: {kind: K8SCluster, name: stg}}]\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := Parse([]byte(head + c.text))

@@ -67,6 +67,28 @@ type Snapshot struct {
 	// Connectors are those by which the target is reached, as they were before the first
 	// effect, by their keys.
 	Connectors map[string]connector.Connector `json:"connectors,omitempty"`
+	// Address is where the other cluster was found before the first effect, as
+	// executors.Clients has it; empty: the target is in the plan's own cluster.
+	Address string `json:"address,omitempty"`
+}
+
+// Found is the record with the address at which its cluster is now. A kubeconfig that was
+// replaced may lead to the same cluster by another address, or to another one, where
+// everything that sleeps would seem to be gone and whatever runs would be put to sleep. What
+// tells is the uid of something that sleeps: failure says that none was found.
+func (r Record) Found(address string, seen []Observation) (out Record, failure string) {
+	if address == r.Snapshot.Address || len(r.Resources) == 0 {
+		r.Snapshot.Address = address
+		return r, ""
+	}
+	known := slices.ContainsFunc(r.Resources, func(res Resource) bool {
+		return slices.ContainsFunc(seen, func(o Observation) bool { return o.ID == res.ID && o.UID == res.UID && !o.Gone })
+	})
+	if !known {
+		return r, "the kubeconfig leads to another address than when this fell asleep, and nothing of what sleeps is there: have it lead to that cluster again"
+	}
+	r.Snapshot.Address = address
+	return r, ""
 }
 
 // Check says what is wrong with a record that was read back: what the agent did not write

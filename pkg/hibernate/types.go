@@ -28,6 +28,8 @@ type TargetType struct {
 	Name  string
 	Needs string   // the kind of connector without which it cannot be reached; empty: none
 	Takes []string // the kinds of connectors that it takes
+	// Cluster says that it sleeps in a cluster: the plan's own, or the one of its connector.
+	Cluster bool
 	// New is an empty value of the type's parameters, a pointer to a struct.
 	New func() any
 	// Check reports what the types cannot say; nil: nothing.
@@ -37,8 +39,8 @@ type TargetType struct {
 // TargetTypes are the types of targets that this version puts to sleep.
 func TargetTypes() []TargetType {
 	return []TargetType{
-		{Name: TypeWorkload, New: func() any { return &WorkloadParameters{} }, Check: checkWorkload},
-		{Name: TypeKarpenter, New: func() any { return &KarpenterParameters{} }, Check: checkKarpenter},
+		{Name: TypeWorkload, Takes: []string{connector.K8SCluster}, Cluster: true, New: func() any { return &WorkloadParameters{} }, Check: checkWorkload},
+		{Name: TypeKarpenter, Takes: []string{connector.K8SCluster}, Cluster: true, New: func() any { return &KarpenterParameters{} }, Check: checkKarpenter},
 		{Name: TypeEC2, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &EC2Parameters{} }, Check: checkEC2},
 		{Name: TypeRDS, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &RDSParameters{} }, Check: checkRDS},
 		{Name: TypeASG, Needs: connector.CloudProvider, Takes: []string{connector.CloudProvider}, New: func() any { return &ASGParameters{} }, Check: checkASG},

@@ -476,3 +476,96 @@ func (r *remoteLab) killedAt(x *crashes, n int, lost bool) (where string) {
 	}
 	return where
 }
+
+// sleeping are the rights of the other cluster's account where it has workloads asleep.
+func sleeping() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}},
+	}
+}
+
+// nights makes a HibernatePlan whose one target is on the other cluster.
+func (r *remoteLab) nights() {
+	r.Helper()
+	text := "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  schedule: {offHours: [{start: '20:00', end: '20:01', daysOfWeek: [MON]}]}\n  behavior: {retries: 0}\n" +
+		"  targets: [{name: apps, type: workload, connectorRef: {kind: K8SCluster, name: stg}, parameters: {kinds: [Deployment]}}]\n"
+	_, err := r.admin.CoreV1().ConfigMaps(r.ns).Create(r.ctx, annotations.NewHibernatePlan(r.ns, "nights", text, ""), metav1.CreateOptions{})
+	r.must(err)
+}
+
+// sleepPhase waits until the HibernatePlan is in a phase, and says something. Nobody scales
+// Deployments there: their status follows here.
+func (r *remoteLab) sleepPhase(phase, says string) {
+	r.Helper()
+	r.eventually("the HibernatePlan is "+phase, func() (bool, string) {
+		d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+		r.must(err)
+		if n := *d.Spec.Replicas; d.Status.Replicas != n || d.Status.ObservedGeneration != d.Generation {
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, ReadyReplicas: n, AvailableReplicas: n, UpdatedReplicas: n}
+			_, _ = r.there.AppsV1().Deployments(r.ns).UpdateStatus(r.ctx, d, metav1.UpdateOptions{}) // a conflict is tried again
+		}
+		cm, err := r.admin.CoreV1().ConfigMaps(r.ns).Get(r.ctx, "nights", metav1.GetOptions{})
+		r.must(err)
+		return cm.Annotations[annotations.StatusPhase] == phase && strings.Contains(cm.Annotations[annotations.StatusMessage]+cm.Annotations[annotations.StatusTargets], says), fmt.Sprint(cm.Annotations)
+	})
+}
+
+// What sleeps on another cluster wakes there: whatever was away meanwhile is tried again
+// without end, and a kubeconfig that leads elsewhere wakes nothing and puts nothing to sleep.
+func TestWorkloadsOfAnotherClusterSleepAndWake(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig())
+	r.orders()
+	r.connector()
+	token := r.token("maint", sleeping()...)
+	r.secret(r.kubeconfig(token))
+	r.nights()
+	r.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	r.sleepPhase("Hibernated", "")
+	if here, there := r.sizeOn(r.admin), r.sizeOn(r.there); here != 3 || there != 0 {
+		t.Errorf("there are %d replicas here and %d there, want 3 and 0", here, there)
+	}
+	r.line.cut()
+	r.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	r.sleepPhase("Error", "connection refused")
+	r.must(r.line.mend())
+	r.annotate("nights", map[string]string{annotations.Trigger: "again"})
+	r.sleepPhase("Active", "")
+	if here, there := r.sizeOn(r.admin), r.sizeOn(r.there); here != 3 || there != 3 {
+		t.Errorf("there are %d replicas here and %d there, want 3 and 3", here, there)
+	}
+}
+
+func TestAKubeconfigThatLeadsElsewhereWakesNothing(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig())
+	r.orders()
+	r.connector()
+	token := r.token("maint", sleeping()...)
+	r.secret(r.kubeconfig(token))
+	r.nights()
+	r.annotate("nights", map[string]string{annotations.HoldState: "asleep"})
+	r.sleepPhase("Hibernated", "")
+	home, err := world.cluster.ServiceAccountConfig(r.ctx, r.ns, "maint-runner")
+	r.must(err)
+	r.grant(append(sleeping(), readsKubeconfig())...)
+	path, err := world.cluster.KubeconfigFile(r.ns+"-home", home)
+	r.must(err)
+	text, err := os.ReadFile(path)
+	r.must(err)
+	r.secret(string(text))
+	r.annotate("nights", map[string]string{annotations.HoldState: "awake"})
+	r.sleepPhase("Error", "nothing of what sleeps is there")
+	if here := r.sizeOn(r.admin); here != 3 {
+		t.Errorf("there are %d replicas here, want 3", here)
+	}
+	other := newLine(t, r.line.to) // another address of the same cluster
+	r.line = other
+	r.secret(r.kubeconfig(token))
+	r.annotate("nights", map[string]string{annotations.Trigger: "again"})
+	r.sleepPhase("Active", "")
+	if there := r.sizeOn(r.there); there != 3 {
+		t.Errorf("there are %d replicas there, want 3", there)
+	}
+}

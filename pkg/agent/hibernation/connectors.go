@@ -28,6 +28,8 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 		return nil, "", nil
 	case ref.Kind == connector.CloudProvider:
 		return c.account(ctx, w, r, *ref, "")
+	case inCluster(target):
+		return nil, "", nil
 	}
 	one, failure, err := c.connector(ctx, w.Namespace, r, *ref)
 	if failure != "" || err != nil {
@@ -72,10 +74,35 @@ func (c *Controller) connector(ctx context.Context, namespace string, r *hiberna
 		r.Snapshot.Connectors[ref.Key()] = live
 		return live, "", nil
 	}
-	if failure == "" && err == nil && held.LeadsTo(live) {
+	byKubeconfig := held.Cluster != nil && held.Cluster.K8S != nil && live.Cluster != nil && live.Cluster.K8S != nil // hibernate.Record.Found tells whether it still leads there
+	if failure == "" && err == nil && (held.LeadsTo(live) || byKubeconfig) {
 		return live, "", nil
 	}
 	return held, "", nil
+}
+
+// inCluster says whether a target sleeps in a cluster, its plan's own or another.
+func inCluster(target hibernate.Target) bool {
+	kind, _ := hibernate.TypeNamed(target.Type)
+	return kind.Cluster
+}
+
+// clients are those with which a target is put to sleep: the account's own, or those of the
+// cluster that its connector names.
+func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate.Record, target hibernate.Target) (executors.Clients, string, error) {
+	home, err := c.Accounts.Clients(w, "")
+	if err != nil || target.ConnectorRef == nil || !inCluster(target) {
+		return home, "", err
+	}
+	one, failure, err := c.connector(ctx, w.Namespace, r, *target.ConnectorRef)
+	if failure != "" || err != nil {
+		return home, failure, err
+	}
+	clients, failed := c.Accounts.Remote(ctx, w, client.Cluster{Name: target.ConnectorRef.Name, Spec: *one.Cluster})
+	if failed != nil {
+		return home, failed.Message, nil
+	}
+	return clients, "", nil
 }
 
 // readConnector reads a connector of the plan's namespace as it stands now.

@@ -172,6 +172,11 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 	if err != nil {
 		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
+	there, failure := r.Found(call.Clients.Address, seen)
+	if failure != "" {
+		return look{failure: failure}, nil
+	}
+	*r = there
 	now := c.Now().UTC()
 	if r.Operation == hibernate.Wake {
 		l.step = r.ToWake(seen, now)
@@ -202,7 +207,7 @@ func (c *Controller) watch(work, ctx context.Context, k types.NamespacedName, sl
 	if err != nil {
 		return false // what is wrong shows when the resources are listed
 	}
-	stands := c.watches.keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, list)
+	stands := c.watches.keep(work, k, call.Target, client.Account{Namespace: call.Namespace, Name: call.Account}, call.Clients, list)
 	return stands && all
 }
 
@@ -236,9 +241,9 @@ func (c *Controller) call(ctx context.Context, k types.NamespacedName, r *hibern
 	if err != nil || missing != "" {
 		return call, missing, err
 	}
-	clients, err := c.Accounts.Clients(w, "")
-	if err != nil {
-		return call, "", err
+	clients, failure, err := c.clients(ctx, w, r, target)
+	if failure != "" || err != nil {
+		return call, failure, err
 	}
 	cloud, failure, err := c.cloud(ctx, w, r, target)
 	if failure != "" || err != nil {

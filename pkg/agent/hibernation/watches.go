@@ -38,12 +38,14 @@ type watches struct {
 
 // watchKey tells watches apart: plans of one account share them.
 type watchKey struct {
-	account client.Account
-	watch   executors.Watch
+	account    client.Account
+	connection string // of another cluster, as executors.Clients has it
+	watch      executors.Watch
 }
 
 type openWatch struct {
 	stop  context.CancelFunc
+	from  metadata.Interface // of another cluster; nil: the plan's own
 	mu    sync.Mutex
 	plans map[types.NamespacedName]int // how many of its targets look at it
 	works bool
@@ -56,7 +58,7 @@ func newWatches(connect func(client.Account) (metadata.Interface, error), change
 
 // keep has a target watched by what it needs and nothing else, and says whether all of that
 // stands.
-func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target string, account client.Account, list []executors.Watch) bool {
+func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target string, account client.Account, clients executors.Clients, list []executors.Watch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	had := w.plans[plan][target]
@@ -64,14 +66,14 @@ func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target st
 	works := true
 	for _, one := range list {
 		one.Every = 0
-		k := watchKey{account, one}
+		k := watchKey{account, clients.Connection, one}
 		o := w.open[k]
 		if o == nil {
 			if w.full(account.Namespace) {
 				works = false
 				continue
 			}
-			o = w.start(ctx, k)
+			o = w.start(ctx, k, clients.Metadata)
 		}
 		o.join(plan)
 		keys = append(keys, k)
@@ -129,9 +131,9 @@ func (w *watches) part(k watchKey, plan types.NamespacedName) {
 	}
 }
 
-func (w *watches) start(ctx context.Context, k watchKey) *openWatch {
+func (w *watches) start(ctx context.Context, k watchKey, from metadata.Interface) *openWatch {
 	ctx, stop := context.WithCancel(ctx)
-	o := &openWatch{stop: stop, plans: map[types.NamespacedName]int{}}
+	o := &openWatch{stop: stop, from: from, plans: map[types.NamespacedName]int{}}
 	w.open[k] = o
 	go w.run(ctx, k, o)
 	return o
@@ -154,9 +156,13 @@ func (w *watches) run(ctx context.Context, k watchKey, o *openWatch) {
 // once opens the watch and hears it to its end; false: it could not be opened. That it
 // begins and ends is heard as a change, for nobody knows what was missed.
 func (w *watches) once(ctx context.Context, k watchKey, o *openWatch) bool {
-	from, err := w.connect(k.account)
-	if err != nil {
-		return false
+	from := o.from
+	if from == nil {
+		own, err := w.connect(k.account)
+		if err != nil {
+			return false
+		}
+		from = own
 	}
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()

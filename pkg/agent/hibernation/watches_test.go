@@ -106,11 +106,11 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 				t.Errorf("%s: %s", when, diff)
 			}
 		}
-		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", "deployments", "statefulsets")) {
+		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments", "statefulsets")) {
 			t.Error("what was only just asked for stands already")
 		}
 		expect("what stands may have missed something", "a", "a") // of each watch
-		g.keep(ctx, planNamed("b"), "apps", accountIn("shop"), kindsOf("shop", "deployments"))
+		g.keep(ctx, planNamed("b"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
 		if g.count() != 2 {
 			t.Errorf("%d watches: plans of one account share them", g.count())
 		}
@@ -120,10 +120,10 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 		expect("changes that come together are one", "a", "b")
 		g.changes("statefulsets/shop")
 		expect("of what one selects", "a")
-		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", "deployments")) || g.count() != 1 {
+		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments")) || g.count() != 1 {
 			t.Errorf("%d watches once one is not needed any more", g.count())
 		}
-		g.keep(ctx, planNamed("a"), "more", accountIn("shop"), kindsOf("shop", "deployments"))
+		g.keep(ctx, planNamed("a"), "more", accountIn("shop"), executors.Clients{}, kindsOf("shop", "deployments"))
 		g.drop(planNamed("a"), "apps")
 		g.changes("deployments/shop")
 		expect("another target of it still looks", "a", "b")
@@ -140,7 +140,7 @@ func TestPlansHearOfWhatTheirTargetsSelect(t *testing.T) {
 func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 	inGallery(t, func(ctx context.Context, g *gallery) {
 		list := kindsOf("shop", "deployments")
-		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list)
+		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list)
 		g.news()
 		g.mu.Lock()
 		g.refused = true
@@ -149,7 +149,7 @@ func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 		if diff := cmp.Diff([]string{"a"}, g.news()); diff != "" {
 			t.Errorf("what it misses from now on is looked at: %s", diff)
 		}
-		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list) {
+		if g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
 			t.Error("a watch that was refused stands")
 		}
 		g.mu.Lock()
@@ -157,7 +157,7 @@ func TestAWatchThatEndsIsOpenedAnew(t *testing.T) {
 		g.mu.Unlock()
 		time.Sleep(refusedPause)
 		g.news()
-		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), list) {
+		if !g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, list) {
 			t.Error("it is not opened anew")
 		}
 		g.news()
@@ -174,12 +174,12 @@ func TestOneNamespaceHoldsSoManyWatchesAndNoMore(t *testing.T) {
 		for i := range maxWatches + 10 {
 			all = append(all, fmt.Sprintf("kind%d", i))
 		}
-		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", all...))
+		g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...))
 		g.news()
-		if g.count() != maxWatches || g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), kindsOf("shop", all...)) {
+		if g.count() != maxWatches || g.keep(ctx, planNamed("a"), "apps", accountIn("shop"), executors.Clients{}, kindsOf("shop", all...)) {
 			t.Errorf("%d watches, and all is said to be seen", g.count())
 		}
-		g.keep(ctx, types.NamespacedName{Namespace: "other", Name: "b"}, "apps", accountIn("other"), kindsOf("other", "deployments"))
+		g.keep(ctx, types.NamespacedName{Namespace: "other", Name: "b"}, "apps", accountIn("other"), executors.Clients{}, kindsOf("other", "deployments"))
 		if g.count() != maxWatches+1 {
 			t.Errorf("%d watches: another namespace has its own", g.count())
 		}
