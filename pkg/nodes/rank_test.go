@@ -305,6 +305,38 @@ func TestLimitsAreRead(t *testing.T) {
 
 // A request of low priority is overtaken by fresh ones of a higher one, but not
 // for ever.
+// Who has a node at work elsewhere comes first; who only left one behind does not.
+func TestARolloutThatIsAtWorkElsewhereComesFirst(t *testing.T) {
+	other := wanted("a", "two/roll", 0)
+	other.Claimant = nodes.PlanClaimant("infra", "a-plan")
+	for name, c := range map[string]struct {
+		hold nodes.Hold
+		want string
+	}{
+		"at work":     {nodes.Hold{Node: "c", Claimant: thePlan, Step: "one/roll"}, "b"},
+		"left behind": {nodes.Hold{Node: "c", Claimant: thePlan, Step: "one/roll", Failed: true}, "a"},
+	} {
+		w := nodes.World{
+			Now: noon, Limits: nodes.Limits{Parallel: document.Share{N: 2}}, Nodes: []nodes.Node{one("a"), one("b"), one("c")},
+			Holds: []nodes.Hold{c.hold}, Wants: []nodes.Want{other, wanted("b", "one/roll", 0)},
+		}
+		if r := nodes.Rank(w); len(r.Grants) == 0 || r.Grants[0].Node != c.want {
+			t.Errorf("%s: %+v", name, r.Grants)
+		}
+	}
+}
+
+func TestHowManyNodesAreUnavailableIsSaid(t *testing.T) {
+	w := nodes.World{
+		Now: noon, Limits: nodes.Limits{Parallel: document.Share{N: 2}, Unavailable: &document.Share{N: 2}},
+		Nodes: []nodes.Node{one("a", "gpu"), unready(one("b")), unready(one("c")), unready(one("d"))},
+	}
+	r := nodes.Rank(w)
+	if want := "maxUnavailable is 2, and 3 are unavailable or about to be"; len(r.Waits) != 1 || r.Waits[0].Message != want {
+		t.Errorf("%+v, want %q", r.Waits, want)
+	}
+}
+
 func TestNoRequestWaitsForEver(t *testing.T) {
 	old := one("old", `low Pending {"priority":-10}`)
 	for hours := range 30 {

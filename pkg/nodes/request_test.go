@@ -171,3 +171,11 @@ func FuzzARequestIsReadOrRefused(f *testing.F) {
 		}
 	})
 }
+
+func TestTheNameOfARequestorHas2To63Characters(t *testing.T) {
+	for n, want := range map[int]bool{1: false, 2: true, 63: true, 64: false} {
+		if _, err := nodes.Parse(strings.Repeat("a", n), ""); (err == nil) != want {
+			t.Errorf("%d characters: %v", n, err)
+		}
+	}
+}

@@ -214,6 +214,19 @@ func TestTwoBlockedDrainsLeaveTheSlotToOthers(t *testing.T) {
 	q.is("a: gpu Ready |; b: ; c: ")
 }
 
+// One slot is what is short.
+func TestOfTwoBlockedDrainsOneYieldsToOneThatWaits(t *testing.T) {
+	limits := yields()
+	limits.Parallel = document.Share{N: 2}
+	q := newQueue(t, limits, one("a", "gpu"), one("b", "net"), one("c"))
+	q.stuck["a"], q.stuck["b"] = true, true
+	q.is("a: gpu Draining |; b: net Draining |; c: ")
+	q.ask("c", "sky", "")
+	if r := nodes.Rank(q.world); !slices.Equal(r.Yields, []string{"a"}) {
+		t.Errorf("%v yield", r.Yields)
+	}
+}
+
 // What a session finds in the way and no look at the pods does, is not given way for:
 // the look would send the node back at once.
 func TestADrainThatALookFindsNothingInTheWayOfKeepsItsSlot(t *testing.T) {
@@ -262,6 +275,16 @@ func TestAYieldedNode(t *testing.T) {
 			t.Errorf("the reason is %q", got)
 		}
 	})
+	for name, value := range map[string]string{
+		"does not abort without a limit":         `{"drain":{"timeout":"0s","onTimeout":"abort"}}`,
+		"does not abort where that is not asked": `{"drain":{"timeout":"5m","onTimeout":"retry"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := blocked(t, value)
+			q.world.Now = noon.Add(time.Hour)
+			q.is("a: gpu Draining yielded |; b: net Ready |")
+		})
+	}
 	t.Run("goes on when nobody may yield any more", func(t *testing.T) {
 		q := blocked(t, "")
 		q.world.Limits.Yield = false
