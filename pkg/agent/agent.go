@@ -203,7 +203,7 @@ func New(o Options) (*Agent, error) {
 		Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
 	})
 	a.controllers.targets = targets.New(targets.Config{
-		Accounts: a.accounts, Now: o.Now, Plans: a.planQueue,
+		Accounts: a.accounts, Plans: a.planQueue,
 		Changed: func(k types.NamespacedName) { a.controllers.plans.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.controllers.plans.TargetOutdated(k) },
 	})
 	a.controllers.steps = runs.NewStepPool(a.enqueueRun)

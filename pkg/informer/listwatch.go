@@ -48,8 +48,9 @@ type ListWatch struct {
 	onAnswer  func(error)    // hears of each answer; nil: nobody
 	timeout   time.Duration  // that a watch is asked for
 	silence   time.Duration  // longer than which a watch says something
-	Page      int64          // how many objects are listed at once; less where they may be large
-	Labels    [2]string      // names of the labels with which deletions that nobody saw are told
+	pause     func(failed int, err error) time.Duration
+	Page      int64     // how many objects are listed at once; less where they may be large
+	Labels    [2]string // names of the labels with which deletions that nobody saw are told
 	// Rewound hears that the API server's state is older than what was seen of it: it was
 	// put back from a backup, and nothing that was kept is true. Nil: nobody.
 	Rewound func(was, is uint64)
@@ -60,6 +61,7 @@ type ListWatch struct {
 	version uint64                               // all that was written up to here has been handed on
 	moved   chan struct{}                        // closed when version grows
 	doubted chan struct{}                        // one place: the next thing to do is to list
+	retried chan struct{}                        // one place: the pause after a failure is over
 }
 
 // knownObject is what is kept of an object, to tell what a list says anew. There may
@@ -75,6 +77,7 @@ func NewListWatch(example runtime.Object) *ListWatch {
 	return &ListWatch{
 		example: example, timeout: ownWatch, silence: ownSilence, Page: PageSize,
 		known: map[types.NamespacedName]knownObject{}, moved: make(chan struct{}), doubted: make(chan struct{}, 1),
+		pause: Backoff, retried: make(chan struct{}, 1),
 	}
 }
 
@@ -288,8 +291,31 @@ func (s *watchStream) run(ctx context.Context) {
 		}
 		if err != nil && !errors.Is(err, errDoubted) {
 			failed++
-			Sleep(ctx, Backoff(failed, err))
+			if s.rest(ctx, s.pause(failed, err)) {
+				failed = 0
+			}
 		}
+	}
+}
+
+// rest waits after a failure, and says whether it was told to try again sooner.
+func (l *ListWatch) rest(ctx context.Context, d time.Duration) (sooner bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-l.retried:
+		return true
+	}
+	return false
+}
+
+// retry ends the pause after a failure.
+func (l *ListWatch) retry() {
+	select {
+	case l.retried <- struct{}{}:
+	default:
 	}
 }
 
@@ -524,6 +550,11 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	}
 	s.reached(version)
 	return version, nil
+}
+
+// Growing are pauses that begin with one length and double up to another, whatever failed.
+func Growing(first, longest time.Duration) func(failed int, err error) time.Duration {
+	return func(failed int, _ error) time.Duration { return min(first<<min(failed-1, 12), longest) }
 }
 
 // PageSize is how many objects are listed at once (what client-go takes for it).

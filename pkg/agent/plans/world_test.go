@@ -129,7 +129,7 @@ func (w *world) begins() *agent {
 	plans := queue.New(queue.Config{Name: "plans", Now: w.now, Log: log, OnPanic: func() { w.Error("a panic") }})
 	a := &agent{}
 	watched := targets.New(targets.Config{
-		Accounts: accounts, Now: w.now, Plans: plans,
+		Accounts: accounts, Plans: plans,
 		Changed: func(k types.NamespacedName) { a.TargetChanged(k) }, Outdate: func(k types.NamespacedName) { a.TargetOutdated(k) },
 	})
 	stores := Stores{
