@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -23,6 +23,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -43,9 +44,9 @@ const maxLookups = 50
 // ask for a run.
 type Controller struct {
 	Config
-	mu    sync.Mutex
-	open  map[ruleKey]*ruleWatch
-	plans map[types.NamespacedName]*subscription
+	watches *informer.Set
+	mu      sync.Mutex
+	plans   map[types.NamespacedName]*subscription
 
 	refusals *store.Refusals[hiddenObject]
 }
@@ -65,9 +66,9 @@ type subscription struct {
 
 // openedRule is a rule and the watch that it listens to.
 type openedRule struct {
-	watch    *ruleWatch
-	late     bool // it joined a watch that had told others already
-	compared bool // with what the ledger knew
+	watch    *informer.Use // nil: none is needed, or it could not be opened
+	late     bool          // it joined a watch that had told others already
+	compared bool          // with what the ledger knew
 	trouble  string
 }
 
@@ -87,15 +88,12 @@ type Config struct {
 
 // New watches nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, open: map[ruleKey]*ruleWatch{}, plans: map[types.NamespacedName]*subscription{}, refusals: store.NewRefusals[hiddenObject]()}
+	bound := informer.Bound{Max: maxOpen, Of: "watch rules", Advice: "let rules share kind, namespace and selector, or spread the plans over namespaces"}
+	return &Controller{Config: c, watches: informer.NewSet(bound), plans: map[types.NamespacedName]*subscription{}, refusals: store.NewRefusals[hiddenObject]()}
 }
 
 // Count is how many watches are open.
-func (r *Controller) Count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.open)
-}
+func (r *Controller) Count() int { return r.watches.Count() }
 
 // of is a plan that has watch rules, or nil.
 func (r *Controller) of(k types.NamespacedName) *subscription {
@@ -258,7 +256,7 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 		o.trouble = fmt.Sprintf("the watch of %s: %s", rule, err)
 		return
 	}
-	if o.watch != nil && o.watch.key != k {
+	if o.watch != nil && o.watch.Key() != k {
 		r.leave(wp, id)
 	}
 	if o.watch == nil {
@@ -267,8 +265,11 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 			return
 		}
 	}
-	o.trouble = o.watch.failed()
-	if o.trouble != "" || o.compared || !o.watch.heard.HasSynced() {
+	o.trouble = ""
+	if refused := o.watch.Refusal(); refused != nil {
+		o.trouble = refused.Error()
+	}
+	if o.trouble != "" || o.compared || !o.watch.Synced() {
 		return
 	}
 	if err := r.catchUp(ctx, wp, id); err != nil {
@@ -279,10 +280,10 @@ func (r *Controller) keep(ctx context.Context, wp *subscription, w client.Accoun
 	if r.full(wp, id) {
 		return
 	}
-	listed := o.watch.listed()
+	there := listed(o.watch)
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	wp.tracker.Present(id, func(uid string) bool { return listed[uid] })
+	wp.tracker.Present(id, func(uid string) bool { return there[uid] })
 	o.compared = true
 }
 
@@ -303,42 +304,41 @@ func (r *Controller) full(wp *subscription, id string) bool {
 // plans that use all their rules).
 const maxOpen = 64
 
-// crowded says whether as many watches are open for a namespace as may be.
-func (r *Controller) crowded(namespace string) bool {
-	n := 0
-	for k, w := range r.open {
-		if k.who.Namespace == namespace && w.ctx.Err() == nil {
-			n++
-		}
+// listen opens a watch, or joins one that is open. A rule that a watch is too much for leaves
+// it here and now: the last one ends it before it has read the rest.
+func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k informer.Key) error {
+	wp.mu.Lock() // nothing is told before it is known what may be left
+	defer wp.mu.Unlock()
+	var use *informer.Use
+	use, err := r.watches.Join(ctx, k, r.source(k), informer.Member{
+		Standing: func() { r.Plans.Add(wp.key) },
+		Changed: func(o any, gone bool) {
+			object, ok := o.(*ruleObject)
+			if !ok || object.ours {
+				return
+			}
+			wp.mu.Lock()
+			urgency := wp.hear(id, object, gone)
+			if wp.tracker.Full(id) != "" {
+				use.Leave()
+			}
+			wp.mu.Unlock()
+			r.enqueue(wp, urgency)
+		},
+	})
+	if err != nil {
+		return err
 	}
-	return n >= maxOpen
+	wp.rules[id].watch, wp.rules[id].late = use, use.Late
+	return nil
 }
 
-// listen opens a watch, or joins one that is open.
-func (r *Controller) listen(ctx context.Context, wp *subscription, id string, k ruleKey) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w, late := r.open[k], true
-	if w == nil || w.ctx.Err() != nil {
-		if r.crowded(k.who.Namespace) {
-			return fmt.Errorf("namespace %s has %d watches of watch rules open, as many as one may: let rules share kind, namespace and selector, or spread the plans over namespaces", k.who.Namespace, maxOpen)
-		}
-		var err error
-		if w, err = r.openRule(ctx, k, interest{wp.key, id}, wp); err != nil {
-			return err
-		}
-		r.open[k], late = w, false
+// hear tells a rule of an object.
+func (wp *subscription) hear(id string, o *ruleObject, gone bool) watchrule.Urgency {
+	if gone {
+		return wp.tracker.Lost(id, string(o.UID), o.body)
 	}
-	w.mu.Lock()
-	w.users[interest{wp.key, id}] = wp
-	w.mu.Unlock()
-	wp.rules[id].watch, wp.rules[id].late = w, late
-	go func() { // a watch of nothing sends no event to say that it stands
-		if cache.WaitForCacheSync(w.ctx.Done(), w.heard.HasSynced) {
-			r.Plans.Add(wp.key)
-		}
-	}()
-	return nil
+	return wp.tracker.See(id, o.asObservation())
 }
 
 // catchUp shows a rule that joined late what its watch has told already: the
@@ -348,68 +348,21 @@ func (r *Controller) catchUp(ctx context.Context, wp *subscription, id string) e
 	if !o.late {
 		return nil
 	}
-	err := o.watch.each(ctx, func(object *ruleObject) bool {
-		if object.ours {
+	err := o.watch.List(ctx, func(listed runtime.Object) bool {
+		u, is := listed.(*unstructured.Unstructured)
+		if !is || agentWrote(u) {
 			return true
 		}
 		wp.mu.Lock()
 		defer wp.mu.Unlock()
-		wp.tracker.See(id, object.asObservation())
+		wp.tracker.See(id, ruleObjectOf(u).asObservation())
 		return wp.tracker.Full(id) == ""
 	})
 	if err != nil {
-		return fmt.Errorf("list what %s shows: %w", o.watch.key, err)
+		return fmt.Errorf("list what %s shows: %w", o.watch.Key(), err)
 	}
 	o.late = false
 	return nil
-}
-
-// handler tells the rules that listen to a watch what it shows. Of an object that
-// was told the watch itself keeps no more than who it is.
-func (r *Controller) handler(w *ruleWatch) cache.ResourceEventHandler {
-	saw := func(o any) {
-		object, ok := o.(*ruleObject)
-		if !ok || object.ours {
-			return
-		}
-		r.notify(w, func(t *watchrule.Tracker, id string) watchrule.Urgency { return t.See(id, object.asObservation()) })
-		object.body, object.writers = nil, nil
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    saw,
-		UpdateFunc: func(_, o any) { saw(o) },
-		DeleteFunc: func(o any) {
-			if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				o = d.Obj
-			}
-			object, ok := o.(*ruleObject)
-			if !ok || object.ours {
-				return
-			}
-			r.notify(w, func(t *watchrule.Tracker, id string) watchrule.Urgency {
-				return t.Lost(id, string(object.UID), object.body)
-			})
-		},
-	}
-}
-
-// notify hands something on to every rule that listens. A watch that is too much for
-// all of them ends here and now, before it has read the rest.
-func (r *Controller) notify(w *ruleWatch, news func(t *watchrule.Tracker, id string) watchrule.Urgency) {
-	w.mu.Lock()
-	users := maps.Clone(w.users)
-	w.mu.Unlock()
-	wanted := false
-	for user, wp := range users {
-		wp.mu.Lock()
-		urgency := news(wp.tracker, user.rule)
-		wanted = wanted || wp.tracker.Full(user.rule) == ""
-		wp.mu.Unlock()
-		r.enqueue(wp, urgency)
-	}
-	if !wanted {
-		w.stop()
-	}
 }
 
 func (r *Controller) enqueue(wp *subscription, s watchrule.Urgency) {
@@ -433,19 +386,7 @@ func (r *Controller) leave(wp *subscription, id string) {
 	if o == nil || o.watch == nil {
 		return
 	}
-	w := o.watch
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.mu.Lock()
-	delete(w.users, interest{wp.key, id})
-	empty := len(w.users) == 0
-	w.mu.Unlock()
-	if empty {
-		w.stop()
-		if r.open[w.key] == w {
-			delete(r.open, w.key)
-		}
-	}
+	o.watch.Leave()
 	o.watch, o.late, o.compared = nil, false, false
 }
 
@@ -460,15 +401,15 @@ func (r *Controller) confirm(ctx context.Context, wp *subscription) error {
 			r.Plans.AddAfter(wp.key, 5*time.Second) // some may stay unanswered for long
 			return nil
 		}
-		w := wp.rules[o.Rule].watch
-		if w == nil {
+		if wp.rules[o.Rule].watch == nil {
 			continue
 		}
-		c, err := r.Accounts.Clients(w.key.who, "")
+		k := wp.rules[o.Rule].watch.Key()
+		c, err := r.Accounts.Clients(client.Account(k.As), "")
 		if err != nil {
 			return err
 		}
-		found, err := w.ask(ctx, c.Dynamic.Resource(w.key.resource), o)
+		found, err := lookUp(ctx, c.Dynamic, k.Resource, o)
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			continue // the watch itself will say so
 		}
@@ -580,7 +521,7 @@ func (r *Controller) Watched(ctx context.Context, k types.NamespacedName, w clie
 	if err != nil {
 		return nil, err
 	}
-	found, err := (&ruleWatch{key: rk}).ask(ctx, c.Dynamic.Resource(rk.resource), watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
+	found, err := lookUp(ctx, c.Dynamic, rk.Resource, watchrule.Where{UID: req.UID, Namespace: req.Namespace, Name: req.Name})
 	gone := err == nil && found == nil
 	if apierrors.IsNotFound(err) {
 		var asked error
@@ -605,9 +546,9 @@ type hiddenObject struct {
 
 // hidden says whether an account may not read the object of a request any more,
 // which is believed when it was said for half a minute.
-func (r *Controller) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk ruleKey, req run.Request, refusal error) bool {
-	asked := executors.Asked{As: rk.who.User(), Right: authorizationv1.ResourceAttributes{
-		Verb: "list", Group: rk.resource.Group, Version: rk.resource.Version, Resource: rk.resource.Resource, Namespace: req.Namespace, Name: req.Name,
+func (r *Controller) hidden(ctx context.Context, c executors.Clients, k types.NamespacedName, rk informer.Key, req run.Request, refusal error) bool {
+	asked := executors.Asked{As: client.Account(rk.As).User(), Right: authorizationv1.ResourceAttributes{
+		Verb: "list", Group: rk.Resource.Group, Version: rk.Resource.Version, Resource: rk.Resource.Resource, Namespace: req.Namespace, Name: req.Name,
 	}}
 	out, is := executors.Refused(ctx, c.Kube, r.Now(), asked, refusal)
 	of := hiddenObject{k, req.Rule, req.UID}
