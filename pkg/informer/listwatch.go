@@ -14,11 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 )
 
 // How long a watch is asked for, and how long it may be silent before it is doubted.
@@ -86,13 +84,6 @@ func NewListWatch(example runtime.Object) *ListWatch {
 func NewLongListWatch(example runtime.Object, told func(error)) *ListWatch {
 	l := NewListWatch(example)
 	l.timeout, l.silence, l.onAnswer = foreignWatch, LongSilence, told
-	return l
-}
-
-// ForResource is one of many, of objects that a plan's or a policy's account looks at.
-func ForResource(from dynamic.ResourceInterface, told func(error)) *ListWatch {
-	l := NewLongListWatch(&unstructured.Unstructured{}, told)
-	ask(l, from, metav1.ListOptions{})
 	return l
 }
 

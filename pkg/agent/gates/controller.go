@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
@@ -21,6 +22,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
@@ -28,6 +30,7 @@ import (
 // restrictive, as the policies' accounts.
 type Controller struct {
 	Config
+	set *informer.Set
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]*gatePolicy
@@ -68,7 +71,8 @@ type Config struct {
 
 // New holds nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, unsigned: map[types.NamespacedName]string{}}
+	bound := informer.Bound{Max: maxOpen, Of: "gates", Advice: "let gates share kind, namespace and account"}
+	return &Controller{Config: c, set: informer.NewSet(bound), policies: map[types.NamespacedName]*gatePolicy{}, watches: map[string]*gateWatch{}, sources: map[sourceKey]sourceSeen{}, unsigned: map[types.NamespacedName]string{}}
 }
 
 // Run looks at objects until ctx ends.
@@ -129,17 +133,6 @@ func (g *Controller) Reconcile(ctx context.Context, k types.NamespacedName, stat
 // plans may have, since what a gate holds needs its watch).
 const maxOpen = 128
 
-// crowded says whether as many watches are open for a namespace as may be.
-func (g *Controller) crowded(namespace string) bool {
-	n := 0
-	for _, w := range g.watches {
-		if w.who.Namespace == namespace {
-			n++
-		}
-	}
-	return n >= maxOpen
-}
-
 // attach watches what a record's entries name, and stops what nobody needs. An
 // error changes nothing.
 func (g *Controller) attach(ctx context.Context, k types.NamespacedName, was, p *gatePolicy) error {
@@ -158,11 +151,12 @@ func (g *Controller) attach(ctx context.Context, k types.NamespacedName, was, p 
 			continue
 		}
 		if g.watches[w.id] == nil {
-			if g.crowded(k.Namespace) {
-				p.watches[i], p.reasons[i] = nil, fmt.Sprintf("namespace %s has %d watches of gates open, as many as one may: let gates share kind, namespace and account", k.Namespace, maxOpen)
+			err := g.open(ctx, w)
+			if full := new(informer.FullError); errors.As(err, &full) {
+				p.watches[i], p.reasons[i] = nil, full.Error()
 				continue
 			}
-			if err := g.open(ctx, w); err != nil {
+			if err != nil {
 				return err
 			}
 			g.watches[w.id] = w
@@ -203,7 +197,7 @@ func (g *Controller) leave(w *gateWatch, k types.NamespacedName) {
 	empty := len(w.policies) == 0
 	w.mu.Unlock()
 	if empty && g.watches[w.id] == w {
-		w.stop()
+		w.use.Leave()
 		delete(g.watches, w.id)
 	}
 }
@@ -211,28 +205,27 @@ func (g *Controller) leave(w *gateWatch, k types.NamespacedName) {
 // describe is the watch that an entry needs, not opened yet, or why there can be
 // none.
 func (g *Controller) describe(ctx context.Context, k types.NamespacedName, e policy.GateEntry) (*gateWatch, string, error) {
-	w := &gateWatch{who: client.Account{Namespace: k.Namespace, Name: e.Account}}
-	var err error
-	if w.knob, err = e.GateKnob(); err != nil {
+	account := client.Account{Namespace: k.Namespace, Name: e.Account}
+	of, err := e.GateKnob()
+	if err != nil {
 		return nil, err.Error(), nil
 	}
-	missing, err := g.Accounts.Missing(ctx, w.who)
+	missing, err := g.Accounts.Missing(ctx, account)
 	if err != nil || missing != "" {
 		return nil, missing, err
 	}
-	if w.mapping, err = g.Accounts.Resolve(e.APIVersion, e.Kind); err != nil {
-		if client.UnknownKind(err) {
-			return nil, err.Error(), nil
-		}
+	mapping, err := g.Accounts.Resolve(e.APIVersion, e.Kind)
+	switch {
+	case client.UnknownKind(err):
+		return nil, err.Error(), nil
+	case err != nil:
 		return nil, "", err
-	}
-	if w.mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		w.at = e.GateScope(k.Namespace)
-	} else if e.Namespace != "" {
+	case mapping.Scope.Name() == meta.RESTScopeNameNamespace:
+		return newGateWatch(account, mapping, e.GateScope(k.Namespace), of), "", nil
+	case e.Namespace != "":
 		return nil, fmt.Sprintf("gate %s names namespace %s, and objects of this kind are in none: leave it out", e.GateRule, e.Namespace), nil
 	}
-	w.id = watchID(w.who, w.mapping, w.at, w.knob)
-	return w, "", nil
+	return newGateWatch(account, mapping, metav1.NamespaceAll, of), "", nil
 }
 
 // finished is a policy's record without what it has let go of.
@@ -275,8 +268,8 @@ func (p *gatePolicy) covers(w *gateWatch, o *gateObject) bool {
 
 // enqueue looks at all objects of a watch.
 func (g *Controller) enqueue(w *gateWatch) {
-	for _, name := range w.informer.GetStore().ListKeys() {
-		g.Queue.Add(types.NamespacedName{Namespace: w.id, Name: name})
+	for _, o := range w.use.Kept() {
+		g.changed(w, o)
 	}
 }
 

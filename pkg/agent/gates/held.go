@@ -72,7 +72,7 @@ func (w *gateWatch) contested(o *gateObject) string {
 	if known := w.problems[cache.NewObjectName(o.Namespace, o.Name).String()]; known != "" {
 		return known
 	}
-	return fmt.Sprintf("%s/%s is opened by somebody again and again, and closed again later and later: does what applies it say otherwise?", w.mapping.GroupVersionKind.Kind, o.Name)
+	return fmt.Sprintf("%s/%s is opened by somebody again and again, and closed again later and later: does what applies it say otherwise?", w.kind.Kind, o.Name)
 }
 
 // forget drops what is known of an object that is gone.
@@ -140,7 +140,7 @@ func (g *Controller) gated(w *gateWatch, o *gateObject, q policy.Query) store.Su
 		gate = schedule.NewGate(schedule.GateSpec{})
 	}
 	return store.Subject{
-		Kind: w.mapping.GroupVersionKind.Kind, System: o.Labels[annotations.LabelSystem], Verdict: gate.Verdict, Uses: q.Gates,
+		Kind: w.kind.Kind, System: o.Labels[annotations.LabelSystem], Verdict: gate.Verdict, Uses: q.Gates,
 		Strategy: g.Gates.SubjectStrategy(q),
 	}
 }

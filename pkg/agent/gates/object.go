@@ -162,15 +162,15 @@ func (g *Controller) write(ctx context.Context, w *gateWatch, o *gateObject, v k
 	case apierrors.IsConflict(err):
 		return "", queue.ErrConflict
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err), nil
+		return fmt.Sprintf("the ServiceAccount %s of namespace %s may not patch %s: grant patch on them to it (%s)", w.key.As.Name, w.key.As.Namespace, w.key, err), nil
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err):
-		return fmt.Sprintf("%s/%s cannot be written: %s", w.mapping.GroupVersionKind.Kind, o.Name, err), nil
+		return fmt.Sprintf("%s/%s cannot be written: %s", w.kind.Kind, o.Name, err), nil
 	case err != nil:
-		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.mapping.GroupVersionKind.Kind, cache.NewObjectName(o.Namespace, o.Name).String(), w.who.User(), err)
+		return "", fmt.Errorf("write the gate on %s/%s as %s: %w", w.kind.Kind, cache.NewObjectName(o.Namespace, o.Name).String(), w.account().User(), err)
 	}
 	w.wrote.Expect(after.GetUID(), after.GetResourceVersion())
 	if v.Patch != nil && w.knob.ClosedOn(after.Object) != v.Closed {
-		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.mapping.GroupVersionKind.Kind, o.Name), nil
+		return fmt.Sprintf("%s of %s/%s did not stay as it was written: has its kind such a field?", w.knob.Pointer(), w.kind.Kind, o.Name), nil
 	}
 	g.announce(w, o, v, said, after)
 	return "", nil

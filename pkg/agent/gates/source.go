@@ -32,7 +32,7 @@ func (g *Controller) source(ctx context.Context, w *gateWatch, o *gateObject) (m
 	if !there {
 		return nil, time.Time{}
 	}
-	k, now := sourceKey{w.who, s}, g.Now()
+	k, now := sourceKey{w.account(), s}, g.Now()
 	g.mu.Lock()
 	seen := g.sources[k]
 	g.mu.Unlock()

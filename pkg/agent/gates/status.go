@@ -51,8 +51,8 @@ func (p *gatePolicy) problem() string {
 		}
 		if w := p.watches[i]; w != nil {
 			w.mu.Lock()
-			if w.failure != "" && !slices.Contains(all, w.failure) {
-				all = append(all, w.failure)
+			if refused := w.use.Refusal(); refused != nil && !slices.Contains(all, refused.Error()) {
+				all = append(all, refused.Error())
 			}
 			for _, name := range slices.Sorted(maps.Keys(w.problems)) {
 				if !slices.Contains(all, w.problems[name]) {
@@ -161,11 +161,11 @@ func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said 
 	}
 	message += " (" + strings.Join(why, "; ") + ")"
 	g.Events.Event(w.reference(o), kind, reason, document.Cut(message, document.MaxMessage))
-	g.Log.Info("gate", "did", string(v.What), "object", w.mapping.GroupVersionKind.Kind+"/"+cache.NewObjectName(o.Namespace, o.Name).String(), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
+	g.Log.Info("gate", "did", string(v.What), "object", w.kind.Kind+"/"+cache.NewObjectName(o.Namespace, o.Name).String(), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
 }
 
 // reference is an object as Events name it.
 func (w *gateWatch) reference(o *gateObject) *corev1.ObjectReference {
-	gvk := w.mapping.GroupVersionKind
+	gvk := w.kind
 	return &corev1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion}
 }

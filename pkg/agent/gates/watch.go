@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -49,18 +51,15 @@ func slimGated(u *unstructured.Unstructured, k knob.Knob) *gateObject {
 // gateWatch watches the objects of a kind in a namespace as one account, for one
 // knob. Whatever policies of the account name such objects share it.
 type gateWatch struct {
-	id       string
-	who      client.Account
-	mapping  *meta.RESTMapping
-	at       string // namespace; empty for kinds of the cluster
-	knob     knob.Knob
-	client   dynamic.ResourceInterface
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
+	id     string
+	key    informer.Key
+	kind   schema.GroupVersionKind
+	knob   knob.Knob
+	client dynamic.ResourceInterface
+	use    *informer.Use
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName][]policy.GateEntry
-	failure  string // why it cannot list or watch
 	problems map[string]string
 	seen     map[string]*HeldObject
 	wrote    store.Expectations
@@ -68,77 +67,55 @@ type gateWatch struct {
 	inFlight int // objects being looked at
 }
 
-// watchID tells watches apart: who looks at what, by which knob.
-func watchID(w client.Account, m *meta.RESTMapping, at string, k knob.Knob) string {
+// newGateWatch is not opened yet.
+func newGateWatch(w client.Account, m *meta.RESTMapping, at string, k knob.Knob) *gateWatch {
 	closed, _ := json.Marshal(k.Closed)
-	return strings.Join([]string{w.User(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
+	id := strings.Join([]string{w.User(), m.Resource.String(), at, k.Name, k.Pointer(), string(closed)}, "|")
+	return &gateWatch{
+		id: id, key: informer.Key{As: types.NamespacedName(w), Resource: m.Resource, Namespace: at, Variant: id}, kind: m.GroupVersionKind, knob: k,
+		policies: map[types.NamespacedName][]policy.GateEntry{}, problems: map[string]string{}, seen: map[string]*HeldObject{}, backoffs: map[types.UID]backoff{},
+	}
 }
+
+// account is who looks, and who writes.
+func (w *gateWatch) account() client.Account { return client.Account(w.key.As) }
 
 // open starts a watch.
 func (g *Controller) open(ctx context.Context, w *gateWatch) error {
-	c, err := g.Accounts.Clients(w.who, "")
+	c, err := g.Accounts.Clients(w.account(), "")
 	if err != nil {
 		return err
 	}
-	w.client = c.Dynamic.Resource(w.mapping.Resource)
-	if w.at != "" {
-		w.client = c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at)
+	w.client = c.Dynamic.Resource(w.key.Resource).Namespace(w.key.Namespace)
+	source := informer.Source{
+		Open: func() (*informer.ListWatch, error) { return w.key.Objects(c.Dynamic), nil },
+		Keep: func(o runtime.Object, _ any) any {
+			if u, ok := o.(*unstructured.Unstructured); ok {
+				return slimGated(u, w.knob)
+			}
+			return o
+		},
+		Refusal: w.refusal,
 	}
-	ctx, w.stop = context.WithCancel(ctx)
-	w.policies, w.problems, w.seen = map[types.NamespacedName][]policy.GateEntry{}, map[string]string{}, map[string]*HeldObject{}
-	w.backoffs = map[types.UID]backoff{}
-	from := informer.ForResource(c.Dynamic.Resource(w.mapping.Resource).Namespace(w.at), func(err error) {
-		switch {
-		case err == nil: // whatever was wrong is over, though nothing may have changed
-			g.failed(w, "")
-		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err):
-			g.failed(w, fmt.Sprintf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%s)", w.who.Name, w.who.Namespace, w.what(), err))
-		}
+	w.use, err = g.set.Join(ctx, w.key, source, informer.Member{
+		Changed:  func(o any, _ bool) { g.changed(w, o) },
+		Standing: func() { g.enqueuePolicies(w) },
 	})
-	keep := func(o any) (any, error) {
-		if u, ok := o.(*unstructured.Unstructured); ok {
-			return slimGated(u, w.knob), nil
-		}
-		return o, nil
-	}
-	w.informer, _ = informer.New(from, keep, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { g.changed(w, o) },
-		UpdateFunc: func(_, o any) { g.changed(w, o) },
-		DeleteFunc: func(o any) { g.changed(w, o) },
-	})
-	go w.informer.RunWithContext(ctx)
-	return nil
+	return err
 }
 
-// what is what the watch looks at, as RBAC says it.
-func (w *gateWatch) what() string {
-	s := w.mapping.Resource.GroupResource().String()
-	if w.at != "" {
-		s += " in namespace " + w.at
+// refusal says that the account may not look.
+func (w *gateWatch) refusal(err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) {
+		return nil
 	}
-	return s
-}
-
-func (g *Controller) failed(w *gateWatch, message string) {
-	w.mu.Lock()
-	news := w.failure != message
-	w.failure = message
-	w.mu.Unlock()
-	if news {
-		g.enqueuePolicies(w)
-	}
+	return fmt.Errorf("the ServiceAccount %s of namespace %s may not list and watch %s: grant list, watch and patch on them to it (%w)", w.key.As.Name, w.key.As.Namespace, w.key, err)
 }
 
 func (g *Controller) changed(w *gateWatch, o any) {
-	if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = d.Obj
+	if object, ok := o.(*gateObject); ok {
+		g.Queue.Add(w.keyOf(object))
 	}
-	object, ok := o.(*gateObject)
-	if !ok {
-		return
-	}
-	g.failed(w, "")
-	g.Queue.Add(types.NamespacedName{Namespace: w.id, Name: cache.NewObjectName(object.Namespace, object.Name).String()})
 }
 
 // enqueuePolicies has the policies of a watch looked at, once for what happens in a
@@ -151,13 +128,19 @@ func (g *Controller) enqueuePolicies(w *gateWatch) {
 	}
 }
 
+// keyOf is what stands in the queue for an object.
+func (w *gateWatch) keyOf(o *gateObject) types.NamespacedName {
+	return types.NamespacedName{Namespace: w.id, Name: cache.NewObjectName(o.Namespace, o.Name).String()}
+}
+
 // get is an object as last seen; nil where there is none.
 func (w *gateWatch) get(name string) *gateObject {
-	o, found, err := w.informer.GetStore().GetByKey(name)
-	if err != nil || !found {
+	n, err := cache.ParseObjectName(name)
+	if err != nil {
 		return nil
 	}
-	return o.(*gateObject)
+	o, _ := w.use.Get(n.Namespace, n.Name).(*gateObject)
+	return o
 }
 
 // holding counts the objects that a policy still holds by the watch's knob, but
@@ -165,9 +148,9 @@ func (w *gateWatch) get(name string) *gateObject {
 // cannot be said.
 func (w *gateWatch) holding(policy types.NamespacedName, elsewhere func(*gateObject) bool) (n int, settled bool) {
 	w.mu.Lock()
-	settled = w.inFlight == 0 && w.failure == "" && w.informer.HasSynced()
+	settled = w.inFlight == 0 && w.use.Refusal() == nil && w.use.Synced()
 	w.mu.Unlock()
-	for _, o := range w.informer.GetStore().List() {
+	for _, o := range w.use.Kept() {
 		object := o.(*gateObject)
 		memory, _ := knob.ReadMemory(object.Annotations[annotations.StatusGate])
 		if slices.Contains(memory[w.knob.Pointer()].By, policy.String()) && !elsewhere(object) {
@@ -180,7 +163,7 @@ func (w *gateWatch) holding(policy types.NamespacedName, elsewhere func(*gateObj
 
 // sameField says whether two watches work the same field of the same objects.
 func (w *gateWatch) sameField(v *gateWatch) bool {
-	return w.mapping.Resource.GroupResource() == v.mapping.Resource.GroupResource() && w.at == v.at && w.knob.Pointer() == v.knob.Pointer()
+	return w.key.Resource.GroupResource() == v.key.Resource.GroupResource() && w.key.Namespace == v.key.Namespace && w.knob.Pointer() == v.knob.Pointer()
 }
 
 // addInFlight counts the objects that are being looked at.
