@@ -13,7 +13,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 // answerTTL is how long an answer about an account is believed (a guess: long
@@ -79,6 +82,15 @@ type Account struct{ Namespace, Name string }
 
 // User is an account as the API server names it.
 func (w Account) User() string { return "system:serviceaccount:" + w.Namespace + ":" + w.Name }
+
+// WatchKey is a watch that a step or a target asks for, as this account's.
+func (w Account) WatchKey(of executors.Watch) informer.Key {
+	k := informer.Key{As: types.NamespacedName(w), Resource: of.Resource, Namespace: of.Namespace, Labels: of.Selector}
+	if of.Name != "" {
+		k.Fields = fields.OneTermEqualSelector("metadata.name", of.Name).String()
+	}
+	return k
+}
 
 // Clients act as an account; with a run, requests are marked as that run's.
 func (a *Impersonator) Clients(w Account, run string) (executors.Clients, error) {

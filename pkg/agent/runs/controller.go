@@ -116,12 +116,12 @@ type Freezes interface {
 func New(c Config) *Controller {
 	return &Controller{
 		Config: c, refusals: store.NewRefusals[store.StepKey](),
-		watches: &stepWatches{wake: c.Steps.Wake, silence: informer.LongSilence, open: map[store.StepKey]*stepWatch{}},
+		watches: newStepWatches(c.Steps.Wake),
 	}
 }
 
 // WatchCount is how many watches are open for steps.
-func (c *Controller) WatchCount() int { return c.watches.count() }
+func (c *Controller) WatchCount() int { return c.watches.set.Count() }
 
 // Run moves runs until ctx ends, and waits for the acts that are under way.
 func (c *Controller) Run(ctx context.Context, workers int) {
