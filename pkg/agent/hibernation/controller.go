@@ -57,8 +57,7 @@ type Controller struct {
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	changed := func(plan types.NamespacedName) { c.Queue.Add(plan) }
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, changed), plans: map[types.NamespacedName]*cachedPlan{}, atWork: map[string]int{}}
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*cachedPlan{}, atWork: map[string]int{}}
 }
 
 // workers is how many plans are looked at at once, and share how many of one namespace
@@ -117,7 +116,7 @@ func (c *Controller) RecordLost(o any) {
 }
 
 // Watching is how many watches are open on what plans have put to sleep.
-func (c *Controller) Watching() int { return c.watches.count() }
+func (c *Controller) Watching() int { return c.watches.set.Count() }
 
 // count tells how many resources sleep.
 func (c *Controller) count() { c.Sleeping(c.records.sleeping()) }

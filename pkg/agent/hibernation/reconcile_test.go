@@ -548,11 +548,11 @@ func TestADryRunListsWhatWouldSleep(t *testing.T) {
 
 func TestHealthChecksComeBeforeItIsActive(t *testing.T) {
 	night(t, oneToThree+apps+"healthChecks: [{resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}]\n", func(w *world) {
-		w.sick = "orders is not ready"
+		w.sick.Store("orders is not ready")
 		w.until("03:05")
 		w.awake()
 		w.is("WakingUp: all targets are awake; waits until they are healthy: orders is not ready")
-		w.sick = ""
+		w.sick.Store("")
 		w.after(time.Minute)
 		w.is("Active: ")
 		w.closed()

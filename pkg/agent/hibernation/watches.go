@@ -5,14 +5,12 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
 // Guesses: changes within gather are one; a watch that was refused is tried again after
@@ -29,31 +27,25 @@ const (
 // has changed, and keep nothing of it.
 type watches struct {
 	connect func(client.Account) (metadata.Interface, error)
-	changed func(plan types.NamespacedName)
+	queue   planQueue
+	set     *informer.Set
 
 	mu    sync.Mutex
-	open  map[watchKey]*openWatch
-	plans map[types.NamespacedName]map[string][]watchKey // by target
+	plans map[types.NamespacedName]map[string]uses // by target
 }
 
-// watchKey tells watches apart: plans of one account share them.
-type watchKey struct {
-	account    client.Account
-	connection string // of another cluster, as executors.Clients has it
-	watch      executors.Watch
+// planQueue are the plans that are to be looked at; what is added again while it waits is
+// added once.
+type planQueue interface {
+	AddAfter(plan types.NamespacedName, pause time.Duration)
 }
 
-type openWatch struct {
-	stop  context.CancelFunc
-	from  metadata.Interface // of another cluster; nil: the plan's own
-	mu    sync.Mutex
-	plans map[types.NamespacedName]int // how many of its targets look at it
-	works bool
-	told  bool // its plans are about to hear of a change
-}
+type uses map[informer.Key]*informer.Use
 
-func newWatches(connect func(client.Account) (metadata.Interface, error), changed func(types.NamespacedName)) *watches {
-	return &watches{connect: connect, changed: changed, open: map[watchKey]*openWatch{}, plans: map[types.NamespacedName]map[string][]watchKey{}}
+// newWatches has nothing open. Nobody is told of what is too much: the plan is looked at
+// now and then instead.
+func newWatches(connect func(client.Account) (metadata.Interface, error), queue planQueue) *watches {
+	return &watches{connect: connect, queue: queue, set: informer.NewSet(informer.Bound{Max: maxWatches}), plans: map[types.NamespacedName]map[string]uses{}}
 }
 
 // keep has a target watched by what it needs and nothing else, and says whether all of that
@@ -61,185 +53,73 @@ func newWatches(connect func(client.Account) (metadata.Interface, error), change
 func (w *watches) keep(ctx context.Context, plan types.NamespacedName, target string, account client.Account, clients executors.Clients, list []executors.Watch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	had := w.plans[plan][target]
-	var keys []watchKey
-	works := true
+	had, have, stand := w.plans[plan][target], uses{}, true
 	for _, one := range list {
-		one.Every = 0
-		k := watchKey{account, clients.Connection, one}
-		o := w.open[k]
-		if o == nil {
-			if w.full(account.Namespace) {
-				works = false
-				continue
-			}
-			o = w.start(ctx, k, clients.Metadata)
+		k := account.WatchKey(one)
+		k.Variant = clients.Connection
+		use, known := had[k]
+		if !known {
+			use = w.join(ctx, plan, k, clients.Metadata)
 		}
-		o.join(plan)
-		keys = append(keys, k)
-		works = works && o.stands()
+		if use == nil {
+			stand = false
+			continue
+		}
+		have[k] = use
+		stand = stand && use.Synced()
 	}
-	for _, k := range had { // after the new ones are joined: what is in both stays open
-		w.part(k, plan)
+	for k, use := range had { // after the new ones are joined: what others share stays open
+		if have[k] == nil {
+			use.Leave()
+		}
 	}
 	if w.plans[plan] == nil {
-		w.plans[plan] = map[string][]watchKey{}
+		w.plans[plan] = map[string]uses{}
 	}
-	w.plans[plan][target] = keys
-	return works
+	w.plans[plan][target] = have
+	return stand
 }
 
-func (w *watches) full(namespace string) bool {
-	n := 0
-	for k := range w.open {
-		if k.account.Namespace == namespace {
-			n++
-		}
+// join has a plan hear of a watch; nil: there can be none now.
+func (w *watches) join(ctx context.Context, plan types.NamespacedName, k informer.Key, elsewhere metadata.Interface) *informer.Use {
+	use, err := w.set.Join(ctx, k, w.source(k, elsewhere), informer.Member{Changed: func(any, bool) { w.queue.AddAfter(plan, gather) }})
+	if err != nil {
+		return nil
 	}
-	return n >= maxWatches
+	return use
+}
+
+// source opens a watch of the plan's own cluster; elsewhere is the client of another.
+func (w *watches) source(k informer.Key, elsewhere metadata.Interface) informer.Source {
+	return informer.Source{
+		Open: func() (*informer.ListWatch, error) {
+			if elsewhere != nil {
+				return k.Metadata(elsewhere), nil
+			}
+			c, err := w.connect(client.Account(k.As))
+			if err != nil {
+				return nil, err
+			}
+			return k.Metadata(c), nil
+		},
+		Pause: informer.Growing(time.Second, refusedPause), Silence: silence,
+	}
 }
 
 // drop ends a plan's interest in a target; an empty one is all.
 func (w *watches) drop(plan types.NamespacedName, target string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, keys := range w.plans[plan] {
+	for name, have := range w.plans[plan] {
 		if target != "" && name != target {
 			continue
 		}
-		for _, k := range keys {
-			w.part(k, plan)
+		for _, use := range have {
+			use.Leave()
 		}
 		delete(w.plans[plan], name)
 	}
 	if len(w.plans[plan]) == 0 {
 		delete(w.plans, plan)
 	}
-}
-
-// count is how many watches are open.
-func (w *watches) count() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.open)
-}
-
-func (w *watches) part(k watchKey, plan types.NamespacedName) {
-	if o := w.open[k]; o != nil && o.left(plan) {
-		o.stop()
-		delete(w.open, k)
-	}
-}
-
-func (w *watches) start(ctx context.Context, k watchKey, from metadata.Interface) *openWatch {
-	ctx, stop := context.WithCancel(ctx)
-	o := &openWatch{stop: stop, from: from, plans: map[types.NamespacedName]int{}}
-	w.open[k] = o
-	go w.run(ctx, k, o)
-	return o
-}
-
-// run holds a watch open until ctx ends.
-func (w *watches) run(ctx context.Context, k watchKey, o *openWatch) {
-	pause := wait.Backoff{Duration: time.Second, Factor: 2, Steps: 8, Cap: refusedPause}
-	for ctx.Err() == nil {
-		if w.once(ctx, k, o) {
-			pause = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 8, Cap: refusedPause}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause.Step()):
-		}
-	}
-}
-
-// once opens the watch and hears it to its end; false: it could not be opened. That it
-// begins and ends is heard as a change, for nobody knows what was missed.
-func (w *watches) once(ctx context.Context, k watchKey, o *openWatch) bool {
-	from := o.from
-	if from == nil {
-		own, err := w.connect(k.account)
-		if err != nil {
-			return false
-		}
-		from = own
-	}
-	ctx, cancel := context.WithTimeout(ctx, silence)
-	defer cancel()
-	stream, err := from.Resource(k.watch.Resource).Namespace(k.watch.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: k.watch.Selector, AllowWatchBookmarks: true})
-	if err != nil {
-		return false
-	}
-	defer stream.Stop()
-	o.set(true)
-	w.tell(o)
-	defer w.tell(o)
-	defer o.set(false)
-	for {
-		select {
-		case <-ctx.Done():
-			return true
-		case event, more := <-stream.ResultChan():
-			if !more || event.Type == watch.Error {
-				return true
-			}
-			if event.Type != watch.Bookmark {
-				w.tell(o)
-			}
-		}
-	}
-}
-
-// tell has the plans of a watch looked at; changes that come together are one.
-func (w *watches) tell(o *openWatch) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told {
-		return
-	}
-	o.told = true
-	time.AfterFunc(gather, func() {
-		for _, plan := range o.heard() {
-			w.changed(plan)
-		}
-	})
-}
-
-func (o *openWatch) heard() []types.NamespacedName {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.told = false
-	out := make([]types.NamespacedName, 0, len(o.plans))
-	for plan := range o.plans {
-		out = append(out, plan)
-	}
-	return out
-}
-
-func (o *openWatch) set(works bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.works = works
-}
-
-func (o *openWatch) stands() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.works
-}
-
-func (o *openWatch) join(plan types.NamespacedName) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.plans[plan]++
-}
-
-// left takes one target of a plan off, and says whether nobody is left.
-func (o *openWatch) left(plan types.NamespacedName) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.plans[plan]--; o.plans[plan] <= 0 {
-		delete(o.plans, plan)
-	}
-	return len(o.plans) == 0
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,7 +52,7 @@ type world struct {
 	agent  *agent
 	beds   *beds
 	dryRun bool
-	sick   string // what the health checks say; empty: all is well
+	sick   atomic.Value // what the health checks say; empty: all is well
 
 	asleep map[string]int
 }
@@ -269,8 +270,8 @@ type checks struct{ world *world }
 
 // Pass is executors.Executor's.
 func (c checks) Pass(context.Context, executors.Call) executors.Outcome {
-	if c.world.sick != "" {
-		return executors.Outcome{State: executors.NotYet, Message: c.world.sick}
+	if sick, _ := c.world.sick.Load().(string); sick != "" {
+		return executors.Outcome{State: executors.NotYet, Message: sick}
 	}
 	return executors.Outcome{State: executors.Done}
 }
