@@ -50,54 +50,24 @@ type Controller struct {
 	records *records
 	watches *watches
 
-	mu     sync.Mutex
-	plans  map[types.NamespacedName]*cachedPlan
-	atWork map[string]int // plans that are looked at, by namespace
+	mu    sync.Mutex
+	plans map[types.NamespacedName]*cachedPlan
 }
 
 // New has looked at nothing yet.
 func New(c Config) *Controller {
-	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*cachedPlan{}, atWork: map[string]int{}}
+	return &Controller{Config: c, records: newRecords(c.Kube, c.Keys), watches: newWatches(c.Accounts.Metadata, c.Queue), plans: map[types.NamespacedName]*cachedPlan{}}
 }
 
 // workers is how many plans are looked at at once, and share how many of one namespace
 // (guesses: each has its targets at work beside each other, and a list may take long).
 const (
-	workers   = 24
-	share     = 6
-	turnPause = 250 * time.Millisecond
+	workers = 24
+	share   = 6
 )
 
 // Run works until ctx ends.
-func (c *Controller) Run(ctx context.Context) { c.Queue.Work(ctx, workers, c.inTurn) }
-
-// inTurn looks at a plan once fewer of its namespace are looked at than one may have: no
-// tenant takes the workers from the others.
-func (c *Controller) inTurn(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	if !c.enter(k.Namespace) {
-		return c.Now().Add(turnPause), nil
-	}
-	defer c.leave(k.Namespace)
-	return c.reconcile(ctx, k)
-}
-
-func (c *Controller) enter(namespace string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.atWork[namespace] >= share {
-		return false
-	}
-	c.atWork[namespace]++
-	return true
-}
-
-func (c *Controller) leave(namespace string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.atWork[namespace]--; c.atWork[namespace] == 0 {
-		delete(c.atWork, namespace)
-	}
-}
+func (c *Controller) Run(ctx context.Context) { c.Queue.WorkInShares(ctx, workers, share, c.reconcile) }
 
 // RecordSeen takes in restore data as the watch shows it.
 func (c *Controller) RecordSeen(o any) {

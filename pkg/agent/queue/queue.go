@@ -46,46 +46,68 @@ func New(c Config) *Queue {
 
 // Work has as many workers look at keys until ctx ends. reconcile says when to look at
 // a key again; the zero instant is: when it is added.
-func (q *Queue) Work(ctx context.Context, workers int, reconcile func(context.Context, types.NamespacedName) (time.Time, error)) {
+func (q *Queue) Work(ctx context.Context, workers int, reconcile Reconcile) {
+	q.WorkInShares(ctx, workers, workers, reconcile)
+}
+
+// WorkInShares is Work with no more than a share of the workers at keys of one namespace, so
+// that no tenant takes them from the others.
+func (q *Queue) WorkInShares(ctx context.Context, workers, share int, reconcile Reconcile) {
 	var group sync.WaitGroup
 	group.Go(func() { q.timer.Run(ctx) })
+	places := newShares(share)
 	for range workers {
-		group.Go(func() { q.runWorker(ctx, reconcile) })
+		group.Go(func() { q.runWorker(ctx, places, reconcile) })
 	}
 	<-ctx.Done()
 	q.ShutDown()
 	group.Wait()
 }
 
-// runWorker takes keys off the queue. What fails is tried again later and later; what
-// succeeds says itself when to be looked at again.
-func (q *Queue) runWorker(ctx context.Context, reconcile func(context.Context, types.NamespacedName) (time.Time, error)) {
+// Reconcile looks at a key, and says when to look again.
+type Reconcile func(context.Context, types.NamespacedName) (time.Time, error)
+
+// runWorker takes keys off the queue.
+func (q *Queue) runWorker(ctx context.Context, places *shares, reconcile Reconcile) {
 	for {
 		k, stop := q.Get()
 		if stop {
 			return
 		}
-		wake, err := q.reconcileSafely(ctx, k, reconcile)
-		switch {
-		case err == nil:
-			q.Forget(k)
-			q.timer.Set(k, wake)
-		case ctx.Err() != nil:
-		case errors.Is(err, client.ErrFenced) || client.Unreachable(err): // no fault of the key's own: its pauses do not grow
-			q.config.Log.Warn("will try again", "key", k.String(), "error", err.Error())
-			q.AddAfter(k, informer.Backoff(4, err))
-		default:
-			if !errors.Is(err, ErrConflict) {
-				q.config.Log.Warn("will try again", "key", k.String(), "error", err.Error())
-			}
-			q.AddRateLimited(k)
+		if !places.enter(k) {
+			q.Done(k)
+			continue
 		}
+		q.look(ctx, k, reconcile)
 		q.Done(k)
+		if next, waits := places.leave(k.Namespace); waits {
+			q.Add(next)
+		}
+	}
+}
+
+// look looks at one key. What fails is tried again later and later; what succeeds says itself
+// when to be looked at again.
+func (q *Queue) look(ctx context.Context, k types.NamespacedName, reconcile Reconcile) {
+	wake, err := q.reconcileSafely(ctx, k, reconcile)
+	switch {
+	case err == nil:
+		q.Forget(k)
+		q.timer.Set(k, wake)
+	case ctx.Err() != nil:
+	case errors.Is(err, client.ErrFenced) || client.Unreachable(err): // no fault of the key's own: its pauses do not grow
+		q.config.Log.Warn("will try again", "key", k.String(), "error", err.Error())
+		q.AddAfter(k, informer.Backoff(4, err))
+	default:
+		if !errors.Is(err, ErrConflict) {
+			q.config.Log.Warn("will try again", "key", k.String(), "error", err.Error())
+		}
+		q.AddRateLimited(k)
 	}
 }
 
 // reconcileSafely keeps one broken object from taking the agent down.
-func (q *Queue) reconcileSafely(ctx context.Context, k types.NamespacedName, reconcile func(context.Context, types.NamespacedName) (time.Time, error)) (wake time.Time, err error) {
+func (q *Queue) reconcileSafely(ctx context.Context, k types.NamespacedName, reconcile Reconcile) (wake time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			q.config.OnPanic()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +88,65 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 	at, _ := looks(t, fails, fails, fails, fails, soon, fails, rests)
 	if grown, anew := at[4]-at[3], at[6]-at[5]; grown <= 4*anew {
 		t.Errorf("after four failures it paused for %s, after a success and one for %s", grown, anew)
+	}
+}
+
+// turns work on keys that take a second each, and give the instants at which each was done
+// and how many of one namespace were looked at at once.
+func turns(t *testing.T, share int, keys ...string) (done map[string]time.Duration, most map[string]int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Name: "test", Now: time.Now, Log: slog.New(slog.DiscardHandler), OnPanic: func() {}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, k := range keys {
+			namespace, name, _ := strings.Cut(k, "/")
+			q.Add(types.NamespacedName{Namespace: namespace, Name: name})
+		}
+		var mu sync.Mutex
+		start, atWork := time.Now(), map[string]int{}
+		done, most = map[string]time.Duration{}, map[string]int{}
+		q.WorkInShares(ctx, 4, share, func(_ context.Context, k types.NamespacedName) (time.Time, error) {
+			count := func(n int) {
+				mu.Lock()
+				defer mu.Unlock()
+				atWork[k.Namespace] += n
+				most[k.Namespace] = max(most[k.Namespace], atWork[k.Namespace])
+			}
+			count(1)
+			defer count(-1)
+			q.Add(types.NamespacedName{Namespace: k.Namespace, Name: "a1"}) // again and again, as who writes in a loop
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			if _, again := done[k.String()]; !again {
+				done[k.String()] = time.Since(start)
+			}
+			if k.Name == "breaks" {
+				panic("oh")
+			}
+			return time.Time{}, nil
+		})
+	})
+	return done, most
+}
+
+func TestOneNamespaceHasAShareOfTheWorkers(t *testing.T) {
+	keys := []string{"a/a1", "a/a2", "a/a3", "a/breaks", "a/a4", "a/a5", "b/b1", "c/c1"}
+	done, most := turns(t, 2, keys...)
+	if most["a"] != 2 {
+		t.Errorf("%d of one namespace were looked at at once, want 2", most["a"])
+	}
+	if done["b/b1"] != time.Second || done["c/c1"] != time.Second {
+		t.Errorf("the others waited until %s and %s for one that has more than its share", done["b/b1"], done["c/c1"])
+	}
+	for _, k := range keys {
+		if at, is := done[k]; !is || at > 10*time.Second {
+			t.Errorf("%s was done at %s (%t), and all of its namespace need six seconds at most, and what is added meanwhile", k, at, is)
+		}
+	}
+	if _, all := turns(t, 4, keys...); all["a"] != 4 {
+		t.Errorf("%d at once where one namespace may have all workers", all["a"])
 	}
 }
 
