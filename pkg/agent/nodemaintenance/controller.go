@@ -46,19 +46,55 @@ type Controller struct {
 	wake    chan struct{}
 	pods    *nodePods
 	writer  *nodeWriter
-	again   time.Time       // the latest instant of the next look
+	look    look
 	gone    map[string]bool // nodes of rollouts that are known not to be there
-	shut    *nodes.Gate     // what keeps change from all nodes, at the present look
 
 	mu      sync.Mutex
-	seen    map[string]*nodeObject // as the watch showed it last
-	opened  map[string]time.Time   // nodes that the watch showed being uncordoned, and when
+	shown   shownNodes
 	wants   map[store.StepKey]nodeWant
 	sights  map[store.StepKey]map[string]workflow.NodeState // by rollout, of the nodes that it takes
 	since   map[wish]time.Time
 	stalled map[wish]stalledDrain               // drains of plans that are blocked for good after their cordon
 	why     map[store.StepKey]map[string]string // by step, why it was not given a node
 	ranking nodes.Ranking
+}
+
+// look is what holds for one look at the nodes.
+type look struct {
+	again time.Time   // the latest instant of the next
+	shut  *nodes.Gate // what keeps change from all nodes
+}
+
+// by notes an instant at which to look again.
+func (l *look) by(at *time.Time) {
+	if at != nil && at.Before(l.again) {
+		l.again = *at
+	}
+}
+
+// shownNodes are the nodes as the watch shows them.
+type shownNodes struct {
+	last   map[string]*nodeObject
+	opened map[string]time.Time // those that it showed being uncordoned, and when
+}
+
+// saw takes in a node, and gives it as it was shown before.
+func (s *shownNodes) saw(n *nodeObject, now time.Time) (was *nodeObject) {
+	was = s.last[n.Name]
+	s.last[n.Name] = n
+	if n.Spec.Unschedulable {
+		delete(s.opened, n.Name)
+	} else if was != nil && was.Spec.Unschedulable {
+		s.opened[n.Name] = now
+	}
+	return was
+}
+
+// keep forgets the nodes that are not there any more.
+func (s *shownNodes) keep(there map[string]*nodeObject) {
+	gone := func(name string) bool { return there[name] == nil }
+	maps.DeleteFunc(s.last, func(name string, _ *nodeObject) bool { return gone(name) })
+	maps.DeleteFunc(s.opened, func(name string, _ time.Time) bool { return gone(name) })
 }
 
 // nodeWant is what one step of a run would take, and what it was given.
@@ -120,7 +156,7 @@ func (c *Config) recoverPanic(where string) {
 // New has looked at nothing yet.
 func New(c Config) *Controller {
 	k := &Controller{
-		Config: c, wake: make(chan struct{}, 1), opened: map[string]time.Time{}, seen: map[string]*nodeObject{},
+		Config: c, wake: make(chan struct{}, 1), shown: shownNodes{last: map[string]*nodeObject{}, opened: map[string]time.Time{}},
 		wants: map[store.StepKey]nodeWant{}, sights: map[store.StepKey]map[string]workflow.NodeState{}, since: map[wish]time.Time{}, stalled: map[wish]stalledDrain{},
 	}
 	k.writer = newNodeWriter(c, k.Enqueue)
@@ -142,13 +178,7 @@ func (k *Controller) Enqueue() {
 // saw takes in a node as the watch shows it. Heartbeats are no news.
 func (k *Controller) saw(n *nodeObject) {
 	k.mu.Lock()
-	was := k.seen[n.Name]
-	k.seen[n.Name] = n
-	if n.Spec.Unschedulable {
-		delete(k.opened, n.Name)
-	} else if was != nil && was.Spec.Unschedulable {
-		k.opened[n.Name] = k.Now()
-	}
+	was := k.shown.saw(n, k.Now())
 	k.writer.answered(n)
 	k.mu.Unlock()
 	if was == nil || !was.same(n) {
@@ -160,7 +190,7 @@ func (k *Controller) saw(n *nodeObject) {
 func (k *Controller) OpenedAt(name string) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.opened[name]
+	return k.shown.opened[name]
 }
 
 // drained is told by the drainer that a drain has come further.
@@ -212,7 +242,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 		k.Log.Error("limits of nodes", "error", err.Error())
 		return now.Add(queue.ResyncPeriod)
 	}
-	k.again, k.shut = now.Add(queue.ResyncPeriod), k.Gates.cluster(now)
+	k.look = look{again: now.Add(queue.ResyncPeriod), shut: k.Gates.cluster(now)}
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
@@ -228,7 +258,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	k.reportLimits(ranking.Conditions, now)
 	k.Metrics.NodeRequests(world.Nodes)
 	k.apply(ctx, objects, world, ranking, writing)
-	return k.again
+	return k.look.again
 }
 
 // unseen is why a node that a plan names is not given.
@@ -264,13 +294,6 @@ func (k *Controller) confirm(ctx context.Context, objects map[string]*nodeObject
 	k.gone = gone
 }
 
-// by notes an instant at which to look again.
-func (k *Controller) by(at *time.Time) {
-	if at != nil && at.Before(k.again) {
-		k.again = *at
-	}
-}
-
 // objects are all nodes, each as the newer of what the watch shows and what our own
 // last write left.
 func (k *Controller) objects() map[string]*nodeObject {
@@ -280,12 +303,7 @@ func (k *Controller) objects() map[string]*nodeObject {
 		out[n.Name] = n
 	}
 	k.mu.Lock()
-	for name := range k.seen {
-		if out[name] == nil {
-			delete(k.seen, name)
-			delete(k.opened, name)
-		}
-	}
+	k.shown.keep(out)
 	k.mu.Unlock()
 	k.writer.overlay(out)
 	return out
@@ -300,17 +318,17 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 	if len(f.Asked) == 0 && f.Cordon == nil {
 		return f
 	}
-	f.Gate = k.Gates.node(n, k.shut, now)
+	f.Gate = k.Gates.node(n, k.look.shut, now)
 	f.Drain = k.pods.session(n.Name)
 	for i := range f.Asked {
 		asked := &f.Asked[i]
 		asked.Pods = k.pods.counted(n.Name, asked.Request)
 		asked.Preview = k.pods.preview(n.Name, *asked)
 		k.pods.previewNext(ctx, f, *asked, now)
-		k.by(soonestOf(k.pods.refresh(ctx, n.Name, *asked, now)))
-		k.by(soonestOf(k.pods.previewStalled(ctx, f, *asked, now)))
+		k.look.by(soonestOf(k.pods.refresh(ctx, n.Name, *asked, now)))
+		k.look.by(soonestOf(k.pods.previewStalled(ctx, f, *asked, now)))
 	}
-	k.by(f.Gate.Next)
+	k.look.by(f.Gate.Next)
 	return f
 }
 
@@ -363,17 +381,17 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			if k.since[w].IsZero() {
 				k.since[w] = now
 			}
-			gate := k.Gates.node(objects[name], k.shut, now)
-			k.by(gate.Next)
+			gate := k.Gates.node(objects[name], k.look.shut, now)
+			k.look.by(gate.Next)
 			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
 				c.drains[w] = k.planDrain(l, name, *want.drain)
 				var next time.Time
 				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.Path, name), now)
-				k.by(soonestOf(next))
+				k.look.by(soonestOf(next))
 				if len(annotations.RequestStatuses(objects[name].Annotations)) > 0 { // it may go from a requestor to the plan without an uncordon
 					_, _, next = k.pods.previewPlan(ctx, c.drains[w], now)
-					k.by(soonestOf(next))
+					k.look.by(soonestOf(next))
 				}
 			}
 			c.wants = append(c.wants, one)
@@ -430,7 +448,7 @@ func (k *Controller) notifyRuns(objects map[string]*nodeObject, c claims, rankin
 			why[wish{w.Node, s}] = w.Lasting
 			blocked[wish{w.Node, s}] = w.Reason == nodes.WaitBlocked
 		}
-		k.by(w.Next)
+		k.look.by(w.Next)
 	}
 	var news []store.StepKey
 	var stuck []wish

@@ -55,7 +55,7 @@ func (k *Controller) sweep(ctx context.Context, clients executors.Clients, by st
 func (k *Controller) drainsFor(node, by string) bool {
 	if by == requestsClaimant {
 		k.mu.Lock()
-		n := k.seen[node]
+		n := k.shown.last[node]
 		k.mu.Unlock()
 		if n == nil {
 			return false

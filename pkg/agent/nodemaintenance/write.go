@@ -66,7 +66,7 @@ func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, 
 		if !step.Writes() && leftOver(n, world.Holds) {
 			step.CordonChanged = true
 		}
-		k.by(step.Next)
+		k.look.by(step.Next)
 		k.pods.watch(ctx, n.Name, step.Watch)
 		drains[n.Name] = step.Drain != nil
 		steps[n.Name] = step
@@ -176,6 +176,6 @@ func shows(n *nodeObject, step nodes.Step) bool {
 // may be tried again.
 func (k *Controller) requeueLater() {
 	for _, until := range k.writer.next() {
-		k.by(&until)
+		k.look.by(&until)
 	}
 }

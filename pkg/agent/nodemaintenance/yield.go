@@ -61,7 +61,7 @@ func (k *Controller) stalls(ctx context.Context, l *store.CachedRun, h nodes.Hol
 		return false
 	}
 	block, next := k.pods.stalledBy(ctx, k.planDrain(l, h.Node, d.drain), d.since, now)
-	k.by(soonestOf(next))
+	k.look.by(soonestOf(next))
 	return block.Permanent
 }
 
