@@ -170,7 +170,10 @@ type Observation struct {
 	Units    map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}
 	// LeftOut says why it is not put to sleep although it was asked for.
 	LeftOut string
-	Version string // of what was seen; a change that rests on it is refused once it is another
+	// Machines are those that stop with it: their ids in their cloud, as i-0123456789abcdef0
+	// or aws:///eu-central-1a/i-0123456789abcdef0.
+	Machines []string
+	Version  string // of what was seen; a change that rests on it is refused once it is another
 	// RevivedBy names what put it back, where that is no person; Often that it does so by
 	// its nature, and is never given in to.
 	RevivedBy string

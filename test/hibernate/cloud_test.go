@@ -1,10 +1,12 @@
 package hibernate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -146,6 +148,53 @@ func TestNothingIsTouchedWithoutTheRightCredentials(t *testing.T) {
 			l.hold("awake")
 			l.phaseOf("nights", hibernate.Active, "")
 		})
+	}
+}
+
+// Once the machine that the agent runs on sleeps nobody wakes anything.
+func TestTheMachineThatTheAgentRunsOnIsNotStopped(t *testing.T) {
+	l := newCloudLab(t)
+	l.runner(readsKeys())
+	l.keys()
+	l.connector(moto.Account, byKeys)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: l.ns}, Spec: corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/" + l.id}}
+	_, err := l.admin.CoreV1().Nodes().Create(l.ctx, node, metav1.CreateOptions{})
+	l.must(err)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: l.ns, Labels: map[string]string{annotations.AgentLabel: annotations.AgentName}},
+		Spec: corev1.PodSpec{
+			NodeName:        l.ns,
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "agent", Image: "none",
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
+	pods := l.admin.CoreV1().Pods(pod.Namespace)
+	_, err = pods.Create(l.ctx, pod, metav1.CreateOptions{})
+	l.must(err)
+	gone := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	t.Cleanup(func() {
+		_ = pods.Delete(context.Background(), pod.Name, gone)
+		_ = l.admin.CoreV1().Nodes().Delete(context.Background(), node.Name, gone)
+	})
+	l.plan()
+	l.hold("asleep")
+	l.phaseOf("nights", hibernate.Hibernated, "")
+	if got := l.annotationsOf("nights")[annotations.StatusTargets]; l.state() != "running" || !strings.Contains(got, "the agent itself runs on "+l.id) {
+		t.Fatalf("it is %s: %s", l.state(), got)
+	}
+	l.must(pods.Delete(l.ctx, pod.Name, gone))
+	l.annotate("nights", map[string]string{annotations.Trigger: "again"})
+	l.hold("awake")
+	l.phaseOf("nights", hibernate.Active, "")
+	l.hold("asleep")
+	l.eventually("it is stopped", func() (bool, string) { return l.state() == "stopped", l.state() })
+	l.hold("awake")
+	l.phaseOf("nights", hibernate.Active, "")
+	if got := l.state(); got != "running" {
+		t.Errorf("it is %s", got)
 	}
 }
 

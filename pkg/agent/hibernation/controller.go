@@ -33,6 +33,8 @@ type Config struct {
 	Keys      *keys.Store
 	Sleepers  map[string]executors.Sleeper // by type of target
 	Health    executors.Executor           // of health checks
+	// Machines are those that the agent itself runs on, by their provider ids.
+	Machines func(ctx context.Context) ([]string, error)
 	// Sleeping hears how many resources sleep, by the type of their target.
 	Sleeping  func(byExecutor map[string]int)
 	Status    *status.Writer

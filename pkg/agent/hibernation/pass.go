@@ -177,11 +177,8 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 		return look{failure: failure}, nil
 	}
 	*r = there
-	now := c.Now().UTC()
-	if r.Operation == hibernate.Wake {
-		l.step = r.ToWake(seen, now)
-	} else {
-		l.step = r.ToSleep(seen, now)
+	if l.step, err = c.follow(ctx, *r, seen); err != nil {
+		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
 	if !reflect.DeepEqual(l.step.Record, *r) {
 		tooMany := new(annotations.TooManyResources)
@@ -195,6 +192,19 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 	*r = l.step.Record
 	l.failure = c.effects(ctx, sleeper, call, l.step)
 	return l, nil
+}
+
+// follow is what follows for a target from how its resources are.
+func (c *Controller) follow(ctx context.Context, r hibernate.Record, seen []hibernate.Observation) (hibernate.Step, error) {
+	now := c.Now().UTC()
+	if r.Operation == hibernate.Wake {
+		return r.ToWake(seen, now), nil
+	}
+	seen, err := c.spareOwn(ctx, seen)
+	if err != nil {
+		return hibernate.Step{}, err
+	}
+	return r.ToSleep(seen, now), nil
 }
 
 // watch has the target's resources watched, where they can be, and says whether that stands.

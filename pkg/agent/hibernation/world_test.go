@@ -55,6 +55,18 @@ type world struct {
 	sick   atomic.Value // what the health checks say; empty: all is well
 
 	asleep map[string]int
+	own    atomic.Value // the answer to what the agent runs on, of type ownMachines
+}
+
+// machines are what the agent runs on.
+func (w *world) machines(context.Context) ([]string, error) {
+	own, _ := w.own.Load().(ownMachines)
+	return own.ids, own.err
+}
+
+type ownMachines struct {
+	ids []string
+	err error
 }
 
 // agent is one life of an agent.
@@ -121,7 +133,7 @@ func (w *world) begins() *agent {
 			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 		}),
 		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
-		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds}, Health: checks{w}, Sleeping: func(n map[string]int) { w.asleep = n },
+		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds}, Health: checks{w}, Machines: w.machines, Sleeping: func(n map[string]int) { w.asleep = n },
 		Status: status.NewWriter(conn.Kube), Events: w.events, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
@@ -311,7 +323,7 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 		awake := *d.Spec.Replicas > 0
 		out = append(out, hibernate.Observation{
 			ID: d.Name, UID: string(d.UID), Asleep: !awake, Awake: awake, Ready: awake, Before: before, Version: d.ResourceVersion, LeftOut: d.Annotations["left-out"], RevivedBy: d.Annotations["revived-by"],
-			Units: map[string]float64{"cpu": 1},
+			Units: map[string]float64{"cpu": 1}, Machines: strings.Fields(d.Annotations["machines"]),
 		})
 	}
 	return out, nil

@@ -32,7 +32,7 @@ func SlimNode(o any) (any, error) {
 func nodeOf(node *corev1.Node) *nodeObject {
 	n := &nodeObject{}
 	n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp = node.Name, node.UID, node.ResourceVersion, node.DeletionTimestamp
-	n.Spec.Unschedulable = node.Spec.Unschedulable
+	n.Spec.Unschedulable, n.Spec.ProviderID = node.Spec.Unschedulable, node.Spec.ProviderID
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
@@ -47,6 +47,10 @@ func nodeOf(node *corev1.Node) *nodeObject {
 	}
 	return n
 }
+
+// ProviderID names the node's machine in its cloud, as aws:///eu-central-1a/i-0123; empty:
+// it is of none, or none has said so yet.
+func (n *nodeObject) ProviderID() string { return n.Spec.ProviderID }
 
 // same says whether nothing that is looked at differs: nodes tell their heartbeat.
 func (n *nodeObject) same(o *nodeObject) bool {

@@ -110,6 +110,7 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 			if err != nil {
 				return nil, err
 			}
+			o.Machines = machinesOf(claims[pool.GetName()])
 			out = append(out, o)
 		}
 	}
@@ -117,8 +118,8 @@ func (Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernat
 }
 
 // claimsOf are the NodeClaims of each NodePool.
-func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]metav1.Object, error) {
-	out := map[string][]metav1.Object{}
+func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]*unstructured.Unstructured, error) {
+	out := map[string][]*unstructured.Unstructured{}
 	for page, first := "", true; first || page != ""; first = false {
 		claims, err := call.Clients.Dynamic.Resource(nodeClaims()).List(ctx, metav1.ListOptions{Limit: pageOf, Continue: page})
 		if err != nil {
@@ -131,6 +132,17 @@ func claimsOf(ctx context.Context, call executors.SleepCall) (map[string][]metav
 		page = claims.GetContinue()
 	}
 	return out, nil
+}
+
+// machinesOf are the machines of NodeClaims that have one already.
+func machinesOf(claims []*unstructured.Unstructured) []string {
+	var out []string
+	for _, claim := range claims {
+		if id, _, _ := unstructured.NestedString(claim.Object, "status", "providerID"); id != "" {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // observed is how a NodePool is: asleep once it may make no node, and has none.
@@ -211,7 +223,7 @@ func dryRun(call executors.SleepCall) []string {
 
 // remove deletes NodeClaims that are not on their way already. One that is refused keeps no
 // other from going.
-func remove(ctx context.Context, call executors.SleepCall, claims []metav1.Object) error {
+func remove(ctx context.Context, call executors.SleepCall, claims []*unstructured.Unstructured) error {
 	var faults []error
 	for _, claim := range claims {
 		if claim.GetDeletionTimestamp() != nil || ctx.Err() != nil {

@@ -166,6 +166,18 @@ func TestWhatSomebodyChangesWhileAGroupSleepsIsTheirs(t *testing.T) {
 	}
 }
 
+func TestWhichMachinesAGroupHas(t *testing.T) {
+	g := newAccount().add("web", capacity.Size{Desired: 2, Max: 5})
+	g.Instances = []types.Instance{
+		{InstanceId: aws.String("i-1"), LifecycleState: types.LifecycleStateInService},
+		{InstanceId: aws.String("i-2"), LifecycleState: types.LifecycleStatePending},
+		{InstanceId: aws.String("i-3"), LifecycleState: types.LifecycleStateStandby}, // it stays
+	}
+	if diff := cmp.Diff([]string{"i-1", "i-2"}, observed(*g).Machines); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Between the look and the request somebody may make it anew: that one is not touched.
 func TestAnotherGroupOfTheNameIsNotTouched(t *testing.T) {
 	a := newAccount()

@@ -50,6 +50,7 @@ func observed(g types.AutoScalingGroup) hibernate.Observation {
 		Gone: g.Status != nil, // AWS sets it where a group is being deleted, and only then
 	}
 	members := capacity.Members(g)
+	o.Machines = capacity.Machines(members)
 	if size.None() {
 		o.Asleep = len(members) == 0
 		return o

@@ -56,6 +56,15 @@ func Members(g types.AutoScalingGroup) []types.Instance {
 	})
 }
 
+// Machines are the ids of instances.
+func Machines(members []types.Instance) []string {
+	out := make([]string, len(members))
+	for i, m := range members {
+		out[i] = aws.ToString(m.InstanceId)
+	}
+	return out
+}
+
 // AtWork is how much of a group's desired capacity its instances make up that are at work,
 // and whether others are to come.
 func AtWork(members []types.Instance) (weight int32, coming bool) {

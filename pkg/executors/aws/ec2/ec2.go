@@ -107,7 +107,7 @@ func startedAnew(i types.Instance, recorded []hibernate.Resource) bool {
 // observed is how an instance is. What is shutting down never comes back.
 func observed(i types.Instance, memory bool) hibernate.Observation {
 	id := aws.ToString(i.InstanceId)
-	o := hibernate.Observation{ID: id, UID: id, Kind: "instance", LeftOut: leftOut(i, memory)}
+	o := hibernate.Observation{ID: id, UID: id, Kind: "instance", LeftOut: leftOut(i, memory), Machines: []string{id}}
 	if i.State == nil {
 		return o
 	}

@@ -243,6 +243,13 @@ func TestWhatIsLeftOutAndWhy(t *testing.T) {
 	}
 }
 
+func TestAnInstanceIsAMachine(t *testing.T) {
+	o := observed(types.Instance{InstanceId: aws.String("i-1")}, false)
+	if diff := cmp.Diff([]string{"i-1"}, o.Machines); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMemoryIsKeptWhereThatIsAsked(t *testing.T) {
 	a := newAccount()
 	a.add("i-can", running, "env=stg").HibernationOptions = &types.HibernationOptions{Configured: aws.Bool(true)}

@@ -305,6 +305,13 @@ func TestWhatATargetNamesHasToBeThere(t *testing.T) {
 	}
 }
 
+func TestWhichMachinesANodeGroupHas(t *testing.T) {
+	g := group{Nodegroup: *newAccount().add("workers", capacity.Size{Min: 1, Desired: 2, Max: 5}), members: []asgtypes.Instance{{InstanceId: aws.String("i-1")}, {InstanceId: aws.String("i-2")}}}
+	if diff := cmp.Diff([]string{"i-1", "i-2"}, observed(g).Machines); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestHowANodeGroupIs(t *testing.T) {
 	working := asgtypes.Instance{InstanceType: aws.String("m5.large"), LifecycleState: asgtypes.LifecycleStateInService}
 	for name, c := range map[string]struct {

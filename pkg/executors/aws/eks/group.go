@@ -157,7 +157,7 @@ func observed(g group) hibernate.Observation {
 	size := sizeOf(g.Nodegroup)
 	o := hibernate.Observation{
 		ID: of + aws.ToString(g.NodegroupName), UID: aws.ToString(g.NodegroupArn), Kind: "node group", LeftOut: leftOut(g),
-		Gone: g.Status == types.NodegroupStatusDeleting, Version: statusOf(g.Nodegroup),
+		Gone: g.Status == types.NodegroupStatusDeleting, Version: statusOf(g.Nodegroup), Machines: capacity.Machines(g.members),
 	}
 	switch {
 	case g.Status == types.NodegroupStatusUpdating || g.Status == types.NodegroupStatusCreating:
