@@ -84,7 +84,7 @@ func (w *sharedWatch) start(ctx context.Context) {
 	go w.informer.RunWithContext(ctx)
 	go func() { // a watch of nothing sends no event to say that it stands
 		if cache.WaitForCacheSync(ctx.Done(), w.heard) {
-			w.tellStanding()
+			w.notifyStanding()
 		}
 	}()
 }
@@ -134,7 +134,7 @@ func (w *sharedWatch) noticed() {
 	}
 }
 
-func (w *sharedWatch) tellStanding() {
+func (w *sharedWatch) notifyStanding() {
 	for _, u := range w.all() {
 		if u.member.Standing != nil {
 			u.member.Standing()
@@ -157,7 +157,7 @@ func (w *sharedWatch) answered(err error) {
 	w.refusal = refusal
 	w.mu.Unlock()
 	if wordsOf(was) != wordsOf(refusal) {
-		w.tellStanding()
+		w.notifyStanding()
 	}
 }
 

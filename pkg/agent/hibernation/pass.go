@@ -80,7 +80,7 @@ func (c *Controller) pass(ctx context.Context, k types.NamespacedName, r hiberna
 		}
 	}
 	if !reflect.DeepEqual(before, r) {
-		c.tell(k, before, r)
+		c.reportChange(k, before, r)
 	}
 	if before.State != r.State {
 		c.Queue.Add(k) // others may have waited for it

@@ -52,7 +52,7 @@ func (c *Controller) publish(ctx context.Context, k types.NamespacedName, cm *co
 		return want
 	})
 	if err == nil && was != phase {
-		c.tellPhase(cm, was, phase, message)
+		c.reportPhase(cm, was, phase, message)
 	}
 	return err
 }
@@ -153,8 +153,8 @@ func conditions(have string, v view, phase hibernate.Phase, message string, now 
 	return string(text)
 }
 
-// tellPhase has an Event say what became of a plan.
-func (c *Controller) tellPhase(cm *corev1.ConfigMap, was, is hibernate.Phase, message string) {
+// reportPhase has an Event say what became of a plan.
+func (c *Controller) reportPhase(cm *corev1.ConfigMap, was, is hibernate.Phase, message string) {
 	kind := corev1.EventTypeNormal
 	if is == hibernate.InError || is == hibernate.Invalid {
 		kind = corev1.EventTypeWarning
@@ -169,8 +169,8 @@ func (c *Controller) tellPhase(cm *corev1.ConfigMap, was, is hibernate.Phase, me
 	c.Log.Info("hibernation", "plan", cm.Namespace+"/"+cm.Name, "phase", string(is), "why", message)
 }
 
-// tell has an Event say what became of a target that failed, and of what is left alone.
-func (c *Controller) tell(k types.NamespacedName, was, is hibernate.Record) {
+// reportChange has an Event say what became of a target that failed, and of what is left alone.
+func (c *Controller) reportChange(k types.NamespacedName, was, is hibernate.Record) {
 	cm := c.Documents.Any(k)
 	c.Log.Info("hibernation target", "plan", k.String(), "target", is.Target, "operation", string(is.Operation), "state", string(is.State), "attempts", is.Attempts, "why", is.Message)
 	if cm == nil {

@@ -32,13 +32,7 @@ type Sleeps struct {
 
 // New reaches Auto Scaling by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: func(ctx context.Context, call executors.SleepCall) (API, error) {
-		config, err := pool.Config(ctx, call)
-		if err != nil {
-			return nil, err
-		}
-		return autoscaling.NewFromConfig(config), nil
-	}}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return autoscaling.NewFromConfig(config) })}
 }
 
 // Validate looks whether each group that is named is there and can be put to sleep, and

@@ -40,16 +40,12 @@ type Sleeps struct {
 
 // New reaches EKS by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: func(ctx context.Context, call executors.SleepCall) (API, error) {
-		config, err := pool.Config(ctx, call)
-		if err != nil {
-			return nil, err
-		}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API {
 		return struct {
 			*eks.Client
 			autoscaling.DescribeAutoScalingGroupsAPIClient
-		}{eks.NewFromConfig(config), autoscaling.NewFromConfig(config)}, nil
-	}}
+		}{eks.NewFromConfig(config), autoscaling.NewFromConfig(config)}
+	})}
 }
 
 // open gives what each call begins with, and the cluster that it is about.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -38,13 +39,7 @@ type Sleeps struct {
 
 // New reaches RDS by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: func(ctx context.Context, call executors.SleepCall) (API, error) {
-		config, err := pool.Config(ctx, call)
-		if err != nil {
-			return nil, err
-		}
-		return rds.NewFromConfig(config), nil
-	}}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return rds.NewFromConfig(config) })}
 }
 
 // before is what restore data holds of a database.

@@ -70,6 +70,18 @@ func (p *Pool) Config(ctx context.Context, call executors.SleepCall) (aws.Config
 	return s.config, nil
 }
 
+// Opener opens what a service is asked by a pool's sessions.
+func Opener[API any](p *Pool, service func(aws.Config) API) func(context.Context, executors.SleepCall) (API, error) {
+	return func(ctx context.Context, call executors.SleepCall) (API, error) {
+		config, err := p.Config(ctx, call)
+		if err != nil {
+			var none API
+			return none, err
+		}
+		return service(config), nil
+	}
+}
+
 func (p *Pool) session(call executors.SleepCall) (*session, error) {
 	cloud := call.Cloud
 	k := key{
