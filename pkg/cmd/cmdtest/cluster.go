@@ -101,6 +101,21 @@ func (o *Cluster) Maint(args ...string) Printed {
 	return Printed{Code: code, Out: out.text.String(), Err: errOut.text.String()}
 }
 
+// Line runs a command line whose words are parted by blanks; what stands between '
+// and ' is one word.
+func (o *Cluster) Line(line string) Printed {
+	o.Helper()
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return o.Maint(words...)
+}
+
 // Connected are the clients that a command line has.
 func (o *Cluster) Connected() *factory.Cluster {
 	o.Helper()

@@ -142,7 +142,7 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 	}
 	lines := []string{"", fmt.Sprintf("History (all of it: %s):", o.Suggest().History(name))}
 	for _, e := range l.Recent[max(len(l.Recent)-5, 0):] {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s%s  %s  %s", entryWhen(e, v.Zone), v.Phase(string(e.Result)), dryMark(e), e.Reason, e.Run), " "))
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run), " "))
 	}
 	return lines
 }

@@ -26,6 +26,17 @@ type LedgerItem struct {
 	Slept []ledger.Slept `json:"slept,omitempty"`
 }
 
+// EntryAt is the instant that an entry of a ledger is about.
+func EntryAt(e ledger.Entry) time.Time {
+	switch {
+	case e.Slot != nil:
+		return *e.Slot
+	case e.StartedAt != nil:
+		return *e.StartedAt
+	}
+	return e.At
+}
+
 // Slot is one slot in the machine's shape, see docs/cli.md.
 type Slot struct {
 	UTC      string `json:"utc"`

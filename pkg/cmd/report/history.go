@@ -1,4 +1,4 @@
-package look
+package report
 
 import (
 	"context"
@@ -109,7 +109,7 @@ func (o *historyOptions) table(cm *corev1.ConfigMap, entries []ledger.Entry, run
 	zone := zoneOf(cm, o.Zone)
 	t := print.NewTable(print.Column{Name: "When"}, print.Column{Name: "Result"}, print.Column{Name: "Reason"}, print.Column{Name: "Run"}, print.Column{Name: "Outcome"}, print.Column{Name: "UTC", Wide: true}, print.Column{Name: "Actor", Wide: true})
 	for _, e := range entries {
-		print.AddRow(t, nil, entryWhen(e, zone), string(e.Result)+dryMark(e), e.Reason, e.Run, outcome(e, runs), entryAt(e).UTC().Format(time.RFC3339), e.Actor)
+		print.AddRow(t, nil, print.EntryWhen(e, zone), string(e.Result)+print.DryMark(e), e.Reason, e.Run, outcome(e, runs), view.EntryAt(e).UTC().Format(time.RFC3339), e.Actor)
 	}
 	return t
 }
@@ -161,29 +161,4 @@ func ledgerList(cm *corev1.ConfigMap, entries []ledger.Entry) (runtime.Object, e
 		}
 	}
 	return print.List("LedgerList", items)
-}
-
-// entryAt is the instant that an entry is about.
-func entryAt(e ledger.Entry) time.Time {
-	switch {
-	case e.Slot != nil:
-		return *e.Slot
-	case e.StartedAt != nil:
-		return *e.StartedAt
-	}
-	return e.At
-}
-
-func entryWhen(e ledger.Entry, zone string) string {
-	if e.Count > 1 {
-		return fmt.Sprintf("%s to %s, %d slots", instant.Local(*e.First, zone), instant.Local(*e.Last, zone), e.Count)
-	}
-	return instant.Local(entryAt(e), zone)
-}
-
-func dryMark(e ledger.Entry) string {
-	if e.DryRun {
-		return " (dry run)"
-	}
-	return ""
 }

@@ -1,4 +1,4 @@
-package look_test
+package report_test
 
 import (
 	"strings"
