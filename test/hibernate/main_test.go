@@ -194,7 +194,19 @@ func (l *lab) runner(rules ...rbacv1.PolicyRule) {
 }
 
 // deployment makes a Deployment, and waits until all of its pods are ready.
+// deployment makes one, and waits until its pods are ready.
 func (l *lab) deployment(name string, replicas int32) {
+	l.Helper()
+	l.newDeployment(name, replicas)
+	l.eventually(name+" is ready", func() (bool, string) {
+		d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, name, metav1.GetOptions{})
+		l.must(err)
+		return d.Status.ReadyReplicas == replicas && d.Status.ObservedGeneration == d.Generation, fmt.Sprint(d.Status.ReadyReplicas)
+	})
+}
+
+// newDeployment makes one that may be asleep before its pods are ready.
+func (l *lab) newDeployment(name string, replicas int32) {
 	l.Helper()
 	labels := map[string]string{"app": name}
 	_, err := l.admin.AppsV1().Deployments(l.ns).Create(l.ctx, &appsv1.Deployment{
@@ -204,11 +216,6 @@ func (l *lab) deployment(name string, replicas int32) {
 		}},
 	}, metav1.CreateOptions{})
 	l.must(err)
-	l.eventually(name+" is ready", func() (bool, string) {
-		d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, name, metav1.GetOptions{})
-		l.must(err)
-		return d.Status.ReadyReplicas == replicas && d.Status.ObservedGeneration == d.Generation, fmt.Sprint(d.Status.ReadyReplicas)
-	})
 }
 
 func (l *lab) replicas(name string) int32 {

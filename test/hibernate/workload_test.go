@@ -124,7 +124,7 @@ func TestANamespaceSleepsAndWakesAsItWas(t *testing.T) {
 	}
 
 	made := time.Now()
-	l.deployment("batch", 2)
+	l.newDeployment("batch", 2)
 	l.eventually("what is made while it sleeps sleeps, too", func() (bool, string) { return l.replicas("batch") == 0, fmt.Sprint(l.replicas("batch")) })
 	if took := time.Since(made); took > 30*time.Second {
 		t.Errorf("it took %s: a watch should have said so", took)

@@ -277,8 +277,12 @@ func TestThePlanSaysForWhatItsRunWaits(t *testing.T) {
 		w.after(40 * time.Minute)
 		w.agent.plans.mu.Lock()
 		defer w.agent.plans.mu.Unlock()
-		if got := w.agent.plans.waits; len(got) != 3 || got[0] != "" || !strings.HasPrefix(got[1], "step hook waits: ") || got[2] != "" {
-			t.Errorf("the plan says %q", got)
+		said := w.agent.plans.waits
+		if len(said) > 0 && said[0] == "" { // the status of its start, where no later one took that one's place
+			said = said[1:]
+		}
+		if len(said) != 2 || !strings.HasPrefix(said[0], "step hook waits: ") || said[1] != "" {
+			t.Errorf("the plan says %q", w.agent.plans.waits)
 		}
 	})
 }
