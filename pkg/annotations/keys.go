@@ -102,7 +102,8 @@ const (
 	StatusLastRunName = "status.maint.dev/last-run-name"
 	StatusLastResult  = "status.maint.dev/last-result"
 	StatusLastSuccess = "status.maint.dev/last-success"
-	StatusRuns        = "status.maint.dev/runs" // live runs, each with its phase
+	StatusDryRun      = "status.maint.dev/dry-run" // of a run: true
+	StatusRuns        = "status.maint.dev/runs"    // live runs, each with its phase
 	StatusNextRun     = "status.maint.dev/next-run"
 	StatusObserved    = "status.maint.dev/observed"
 	StatusTrigger     = "status.maint.dev/trigger"

@@ -121,6 +121,9 @@ func RunObject(r run.Run, j run.Journal) (*corev1.ConfigMap, error) {
 		},
 		Data: map[string]string{DataRun: string(text)},
 	}
+	if r.Request.DryRun {
+		cm.Annotations = map[string]string{StatusDryRun: "true"}
+	}
 	return WithJournal(cm, j)
 }
 

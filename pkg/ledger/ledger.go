@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -41,6 +42,7 @@ type Entry struct {
 	Refused   string          `json:"refused,omitempty"` // while open: why the API server does not take its run
 	Slept     []Slept         `json:"slept,omitempty"`   // of off-hours that are over: what slept in them
 	EndedAt   *time.Time      `json:"endedAt,omitempty"` // of off-hours that are over: when all was awake
+	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended
 }
 
 // LabelState is what the ledger knows of the requests by one label.
@@ -66,6 +68,7 @@ type Ledger struct {
 	Open      []Entry               `json:"open,omitempty"`
 	Recent    []Entry               `json:"recent,omitempty"`
 	Totals    map[run.Result]int64  `json:"totals,omitempty"`
+	Outcomes  map[run.Phase]int64   `json:"outcomes,omitempty"` // of the runs that started, by how they ended
 	Last      *LastRun              `json:"last,omitempty"`
 	// Paused is the pause that stood when the plan was last looked at: while
 	// nobody looks it may end, and resuming starts nothing retroactively.
@@ -98,12 +101,16 @@ type LastRun struct {
 	Request   run.Request `json:"request"`
 }
 
-// Finish closes the claim of a run that started, and remembers it as the last.
+// Finish closes the claim of a run that started, and remembers it as the last. A dry
+// run is no last run: nothing was done.
 func (l Ledger) Finish(r run.Run, j run.Journal, now time.Time) Ledger {
 	if _, open := l.OpenEntry(r.Name); !open {
 		return l
 	}
-	l = l.Close(r.Name, run.Ran, "", j.StartedAt, now)
+	l = l.closeWith(r.Name, run.Ran, "", j.StartedAt, outcomeOf(r, j, now), now)
+	if r.Request.DryRun {
+		return l
+	}
 	phase := j.Phase
 	if j.End != nil {
 		phase = j.End.Phase
@@ -167,15 +174,20 @@ func (l Ledger) Claim(one string, r run.Request, targetUID string) Ledger {
 	return l
 }
 
-// Close ends the claim of a run. Closing what is not open changes nothing, so
-// that it can be done twice.
+// Close ends the claim of a run that does not exist. Closing what is not open changes
+// nothing, so that it can be done twice.
 func (l Ledger) Close(r string, result run.Result, reason string, startedAt *time.Time, now time.Time) Ledger {
+	return l.closeWith(r, result, reason, startedAt, nil, now)
+}
+
+func (l Ledger) closeWith(r string, result run.Result, reason string, startedAt *time.Time, outcome *Outcome, now time.Time) Ledger {
 	e, open := l.OpenEntry(r)
 	if !open {
 		return l
 	}
 	l.Open = slices.DeleteFunc(slices.Clone(l.Open), func(e Entry) bool { return e.Run == r })
 	e.Result, e.StartedAt, e.At, e.Request, e.Spec, e.TargetUID, e.Refused = result, startedAt, now, nil, nil, "", ""
+	e.Outcome = outcome
 	if result != run.Ran {
 		e.Reason, e.StartedAt = reason, nil
 	}
@@ -192,7 +204,7 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 	if j.End != nil && j.End.Result != "" {
 		result, reason = j.End.Result, j.End.Reason
 	}
-	return l.Close(r.Name, result, reason, nil, now)
+	return l.closeWith(r.Name, result, reason, nil, outcomeOf(r, j, now), now)
 }
 
 // End records a slot that never had a run.
@@ -200,13 +212,14 @@ func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Ti
 	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})
 }
 
+// add appends a closed entry and counts it. What a dry run says counts nowhere.
 func (l Ledger) add(e Entry) Ledger {
-	totals := make(map[run.Result]int64, len(l.Totals)+1)
-	for k, v := range l.Totals {
-		totals[k] = v
+	if !e.DryRun {
+		l.Totals = counted(l.Totals, e.Result)
+		if e.Result == run.Ran && e.Outcome != nil {
+			l.Outcomes = counted(l.Outcomes, e.Outcome.Phase)
+		}
 	}
-	totals[e.Result]++
-	l.Totals = totals
 	l.Recent = slices.Clone(l.Recent)
 	if n := len(l.Recent); n > 0 && folds(l.Recent[n-1], e) {
 		l.Recent[n-1] = fold(l.Recent[n-1], e)
@@ -214,6 +227,14 @@ func (l Ledger) add(e Entry) Ledger {
 	}
 	l.Recent = append(l.Recent, e)
 	return l
+}
+
+// counted is a copy of the counts with one more of a key.
+func counted[K comparable](counts map[K]int64, key K) map[K]int64 {
+	out := make(map[K]int64, len(counts)+1)
+	maps.Copy(out, counts)
+	out[key]++
+	return out
 }
 
 // folds says whether two neighbours say the same of two slots. What ran, or had

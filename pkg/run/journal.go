@@ -49,6 +49,20 @@ func (j Journal) Finish(now time.Time) Journal {
 	return j
 }
 
+// Finished is the run's journal when the run is over. That of a dry run says so, for
+// its message stands where nothing else does.
+func (r Run) Finished(j Journal, now time.Time) Journal {
+	j = j.Finish(now)
+	switch {
+	case !r.Request.DryRun:
+	case j.Phase == Succeeded:
+		j.Message = document.Cut("dry run, nothing was changed: "+j.Message, document.MaxMessage)
+	default:
+		j.Message = document.Cut("dry run: "+j.Message, document.MaxMessage)
+	}
+	return j
+}
+
 // TornAway is how a run ends whose object was taken away against its finalizer.
 const TornAway = "TornAway"
 

@@ -107,6 +107,14 @@ func (r Request) Why() string {
 	return string(r.Kind)
 }
 
+// Said is the reason in words for people: a dry run is named as one.
+func (r Request) Said() string {
+	if r.DryRun {
+		return r.Why() + ", dry run"
+	}
+	return r.Why()
+}
+
 // ScheduledAt is the slot, or the instant of the request for a run without one.
 func (r Request) ScheduledAt() time.Time {
 	if r.Slot != nil {

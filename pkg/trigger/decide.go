@@ -96,6 +96,14 @@ func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
 	}
 }
 
+// named is the run in a sentence.
+func (l ActiveRun) named() string {
+	if l.Request.DryRun {
+		return "dry run " + l.Name
+	}
+	return "run " + l.Name
+}
+
 // since is from when on the run occupies its plan: its claim, or, for a slot's
 // run, which may have waited for its jitter, its start.
 func (l ActiveRun) since() time.Time {

@@ -202,11 +202,11 @@ func (d *decider) phase() (Phase, string) {
 	for _, l := range d.f.Live {
 		switch {
 		case l.Phase == run.Running && l.Held:
-			return PhaseWaiting, "run " + l.Name + " is held: " + l.Message
+			return PhaseWaiting, l.named() + " is held: " + l.Message
 		case l.Phase == run.Running && l.Waits:
-			return PhaseRunning, "run " + l.Name + " is at work: " + l.Message
+			return PhaseRunning, l.named() + " is at work: " + l.Message
 		case l.Phase == run.Running:
-			return PhaseRunning, "run " + l.Name + " is at work"
+			return PhaseRunning, l.named() + " is at work"
 		}
 	}
 	switch {
@@ -215,7 +215,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.pausedAt(d.f.Now):
 		return PhasePaused, d.pauseMessage()
 	case len(d.f.Live) > 0:
-		return PhaseWaiting, "run " + d.f.Live[0].Name + " waits: " + cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
+		return PhaseWaiting, d.f.Live[0].named() + " waits: " + cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
 	case d.waiting != "":
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:

@@ -25,7 +25,7 @@ func cmdRooms() map[string][]string {
 		"look":     {"exit", "instant", "view", "factory", "source", "print", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},
 		"offline":  {"exit", "instant", "view", "factory", "source"},
-		"report":   {"exit", "instant", "view", "factory", "print"},
+		"report":   {"exit", "instant", "view", "factory", "source", "print"},
 		"restore":  {"exit", "instant", "view", "factory", "print"},
 		"setup":    {"exit", "instant", "view", "factory"},
 		"cmdtest":  {"view", "factory"},

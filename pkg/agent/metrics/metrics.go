@@ -152,14 +152,17 @@ func (m *Metrics) SlotsEnded(was *ledger.Ledger, now ledger.Ledger) {
 	}
 }
 
-// RunStarted notes how late a run began.
+// RunStarted notes how late a run began. Dry runs count in no metric.
 func (m *Metrics) RunStarted(r run.Run, now time.Time) {
+	if r.Request.DryRun {
+		return
+	}
 	m.lateness.Observe(max(now.Sub(r.Request.ScheduledAt()).Seconds(), 0))
 }
 
 // RunEnded counts a run that had begun.
 func (m *Metrics) RunEnded(r run.Run, j run.Journal) {
-	if j.StartedAt == nil {
+	if j.StartedAt == nil || r.Request.DryRun {
 		return
 	}
 	m.slots.WithLabelValues(string(run.Ran), string(r.Request.Kind)).Inc()

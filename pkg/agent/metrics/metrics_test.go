@@ -138,8 +138,10 @@ func TestThePageOfOperatorsNamesEachMetric(t *testing.T) {
 func TestWhatIsNotCounted(t *testing.T) {
 	m := New("v1")
 	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken}}, run.Journal{Phase: run.Aborted, FinishedAt: later(0)}) // it had not begun
-	m.RunStarted(run.Run{Request: run.Request{At: *later(time.Hour)}}, instant())                                       // the clock went back
-	m.NodeRequests([]nodes.Node{{Asked: []nodes.Asked{{}}}})                                                            // nothing was said of it yet
+	m.RunStarted(run.Run{Request: run.Request{At: instant(), DryRun: true}}, *later(time.Minute))
+	m.RunEnded(run.Run{Request: run.Request{Kind: run.ByToken, DryRun: true}}, run.Journal{Phase: run.Succeeded, StartedAt: later(0), FinishedAt: later(time.Minute)})
+	m.RunStarted(run.Run{Request: run.Request{At: *later(time.Hour)}}, instant()) // the clock went back
+	m.NodeRequests([]nodes.Node{{Asked: []nodes.Asked{{}}}})                      // nothing was said of it yet
 	for series, value := range scrape(t, m) {
 		counted := strings.HasPrefix(series, "maint_slot_results") || strings.HasPrefix(series, "maint_run_duration") || series == "maint_start_lateness_seconds_sum" && value != "0" ||
 			strings.HasPrefix(series, "maint_node_requests") && value != "0"

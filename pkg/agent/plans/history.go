@@ -18,13 +18,18 @@ import (
 // retention is how long ended runs are kept where the configuration says nothing.
 const retention = 30 * 24 * time.Hour
 
+// keptDryRuns is how many ended dry runs of a plan are kept, beside its limits.
+const keptDryRuns = 3
+
 // prune deletes the ended runs of a plan beyond its limits and its age, the
 // oldest first. The ledger remembers them all the same.
 func (c *Controller) prune(ctx context.Context, k types.NamespacedName, uid string, spec plan.Spec) error {
-	var good, bad []*store.EndedRun
+	var good, bad, dry []*store.EndedRun
 	for _, r := range c.History.Of(k) {
 		switch {
 		case r.Deleting, !r.Made: // what somebody else put there is theirs
+		case r.DryRun: // takes no place of a run that did something
+			dry = append(dry, r)
 		case r.Succeeded:
 			good = append(good, r)
 		default:
@@ -32,7 +37,8 @@ func (c *Controller) prune(ctx context.Context, k types.NamespacedName, uid stri
 		}
 	}
 	keep := c.Settings().Retention.Runs.Or(retention)
-	for _, r := range append(c.beyond(good, *spec.SuccessfulRunsHistoryLimit, keep), c.beyond(bad, *spec.FailedRunsHistoryLimit, keep)...) {
+	gone := slices.Concat(c.beyond(good, *spec.SuccessfulRunsHistoryLimit, keep), c.beyond(bad, *spec.FailedRunsHistoryLimit, keep), c.beyond(dry, keptDryRuns, keep))
+	for _, r := range gone {
 		if err := c.deleteRun(ctx, r); err != nil {
 			return err
 		}

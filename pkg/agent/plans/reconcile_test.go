@@ -497,7 +497,7 @@ func TestARunThatStandsInItsPlansStatusMayAct(t *testing.T) {
 func TestEndedRunsArePruned(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits string
-		ages   map[string]time.Duration // by name; those with an f failed, those with an x are not the agent's
+		ages   map[string]time.Duration // by name; those with an f failed, those with an x are not the agent's, those with dry changed nothing
 		want   []string
 	}{
 		"the newest of each kind stay": {
@@ -509,6 +509,11 @@ func TestEndedRunsArePruned(t *testing.T) {
 		},
 		"what the agent has not signed stays, and takes nobody's place": {
 			limits: "successfulRunsHistoryLimit: 1\n", ages: map[string]time.Duration{"x-a": time.Minute, "x-b": 40 * 24 * time.Hour, "a": time.Hour}, want: []string{"a", "x-a", "x-b"},
+		},
+		"the newest dry runs stay beside the limits": {
+			limits: "successfulRunsHistoryLimit: 1\nfailedRunsHistoryLimit: 1\n",
+			ages:   map[string]time.Duration{"a": 9 * time.Hour, "f-a": 9 * time.Hour, "dry-a": time.Hour, "dry-b": 2 * time.Hour, "dry-c": 3 * time.Hour, "dry-d": 4 * time.Hour},
+			want:   []string{"a", "dry-a", "dry-b", "dry-c", "f-a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -524,7 +529,7 @@ func TestEndedRunsArePruned(t *testing.T) {
 					w.api.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 						Namespace: shop, Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{annotations.LabelKind: annotations.KindRun, annotations.LabelPlan: "nightly", annotations.LabelPhase: string(phase)},
 					}})
-					a.RunEnded(&store.EndedRun{Namespace: shop, Name: name, Plan: "nightly", Made: !strings.HasPrefix(name, "x"), Uid: "uid-" + name, Created: time.Now().Add(-age).Unix(), Succeeded: phase == run.Succeeded})
+					a.RunEnded(&store.EndedRun{Namespace: shop, Name: name, Plan: "nightly", Made: !strings.HasPrefix(name, "x"), Uid: "uid-" + name, Created: time.Now().Add(-age).Unix(), Succeeded: phase == run.Succeeded, DryRun: strings.HasPrefix(name, "dry")})
 				}
 				w.after(2 * time.Second)
 				if diff := cmp.Diff(c.want, w.runs("nightly")); diff != "" {

@@ -91,7 +91,7 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 		want[annotations.StatusLastSuccess] = status.Instant(last.SuccessAt)
 	}
 	for _, l := range f.Live {
-		if l.Phase == run.Running {
+		if l.Phase == run.Running && !l.Request.DryRun {
 			want[annotations.StatusLastRunName], want[annotations.StatusLastResult] = l.Name, string(l.Phase)
 			want[annotations.StatusLastRun] = status.Instant(l.StartedAt)
 		}

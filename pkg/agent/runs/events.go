@@ -84,6 +84,11 @@ func (c *Controller) aboutRun(l *store.CachedRun) *corev1.ConfigMap {
 	return l.Object
 }
 
+// recordStart sends the Event of a run that began.
+func (c *Controller) recordStart(l *store.CachedRun) {
+	c.Events.Eventf(c.aboutRun(l), corev1.EventTypeNormal, "RunStarted", "Run %s (%s) started", l.Run.Name, l.Run.Request.Said())
+}
+
 // recordEnd sends the Event of a run's end.
 func (c *Controller) recordEnd(l *store.CachedRun, j run.Journal) {
 	kind := corev1.EventTypeNormal
@@ -91,7 +96,7 @@ func (c *Controller) recordEnd(l *store.CachedRun, j run.Journal) {
 		kind = corev1.EventTypeWarning
 	}
 	c.recordLeftovers(l, j)
-	c.Events.Eventf(c.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Why(), document.Cut(j.Message, 512))
+	c.Events.Eventf(c.aboutRun(l), kind, "Run"+string(j.Phase), "Run %s (%s): %s", l.Run.Name, l.Run.Request.Said(), document.Cut(j.Message, 512))
 	c.Log.Info("run ended", "plan", l.PlanKey().String(), "run", l.Run.Name, "phase", string(j.Phase), "reason", l.Run.Request.Why(), "message", j.Message)
 	c.Notify.RunEnded(l.PlanKey(), l.Run, j)
 }

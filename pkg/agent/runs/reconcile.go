@@ -248,6 +248,7 @@ func (c *Controller) start(ctx context.Context, l *store.CachedRun, v trigger.Ad
 	}
 	if err == nil {
 		c.Metrics.RunStarted(l.Run, now)
+		c.recordStart(l)
 		c.recordBypass(l, started.Journal.Passed)
 		c.Log.Info("run started", "plan", l.PlanKey().String(), "run", l.Run.Name, "reason", l.Run.Request.Why(), "version", l.Object.ResourceVersion)
 		c.Plans.AddAfter(l.PlanKey(), status.Delay)
@@ -528,7 +529,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 	if err != nil {
 		return err
 	}
-	j := l.Journal.Finish(now)
+	j := l.Run.Finished(l.Journal, now)
 	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err
@@ -546,7 +547,7 @@ func (c *Controller) close(ctx context.Context, l *store.CachedRun) error {
 
 // void takes away a run whose request was answered by another.
 func (c *Controller) void(ctx context.Context, l *store.CachedRun, why string) error {
-	j := l.Journal.EndBefore(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, c.Now()).Finish(c.Now())
+	j := l.Run.Finished(l.Journal.EndBefore(run.End{Phase: run.Aborted, Reason: "Void", Message: why}, c.Now()), c.Now())
 	object, err := annotations.WithJournal(l.Object, j)
 	if err != nil {
 		return err

@@ -37,7 +37,26 @@ func TestWhatComesNextIsWrittenBeforeItIsDone(t *testing.T) {
 		if got := w.story(); !slices.Equal(got, want) {
 			t.Errorf("the story is %q, want %q", got, want)
 		}
+		w.wantEvent("Normal RunStarted nightly: Run maint-run-nightly-1 (manual) started")
 		w.wantEvent("Normal RunSucceeded nightly: Run maint-run-nightly-1 (manual): all steps are done")
+	})
+}
+
+func TestADryRunSaysThatItIsOne(t *testing.T) {
+	inWorld(t, oneHook, func(w *world) {
+		r, j, err := annotations.ReadRun(w.cluster.ConfigMap(shop, runName))
+		if err != nil {
+			w.Fatal(err)
+		}
+		r.Request.DryRun = true
+		w.put(r, j)
+		w.plays()
+		w.ends(run.Succeeded, "dry run, nothing was changed: all steps are done")
+		w.wantEvent("Normal RunStarted nightly: Run maint-run-nightly-1 (manual, dry run) started")
+		w.wantEvent("Normal RunSucceeded nightly: Run maint-run-nightly-1 (manual, dry run): dry run, nothing was changed: all steps are done")
+		if got := w.cluster.ConfigMap(shop, runName).Annotations[annotations.StatusDryRun]; got != "true" {
+			w.Errorf("the object is marked %q", got)
+		}
 	})
 }
 

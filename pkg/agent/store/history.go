@@ -22,6 +22,7 @@ type EndedRun struct {
 	version                    uint64
 	Created                    int64 // seconds
 	Succeeded, Deleting        bool
+	DryRun                     bool
 	Made                       bool // by the agent, as its signature says: only those are taken away
 }
 
@@ -44,6 +45,7 @@ func endedRunOf(m *metav1.PartialObjectMetadata, signed *keys.Store) *EndedRun {
 	return &EndedRun{
 		Made: signed.Made(m), Namespace: m.Namespace, Name: m.Name, Uid: string(m.UID), Plan: m.Labels[annotations.LabelPlan], version: informer.Version(m.ResourceVersion),
 		Created: m.CreationTimestamp.Unix(), Succeeded: m.Labels[annotations.LabelPhase] == string(run.Succeeded), Deleting: m.DeletionTimestamp != nil,
+		DryRun: m.Annotations[annotations.StatusDryRun] == "true",
 	}
 }
 

@@ -86,6 +86,9 @@ func (o *retryOptions) possible(ctx context.Context, k *factory.Cluster, r view.
 	if r.Journal.StartedAt == nil {
 		return fmt.Errorf("run %s never started: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
 	}
+	if r.Run.Request.DryRun {
+		return fmt.Errorf("run %s was a dry run, which changed nothing that a retry could repeat: ask for a new one with %s", r.Run.Name, o.Suggest().Trigger(r.Run.Plan))
+	}
 	live, err := k.Runs(ctx, r.Run.Namespace, r.Run.Plan, factory.ActiveOnly)
 	if err != nil {
 		return err

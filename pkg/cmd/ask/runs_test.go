@@ -139,6 +139,9 @@ func TestRetry(t *testing.T) {
 	failed := cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("503"))
 	unstarted := cmdtest.RunOf()
 	unstarted.Journal.Phase, unstarted.Journal.StartedAt = run.Aborted, nil
+	tried := cmdtest.RunOf(failed)
+	tried.Run.Request.DryRun, tried.Journal.Phase = true, run.Failed
+	rehearsed := cmdtest.RunObject(tried, "maint-run-orders-a")
 	runRows(t, []row{
 		{name: "a run that failed", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --reason 'the disk is there'", out: "run/" + next + " requested\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "the disk is there")},
 		{name: "a run that was aborted, of a plan without a ledger", world: objects(ended("Aborted", failed)), line: "retry orders-a", out: "run/" + next + " requested\n", wrote: signed(annotations.Retry, "maint-run-orders-a", "")},
@@ -146,6 +149,7 @@ func TestRetry(t *testing.T) {
 		{name: "no agent", world: objects(ended("Failed", failed), noAgent()), line: "retry orders-a", code: 5, err: missing},
 		{name: "a run that succeeded", world: objects(ended("Succeeded")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is Succeeded: only a Failed or Aborted run can be retried\n"},
 		{name: "a run that never started", world: objects(cmdtest.RunObject(unstarted, "maint-run-orders-a")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a never started: ask for a new one with 'kubectl maint trigger orders'\n"},
+		{name: "a dry run", world: objects(rehearsed), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a was a dry run, which changed nothing that a retry could repeat: ask for a new one with 'kubectl maint trigger orders'\n"},
 		{name: "a run that is not the newest", world: objects(ended("Failed", failed), newest("maint-run-orders-b")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is not the newest of its plan: that is maint-run-orders-b (Failed)\n"},
 		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan lives: wait for its end\n"},
 		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "error: list runs: you may not: configmaps is forbidden: not for you\n"},

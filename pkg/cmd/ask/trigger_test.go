@@ -155,6 +155,20 @@ func TestTriggerWaitsForTheEndOfItsRun(t *testing.T) {
 		{name: "it was never made, and the ledger says why", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Skipped, Reason: "busy"}}}))
 		}, code: 3, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN did not start: Skipped (busy)\n"},
+		{name: "it succeeded, and only the ledger knows of it", agent: func(o *cmdtest.Cluster, name string) {
+			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Succeeded}}}}))
+		}, out: at + "waiting for run RUN\nrun RUN: Succeeded\n", err: "run/RUN requested\n"},
+		{name: "it failed, and only the ledger knows of it", agent: func(o *cmdtest.Cluster, name string) {
+			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "exit code 3"}}}}))
+		}, code: 4, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN ended Failed in step dump: exit code 3\n"},
+		{
+			name: "it says what it would have changed", agent: func(o *cmdtest.Cluster, name string) {
+				rec := step("Succeeded", "")
+				rec.Outputs = map[string]any{"difference": "-replicas: 3\n+replicas: 0\n"}
+				o.Creates(endedAs(name, "Succeeded", rec))
+			},
+			out: at + "waiting for run RUN\n" + later + "step call: Succeeded\n" + later + "run RUN: Succeeded\n\nWould change:\n  step call:\n    -replicas: 3\n    +replicas: 0\n", err: "run/RUN requested\n",
+		},
 		{name: "it ended, and is gone already", agent: func(o *cmdtest.Cluster, name string) {
 			o.Creates(cmdtest.Ledger(ledger.Ledger{Recent: []ledger.Entry{{Run: name, Result: run.Ran}}}))
 		}, code: 1, out: at + "waiting for run RUN\n", err: "run/RUN requested\nerror: run RUN has ended and is no longer kept: see 'kubectl maint history orders'\n"},

@@ -95,9 +95,12 @@ func RunObject(r view.Run, name string) *corev1.ConfigMap {
 }
 
 // Ledger is the ledger of plan orders.
-func Ledger(l ledger.Ledger) *corev1.ConfigMap {
-	l.PlanUID = "u-orders"
-	cm, err := annotations.LedgerObject("shop", "orders", l)
+func Ledger(l ledger.Ledger) *corev1.ConfigMap { return LedgerOf("orders", l) }
+
+// LedgerOf is the ledger of a plan in namespace shop.
+func LedgerOf(plan string, l ledger.Ledger) *corev1.ConfigMap {
+	l.PlanUID = "u-" + plan
+	cm, err := annotations.LedgerObject("shop", plan, l)
 	if err != nil {
 		panic(err)
 	}

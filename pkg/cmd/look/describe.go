@@ -103,7 +103,7 @@ func (o *describeOptions) lines(ctx context.Context, k *factory.Cluster, cm *cor
 	lines := append(v.PlanLines(p, true), faultLines(p.Faults)...)
 	lines = append(lines, o.recent(p.Object.Name, p.Ledger, v)...)
 	lines = append(lines, eventLines(ctx, k, cm, v)...)
-	return append(lines, "", "Document:", indentText(cm.Data[annotations.DataPlan])), nil
+	return append(lines, "", "Document:", print.IndentText(cm.Data[annotations.DataPlan])), nil
 }
 
 // sleeperLines are everything about a HibernatePlan.
@@ -121,7 +121,7 @@ func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, 
 	lines = append(lines, print.RestoreLines(restores)...)
 	lines = append(lines, o.recent(s.Name, l, v)...)
 	lines = append(lines, eventLines(ctx, k, s.Object, v)...)
-	return append(lines, "", "Document:", indentText(s.Object.Data[annotations.DataPlan])), nil
+	return append(lines, "", "Document:", print.IndentText(s.Object.Data[annotations.DataPlan])), nil
 }
 
 func faultLines(faults document.Faults) []string {
@@ -141,6 +141,9 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 		return nil
 	}
 	lines := []string{"", fmt.Sprintf("History (all of it: %s):", o.Suggest().History(name))}
+	if totals := print.Totals(l); totals != "" {
+		lines = append(lines, "  in all: "+totals)
+	}
 	for _, e := range l.Recent[max(len(l.Recent)-5, 0):] {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %s  %s  %s  %s", print.EntryWhen(e, v.Zone), v.Phase(string(e.Result))+print.DryMark(e), e.Reason, e.Run), " "))
 	}
@@ -167,10 +170,6 @@ func eventAt(e corev1.Event) time.Time {
 		return e.LastTimestamp.Time
 	}
 	return e.CreationTimestamp.Time
-}
-
-func indentText(s string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
 }
 
 func (o *describeOptions) runLines(r view.Run) []string {
@@ -204,7 +203,7 @@ func (o *describeOptions) runLines(r view.Run) []string {
 	}
 	lines := append(v.Labelled(pairs...), "", "Steps:")
 	lines = append(lines, print.Indent(v.StepLines(r))...)
-	lines = append(lines, differenceLines(r)...)
+	lines = append(lines, print.DifferenceLines(r)...)
 	return append(lines, changedLines(r)...)
 }
 
@@ -221,20 +220,6 @@ func parametersOf(r run.Run) []string {
 		}
 	}
 	return out
-}
-
-// differenceLines show what the steps of a dry run would have changed.
-func differenceLines(r view.Run) []string {
-	var lines []string
-	for _, s := range r.Journal.Steps {
-		if text, is := s.Outputs["difference"].(string); is && text != "" {
-			lines = append(lines, "  step "+s.Path+":", indentText(indentText(text)))
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	return append([]string{"", "Would change:"}, lines...)
 }
 
 // changedLines list what the run changed, once each.

@@ -2,10 +2,12 @@ package print
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // EntryWhen is when an entry of a ledger was, on a zone's clocks; of folded ones, the span.
@@ -14,6 +16,24 @@ func EntryWhen(e ledger.Entry, zone string) string {
 		return fmt.Sprintf("%s to %s, %d slots", instant.Local(*e.First, zone), instant.Local(*e.Last, zone), e.Count)
 	}
 	return instant.Local(view.EntryAt(e), zone)
+}
+
+// Totals are the counts of a ledger, dry runs aside; empty where nothing has ended yet.
+func Totals(l *ledger.Ledger) string {
+	if l == nil || len(l.Totals) == 0 {
+		return ""
+	}
+	ran := fmt.Sprintf("%d Ran", l.Totals[run.Ran])
+	var ends []string
+	for _, phase := range []run.Phase{run.Succeeded, run.Failed, run.Aborted, run.Replaced} {
+		if n := l.Outcomes[phase]; n > 0 {
+			ends = append(ends, fmt.Sprintf("%d %s", n, phase))
+		}
+	}
+	if len(ends) > 0 {
+		ran += " (" + strings.Join(ends, ", ") + ")"
+	}
+	return fmt.Sprintf("%s, %d Skipped, %d Missed", ran, l.Totals[run.Skipped], l.Totals[run.Missed])
 }
 
 // DryMark follows the result of an entry whose run was a dry run.

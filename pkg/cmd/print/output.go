@@ -1,6 +1,7 @@
 package print
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kubectl/pkg/cmd/get"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -108,13 +110,26 @@ func ConfigMapList(items []*corev1.ConfigMap) (runtime.Object, error) {
 func List[T any](kind string, items []T) (runtime.Object, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"kind": kind}, Items: []unstructured.Unstructured{}}
 	for i := range items {
-		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&items[i])
+		u, err := decoded(kind, &items[i])
 		if err != nil {
-			return nil, fmt.Errorf("print %s: %w", kind, err)
+			return nil, err
 		}
 		list.Items = append(list.Items, unstructured.Unstructured{Object: u})
 	}
 	return list, nil
+}
+
+// decoded is a value as its JSON reads, with whole numbers whole.
+func decoded(kind string, value any) (map[string]any, error) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("print %s: %w", kind, err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("print %s: %w", kind, err)
+	}
+	return out, nil
 }
 
 // Column is a column of a table; wide ones are shown with -o wide alone.
@@ -152,4 +167,16 @@ func AddRow(t *metav1.Table, object *corev1.ConfigMap, cells ...string) {
 		row.Object = runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: object.ObjectMeta}}
 	}
 	t.Rows = append(t.Rows, row)
+}
+
+// JSON prints one value of ours with its kind, indented.
+func JSON(w io.Writer, kind string, value any) error {
+	u, err := decoded(kind, value)
+	if err != nil {
+		return err
+	}
+	u["kind"] = kind
+	out := stdjson.NewEncoder(w)
+	out.SetIndent("", "    ")
+	return out.Encode(u)
 }

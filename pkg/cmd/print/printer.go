@@ -120,3 +120,8 @@ func Indent(lines []string) []string {
 	}
 	return out
 }
+
+// IndentText moves each line of a text to the right.
+func IndentText(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")
+}

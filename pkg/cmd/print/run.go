@@ -148,3 +148,17 @@ func restoredWords() map[string]string {
 		"gone": "not put back: it is gone", "handed": "left to another run, which puts it back", "failed": "could not be put back",
 	}
 }
+
+// DifferenceLines show what the steps of a dry run would have changed; none: no step says.
+func DifferenceLines(r view.Run) []string {
+	var lines []string
+	for _, s := range r.Journal.Steps {
+		if text, is := s.Outputs["difference"].(string); is && text != "" {
+			lines = append(lines, "  step "+s.Path+":", IndentText(IndentText(text)))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return append([]string{"", "Would change:"}, lines...)
+}

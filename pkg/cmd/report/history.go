@@ -18,40 +18,89 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 type historyOptions struct {
 	*factory.Factory
-	out    *print.Output
-	name   string
-	limit  int
-	faults exit.Faults
+	out        *print.Output
+	name       string // empty: of all plans of the namespace
+	everywhere bool
+	selector   string
+	since      string
+	from       time.Time
+	results    []string
+	limit      int
+	faults     exit.Faults
 }
 
 // NewHistory shows how each slot of a plan ended.
 func NewHistory(c *factory.Factory) *cobra.Command {
 	o := &historyOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
-		Use:   "history PLAN",
-		Short: "How each slot of a plan ended: Ran, Skipped or Missed, and why",
+		Use:   "history [PLAN]",
+		Short: "How each slot and each run ended, and why",
 		Long: `The ledger of a plan: each slot, and each run without a slot, has exactly one
-end. Neighbours that ended alike for the same reason are folded into one line. Of a
-HibernatePlan, each off-window, with what slept in it.`,
-		Example:           "  kubectl maint history orders-weekly",
+end, which is kept after the run's object is gone. Neighbours that ended alike for the
+same reason are folded into one line. Of a HibernatePlan, each off-window, with what
+slept in it. Without a name, of all plans of the namespace, or with -A of the cluster.`,
+		Example:           "  kubectl maint history orders-weekly\n  kubectl maint history -A --since 24h --result Failed,Missed",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteAllPlans(nil),
 	}
 	o.out.AddFlags(cmd)
-	cmd.Flags().IntVar(&o.limit, "limit", 0, "so many of the newest; 0 means all")
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
+	flags.StringVar(&o.since, "since", "", "nothing older: a duration back from now, like 24h or 30d, or an instant")
+	flags.StringSliceVar(&o.results, "result", nil, "only these: "+strings.Join(results(), ", "))
+	flags.IntVar(&o.limit, "limit", 0, "so many of the newest; 0 means all")
+	_ = cmd.RegisterFlagCompletionFunc("result", cobra.FixedCompletions(results(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// Complete takes the plan's name.
+// results are the ends that --result takes: of entries, and of runs.
+func results() []string {
+	return []string{
+		string(run.Ran), string(run.Skipped), string(run.Missed), string(run.Open),
+		string(run.Succeeded), string(run.Failed), string(run.Aborted), string(run.Replaced),
+	}
+}
+
+// Complete takes the plan's name and the time.
 func (o *historyOptions) Complete(_ *cobra.Command, args []string) error {
-	o.name = factory.OneName(args, "PLAN", &o.faults)
+	switch {
+	case len(args) > 1:
+		o.faults.Add("give one PLAN, not %d", len(args))
+	case len(args) == 1:
+		o.name = args[0]
+	}
+	if o.since != "" {
+		o.from = o.ago("--since", o.since)
+	}
 	return nil
+}
+
+// ago is an instant in the past: a duration back from now, or a time.
+func (o *historyOptions) ago(flag, text string) time.Time {
+	at, err := past(text, o.Now(), o.Zone)
+	switch {
+	case err != nil:
+		o.faults.Add("%s: %v", flag, err)
+	case at.After(o.Now()):
+		o.faults.Add("%s %s is in the future", flag, instant.Both(at, o.Zone))
+	}
+	return at
+}
+
+// past reads a duration back from now, or an instant.
+func past(text string, now time.Time, zone string) (time.Time, error) {
+	if d, err := document.ParseDuration(text); err == nil {
+		return now.Add(-d.Abs()), nil
+	}
+	return instant.Parse(text, now, zone)
 }
 
 // Validate checks the flags.
@@ -60,76 +109,205 @@ func (o *historyOptions) Validate() error {
 	if o.limit < 0 {
 		o.faults.Add("--limit must be 0 or more, is %d", o.limit)
 	}
+	if o.name != "" && (o.everywhere || o.selector != "") {
+		o.faults.Add("a PLAN excludes -A and -l: it is looked for in one namespace")
+	}
+	for i, given := range o.results {
+		at := slices.IndexFunc(results(), func(r string) bool { return strings.EqualFold(r, given) })
+		if at < 0 {
+			o.faults.Add("--result must be one of %s, is %q", strings.Join(results(), ", "), given)
+			continue
+		}
+		o.results[i] = results()[at]
+	}
 	return o.faults.Err()
 }
 
-// Run prints the ledger, newest last.
+// line is an entry of a plan's ledger, with how its run ended as far as that is known.
+type line struct {
+	plan *corev1.ConfigMap
+	ledger.Entry
+}
+
+// Run prints the ledgers, newest last.
 func (o *historyOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
 	}
-	cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
+	all, runs, err := o.read(ctx, k)
 	if err != nil {
 		return err
 	}
-	l, old, err := k.Ledger(ctx, cm)
-	if err != nil {
-		return err
-	}
-	if l == nil {
-		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", cm.Name)
-		l = &ledger.Ledger{}
-	}
-	entries := slices.Concat(ledger.AppendArchive(old, l.Recent), l.Open)
-	if o.limit > 0 {
-		entries = entries[max(len(entries)-o.limit, 0):]
-	}
-	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
-	if err != nil {
-		return err
+	lines := o.chosen(all, runs)
+	if o.name != "" && all[0].head == nil {
+		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", all[0].object.Name)
 	}
 	if o.out.Name() {
-		return o.names(entries)
+		return o.names(lines)
 	}
-	return o.out.Print(o.Out, o.table(cm, entries, runs), func() (runtime.Object, error) { return ledgerList(cm, entries) })
+	if len(lines) == 0 && o.out.Table() {
+		o.nothing(k, all)
+		return nil
+	}
+	err = o.out.Print(o.Out, o.table(lines), func() (runtime.Object, error) { return ledgerList(lines) })
+	if err == nil && o.name != "" && o.out.Table() && !o.filtered() {
+		o.totals(all[0].head)
+	}
+	return err
+}
+
+func (o *historyOptions) filtered() bool {
+	return o.limit > 0 || len(o.results) > 0 || o.since != ""
+}
+
+// nothing says why nothing is shown.
+func (o *historyOptions) nothing(k *factory.Cluster, all []remembered) {
+	switch {
+	case o.name != "" && all[0].head == nil: // said before
+	case o.filtered():
+		fmt.Fprintln(o.ErrOut, "nothing of that kind is in the history")
+	case o.name != "":
+		fmt.Fprintf(o.ErrOut, "plan %s has no history yet: no slot has ended, and nothing ran\n", all[0].object.Name)
+	case o.everywhere:
+		fmt.Fprintln(o.ErrOut, "no plan in the cluster has a history yet")
+	default:
+		fmt.Fprintf(o.ErrOut, "no plan in namespace %s has a history yet\n", k.Namespace)
+	}
+}
+
+// read reads one plan's ledger with its runs, or those of many with what lives.
+func (o *historyOptions) read(ctx context.Context, k *factory.Cluster) ([]remembered, []view.Run, error) {
+	if o.name != "" {
+		cm, err := k.Document(ctx, o.name, annotations.KindPlan, annotations.KindHibernatePlan)
+		if err != nil {
+			return nil, nil, err
+		}
+		head, old, err := k.Ledger(ctx, cm)
+		if err != nil {
+			return nil, nil, err
+		}
+		one := remembered{object: cm, head: head, closed: old}
+		if head != nil {
+			one.closed = ledger.AppendArchive(old, head.Recent)
+		}
+		runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+		return []remembered{one}, runs, err
+	}
+	namespace := k.Namespace
+	if o.everywhere {
+		namespace = metav1.NamespaceAll
+	}
+	plans, err := allPlans(ctx, k, namespace, o.selector)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := rememberedBy(ctx, k, namespace, plans)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs, err := k.Runs(ctx, namespace, "", factory.ActiveOnly)
+	return all, runs, err
+}
+
+// chosen are the entries that were asked for; those of several plans by their time.
+func (o *historyOptions) chosen(all []remembered, runs []view.Run) []line {
+	var lines []line
+	for _, one := range all {
+		entries := one.closed
+		if one.head != nil {
+			entries = slices.Concat(entries, one.head.Open)
+		}
+		for _, e := range entries {
+			e.Outcome = endOf(e, runs)
+			if !view.EntryAt(e).Before(o.from) && o.wants(e) {
+				lines = append(lines, line{plan: one.object, Entry: e})
+			}
+		}
+	}
+	if len(all) > 1 {
+		slices.SortStableFunc(lines, func(a, b line) int { return view.EntryAt(a.Entry).Compare(view.EntryAt(b.Entry)) })
+	}
+	if o.limit > 0 {
+		lines = lines[max(len(lines)-o.limit, 0):]
+	}
+	return lines
+}
+
+func (o *historyOptions) wants(e ledger.Entry) bool {
+	return len(o.results) == 0 || slices.Contains(o.results, string(e.Result)) ||
+		e.Outcome != nil && e.Result != run.Open && slices.Contains(o.results, string(e.Outcome.Phase))
 }
 
 // names prints the runs alone: nothing else of a ledger has a name.
-func (o *historyOptions) names(entries []ledger.Entry) error {
-	for _, e := range entries {
-		if e.Run != "" {
-			fmt.Fprintf(o.Out, "configmap/%s\n", e.Run)
+func (o *historyOptions) names(lines []line) error {
+	for _, l := range lines {
+		if l.Run != "" {
+			fmt.Fprintf(o.Out, "configmap/%s\n", l.Run)
 		}
 	}
 	return nil
 }
 
-func (o *historyOptions) table(cm *corev1.ConfigMap, entries []ledger.Entry, runs []view.Run) *metav1.Table {
-	zone := zoneOf(cm, o.Zone)
-	t := print.NewTable(print.Column{Name: "When"}, print.Column{Name: "Result"}, print.Column{Name: "Reason"}, print.Column{Name: "Run"}, print.Column{Name: "Outcome"}, print.Column{Name: "UTC", Wide: true}, print.Column{Name: "Actor", Wide: true})
-	for _, e := range entries {
-		print.AddRow(t, nil, print.EntryWhen(e, zone), string(e.Result)+print.DryMark(e), e.Reason, e.Run, outcome(e, runs), view.EntryAt(e).UTC().Format(time.RFC3339), e.Actor)
+// totals say of a plan how all that ever was ended.
+func (o *historyOptions) totals(l *ledger.Ledger) {
+	if text := print.Totals(l); text != "" {
+		fmt.Fprintf(o.ErrOut, "in all: %s\n", text)
+	}
+}
+
+func (o *historyOptions) table(lines []line) *metav1.Table {
+	columns := []print.Column{{Name: "When"}, {Name: "Result"}, {Name: "Reason"}, {Name: "Run"}, {Name: "Outcome"}, {Name: "UTC", Wide: true}, {Name: "Actor", Wide: true}, {Name: "Message", Wide: true}}
+	if o.name == "" {
+		columns = slices.Insert(columns, 0, print.Column{Name: "Plan"})
+	}
+	t := print.NewTable(columns...)
+	for _, l := range lines {
+		e := l.Entry
+		message := ""
+		if e.Outcome != nil {
+			message = e.Outcome.Message
+		}
+		cells := []string{print.EntryWhen(e, zoneOf(l.plan, o.Zone)), string(e.Result) + print.DryMark(e), e.Reason, e.Run, outcome(e), view.EntryAt(e).UTC().Format(time.RFC3339), e.Actor, message}
+		if o.name == "" {
+			cells = slices.Insert(cells, 0, o.planName(l.plan))
+		}
+		print.AddRow(t, nil, cells...)
 	}
 	return t
 }
 
-// outcome is how the run of an entry ended, as long as the run is kept.
-func outcome(e ledger.Entry, runs []view.Run) string {
-	i := slices.IndexFunc(runs, func(r view.Run) bool { return r.Run.Name == e.Run })
-	if i < 0 {
+func (o *historyOptions) planName(cm *corev1.ConfigMap) string {
+	if o.everywhere {
+		return cm.Namespace + "/" + cm.Name
+	}
+	return cm.Name
+}
+
+// outcome is how the run of an entry ended, in one line.
+func outcome(e ledger.Entry) string {
+	out := e.Outcome
+	if out == nil {
 		return slept(e)
 	}
-	j := runs[i].Journal
-	text := string(j.Phase)
-	if j.StartedAt != nil && j.FinishedAt != nil {
-		text += " after " + instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+	text := string(out.Phase)
+	if out.Phase.Ended() && out.Duration.Duration > 0 {
+		text += " after " + instant.Roughly(out.Duration.Duration)
 	}
-	switch {
-	case j.Approved != nil:
-		text += ", " + j.Approved.Said("approved")
-	case j.End != nil && j.End.Reason == run.ReasonRejected: // its message says by whom
-		text += ", " + j.End.Message
+	if out.Step != "" && out.Phase != run.Succeeded {
+		text += ", step " + out.Step
+	}
+	for _, d := range out.Overrides {
+		switch {
+		case d.Step != "":
+		case d.What == ledger.OverrideApproved:
+			text += ", " + d.Said("approved")
+		case d.What == ledger.OverrideBypass || d.What == ledger.OverrideOutsideWindow:
+			text += ", " + d.Said(d.What)
+		}
+	}
+	if out.Reason == run.ReasonRejected { // its message says by whom
+		text += ", " + out.Message
 	}
 	return text
 }
@@ -152,12 +330,13 @@ func zoneOf(cm *corev1.ConfigMap, user string) string {
 	return view.PlanZone(spec, user)
 }
 
-func ledgerList(cm *corev1.ConfigMap, entries []ledger.Entry) (runtime.Object, error) {
-	items := make([]view.LedgerItem, len(entries))
-	for i, e := range entries {
+func ledgerList(lines []line) (runtime.Object, error) {
+	items := make([]view.LedgerItem, len(lines))
+	for i, l := range lines {
+		e := l.Entry
 		items[i] = view.LedgerItem{
-			Plan: cm.Namespace + "/" + cm.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
-			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept,
+			Plan: l.plan.Namespace + "/" + l.plan.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
+			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,
 		}
 	}
 	return print.List("LedgerList", items)

@@ -19,9 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
-	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/savings"
 )
 
@@ -58,23 +56,7 @@ in the plan's namespace or the agent's, says what an hour costs.`,
 
 // Complete resolves the times.
 func (o *savingsOptions) Complete(*cobra.Command, []string) error {
-	now := o.Now()
-	o.end = now
-	if o.to != "" {
-		at, err := instant.Parse(o.to, now, o.Zone)
-		o.faults.Check(err)
-		o.end = at
-	}
-	back, err := document.ParseDuration(o.last)
-	if err != nil {
-		o.faults.Add("--last: %v", err)
-	}
-	o.start = o.end.Add(-back.Duration)
-	if o.from != "" {
-		at, err := instant.Parse(o.from, now, o.Zone)
-		o.faults.Check(err)
-		o.start = at
-	}
+	o.start, o.end = span(o.Env, o.last, o.from, o.to, &o.faults)
 	return nil
 }
 
@@ -85,9 +67,6 @@ func (o *savingsOptions) Validate() error {
 	}
 	if o.out.Name() {
 		o.faults.Add("-o name: hours have no name; write -o json")
-	}
-	if len(o.faults) == 0 && !o.start.Before(o.end) {
-		o.faults.Add("--to %s is not after --from %s", instant.Both(o.end, o.Zone), instant.Both(o.start, o.Zone))
 	}
 	return o.faults.Err()
 }
@@ -149,19 +128,13 @@ func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespa
 	if err != nil {
 		return nil, err
 	}
-	ledgers, err := k.Ledgers(ctx, namespace)
+	all, err := rememberedBy(ctx, k, namespace, plans)
 	if err != nil {
 		return nil, err
 	}
 	var out []savings.Sleep
-	for _, cm := range plans {
-		var entries []ledger.Entry
-		for _, name := range []string{annotations.ArchiveName(cm.Name, string(cm.UID)), annotations.LedgerName(cm.Name, string(cm.UID))} {
-			if l := ledgers[cm.Namespace+"/"+name]; l != nil {
-				entries = ledger.AppendArchive(entries, l.Recent)
-			}
-		}
-		out = append(out, savings.SleepsOf(cm.Namespace, cm.Name, entries)...)
+	for _, one := range all {
+		out = append(out, savings.SleepsOf(one.object.Namespace, one.object.Name, one.closed)...)
 	}
 	now, err := o.present(ctx, k, namespace)
 	return append(out, now...), err

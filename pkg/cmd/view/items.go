@@ -24,6 +24,8 @@ type LedgerItem struct {
 	Count     int64      `json:"count,omitempty"`
 	// Slept is what slept in an off-window that is over.
 	Slept []ledger.Slept `json:"slept,omitempty"`
+	// Outcome is how the run ended, or, of an open entry, how it stands.
+	Outcome *ledger.Outcome `json:"outcome,omitempty"`
 }
 
 // EntryAt is the instant that an entry of a ledger is about.

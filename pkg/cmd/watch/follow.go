@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
@@ -72,6 +73,11 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
 		f.screen.Show(picture, print.RunUpdates(r))
+		if r.Journal.Phase.Ended() {
+			for _, line := range print.DifferenceLines(r) {
+				fmt.Fprintln(f.Out, line)
+			}
+		}
 		return r.Journal.Phase.Ended(), RunEnd(r)
 	}
 	cm := f.plans.ConfigMap(f.plan.Namespace, f.plan.Name)
@@ -91,20 +97,31 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	f.lastLedger = f.Now()
-	ledger, old, err := f.k.Ledger(ctx, f.plan)
-	if err != nil || ledger == nil {
+	head, old, err := f.k.Ledger(ctx, f.plan)
+	if err != nil || head == nil {
 		return false, nil //nolint:nilerr // the next look may read it
 	}
-	for _, e := range append(old, ledger.Recent...) {
+	for _, e := range append(old, head.Recent...) {
 		if e.Run != f.name {
 			continue
 		}
-		if e.Result == run.Ran {
-			return true, exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.Suggest().History(f.plan.Name))
-		}
-		return true, exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
+		return true, f.remembered(e)
 	}
 	return false, nil
+}
+
+// remembered is the end of a run that is no longer kept, by what its ledger says.
+func (f *follower) remembered(e ledger.Entry) error {
+	switch {
+	case e.Result != run.Ran:
+		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
+	case e.Outcome == nil:
+		return exit.Errorf(exit.CodeError, "run %s has ended and is no longer kept: see %s", f.name, f.Suggest().History(f.plan.Name))
+	case e.Outcome.Phase == run.Succeeded:
+		fmt.Fprintf(f.Out, "run %s: Succeeded\n", f.name)
+		return nil
+	}
+	return exit.Errorf(exit.CodeRunFailed, "run %s ended %s%s%s", f.name, e.Outcome.Phase, view.Prefix(" in step ", e.Outcome.Step), view.Colon(e.Outcome.Message))
 }
 
 // RunEnd is a run's end as scripts see it.

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+)
+
+// remembered is a plan and what its ledger holds.
+type remembered struct {
+	object *corev1.ConfigMap
+	head   *ledger.Ledger // nil: the agent has not looked at the plan
+	closed []ledger.Entry // oldest first
+}
+
+// rememberedBy are documents with their ledgers, those of the namespace, or of all.
+func rememberedBy(ctx context.Context, k *factory.Cluster, namespace string, documents []*corev1.ConfigMap) ([]remembered, error) {
+	ledgers, err := k.Ledgers(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]remembered, 0, len(documents))
+	for _, cm := range documents {
+		one := remembered{object: cm, head: ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]}
+		if old := ledgers[cm.Namespace+"/"+annotations.ArchiveName(cm.Name, string(cm.UID))]; old != nil {
+			one.closed = old.Recent
+		}
+		if one.head != nil {
+			one.closed = ledger.AppendArchive(one.closed, one.head.Recent)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// allPlans are the Plans and HibernatePlans of a namespace, or of all.
+func allPlans(ctx context.Context, k *factory.Cluster, namespace, selector string) ([]*corev1.ConfigMap, error) {
+	plans, err := k.Plans(ctx, namespace, selector)
+	if err != nil {
+		return nil, err
+	}
+	sleepers, err := k.HibernatePlans(ctx, namespace, selector)
+	return slices.Concat(plans, sleepers), err
+}
+
+// endOf is how the run of an entry ended, or stands: what the ledger keeps, else what
+// the run says as long as that is there.
+func endOf(e ledger.Entry, runs []view.Run) *ledger.Outcome {
+	if e.Outcome != nil || e.Run == "" {
+		return e.Outcome
+	}
+	i := slices.IndexFunc(runs, func(r view.Run) bool { return r.Run.Name == e.Run })
+	if i < 0 {
+		return nil
+	}
+	return new(ledger.OutcomeOf(runs[i].Run, runs[i].Journal))
+}

@@ -1,0 +1,262 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/summary"
+)
+
+// Formats of a report beside those of kubectl get.
+const (
+	formatTable    = "table"
+	formatMarkdown = "md"
+	formatCSV      = "csv"
+	formatHTML     = "html"
+	formatJSON     = "json"
+)
+
+type reportOptions struct {
+	*factory.Factory
+	format         string
+	everywhere     bool
+	selector       string
+	last, from, to string
+	start, end     time.Time
+	faults         exit.Faults
+}
+
+// NewReport tells what ran over a time, and how it ended.
+func NewReport(c *factory.Factory) *cobra.Command {
+	o := &reportOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "What ran over a time, how it ended, what was missed and why, and who decided what",
+		Long: `A digest of the plans' ledgers: runs and how they ended, how late they began, slots
+that were missed or skipped and why, windows that were used, nodes that rollouts went
+through, and who approved, overrode or aborted what. A ledger keeps the newest 200 entries
+of its plan; where the time asked for begins earlier, the report says so. Windows are those
+of the plans' policies as they stand now. -o csv has one line for each entry.`,
+		Example: "  kubectl maint report --last 7d\n  kubectl maint report -A --from 2026-11-01T00:00:00Z --to 2026-12-01T00:00:00Z -o md",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.format, "output", "o", formatTable, "one of "+strings.Join(reportFormats(), ", "))
+	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
+	flags.StringVar(&o.last, "last", "30d", "as far back from now")
+	flags.StringVar(&o.from, "from", "", "the first instant, in place of --last")
+	flags.StringVar(&o.to, "to", "", "the instant at which it ends; default now")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportFormats(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func reportFormats() []string {
+	return []string{formatTable, formatMarkdown, formatCSV, formatJSON, formatHTML}
+}
+
+// Complete resolves the times.
+func (o *reportOptions) Complete(*cobra.Command, []string) error {
+	o.start, o.end = span(o.Env, o.last, o.from, o.to, &o.faults)
+	return nil
+}
+
+// span is the time that --last, --from and --to mean.
+func span(env factory.Env, last, from, to string, f *exit.Faults) (start, end time.Time) {
+	now := env.Now()
+	end = now
+	if to != "" {
+		at, err := instant.Parse(to, now, env.Zone)
+		f.Check(err)
+		end = at
+	}
+	back, err := document.ParseDuration(last)
+	if err != nil {
+		f.Add("--last: %v", err)
+	}
+	start = end.Add(-back.Duration)
+	if from != "" {
+		at, err := instant.Parse(from, now, env.Zone)
+		f.Check(err)
+		start = at
+	}
+	if len(*f) == 0 && !start.Before(end) {
+		f.Add("--to %s is not after --from %s", instant.Both(end, env.Zone), instant.Both(start, env.Zone))
+	}
+	return start, end
+}
+
+// Validate checks the flags.
+func (o *reportOptions) Validate() error {
+	if !slices.Contains(reportFormats(), o.format) {
+		o.faults.Add("-o must be one of %s, is %q", strings.Join(reportFormats(), ", "), o.format)
+	}
+	return o.faults.Err()
+}
+
+// Run prints the report.
+func (o *reportOptions) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	namespace := k.Namespace
+	if o.everywhere {
+		namespace = metav1.NamespaceAll
+	}
+	plans, err := allPlans(ctx, k, namespace, o.selector)
+	if err != nil {
+		return err
+	}
+	all, err := rememberedBy(ctx, k, namespace, plans)
+	if err != nil {
+		return err
+	}
+	r := summary.Of(o.plans(ctx, k, all), o.start, o.end)
+	switch o.format {
+	case formatMarkdown:
+		_, err = fmt.Fprint(o.Out, r.Markdown())
+	case formatCSV:
+		_, err = fmt.Fprint(o.Out, r.CSV())
+	case formatHTML:
+		_, err = fmt.Fprint(o.Out, r.HTML())
+	case formatJSON:
+		err = print.JSON(o.Out, "Report", &r)
+	default:
+		err = o.tables(r)
+	}
+	return err
+}
+
+// tables print the report for a terminal.
+func (o *reportOptions) tables(r summary.Report) error {
+	if len(r.Rows) == 0 {
+		fmt.Fprintf(o.ErrOut, "no plan has anything in its ledger from %s to %s\n", instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
+		return nil
+	}
+	bold := print.New(o.Env, o.Zone).Bold
+	for i, s := range r.Sections() {
+		if i > 0 {
+			fmt.Fprintf(o.Out, "\n%s\n", bold(s.Title))
+		}
+		columns := make([]print.Column, len(s.Header))
+		for j, name := range s.Header {
+			columns[j].Name = name
+		}
+		t := print.NewTable(columns...)
+		for _, row := range s.Rows {
+			print.AddRow(t, nil, row...)
+		}
+		err := print.NewOutput().Print(o.Out, t, func() (runtime.Object, error) { return t, nil })
+		if err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(o.ErrOut, "%s, from %s to %s\n", r.Sentence(), instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
+	return nil
+}
+
+// plans are what the report is made of.
+func (o *reportOptions) plans(ctx context.Context, k *factory.Cluster, all []remembered) []summary.Plan {
+	resolver := o.policies(ctx, k, all)
+	out := make([]summary.Plan, 0, len(all))
+	for _, one := range all {
+		p := summary.Plan{Namespace: one.object.Namespace, Name: one.object.Name, Entries: one.closed}
+		if one.forgot() {
+			p.Since = new(view.EntryAt(one.closed[0]))
+		}
+		if policies := policiesOf(one.object); len(policies) > 0 {
+			in := annotations.Intent(one.object.Annotations)
+			p.Windows = windowsIn(resolver, in.Query(one.object.Namespace, policies), one.object.CreationTimestamp.Time, o.start, o.end)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// forgot says whether the ledger dropped entries that were too many for it.
+func (r remembered) forgot() bool {
+	if r.head == nil || len(r.closed) == 0 {
+		return false
+	}
+	var counted, kept int64
+	for _, n := range r.head.Totals {
+		counted += n
+	}
+	for _, e := range r.closed {
+		if !e.DryRun {
+			kept += max(e.Count, 1)
+		}
+	}
+	return counted > kept
+}
+
+func policiesOf(cm *corev1.ConfigMap) []policy.PolicyRef {
+	if cm.Labels[annotations.LabelKind] != annotations.KindPlan {
+		return nil
+	}
+	spec, _ := annotations.Plan(cm)
+	return spec.Policies
+}
+
+// policies are read where a plan names one.
+func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []remembered) *policy.Resolver {
+	var namespaces []string
+	for _, one := range all {
+		if len(policiesOf(one.object)) > 0 {
+			namespaces = append(namespaces, one.object.Namespace)
+		}
+	}
+	if len(namespaces) == 0 {
+		return nil
+	}
+	agent, err := o.Agent(ctx, k)
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
+	}
+	resolver, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, namespaces...)
+	return resolver
+}
+
+// maxWindows bounds what one plan's windows cost to find: every five minutes for a month.
+const maxWindows = 10_000
+
+// windowsIn are the windows of a plan's policies that touch a time, from the plan's
+// creation on; those that never close and never opened are no windows.
+func windowsIn(b *policy.Resolver, q policy.Query, created, from, to time.Time) []summary.Window {
+	if created.After(from) {
+		from = created
+	}
+	if !from.Before(to) {
+		return nil
+	}
+	var out []summary.Window
+	for i := range b.Between(q).Intervals(from) {
+		if i.Start != nil && !i.Start.Before(to) || len(out) == maxWindows {
+			break
+		}
+		if i.Start == nil && i.End == nil {
+			continue
+		}
+		out = append(out, summary.Window{Start: i.Start, End: i.End})
+	}
+	return out
+}

@@ -1,0 +1,146 @@
+package ledger
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Bounds of what an entry keeps of its run: a ledger holds 200 of them in two objects.
+const (
+	maxOutcomeMessage = 256 // bytes
+	maxOutcomeWords   = 128 // bytes of a name, of a reason that somebody gave
+	maxOverrides      = 8
+	maxParameters     = 16
+)
+
+// Outcome is how the run of an entry ended. It outlives the run's object.
+type Outcome struct {
+	Phase    run.Phase         `json:"phase"`
+	Reason   string            `json:"reason,omitempty"` // StepFailed, Timeout, Interrupted, Aborted, …
+	Step     string            `json:"step,omitempty"`   // path of the step that failed
+	Message  string            `json:"message,omitempty"`
+	Duration document.Duration `json:"duration"` // from the first step; 0s of a run that never had one
+	// Parameters are the names of those that were given; their values are not kept.
+	Parameters []string   `json:"parameters,omitempty"`
+	Overrides  []Override `json:"overrides,omitempty"`
+	Nodes      int64      `json:"nodes,omitempty"` // that its rollouts went through with success
+}
+
+// The decisions of people that an outcome keeps.
+const (
+	OverrideApproved      = "approved"       // the run, or a step of it
+	OverrideRejected      = "rejected"       // a step of it
+	OverrideBypass        = "bypass"         // it started through a closed gate
+	OverrideOutsideWindow = "outside-window" // its request asked to run outside of the window
+	OverrideAborted       = "aborted"
+	OverrideResumed       = "resumed"
+)
+
+// Override is what somebody decided about a run.
+type Override struct {
+	What     string `json:"what"`
+	Step     string `json:"step,omitempty"`
+	Actor    string `json:"actor,omitempty"`
+	Verified bool   `json:"verified,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Said is the decision in words: who, and why.
+func (o Override) Said(what string) string {
+	return intent.Actor{Name: o.Actor, Verified: o.Verified, Reason: o.Reason}.Said(what)
+}
+
+// OutcomeOf is what an entry keeps of a run; of one that lives, how it stands.
+func OutcomeOf(r run.Run, j run.Journal) Outcome {
+	end := time.Time{}
+	if j.FinishedAt != nil {
+		end = *j.FinishedAt
+	}
+	out := *outcomeOf(r, j, end)
+	if !j.Phase.Ended() {
+		out.Phase, out.Message = j.Phase, document.Cut(j.Notice(), maxOutcomeMessage)
+	}
+	return out
+}
+
+// outcomeOf is what an entry keeps of a run that is over.
+func outcomeOf(r run.Run, j run.Journal, now time.Time) *Outcome {
+	out := &Outcome{Phase: j.Phase, Message: document.Cut(j.Message, maxOutcomeMessage), Overrides: overridesOf(r, j)}
+	if j.End != nil {
+		out.Phase, out.Reason, out.Step = j.End.Phase, j.End.Reason, j.End.Step
+		out.Message = document.Cut(failureOf(j), maxOutcomeMessage)
+	}
+	for _, turn := range j.Turns(now) {
+		if turn.Success != 0 {
+			out.Nodes++
+		}
+	}
+	if j.StartedAt != nil {
+		out.Duration = rounded(now.Sub(*j.StartedAt))
+	}
+	names := slices.Sorted(maps.Keys(r.Request.Parameters))
+	for _, name := range names[:min(len(names), maxParameters)] {
+		out.Parameters = append(out.Parameters, document.Cut(name, maxOutcomeWords))
+	}
+	return out
+}
+
+// failureOf is the message of the step that failed, or of the run's end.
+func failureOf(j run.Journal) string {
+	if rec := j.Record(j.End.Step); j.End.Step != "" && rec != nil && rec.Message != "" {
+		return rec.Message
+	}
+	return j.End.Message
+}
+
+// rounded drops what nobody reads: below a second of what took longer.
+func rounded(d time.Duration) document.Duration {
+	if d < 0 { // the clock went back
+		return document.Duration{}
+	}
+	if d < time.Second {
+		return document.Duration{Duration: d.Round(time.Millisecond)}
+	}
+	return document.Duration{Duration: d.Round(time.Second)}
+}
+
+func overridesOf(r run.Run, j run.Journal) []Override {
+	var out []Override
+	note := func(what, step string, a *intent.Actor) {
+		if a == nil || len(out) == maxOverrides {
+			return
+		}
+		out = append(out, Override{
+			What: what, Step: document.Cut(step, maxOutcomeWords), Actor: document.Cut(a.Name, maxOutcomeWords), Verified: a.Verified,
+			Reason: document.Cut(a.Reason, maxOutcomeWords),
+		})
+	}
+	note(OverrideApproved, "", j.Approved)
+	note(OverrideBypass, "", j.Passed)
+	if r.Request.OutsideWindow {
+		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason})
+	}
+	if j.End != nil && j.End.Actor != "" && j.End.Phase == run.Aborted {
+		note(OverrideAborted, "", &intent.Actor{Name: j.End.Actor})
+	}
+	for i := range j.Steps {
+		rec := &j.Steps[i]
+		note(OverrideResumed, rec.Path, rec.Resumed)
+		if rec.Approval != nil {
+			note(answered(rec.Approval), rec.Path, &rec.Approval.Actor)
+		}
+	}
+	return out
+}
+
+func answered(a *run.Approval) string {
+	if a.Approved {
+		return OverrideApproved
+	}
+	return OverrideRejected
+}

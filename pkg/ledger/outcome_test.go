@@ -1,0 +1,132 @@
+package ledger_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func TestAnEntryKeepsHowItsRunEnded(t *testing.T) {
+	began, end := coretest.Clock("02:00"), coretest.Clock("02:03").Add(400*time.Millisecond)
+	took := document.Duration{Duration: 3 * time.Minute}
+	jane, joe := intent.Actor{Name: "jane", Reason: "CHG-1", Verified: true}, intent.Actor{Name: "joe"}
+	step := func(path, message string) run.Record {
+		return run.Record{Path: path, Phase: run.StepFailed, Message: message}
+	}
+	for _, c := range []struct {
+		name    string
+		request run.Request
+		j       run.Journal
+		want    ledger.Outcome
+	}{
+		{
+			"success",
+			run.Request{Parameters: map[string]string{"size": "secret", "mode": "fast"}},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Succeeded}},
+			ledger.Outcome{Phase: run.Succeeded, Duration: took, Parameters: []string{"mode", "size"}},
+		},
+		{
+			"the step that failed says why",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Failed, Reason: "StepFailed", Step: "migrate", Message: "step migrate failed"}, Steps: []run.Record{step("prepare", "fine"), step("migrate", "exit code 3")}},
+			ledger.Outcome{Phase: run.Failed, Reason: "StepFailed", Step: "migrate", Message: "exit code 3", Duration: took},
+		},
+		{
+			"a step without words leaves them to the run",
+			run.Request{},
+			run.Journal{StartedAt: &began, End: &run.End{Phase: run.Failed, Reason: "Timeout", Step: "migrate", Message: "did not end"}, Steps: []run.Record{step("migrate", "")}},
+			ledger.Outcome{Phase: run.Failed, Reason: "Timeout", Step: "migrate", Message: "did not end", Duration: took},
+		},
+		{
+			"people decided",
+			run.Request{OutsideWindow: true, Actor: "ann", Reason: "urgent"},
+			run.Journal{
+				StartedAt: &began, Approved: &jane, Passed: &joe, End: &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: "bob", Message: "aborted by bob"},
+				Steps: []run.Record{{Path: "hold", Resumed: &joe}, {Path: "ask", Approval: &run.Approval{Approved: true, Actor: jane}}, {Path: "again", Approval: &run.Approval{Actor: joe}}},
+			},
+			ledger.Outcome{Phase: run.Aborted, Reason: "Aborted", Message: "aborted by bob", Duration: took, Overrides: []ledger.Override{
+				{What: "approved", Actor: "jane", Verified: true, Reason: "CHG-1"},
+				{What: "bypass", Actor: "joe"},
+				{What: "outside-window", Actor: "ann", Reason: "urgent"},
+				{What: "aborted", Actor: "bob"},
+				{What: "resumed", Step: "hold", Actor: "joe"},
+				{What: "approved", Step: "ask", Actor: "jane", Verified: true, Reason: "CHG-1"},
+				{What: "rejected", Step: "again", Actor: "joe"},
+			}},
+		},
+		{
+			"it never started",
+			run.Request{},
+			run.Journal{End: &run.End{Phase: run.Aborted, Result: run.Missed, Reason: run.ReasonDeadline, Message: "too late"}},
+			ledger.Outcome{Phase: run.Aborted, Reason: run.ReasonDeadline, Message: "too late"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run.Run{Name: "r", Request: c.request}
+			l := ledger.Ledger{}.Claim("r", c.request, "").CloseRun(r, c.j, end)
+			if diff := cmp.Diff(&c.want, l.Recent[0].Outcome); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnOutcomeIsBounded(t *testing.T) {
+	began := coretest.Clock("02:00")
+	request := run.Request{Parameters: map[string]string{}, Actor: strings.Repeat("a", 9999)}
+	j := run.Journal{Phase: run.Failed, StartedAt: &began, End: &run.End{Phase: run.Failed, Step: "x", Message: strings.Repeat("m", 9999)}}
+	for i := range 99 {
+		request.Parameters[fmt.Sprint(i, strings.Repeat("p", 9999))] = "v"
+		j.Steps = append(j.Steps, run.Record{Path: strings.Repeat("s", 999), Resumed: &intent.Actor{Name: request.Actor, Reason: request.Actor}})
+	}
+	got := ledger.OutcomeOf(run.Run{Request: request}, j)
+	if len(got.Message) != 256 || len(got.Parameters) != 16 || len(got.Overrides) != 8 {
+		t.Errorf("message of %d bytes, %d parameters, %d overrides", len(got.Message), len(got.Parameters), len(got.Overrides))
+	}
+	if o := got.Overrides[0]; len(o.Actor) > 128 || len(o.Reason) > 128 || len(o.Step) > 128 || len(got.Parameters[0]) > 128 {
+		t.Errorf("an override or a name is longer than 128 bytes: %+v", o)
+	}
+}
+
+func TestHowLongARunTook(t *testing.T) {
+	began := coretest.Clock("02:00")
+	for took, want := range map[time.Duration]time.Duration{
+		0: 0, 1234 * time.Microsecond: time.Millisecond, time.Second: time.Second, 1700 * time.Millisecond: 2 * time.Second, -time.Hour: 0, time.Hour: time.Hour,
+	} {
+		end := began.Add(took)
+		if got := ledger.OutcomeOf(run.Run{}, run.Journal{Phase: run.Succeeded, StartedAt: &began, FinishedAt: &end}).Duration.Duration; got != want {
+			t.Errorf("%s becomes %s, want %s", took, got, want)
+		}
+	}
+}
+
+func TestADryRunCountsNowhere(t *testing.T) {
+	began := coretest.Clock("02:00")
+	end := func(l ledger.Ledger, name string, phase run.Phase, dry bool) ledger.Ledger {
+		r := run.Run{Name: name, Request: run.Request{Kind: run.ByToken, Token: name, DryRun: dry}}
+		return l.Claim(name, r.Request, "").Finish(r, run.Journal{StartedAt: &began, End: &run.End{Phase: phase}}, coretest.Clock("03:00"))
+	}
+	l := end(end(end(ledger.Ledger{}, "a", run.Succeeded, false), "b", run.Failed, true), "c", run.Failed, false)
+	l = end(l, "d", run.Succeeded, true)
+	if l.Last.Name != "c" || l.Last.SuccessAt == nil || l.Last.Phase != run.Failed {
+		t.Errorf("last %+v", l.Last)
+	}
+	if diff := cmp.Diff(map[run.Result]int64{run.Ran: 2}, l.Totals); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[run.Phase]int64{run.Succeeded: 1, run.Failed: 1}, l.Outcomes); diff != "" {
+		t.Error(diff)
+	}
+	if e := l.Recent[1]; !e.DryRun || e.Outcome.Phase != run.Failed {
+		t.Errorf("%+v", e)
+	}
+}

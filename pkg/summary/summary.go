@@ -1,0 +1,282 @@
+// Package summary counts what ledgers remember over a time: runs and how they ended, how
+// late they were, slots without a run and why, windows and who overrode what. It is
+// pure: entries in, a report out, which it writes as Markdown, CSV and HTML.
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Plan is what is known of a plan: the closed entries of its ledger, oldest first.
+type Plan struct {
+	Namespace, Name string
+	Entries         []ledger.Entry
+	// Since is the instant from which on the entries are complete; nil: the ledger
+	// never dropped any.
+	Since *time.Time
+	// Windows are those of its policies that touch the report's time; nil where it has
+	// no policy.
+	Windows []Window
+}
+
+func (p Plan) key() string { return p.Namespace + "/" + p.Name }
+
+// Window is a time in which change was permitted; a nil bound is open.
+type Window struct{ Start, End *time.Time }
+
+func (w Window) holds(t time.Time) bool {
+	return (w.Start == nil || !t.Before(*w.Start)) && (w.End == nil || t.Before(*w.End))
+}
+
+// Row is what is told of one plan.
+type Row struct {
+	Plan      string `json:"plan"` // namespace/name
+	Runs      int64  `json:"runs"` // started, dry runs aside
+	Succeeded int64  `json:"succeeded"`
+	Failed    int64  `json:"failed"`
+	Aborted   int64  `json:"aborted"`
+	Replaced  int64  `json:"replaced"`
+	Unknown   int64  `json:"unknown,omitempty"` // their entries are older than outcomes are kept
+	DryRuns   int64  `json:"dryRuns,omitempty"`
+	Skipped   int64  `json:"skipped"` // slots, and requests that never started
+	Missed    int64  `json:"missed"`
+	// Reasons say why slots had no run: Missed(deadline), Skipped(paused).
+	Reasons map[string]int64 `json:"reasons,omitempty"`
+	// LateMedian and LateMost are in seconds from slot to first step.
+	LateMedian  int64      `json:"lateMedian"`
+	LateMost    int64      `json:"lateMost"`
+	Seconds     int64      `json:"seconds"` // of work, all runs together
+	Nodes       int64      `json:"nodes"`   // that rollouts went through with success
+	Windows     int        `json:"windows"` // of its policies as they stand now, in this time
+	WindowsUsed int        `json:"windowsUsed"`
+	Since       *time.Time `json:"since,omitempty"` // nothing older is remembered of it
+
+	late []int64
+}
+
+// Ending is a run that did not succeed, or slots without a run.
+type Ending struct {
+	Plan    string    `json:"plan"`
+	At      time.Time `json:"at"`
+	Result  string    `json:"result"` // Failed, Aborted, Replaced, Missed, Skipped
+	Reason  string    `json:"reason,omitempty"`
+	Run     string    `json:"run,omitempty"`
+	Step    string    `json:"step,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Slots   int64     `json:"slots,omitempty"` // of folded entries
+}
+
+// Decision is what somebody decided about a run.
+type Decision struct {
+	Plan string    `json:"plan"`
+	At   time.Time `json:"at"`
+	Run  string    `json:"run"`
+	ledger.Override
+}
+
+// Report is what was in [From, To).
+type Report struct {
+	From      time.Time  `json:"from"`
+	To        time.Time  `json:"to"`
+	Rows      []Row      `json:"plans"`
+	Endings   []Ending   `json:"endings"` // what did not succeed, oldest first
+	Decisions []Decision `json:"overrides"`
+
+	runs []entryOf
+}
+
+type entryOf struct {
+	plan string
+	ledger.Entry
+}
+
+// Of is the report of plans over a time. Folded entries count whole where the
+// last of their slots lies in it.
+func Of(plans []Plan, from, to time.Time) Report {
+	r := Report{From: from.UTC(), To: to.UTC(), Rows: []Row{}, Endings: []Ending{}, Decisions: []Decision{}}
+	for _, p := range plans {
+		row := Row{Plan: p.key()}
+		if p.Since != nil && p.Since.After(from) {
+			row.Since = p.Since
+		}
+		var starts []time.Time
+		for _, e := range p.Entries {
+			if at := instantOf(e); at.Before(from) || !at.Before(to) {
+				continue
+			}
+			r.runs = append(r.runs, entryOf{p.key(), e})
+			row.count(e)
+			r.tell(p.key(), e)
+			if e.Result == run.Ran && e.StartedAt != nil && !e.DryRun {
+				starts = append(starts, *e.StartedAt)
+			}
+		}
+		row.Windows, row.WindowsUsed = len(p.Windows), used(p.Windows, starts)
+		row.LateMedian, row.LateMost = spread(row.late)
+		if row.any() || row.Windows > 0 {
+			r.Rows = append(r.Rows, row)
+		}
+	}
+	slices.SortFunc(r.Rows, func(a, b Row) int { return cmp.Compare(a.Plan, b.Plan) })
+	slices.SortStableFunc(r.Endings, func(a, b Ending) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(r.Decisions, func(a, b Decision) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(r.runs, func(a, b entryOf) int { return instantOf(a.Entry).Compare(instantOf(b.Entry)) })
+	return r
+}
+
+func (r Row) any() bool { return r.Runs+r.DryRuns+r.Skipped+r.Missed > 0 }
+
+// instantOf is the instant by which an entry belongs to a time.
+func instantOf(e ledger.Entry) time.Time {
+	switch {
+	case e.Last != nil:
+		return *e.Last
+	case e.Slot != nil:
+		return *e.Slot
+	case e.StartedAt != nil:
+		return *e.StartedAt
+	}
+	return e.At
+}
+
+func slotsOf(e ledger.Entry) int64 { return max(e.Count, 1) }
+
+func (r *Row) count(e ledger.Entry) {
+	if e.DryRun {
+		r.DryRuns++
+		return
+	}
+	switch e.Result {
+	case run.Skipped:
+		r.Skipped += slotsOf(e)
+	case run.Missed:
+		r.Missed += slotsOf(e)
+	case run.Ran:
+		r.countRun(e)
+		return
+	}
+	if r.Reasons == nil {
+		r.Reasons = map[string]int64{}
+	}
+	r.Reasons[fmt.Sprintf("%s(%s)", e.Result, e.Reason)] += slotsOf(e)
+}
+
+func (r *Row) countRun(e ledger.Entry) {
+	r.Runs++
+	if e.Slot != nil && e.StartedAt != nil {
+		r.late = append(r.late, max(int64(e.StartedAt.Sub(*e.Slot).Seconds()), 0))
+	}
+	if e.Outcome == nil {
+		r.Unknown++
+		return
+	}
+	r.Seconds += int64(e.Outcome.Duration.Seconds())
+	r.Nodes += e.Outcome.Nodes
+	switch e.Outcome.Phase {
+	case run.Succeeded:
+		r.Succeeded++
+	case run.Failed:
+		r.Failed++
+	case run.Replaced:
+		r.Replaced++
+	case run.Aborted:
+		r.Aborted++
+	default:
+		r.Unknown++
+	}
+}
+
+// tell notes of an entry what did not succeed, and who decided what.
+func (r *Report) tell(plan string, e ledger.Entry) {
+	if e.DryRun {
+		return
+	}
+	out := Ending{Plan: plan, At: instantOf(e).UTC(), Result: string(e.Result), Reason: e.Reason, Run: e.Run}
+	if e.Count > 1 {
+		out.Slots = e.Count
+	}
+	if o := e.Outcome; o != nil {
+		out.Step, out.Message = o.Step, o.Message
+		if e.Result == run.Ran {
+			out.Result, out.Reason = string(o.Phase), o.Reason
+		}
+		for _, d := range o.Overrides {
+			r.Decisions = append(r.Decisions, Decision{Plan: plan, At: out.At, Run: e.Run, Override: d})
+		}
+	}
+	if e.Result != run.Ran || e.Outcome != nil && e.Outcome.Phase != run.Succeeded {
+		r.Endings = append(r.Endings, out)
+	}
+}
+
+// used is in how many windows something started.
+func used(windows []Window, starts []time.Time) (n int) {
+	for _, w := range windows {
+		if slices.ContainsFunc(starts, w.holds) {
+			n++
+		}
+	}
+	return n
+}
+
+// spread is the median and the most of some seconds.
+func spread(seconds []int64) (median, most int64) {
+	if len(seconds) == 0 {
+		return 0, 0
+	}
+	slices.Sort(seconds)
+	return seconds[(len(seconds)-1)/2], seconds[len(seconds)-1]
+}
+
+// Total is what is told of all plans together; the median is over all their runs.
+func (r Report) Total() Row {
+	var t Row
+	for _, row := range r.Rows {
+		t.Runs += row.Runs
+		t.Succeeded += row.Succeeded
+		t.Failed += row.Failed
+		t.Aborted += row.Aborted
+		t.Replaced += row.Replaced
+		t.Unknown += row.Unknown
+		t.DryRuns += row.DryRuns
+		t.Skipped += row.Skipped
+		t.Missed += row.Missed
+		t.Seconds += row.Seconds
+		t.Nodes += row.Nodes
+		t.Windows += row.Windows
+		t.WindowsUsed += row.WindowsUsed
+		t.late = append(t.late, row.late...)
+	}
+	t.LateMedian, t.LateMost = spread(t.late)
+	return t
+}
+
+// Sentence is the report in one line: for the end of a table.
+func (r Report) Sentence() string {
+	t := r.Total()
+	parts := []string{Number(t.Runs, "run")}
+	for _, p := range []struct {
+		n    int64
+		word string
+	}{{t.Succeeded, "Succeeded"}, {t.Failed, "Failed"}, {t.Aborted, "Aborted"}, {t.Replaced, "Replaced"}, {t.Unknown, "of unknown outcome"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	return strings.Join(parts, ", ") + fmt.Sprintf("; %s skipped, %d missed", Number(t.Skipped, "slot"), t.Missed)
+}
+
+// Number is a count and its noun.
+func Number(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,240 @@
+package summary
+
+import (
+	_ "embed" // for the page's template
+	"encoding/csv"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed page.html.tmpl
+var pageTemplate string //nolint:gochecknoglobals // what go:embed fills
+
+// Section is one of the tables that a report consists of.
+type Section struct {
+	Title  string
+	Header []string
+	Rows   [][]string
+}
+
+// Sections are the tables of a report for people; those without a row are left out.
+func (r Report) Sections() []Section {
+	all := []Section{r.plans(), r.endings(), r.decisions()}
+	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Rows) == 0 })
+}
+
+func (r Report) plans() Section {
+	s := Section{Title: "Plans", Header: []string{"Plan", "Runs", "Succeeded", "Failed", "Aborted", "Replaced", "Skipped", "Missed", "Late (median)", "Late (most)", "Worked", "Nodes", "Windows used", "Note"}}
+	for _, row := range r.Rows {
+		windows := ""
+		if row.Windows > 0 {
+			windows = fmt.Sprintf("%d of %d", row.WindowsUsed, row.Windows)
+		}
+		s.Rows = append(s.Rows, []string{
+			row.Plan, text(row.Runs), text(row.Succeeded), text(row.Failed), text(row.Aborted), text(row.Replaced), text(row.Skipped), text(row.Missed),
+			seconds(row.LateMedian), seconds(row.LateMost), seconds(row.Seconds), text(row.Nodes), windows, row.note(),
+		})
+	}
+	return s
+}
+
+// note is what the numbers of a plan leave open.
+func (r Row) note() string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", reason, r.Reasons[reason]))
+	}
+	if r.DryRuns > 0 {
+		parts = append(parts, Number(r.DryRuns, "dry run")+" not counted")
+	}
+	if r.Unknown > 0 {
+		parts = append(parts, Number(r.Unknown, "run")+" of unknown outcome")
+	}
+	if r.Since != nil {
+		parts = append(parts, "its ledger reaches back to "+stamp(*r.Since))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (r Report) endings() Section {
+	s := Section{Title: "What did not succeed", Header: []string{"When", "Plan", "Result", "Reason", "Step", "Message", "Run"}}
+	for _, e := range r.Endings {
+		result := e.Result
+		if e.Slots > 1 {
+			result = fmt.Sprintf("%s (%s)", e.Result, Number(e.Slots, "slot"))
+		}
+		s.Rows = append(s.Rows, []string{stamp(e.At), e.Plan, result, e.Reason, e.Step, e.Message, e.Run})
+	}
+	return s
+}
+
+func (r Report) decisions() Section {
+	s := Section{Title: "Decisions of people", Header: []string{"When", "Plan", "What", "Who", "Why", "Step", "Run"}}
+	for _, d := range r.Decisions {
+		who := d.Actor
+		if who != "" && !d.Verified {
+			who += " (unverified)"
+		}
+		s.Rows = append(s.Rows, []string{stamp(d.At), d.Plan, d.What, who, d.Reason, d.Step, d.Run})
+	}
+	return s
+}
+
+func text(n int64) string { return strconv.FormatInt(n, 10) }
+
+func seconds(n int64) string {
+	if n == 0 {
+		return "0s"
+	}
+	return (time.Duration(n) * time.Second).String()
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
+
+// Markdown is the report for a ticket or a wiki.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Maintenance from %s to %s\n\n%s.\n", stamp(r.From), stamp(r.To), r.Sentence())
+	for _, s := range r.Sections() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s%s", s.Title, markdownRow(s.Header), "|"+strings.Repeat(" --- |", len(s.Header))+"\n")
+		for _, row := range s.Rows {
+			b.WriteString(markdownRow(row))
+		}
+	}
+	return b.String()
+}
+
+// markdownRow escapes what would end a cell or be read as markup.
+func markdownRow(cells []string) string {
+	escape := strings.NewReplacer(`\`, `\\`, "|", `\|`, "\n", " ", "\r", " ", "<", "&lt;", ">", "&gt;", "`", "\\`", "[", `\[`, "*", `\*`, "_", `\_`)
+	var b strings.Builder
+	b.WriteString("|")
+	for _, c := range cells {
+		b.WriteString(" " + escape.Replace(c) + " |")
+	}
+	return b.String() + "\n"
+}
+
+// CSV is one line an entry, for spreadsheets: times are RFC 3339 in UTC, lateness and
+// duration are seconds.
+func (r Report) CSV() string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	lines := [][]string{{"plan", "slot", "started", "result", "reason", "phase", "failure", "step", "message", "run", "actor", "dryRun", "slots", "lateSeconds", "durationSeconds", "nodes", "overrides"}}
+	for _, e := range r.runs {
+		lines = append(lines, e.cells())
+	}
+	_ = w.WriteAll(lines) // a strings.Builder takes everything
+	return b.String()
+}
+
+func (e entryOf) cells() []string {
+	phase, failure, step, message, took, nodes := "", "", "", "", "", ""
+	var overrides []string
+	if o := e.Outcome; o != nil {
+		phase, failure, step, message = string(o.Phase), o.Reason, o.Step, o.Message
+		took, nodes = text(int64(o.Duration.Seconds())), text(o.Nodes)
+		for _, d := range o.Overrides {
+			overrides = append(overrides, strings.TrimSpace(d.What+" "+d.Actor))
+		}
+	}
+	late := ""
+	if e.Slot != nil && e.StartedAt != nil {
+		late = text(max(int64(e.StartedAt.Sub(*e.Slot).Seconds()), 0))
+	}
+	cells := []string{
+		e.plan, utc(e.Slot), utc(e.StartedAt), string(e.Result), e.Reason, phase, failure, step, message, e.Run, e.Actor,
+		strconv.FormatBool(e.DryRun), text(slotsOf(e.Entry)), late, took, nodes, strings.Join(overrides, "; "),
+	}
+	for i, c := range cells {
+		cells[i] = inert(c)
+	}
+	return cells
+}
+
+func utc(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// inert keeps a spreadsheet from taking words of a plan's author for a formula.
+func inert(cell string) string {
+	if strings.IndexAny(cell, "=+-@\t\r") == 0 {
+		return "'" + cell
+	}
+	return cell
+}
+
+// page is what the template fills in: all of it is text, and escaped.
+type page struct {
+	Span, Total string
+	Bars        []bar
+	Height      int
+	Sections    []Section
+}
+
+// bar is how the runs of one plan ended, in the picture.
+type bar struct {
+	Plan, Text             string
+	Y                      int
+	Good, Bad, Other       int // widths
+	BadAt, OtherAt, TextAt int
+}
+
+const (
+	barsShown = 30
+	barHeight = 26
+	barWidth  = 380
+	barAt     = 260
+)
+
+// HTML is the report as a document of one file, with a picture of how each plan's runs
+// ended.
+func (r Report) HTML() string {
+	document := template.Must(template.New("page").Parse(pageTemplate))
+	var out strings.Builder
+	if err := document.Execute(&out, r.page()); err != nil { // a strings.Builder takes everything
+		panic(err)
+	}
+	return out.String()
+}
+
+func (r Report) page() page {
+	p := page{Span: stamp(r.From) + " to " + stamp(r.To), Total: r.Sentence(), Bars: r.bars(), Sections: r.Sections()}
+	p.Height = len(p.Bars) * barHeight
+	return p
+}
+
+// bars are the plans with the most failures and missed slots first.
+func (r Report) bars() []bar {
+	rows := slices.Clone(r.Rows)
+	slices.SortStableFunc(rows, func(a, b Row) int { return int(b.bad() - a.bad()) })
+	rows = rows[:min(len(rows), barsShown)]
+	most := int64(1)
+	for _, row := range rows {
+		most = max(most, row.ends())
+	}
+	out := make([]bar, len(rows))
+	width := func(n int64) int { return int(n * barWidth / most) }
+	for i, row := range rows {
+		good, bad := width(row.Succeeded), width(row.bad())
+		other := width(row.ends() - row.Succeeded - row.bad())
+		out[i] = bar{
+			Plan: row.Plan, Y: i * barHeight, Good: good, Bad: bad, Other: other, BadAt: barAt + good, OtherAt: barAt + good + bad, TextAt: barAt + good + bad + other + 8,
+			Text: fmt.Sprintf("%d of %d", row.Succeeded, row.ends()),
+		}
+	}
+	return out
+}
+
+// bad is what should have succeeded and did not.
+func (r Row) bad() int64 { return r.Failed + r.Missed }
+
+func (r Row) ends() int64 { return r.Runs + r.Skipped + r.Missed }
