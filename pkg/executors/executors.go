@@ -217,6 +217,21 @@ type Finder interface {
 	AsItWas(ctx context.Context, call Call) (bool, error)
 }
 
+// Drifter is an executor whose steps leave something that others are to leave as it is
+// while the run lives.
+type Drifter interface {
+	// Drift looks whether what a step that succeeded did is still so, and writes nothing.
+	// What another step at work set since is no drift. The second is nil where it is, the
+	// third names what to watch until the next look.
+	Drift(ctx context.Context, call Call) (found Drifted, watch *Watch, err error)
+}
+
+// Drifted is what a look at a step's effect found.
+type Drifted struct {
+	Kind, Name string     // of the object
+	Drift      *run.Drift // nil: all is as the step left it
+}
+
 // Stopper is an executor whose work goes on in the cluster by itself and has to
 // be ended when the step times out or the run is aborted.
 type Stopper interface {

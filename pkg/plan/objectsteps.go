@@ -10,6 +10,13 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
+// Types whose steps leave an object as others are to leave it while the run lives, also
+// without restoreAfter.
+const (
+	TypeScale = "scale"
+	TypeApply = "apply-object"
+)
+
 // ApplyProperties apply an object server-side, as the plan's one field manager.
 type ApplyProperties struct {
 	Object map[string]any `json:"object"`

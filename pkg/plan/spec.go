@@ -51,6 +51,7 @@ type Spec struct {
 	RequiresApproval           bool               `json:"requiresApproval,omitempty"`
 	ApprovalTimeout            *document.Duration `json:"approvalTimeout,omitempty"`
 	OnWindowClose              OnWindowClose      `json:"onWindowClose,omitempty"`
+	OnDrift                    OnDrift            `json:"onDrift,omitempty"`
 	FreezeTarget               bool               `json:"freezeTarget,omitempty"`
 	MirrorPrefix               string             `json:"mirrorPrefix,omitempty"`
 	Parameters                 []Parameter        `json:"parameters,omitempty"`
@@ -168,6 +169,16 @@ const (
 	Queue   ConcurrencyPolicy = "Queue"
 )
 
+// OnDrift says what a run does when somebody changes what it holds.
+type OnDrift string
+
+// What a run does then.
+const (
+	DriftHold   OnDrift = "hold" // the default: no further step begins until it is as the run left it, or somebody resumes
+	DriftFail   OnDrift = "fail"
+	DriftIgnore OnDrift = "ignore"
+)
+
 // OnWindowClose says what a run does when its window closes.
 type OnWindowClose string
 
@@ -186,6 +197,7 @@ func (s Spec) Defaulted() Spec {
 	s.CatchUp = cmp.Or(s.CatchUp, CatchUpLatest)
 	s.ConcurrencyPolicy = cmp.Or(s.ConcurrencyPolicy, Forbid)
 	s.OnWindowClose = cmp.Or(s.OnWindowClose, CloseFinish)
+	s.OnDrift = cmp.Or(s.OnDrift, DriftHold)
 	s.MirrorPrefix = cmp.Or(s.MirrorPrefix, DefaultMirrorPrefix)
 	s.StartDeadline = orDuration(s.StartDeadline, DefaultStartDeadline)
 	if !(Tree{Spec: s}).RollsOut() { // nodes take the windows that they take

@@ -62,6 +62,7 @@ func (v *validator) spec(s Spec) {
 	document.OneOf(v.Checker, "spec.catchUp", s.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
 	document.OneOf(v.Checker, "spec.concurrencyPolicy", s.ConcurrencyPolicy, Forbid, Allow, Replace, Queue)
 	document.OneOf(v.Checker, "spec.onWindowClose", s.OnWindowClose, CloseFinish, CloseWait, CloseAbort)
+	document.OneOf(v.Checker, "spec.onDrift", s.OnDrift, DriftHold, DriftFail, DriftIgnore)
 	v.Positive("spec.startDeadline", s.StartDeadline)
 	v.Positive("spec.maxDuration", s.MaxDuration)
 	v.Positive("spec.approvalTimeout", s.ApprovalTimeout)

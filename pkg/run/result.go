@@ -31,3 +31,6 @@ const (
 	ReasonRefused    = "refused"
 	ReasonHold       = "hold" // somebody held it awake
 )
+
+// ReasonDrift is why a run failed that somebody changed the effects of.
+const ReasonDrift = "Drift"

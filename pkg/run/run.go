@@ -183,6 +183,9 @@ func (j Journal) Notice() string {
 			return document.Cut("step "+rec.Path+" waits: "+rec.Waits, document.MaxMessage)
 		}
 	}
+	if text := j.DriftSaid(); text != "" && j.HeldSince == nil && j.End == nil {
+		return text
+	}
 	return j.Message
 }
 
@@ -246,6 +249,8 @@ type Record struct {
 	HeldBefore     int64           `json:"heldBefore,omitempty"`     // of a step that holds others: heldSeconds when it began
 	NodeSeen       int             `json:"nodeSeen,omitempty"`       // in a rollout: the attempt whose first pass found the node closed
 	Stopping       bool            `json:"stopping,omitempty"`       // its work in the cluster is still to be ended
+	Drift          *Drift          `json:"drift,omitempty"`          // somebody changed what the step left
+	Unwatched      bool            `json:"unwatched,omitempty"`      // the account may not watch what the step left
 	Changed        []Change        `json:"changed,omitempty"`
 }
 

@@ -65,6 +65,7 @@ const (
 	ActRestore            // put back what the step found
 	ActKeep               // renew the lease that a step left
 	ActRelease            // give it back
+	ActLook               // look whether what the step did is still so
 	ActClose              // take the trigger label away and close the ledger's entry
 )
 
@@ -128,7 +129,7 @@ func Advance(r run.Run, j run.Journal, now time.Time, sig Signals) (run.Journal,
 			if slices.ContainsFunc(m.All(), func(m Action) bool { return m.Act != ActWait }) && sig.Leader != "" {
 				j.Leader = sig.Leader
 			}
-			return j, m
+			return j, a.looks(m)
 		}
 	}
 }
@@ -252,6 +253,10 @@ func (a *advance) interrupt() {
 	}
 	if (a.sig.Abort != nil || a.sig.Replace) && a.untouched() {
 		a.neverBegan()
+		return
+	}
+	a.drift()
+	if a.j.End != nil {
 		return
 	}
 	a.holdAhead()

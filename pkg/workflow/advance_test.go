@@ -60,7 +60,7 @@ func (s *stage) play() {
 		}
 		wake := m.WakeAt
 		for _, beside := range m.Besides {
-			if wake.IsZero() || beside.WakeAt.Before(wake) {
+			if beside.Act != workflow.ActLook && (wake.IsZero() || beside.WakeAt.Before(wake)) {
 				wake = beside.WakeAt
 			}
 		}
@@ -77,7 +77,7 @@ func (s *stage) play() {
 func (s *stage) did(m workflow.Action) bool {
 	any := false
 	for _, m := range m.All() {
-		any = any || m.Act != workflow.ActWait && m.Act != workflow.ActClose
+		any = any || m.Act != workflow.ActWait && m.Act != workflow.ActClose && m.Act != workflow.ActLook
 		switch m.Act {
 		case workflow.ActPass:
 			s.pass(m)

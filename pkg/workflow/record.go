@@ -165,6 +165,9 @@ func NoteRestore(j run.Journal, path, how, message string, changed []run.Change)
 	return with(j, path, func(rec *run.Record) {
 		rec.Restored, rec.Waits = how, ""
 		rec.Changed = mergeChanges(rec.Changed, changed)
+		if rec.Drift != nil {
+			message += "; while the run lived " + rec.Drift.Said()
+		}
 		rec.RestoreMessage = document.Cut(message, document.MaxMessage)
 	})
 }

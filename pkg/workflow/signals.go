@@ -22,7 +22,7 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, paused bool, now time
 		actor := in.Actors["abort"]
 		sig.Abort = &run.End{Phase: run.Aborted, Reason: "Aborted", Actor: actor.Name, Message: actor.Said("aborted")}
 	}
-	if in.Resume.For(r.Name) && suspended(j) {
+	if in.Resume.For(r.Name) && (suspended(j) || len(j.Drifting()) > 0) {
 		sig.Resume = new(said("resume"))
 	}
 	if in.Approve.For(r.Name) {

@@ -37,6 +37,8 @@ func (c *Controller) act(ctx context.Context, l *store.CachedRun, m workflow.Act
 		return c.keep(ctx, l, m)
 	case workflow.ActRelease:
 		return c.releaseLease(ctx, l, m)
+	case workflow.ActLook:
+		return c.look(ctx, l, m)
 	}
 	return outcome{}, fmt.Errorf("run %s: unknown act %d", l.Key(), m.Act)
 }

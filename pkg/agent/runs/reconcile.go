@@ -379,6 +379,7 @@ func (c *Controller) reconcileLive(ctx context.Context, l *store.CachedRun) (tim
 				c.recordBypass(l, journal.Passed)
 			}
 			c.recordQuestions(l, l.Journal, journal)
+			c.recordDrift(l, written.Journal, journal)
 			l, written = fresh, fresh
 			if l.Drains() {
 				c.Nodes.Enqueue()

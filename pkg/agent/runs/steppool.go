@@ -272,7 +272,7 @@ func (p *StepPool) forget(k types.NamespacedName) {
 // launch does an act beside the workers, and enqueues the run when something came of
 // it.
 func (c *Controller) launch(ctx context.Context, l *store.CachedRun, m workflow.Action) {
-	s := store.StepKey{Run: l.Key(), Path: m.Path}
+	s := stepKey(l, m)
 	attempt := attemptOf(l.Journal, m.Path)
 	inner, end := c.Steps.begin(ctx, s, m.Act, attempt)
 	c.Steps.group.Go(func() {
@@ -341,26 +341,34 @@ func attemptOf(j run.Journal, path string) int {
 	return 0
 }
 
+func stepKey(l *store.CachedRun, m workflow.Action) store.StepKey {
+	return store.StepKey{Run: l.Key(), Path: m.Path, Look: m.Act == workflow.ActLook}
+}
+
 // dispatch does what a move asks for. One act alone is done at once, and its
 // outcome goes into the next write; acts side by side run beside the workers.
 // more says that an outcome is there to be written.
 func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next workflow.Action) (wake time.Time, more bool, err error) {
 	var acts []workflow.Action
 	moves := next.All()
+	beside := len(moves)
 	for _, m := range moves {
-		s := store.StepKey{Run: l.Key(), Path: m.Path}
+		s := stepKey(l, m)
 		if m.Act == workflow.ActWait || c.Steps.isExecuting(s) {
 			wake = queue.Soonest(wake, m.WakeAt)
 			continue
 		}
 		if until, rests := c.Steps.waits(s, l.Journal.Record(m.Path), c.Now()); rests {
+			if s.Look {
+				beside--
+			}
 			wake = queue.Soonest(wake, m.WakeAt, until)
 			continue
 		}
 		acts = append(acts, m)
 	}
 	// Nothing may begin beside it, but in a rollout, where another node may be granted.
-	if len(moves) == 1 && len(acts) == 1 && c.Steps.count(l.Key()) == 0 && !l.RollsOut() {
+	if beside == 1 && len(acts) == 1 && c.Steps.count(l.Key()) == 0 && !l.RollsOut() {
 		if leave, free := c.Steps.inline.take(l.Key().Namespace); free {
 			defer leave()
 			return c.doNow(ctx, l, acts[0])
@@ -374,7 +382,7 @@ func (c *Controller) dispatch(ctx context.Context, l *store.CachedRun, next work
 }
 
 func (c *Controller) doNow(ctx context.Context, l *store.CachedRun, m workflow.Action) (time.Time, bool, error) {
-	s := store.StepKey{Run: l.Key(), Path: m.Path}
+	s := stepKey(l, m)
 	o, cut, err := c.actNow(ctx, l, m, s)
 	if cut && err != nil { // the next look at the run decides
 		return c.Now(), false, nil

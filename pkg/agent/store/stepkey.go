@@ -8,6 +8,7 @@ import (
 type StepKey struct {
 	Run  types.NamespacedName
 	Path string
+	Look bool // a look at what the step did, beside the step itself
 }
 
 // String names a step as the ranking does: two steps of a plan are two holders.

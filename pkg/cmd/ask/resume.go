@@ -257,11 +257,15 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	if r.Journal.Phase.Ended() {
 		return fmt.Errorf("run %s has ended (%s): there is nothing to resume", cm.Name, r.Journal.Phase)
 	}
-	if !suspended(r) {
+	drifting := r.Journal.Drifting()
+	if !suspended(r) && len(drifting) == 0 {
 		return exit.Errorf(exit.CodeNotNow, "run %s is not suspended now%s", cm.Name, view.Colon(print.New(o.Env, o.Zone).RunHead(r)))
 	}
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
+	}
+	for _, rec := range drifting {
+		fmt.Fprintf(o.ErrOut, "it goes on although after step %s %s\n", rec.Path, rec.Drift.Said())
 	}
 	fmt.Fprintf(o.Out, "run/%s resumed%s\n", cm.Name, o.Mark())
 	return nil

@@ -1,0 +1,182 @@
+package object
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/internal/api"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Between two looks at an object that moves all the time (guesses: a second is soon, and
+// an apply is rehearsed for it).
+const (
+	lookEvery  = time.Second
+	applyEvery = 5 * time.Second
+)
+
+// Drift looks at the fields that the step changed and will put back.
+func (memory) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
+	rec, err := recorded(call)
+	if err != nil || rec == nil || rec.Object == nil {
+		return executors.Drifted{}, nil, err
+	}
+	o, err := api.Resolve(call, *rec.Object)
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	l := looked{object: o, every: lookEvery}
+	live, err := read(ctx, o, rec.Subresource)
+	if api.IsMissing(err) || err == nil && string(live.GetUID()) != rec.UID { // restoring says that it is gone
+		return l.found(nil)
+	}
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	changes, _ := settled(call, rec)
+	for _, c := range changes {
+		v, found, _ := lookup(live.Object, c.Path)
+		if !c.Made && !c.isOurs(v, found) {
+			return l.field(ctx, call, live, c.Path, c.After, raw(v, found), rec.Subresource)
+		}
+	}
+	return l.found(nil)
+}
+
+// Drift looks at the replicas; what somebody else may want of them is not asked.
+func (s Scaler) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
+	p, err := api.PropertiesAs[plan.ScaleProperties](call)
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	if p.RestoreAfter {
+		return s.memory.Drift(ctx, call)
+	}
+	o, err := api.Resolve(call, p.Resource)
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	l := looked{object: o, every: lookEvery}
+	live, err := readScale(ctx, o)
+	if api.IsMissing(err) {
+		return l.found(nil)
+	}
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	v, found, _ := lookup(live.Object, replicasPath())
+	if want := raw(*p.Replicas, true); !equalRaw(raw(v, found), want) {
+		return l.field(ctx, call, live, replicasPath(), want, raw(v, found), scaleSubresource)
+	}
+	return l.found(nil)
+}
+
+// Drift rehearses the apply: what it would change, somebody changed.
+func (Applier) Drift(ctx context.Context, call executors.Call) (executors.Drifted, *executors.Watch, error) {
+	a, err := applicationOf(call)
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	l := looked{object: a.object, every: applyEvery}
+	if a.live, err = a.object.Get(ctx, ""); api.IsMissing(err) {
+		return l.found(&run.Drift{Object: a.object.String()})
+	}
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	a.force = true // only to see the values
+	want, err := a.apply(ctx, call, true)
+	if err != nil {
+		return executors.Drifted{}, nil, err
+	}
+	_, after := removals(want.Object, a.remove)
+	hide := holdsSecrets(a.object.Kind.GroupKind(), changesBetween(a.live.Object, after))
+	for _, c := range changesBetween(a.live.Object, after) {
+		if !c.Made {
+			l.hide = hide
+			return l.field(ctx, call, a.live, c.Path, c.After, c.Before, "")
+		}
+	}
+	return l.found(nil)
+}
+
+// looked is a look at one object.
+type looked struct {
+	object api.Object
+	every  time.Duration
+	hide   bool // values are nobody's to see
+}
+
+func (l looked) found(d *run.Drift) (executors.Drifted, *executors.Watch, error) {
+	w := l.object.Watch("")
+	w.Every = l.every
+	return executors.Drifted{Kind: l.object.Kind.Kind, Name: l.object.Name, Drift: d}, w, nil
+}
+
+// field is a field that is not as the step left it. What the plan itself wrote, by a later
+// step or another run, is no drift.
+func (l looked) field(ctx context.Context, call executors.Call, live *unstructured.Unstructured, path fieldPath, want, is json.RawMessage, subresource string) (executors.Drifted, *executors.Watch, error) {
+	if subresource != "" { // it does not say who wrote
+		whole, err := l.object.Get(ctx, "")
+		if err != nil {
+			whole = &unstructured.Unstructured{} // whoever may read the subresource alone learns no name
+		}
+		live = whole
+	}
+	manager, at := writer(live.GetManagedFields(), path)
+	if manager == call.Manager && manager != "" {
+		return l.found(nil)
+	}
+	d := &run.Drift{Object: l.object.String(), Field: path.String(), Want: shown(want, l.hide), Value: shown(is, l.hide), Manager: manager}
+	if !at.IsZero() {
+		d.At = &at
+	}
+	return l.found(d)
+}
+
+// writer is the manager that wrote a field last, as far as anything tells: the API server
+// keeps who wrote a field, and not who took it away.
+func writer(entries []metav1.ManagedFieldsEntry, path fieldPath) (manager string, at time.Time) {
+	for _, e := range entries {
+		if e.FieldsV1 == nil || !owns(e.FieldsV1.GetRawBytes(), path) {
+			continue
+		}
+		var when time.Time
+		if e.Time != nil {
+			when = e.Time.UTC()
+		}
+		if manager == "" || when.After(at) {
+			manager, at = e.Manager, when
+		}
+	}
+	return manager, at
+}
+
+// owns says whether a set of fields, as FieldsV1 writes it, holds a path.
+func owns(fields []byte, path fieldPath) bool {
+	if len(path) == 0 {
+		return true
+	}
+	var here map[string]json.RawMessage
+	if json.Unmarshal(fields, &here) != nil {
+		return false
+	}
+	if path[0].Item == "" {
+		below, is := here["f:"+path[0].Key]
+		return is && owns(below, path[1:])
+	}
+	for key, below := range here { // an item of a list: k:{"name":"app"}, perhaps with other keys
+		var keys map[string]any
+		if text, is := strings.CutPrefix(key, "k:"); is && json.Unmarshal([]byte(text), &keys) == nil && keys["name"] == path[0].Item && owns(below, path[1:]) {
+			return true
+		}
+	}
+	return false
+}

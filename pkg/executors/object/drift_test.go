@@ -1,0 +1,88 @@
+package object
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+)
+
+func TestWhatSomebodyChangedAfterAStep(t *testing.T) {
+	eachStep(t, func(w *world, k stepKind, call *executors.Call) {
+		drifter := k.executor.(executors.Drifter)
+		look := func(want string) executors.Drifted {
+			w.Helper()
+			found, watch, err := drifter.Drift(w.Context(), *call)
+			got := ""
+			if found.Drift != nil {
+				got = found.Drift.Field
+			}
+			if err != nil || watch == nil || watch.Name != "orders" || watch.Every == 0 || got != want {
+				w.Errorf("it found a change of %q (%v), want %q, and watches %+v", got, err, want, watch)
+			}
+			return found
+		}
+		w.pass(k.executor, call)
+		w.end(k.executor, call)
+		look("")
+		w.edit(k.key, `{metadata: {labels: {unrelated: x}}, status: {n: 1}}`)
+		look("")
+
+		w.edit(k.key, k.meddle)
+		changed := touched(w.recordOf(call).Changes)[0].String()
+		if d := look(changed).Drift; d != nil && (d.Want == d.Value || d.Manager != "") {
+			w.Errorf("it says %s", d.Said())
+		}
+		w.edit(k.key, `{metadata: {uid: another}}`)
+		look("")
+		delete(w.objects, k.key)
+		look("")
+		w.refuse["get"] = errors.New("connection refused")
+		if _, _, err := drifter.Drift(w.Context(), *call); err == nil {
+			w.Error("what cannot be read has not changed")
+		}
+	})
+}
+
+func (w *world) recordOf(call *executors.Call) *record {
+	w.Helper()
+	rec, err := recorded(*call)
+	if err != nil || rec == nil {
+		w.Fatal("nothing is recorded: ", err)
+	}
+	return rec
+}
+
+func TestWhoWroteAField(t *testing.T) {
+	fields := metav1.NewFieldsV1
+	at := func(minute int) *metav1.Time {
+		return &metav1.Time{Time: time.Date(2026, 1, 1, 2, minute, 0, 0, time.UTC)}
+	}
+	entries := []metav1.ManagedFieldsEntry{
+		{Manager: "helm", Time: at(1), FieldsV1: fields(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:image":{}}}}}}}`)},
+		{Manager: "hpa", Time: at(3), FieldsV1: fields(`{"f:spec":{"f:replicas":{}}}`)},
+		{Manager: "late", Time: at(9), FieldsV1: fields(`{"f:metadata":{"f:labels":{"f:a/b":{}}}}`)},
+		{Manager: "broken", Time: at(9), FieldsV1: fields(`[]`)},
+		{Manager: "none", Time: at(9)},
+	}
+	image := fieldPath{{Key: "spec"}, {Key: "template"}, {Key: "spec"}, {Key: "containers"}, {Item: "web"}, {Key: "image"}}
+	for name, c := range map[string]struct {
+		path fieldPath
+		want string
+	}{
+		"the last":              {replicasPath(), "hpa"},
+		"of an item of a list":  {image, "helm"},
+		"of another item":       {append(image[:4:4], segment{Item: "log"}, segment{Key: "image"}), ""},
+		"a label with a domain": {fieldPath{{Key: "metadata"}, {Key: "labels"}, {Key: "a/b"}}, "late"},
+		"nobody":                {fieldPath{{Key: "spec"}, {Key: "paused"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := writer(entries, c.path); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package workflow
+
+import (
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// maxLooks is of how many steps a run's effects are looked after (a guess: each is a
+// watch). It is those of the first.
+const maxLooks = 50
+
+// Holding says whether others are to leave what a step did as it is while the run lives.
+func Holding(step plan.Step, rec run.Record) bool {
+	switch {
+	case rec.Phase != run.StepSucceeded || plan.SectionOf(rec.Path) != plan.SectionSteps:
+		return false
+	case rec.Type == plan.TypeScale || rec.Type == plan.TypeApply:
+		return true
+	}
+	return rec.Before != nil && plan.Restores(step)
+}
+
+// drift holds or ends a run whose effects somebody changed. Who resumes it accepts that.
+func (a *advance) drift() {
+	drifting := a.j.Drifting()
+	if len(drifting) == 0 {
+		return
+	}
+	if a.sig.Resume != nil {
+		for _, rec := range drifting {
+			a.accept(rec.Path, *a.sig.Resume)
+		}
+		return
+	}
+	if a.run.Spec.OnDrift == plan.DriftIgnore {
+		return
+	}
+	said := a.j.DriftSaid()
+	if a.run.Spec.OnDrift == plan.DriftFail {
+		if a.sig.Abort == nil && !a.sig.Replace {
+			a.cut(run.End{Phase: run.Failed, Reason: run.ReasonDrift, Step: drifting[0].Path, Message: said})
+		}
+		return
+	}
+	if a.sig.Held == "" {
+		a.sig.Held = document.Cut(said+": no new step begins until it is as the step left it, or somebody says 'kubectl maint resume "+a.run.Name+"'", document.MaxMessage)
+	}
+}
+
+func (a *advance) accept(path string, by intent.Actor) {
+	rec := a.record(path)
+	d := *rec.Drift
+	d.Accepted = &by
+	rec.Drift = &d
+}
+
+// looks adds the looks at what steps did to a move: whoever moves the run makes one when
+// there is something new to see.
+func (a *advance) looks(m Action) Action {
+	if a.j.End != nil || a.j.Section != plan.SectionSteps && a.j.Section != "" || a.run.Spec.OnDrift == plan.DriftIgnore || a.run.Request.DryRun || m.Act == ActClose {
+		return m
+	}
+	n := 0
+	for _, rec := range a.j.Steps {
+		if rec.Phase != run.StepSucceeded || rec.Before == nil && rec.Type != plan.TypeScale && rec.Type != plan.TypeApply || rec.Drift != nil && rec.Drift.Accepted != nil {
+			continue
+		}
+		if step := a.find(rec.Path); Holding(step, rec) && n < maxLooks {
+			m.Besides = append(m.Besides, Action{Act: ActLook, Path: rec.Path, Step: step})
+			n++
+		}
+	}
+	return m
+}
+
+// NoteDrift writes down whether what a step did is as it left it; nil: it is.
+func NoteDrift(j run.Journal, path string, d *run.Drift, now time.Time) run.Journal {
+	return with(j, path, func(rec *run.Record) {
+		was := rec.Drift
+		switch {
+		case d == nil && was.Stands():
+			over := *was
+			over.Over = new(now.UTC())
+			rec.Drift = &over
+		case d != nil && was.Stands() && was.Field == d.Field && was.Value == d.Value && was.Manager == d.Manager:
+		case d != nil:
+			fresh := *d
+			fresh.SeenAt = now.UTC()
+			rec.Drift = &fresh
+		}
+	})
+}
+
+// NoteUnwatched writes down whether the account may not watch what a step did.
+func NoteUnwatched(j run.Journal, path string, unwatched bool) run.Journal {
+	return with(j, path, func(rec *run.Record) { rec.Unwatched = unwatched })
+}

@@ -1,0 +1,134 @@
+package workflow_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
+)
+
+// driftRun has scaled down with restoreAfter, and is about to begin the next step.
+func driftRun(on plan.OnDrift) (run.Run, run.Journal, time.Time) {
+	now := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
+	spec := plan.Spec{OnDrift: on, Steps: []plan.Step{
+		{Name: "down", Type: "scale", Properties: map[string]any{"restoreAfter": true}}, {Name: "migrate", Type: "webhook"},
+	}}.Defaulted()
+	r := run.Run{Name: "r", Spec: spec}
+	j := workflow.NewJournal(r)
+	j.Phase, j.StartedAt = run.Running, &now
+	down := &j.Steps[0]
+	down.Phase, down.StartedAt, down.FinishedAt, down.Before = run.StepSucceeded, &now, &now, []byte(`{"uid":"u"}`)
+	return r, j, now
+}
+
+func drifted(at time.Time) *run.Drift {
+	return &run.Drift{Object: "Deployment/orders", Field: "spec.replicas", Want: "0", Value: "3", Manager: "kustomize-controller", At: &at}
+}
+
+func looksAt(m workflow.Action) (paths []string) {
+	for _, one := range m.All() {
+		if one.Act == workflow.ActLook {
+			paths = append(paths, one.Path)
+		}
+	}
+	return paths
+}
+
+func TestWhatAStepDidIsLookedAtWhileTheRunLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		on   plan.OnDrift
+		edit func(*run.Run, *run.Journal)
+		want string
+	}{
+		"after it succeeded":             {want: "down"},
+		"also where drift fails the run": {on: plan.DriftFail, want: "down"},
+		"not where it is ignored":        {on: plan.DriftIgnore},
+		"not in a dry run":               {edit: func(r *run.Run, _ *run.Journal) { r.Request.DryRun = true }},
+		"not where it failed":            {edit: func(_ *run.Run, j *run.Journal) { j.Steps[0].Phase = run.StepFailed }},
+		"not when the steps are over": {edit: func(_ *run.Run, j *run.Journal) {
+			j.End, j.Section = &run.End{Phase: run.Succeeded}, plan.SectionRestore
+		}},
+		"not once somebody accepted it":        {edit: func(_ *run.Run, j *run.Journal) { j.Steps[0].Drift = &run.Drift{Accepted: &intent.Actor{Name: "jane"}} }},
+		"of a scale that will not be put back": {edit: func(r *run.Run, j *run.Journal) { j.Steps[0].Before, r.Spec.Steps[0].Properties = nil, nil }, want: "down"},
+		"not of a patch that will not put back": {edit: func(r *run.Run, j *run.Journal) {
+			r.Spec.Steps[0].Type, j.Steps[0].Type, r.Spec.Steps[0].Properties = "patch-object", "patch-object", nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, j, now := driftRun(c.on)
+			if c.edit != nil {
+				c.edit(&r, &j)
+			}
+			_, m := workflow.Advance(r, j, now, workflow.Signals{})
+			if got := strings.Join(looksAt(m), " "); got != c.want {
+				t.Errorf("it looks at %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDriftHoldsTheNextStep(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	held, m := workflow.Advance(r, j, now.Add(time.Minute), workflow.Signals{})
+	const says = "after step down kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3 at 2026-01-01T02:00:00Z: no new step begins until it is as the step left it, or somebody says 'kubectl maint resume r'"
+	if held.Steps[1].Phase != run.StepPending || held.Message != says || len(looksAt(m)) != 1 {
+		t.Fatalf("migrate is %s; it says %q; it looks at %q", held.Steps[1].Phase, held.Message, looksAt(m))
+	}
+	if _, m := workflow.Advance(r, held, now.Add(3*time.Hour), workflow.Signals{}); m.Act != workflow.ActWait {
+		t.Errorf("a hold counts against maxDuration: act %d", m.Act)
+	}
+
+	again := workflow.NoteDrift(held, "down", drifted(now), now.Add(2*time.Minute))
+	if !again.Steps[0].Drift.SeenAt.Equal(now) {
+		t.Error("the same drift is news again")
+	}
+	over := workflow.NoteDrift(held, "down", nil, now.Add(2*time.Minute))
+	j, m = workflow.Advance(r, over, now.Add(2*time.Minute), workflow.Signals{})
+	if m.Act != workflow.ActPass || m.Path != "migrate" || j.Message != "" {
+		t.Errorf("once it is over: act %d on %q, %q", m.Act, m.Path, j.Message)
+	}
+	if d := workflow.NoteDrift(over, "down", drifted(now), now.Add(time.Hour)).Steps[0].Drift; !d.Stands() {
+		t.Error("a second drift does not stand")
+	}
+}
+
+func TestWhoeverResumesAcceptsADrift(t *testing.T) {
+	r, j, now := driftRun(plan.DriftHold)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	in := intent.Intent{Resume: intent.RunRef{Run: "r"}, Actors: map[string]intent.Actor{"resume": {Name: "jane", Reason: "it is fine"}}}
+	sig := workflow.SignalsOf(in, r, j, false, now)
+	j, m := workflow.Advance(r, j, now, sig)
+	if m.Act != workflow.ActPass || m.Path != "migrate" || j.Steps[0].Drift.Accepted == nil || j.Steps[0].Drift.Accepted.Name != "jane" {
+		t.Fatalf("act %d on %q, accepted by %+v", m.Act, m.Path, j.Steps[0].Drift.Accepted)
+	}
+	if sig := workflow.SignalsOf(in, r, j, false, now); sig.Resume != nil {
+		t.Error("the same word counts twice")
+	}
+}
+
+func TestDriftFailsARunThatSaysSo(t *testing.T) {
+	r, j, now := driftRun(plan.DriftFail)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	j, m := workflow.Advance(r, j, now, workflow.Signals{})
+	if j.End == nil || j.End.Phase != run.Failed || j.End.Reason != run.ReasonDrift || j.End.Step != "down" || m.Act != workflow.ActRestore {
+		t.Fatalf("it ends %+v, then act %d", j.End, m.Act)
+	}
+	j = workflow.NoteRestore(j, "down", run.RestoreDone, "Deployment/orders is as it was before", nil)
+	if got := j.Steps[0].RestoreMessage; !strings.Contains(got, "is as it was before; while the run lived kustomize-controller changed spec.replicas") {
+		t.Errorf("the restore says %q", got)
+	}
+	if got := r.Finished(j, now).Message; !strings.Contains(got, "; while it ran kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3") {
+		t.Errorf("the run says %q", got)
+	}
+	r, j, now = driftRun(plan.DriftFail)
+	j = workflow.NoteDrift(j, "down", drifted(now), now)
+	j, _ = workflow.Advance(r, j, now, workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
+	if j.End.Phase != run.Aborted {
+		t.Errorf("an abort comes first, and it ends %s", j.End.Phase)
+	}
+}

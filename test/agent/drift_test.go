@@ -1,0 +1,130 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func watchedScaleRights(more ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments", "deployments/scale"}, Verbs: append([]string{"get", "patch"}, more...)}
+}
+
+const scaledDown = `
+%starget: {apiVersion: apps/v1, kind: Deployment, name: orders}
+steps:
+- {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}
+- {name: hold, type: suspend}
+- {name: migrate, type: webhook, properties: {url: "HOOK/migrate"}}
+`
+
+// pushes has a GitOps controller put replicas where its repository has them.
+func (l *lab) pushes(replicas int) {
+	l.Helper()
+	patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas)
+	_, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: "kustomize-controller"})
+	l.must(err)
+}
+
+func (l *lab) migrated() int { return len(l.hooks.Keys("/" + l.ns + "/migrate")) }
+
+func TestARunIsHeldWhereSomebodyChangesWhatItHolds(t *testing.T) {
+	l := newLab(t)
+	l.runner(watchedScaleRights("list", "watch"))
+	l.deployment("orders", 3)
+	l.plan("upgrade", fmt.Sprintf(scaledDown, ""))
+	l.seen("upgrade")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	l.pushes(3)
+	l.eventually("the run says who changed what", func() (bool, string) {
+		out := l.maint("describe", name).out
+		return strings.Contains(out, "kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3"), out
+	})
+	l.expect(l.maint("describe", "upgrade"), 0, "Drift", "kustomize-controller")
+	l.pushes(0)
+	l.eventually("it is as the run left it", func() (bool, string) {
+		rec := recordOf(l.runs("upgrade")[0].journal, "down")
+		return rec.Drift != nil && rec.Drift.Over != nil, fmt.Sprintf("%+v", rec.Drift)
+	})
+	l.pushes(2)
+	l.eventually("the second change is seen", func() (bool, string) {
+		return len(l.runs("upgrade")[0].journal.Drifting()) == 1, ""
+	})
+	l.expect(l.maint("resume", name), 0, "it goes on although after step down kustomize-controller changed spec.replicas", "resumed")
+	r := l.ended("upgrade", 1)[0]
+	if r.journal.Phase != run.Succeeded || !strings.Contains(r.journal.Message, "while it ran kustomize-controller changed spec.replicas") {
+		t.Errorf("it is %s: %s", r.journal.Phase, r.journal.Message)
+	}
+	if got := recordOf(r.journal, "down").RestoreMessage; !strings.Contains(got, "kustomize-controller") {
+		t.Errorf("the restore says %q", got)
+	}
+	if l.migrated() != 1 || l.replicas("orders") != 2 {
+		t.Errorf("%d deliveries, %d replicas", l.migrated(), l.replicas("orders"))
+	}
+}
+
+func TestNoStepBeginsAfterADrift(t *testing.T) {
+	l := newLab(t)
+	l.runner(watchedScaleRights("list", "watch"))
+	l.deployment("orders", 3)
+	l.plan("upgrade", strings.Replace(fmt.Sprintf(scaledDown, ""), "{name: hold, type: suspend}", "{name: hold, type: suspend, properties: {duration: 4s}}", 1))
+	l.plan("strict", strings.Replace(fmt.Sprintf(scaledDown, "onDrift: fail\n"), "HOOK/migrate", "HOOK/strict", 1))
+	l.seen("upgrade")
+	l.seen("strict")
+	l.trigger("upgrade", "one")
+	name := l.running("upgrade", "hold").run.Name
+	l.pushes(3)
+	l.eventually("the run is held behind its suspend", func() (bool, string) {
+		r := l.runs("upgrade")[0]
+		return recordOf(r.journal, "hold").Phase == run.StepSucceeded && strings.Contains(r.journal.Message, "no new step begins"), r.journal.Message
+	})
+	l.expect(l.maint("status", "upgrade"), 0, "kustomize-controller changed spec.replicas", "kubectl maint resume "+name)
+	if l.migrated() != 0 {
+		t.Error("the step after the drift began")
+	}
+	l.pushes(0)
+	l.ended("upgrade", 1)
+	if l.migrated() != 1 || l.replicas("orders") != 3 {
+		t.Errorf("%d deliveries, %d replicas", l.migrated(), l.replicas("orders"))
+	}
+
+	l.trigger("strict", "one")
+	l.running("strict", "hold")
+	l.pushes(1)
+	r := l.ended("strict", 1)[0]
+	if r.journal.Phase != run.Failed || r.journal.End.Reason != run.ReasonDrift || len(l.hooks.Keys("/"+l.ns+"/strict")) != 0 {
+		t.Errorf("it is %s (%s)", r.journal.Phase, r.journal.End.Reason)
+	}
+}
+
+// Without the right to watch, a look is made now and then, and what the plan itself does is
+// no drift.
+func TestDriftWithoutTheRightToWatch(t *testing.T) {
+	l := newLab(t)
+	l.runner(rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"deployments/scale"}, Verbs: []string{"get", "patch"}})
+	l.deployment("orders", 3)
+	l.plan("twice", `
+steps:
+- {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0}}
+- {name: up, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 2}}
+- {name: rest, type: suspend, properties: {duration: 3s}}
+- {name: call, type: webhook, properties: {url: "HOOK/call"}}
+`)
+	l.seen("twice")
+	l.trigger("twice", "one")
+	r := l.ended("twice", 1)[0]
+	if r.journal.Phase != run.Succeeded || r.journal.Message != "all steps are done" {
+		t.Errorf("it is %s: %s", r.journal.Phase, r.journal.Message)
+	}
+	l.eventually("that it may not watch is said", func() (bool, string) {
+		out := l.maint("describe", "twice").out
+		return strings.Contains(out, "DriftUnwatched"), out
+	})
+}
