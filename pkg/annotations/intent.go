@@ -31,12 +31,31 @@ func Intent(a map[string]string) intent.Intent {
 	in.Stanza = Stanza(a)
 	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
 	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry, HoldState} {
-		if name, reason := a[Actor(key)], a[Reason(key)]; name != "" || reason != "" {
-			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = intent.Actor{Name: document.Cut(oneLine(name), 256), Reason: document.Cut(oneLine(reason), 512)}
+		if by := actorOf(a, key); by != (intent.Actor{}) {
+			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = by
 		}
 	}
+	in.Pause.By = in.Actors["pause"].Said("")
 	return in
 }
+
+// actorOf is who wrote an intent, and why, as far as that stands beside it.
+func actorOf(a map[string]string, key string) intent.Actor {
+	return intent.Actor{Name: document.Cut(oneLine(a[Actor(key)]), 256), Reason: document.Cut(oneLine(a[Reason(key)]), 512)}
+}
+
+// PauseOf is the pause of a namespace, whose name it bears, or of the whole cluster.
+func PauseOf(of string, a map[string]string) schedule.Pause {
+	p := Intent(map[string]string{Pause: a[Pause], Actor(Pause): a[Actor(Pause)], Reason(Pause): a[Reason(Pause)]}).Pause
+	p.Of = of
+	return p
+}
+
+// Who is above a plan, as its pause names it.
+const WholeCluster = "the whole cluster"
+
+// NamespaceNamed is a namespace as its pause names it.
+func NamespaceNamed(name string) string { return "namespace " + name }
 
 // oneLine is a text of somebody's in one line: it stands among lines of ours.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -20,6 +20,9 @@ func Stanza(a map[string]string) policy.StanzaText {
 	if _, err := schedule.ParseStrategy(string(s.Strategy)); err != nil {
 		s.Faults = append(s.Faults, document.Fault{Path: ChangeStrategy, Message: fmt.Sprintf("%q is no strategy, and change is not permitted: write ByPolicy, Permissive, Restrictive, PermissiveUntil or RestrictiveUntil", document.Cut(string(s.Strategy), 80))})
 	}
+	if s.Strategy != "" {
+		s.By = actorOf(a, ChangeStrategy).Said("")
+	}
 	for item := range strings.SplitSeq(a[ChangePolicy], ",") {
 		if item = strings.TrimSpace(item); item == "" {
 			continue

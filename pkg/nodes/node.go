@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -58,7 +59,7 @@ const (
 func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 	for _, p := range everywhere {
 		if p.Holds(now) {
-			return &Gate{Reason: ClusterPaused, Next: p.Until}
+			return &Gate{Reason: document.Cut(ClusterPaused+p.By, document.MaxMessage/2), Next: p.Until}
 		}
 	}
 	return nil
@@ -68,7 +69,7 @@ func ClosedBy(everywhere []schedule.Pause, now time.Time) *Gate {
 // stanza says, and is asked for only where it decides.
 func GateWith(own schedule.Pause, verdict func(time.Time) schedule.Verdict, now time.Time) Gate {
 	if own.Holds(now) {
-		return Gate{Reason: NodePaused, Next: own.Until}
+		return Gate{Reason: document.Cut(NodePaused+own.By, document.MaxMessage/2), Next: own.Until}
 	}
 	return GateOf(verdict(now))
 }

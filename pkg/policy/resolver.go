@@ -17,6 +17,7 @@ type StanzaText struct {
 	Strategy schedule.Strategy
 	Policies []PolicyRef // as change-policy names them
 	Until    *time.Time  // of the strategy, where it is one of the Untils
+	By       string      // who said so and why, as it follows a sentence
 	Faults   document.Faults
 }
 
@@ -25,7 +26,7 @@ func (s StanzaText) Set() bool { return s.Strategy != "" || len(s.Policies) > 0 
 
 // Equal says whether two stanzas say the same.
 func (s StanzaText) Equal(o StanzaText) bool {
-	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until)
+	return s.Strategy == o.Strategy && slices.Equal(s.Policies, o.Policies) && schedule.SameInstant(s.Until, o.Until) && s.By == o.By
 }
 
 // State is a policy's ConfigMap as it was read.
@@ -58,7 +59,7 @@ func (q Query) For(outsideWindow bool) Query {
 
 // Key tells questions apart.
 func (q Query) Key() string {
-	return fmt.Sprintf("%s|%v|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
+	return fmt.Sprintf("%s|%v|%q|%v|%v|%v|%v|%v", q.Namespace, q.Own.Strategy, q.Own.By, q.Own.Policies, stampOf(q.Own.Until), q.Policies, q.Gates, stampOf(q.Bypass))
 }
 
 func stampOf(t *time.Time) string {
@@ -194,7 +195,7 @@ func (b *Resolver) paused(state State, p *schedule.Policy) *schedule.Policy {
 	if !state.Pause.On || len(state.Faults) > 0 {
 		return p
 	}
-	return p.Paused(state.Pause.Until)
+	return p.Paused(state.Pause)
 }
 
 func (b *Resolver) read(ref PolicyRef, state State) *schedule.Policy {
@@ -234,7 +235,7 @@ func (b *Resolver) parse(ref PolicyRef, state State) *schedule.Policy {
 
 // stanza finds the policies that a stanza names.
 func (b *Resolver) stanza(namespace string, s StanzaText, find func(PolicyRef) *schedule.Policy) schedule.Stanza {
-	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, Policies: b.named(namespace, s.Policies, find)}
+	return schedule.Stanza{Strategy: s.Strategy, Until: s.Until, By: s.By, Policies: b.named(namespace, s.Policies, find)}
 }
 
 // named finds policies that an object of a namespace names, or one of the cluster.

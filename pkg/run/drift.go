@@ -68,14 +68,14 @@ func (j Journal) DriftSaid() string {
 	return document.Cut(text, document.MaxMessage)
 }
 
-// writes are the types of steps that change objects themselves, in one piece.
-func writes(stepType string) bool {
+// Writes says whether steps of a type change an object themselves, in one piece.
+func Writes(stepType string) bool {
 	return slices.Contains([]string{"label", "annotate", "patch-object", "apply-object", "delete-object", "scale", "restart"}, stepType)
 }
 
 // Writing says whether another step of the run may be changing an object just now.
 func (j Journal) Writing(path string) bool {
-	return slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Path != path && r.Phase == StepRunning && writes(r.Type) })
+	return slices.ContainsFunc(j.Steps, func(r Record) bool { return r.Path != path && r.Phase == StepRunning && Writes(r.Type) })
 }
 
 // SetSince says whether another step of the run changed the field after the step at a

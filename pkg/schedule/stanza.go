@@ -63,13 +63,13 @@ func newPolicy(name string, c course) *Policy {
 	return &Policy{Name: name, gate: &Gate{course: c}}
 }
 
-// Paused is the policy restrictive until an instant; nil is until it is resumed.
-func (p *Policy) Paused(until *time.Time) *Policy {
-	why := "policy " + p.Name + ": paused"
-	if until == nil {
+// Paused is the policy restrictive until a pause ends.
+func (p *Policy) Paused(by Pause) *Policy {
+	why := "policy " + p.Name + ": " + by.Said()
+	if by.Until == nil {
 		return newPolicy(p.Name, &constant{why: why})
 	}
-	return newPolicy(p.Name, newPrefix(false, *until, p.gate.course, why+" until "+stampOf(*until)))
+	return newPolicy(p.Name, newPrefix(false, *by.Until, p.gate.course, why))
 }
 
 // Overridden is the policy with a stanza on it, which overrides the policy
@@ -104,6 +104,7 @@ type Stanza struct {
 	Strategy Strategy
 	Policies []*Policy
 	Until    *time.Time
+	By       string // who said so and why, as it follows a sentence: " by jane: launch"
 }
 
 // ParseStrategy reads the change-strategy of a stanza; empty means none.
@@ -132,7 +133,7 @@ func (s Stanza) course(about string, policy course) course {
 		}
 		return policy
 	case Permissive, Restrictive:
-		return &constant{permits: s.Strategy == Permissive, why: about + string(s.Strategy)}
+		return &constant{permits: s.Strategy == Permissive, why: about + string(s.Strategy) + s.By}
 	case PermissiveUntil, RestrictiveUntil:
 		if s.Until == nil {
 			return &unready{why: about + "not ready: " + string(s.Strategy) + " without its instant"}
@@ -142,7 +143,7 @@ func (s Stanza) course(about string, policy course) course {
 		if policy == nil {
 			policy = &constant{permits: !permits, why: why + " is over"}
 		}
-		return newPrefix(permits, *s.Until, policy, why)
+		return newPrefix(permits, *s.Until, policy, why+s.By)
 	}
 	return &unready{why: fmt.Sprintf("%snot ready: strategy %q is not known", about, s.Strategy)}
 }
@@ -217,7 +218,7 @@ func (s Stanza) bind(below, own course) course {
 	case s.Strategy == Restrictive, s.Strategy == RestrictiveUntil && s.Until == nil:
 		return own
 	case s.Strategy == RestrictiveUntil:
-		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until))
+		return newPrefix(false, *s.Until, below, "namespace: "+string(s.Strategy)+" "+stampOf(*s.Until)+s.By)
 	}
 	return below
 }

@@ -161,10 +161,10 @@ func TestStanzas(t *testing.T) {
 			},
 		},
 
-		{"a paused policy is restrictive", schedule.GateSpec{Policies: []*schedule.Policy{nightly(t).Paused(nil)}}, restricted("policy nightly: paused")},
+		{"a paused policy is restrictive", schedule.GateSpec{Policies: []*schedule.Policy{nightly(t).Paused(schedule.Pause{On: true})}}, restricted("policy nightly: paused")},
 		{
 			"a policy paused for a while resumes by itself",
-			schedule.GateSpec{Policies: []*schedule.Policy{nightly(t).Paused(at("2026-08-03T21:00Z"))}},
+			schedule.GateSpec{Policies: []*schedule.Policy{nightly(t).Paused(schedule.Pause{On: true, Until: at("2026-08-03T21:00Z")})}},
 			schedule.Verdict{
 				Ready: true, Reason: "policy nightly: paused until 2026-08-03T21:00:00Z", Until: at("2026-08-03T21:00Z"),
 				Next: &schedule.Following{Permitted: true, Start: *at("2026-08-03T21:00Z"), End: at("2026-08-04T04:00Z")}, NextChangeETA: 10800,

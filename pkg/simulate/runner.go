@@ -101,7 +101,7 @@ func (p *planState) siblings() []trigger.ActiveRun {
 
 // signals are what is asked of a started run.
 func (c *cluster) signals(r *runState) workflow.Signals {
-	sig := workflow.SignalsOf(r.plan.Intent, r.run, r.journal, r.plan.paused(c.now), c.now)
+	sig := workflow.SignalsOf(r.plan.Intent, r.run, r.journal, r.plan.Pauses, c.now)
 	sig.LookingSince, sig.Hold, sig.Replace = c.since, c.hold(r), trigger.Yields(r.run, r.plan.siblings())
 	return sig
 }

@@ -713,11 +713,13 @@ func TestPhases(t *testing.T) {
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
 		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
 		"Paused: paused until 2026-12-05T02:00:00Z":                                             coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})),
-		"Paused: paused for its namespace or for the whole cluster":                             coretest.Facts("01:00", func(f *trigger.Facts) { f.Pauses = []schedule.Pause{{On: true}} }),
-		"Invalid: line 3: spec: is wrong":                                                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
-		"Waiting: clocks differ":                                                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
-		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet":                                 coretest.Facts("01:00", hourly, coretest.NotReady("target")),
-		"Waiting: not yet":                                                                      coretest.Facts("00:30", hourly, coretest.NotReady("target")),
+		"Paused: namespace shop is paused by jane: CHG-1": coretest.Facts("01:00", func(f *trigger.Facts) {
+			f.Pauses = []schedule.Pause{{On: true, Of: "namespace shop", By: " by jane: CHG-1"}}
+		}),
+		"Invalid: line 3: spec: is wrong":                       coretest.Facts("01:00", func(f *trigger.Facts) { f.Faults = document.Faults{{Line: 3, Path: "spec", Message: "is wrong"}} }),
+		"Waiting: clocks differ":                                coretest.Facts("01:00", func(f *trigger.Facts) { f.ClockDoubt = "clocks differ" }),
+		"Waiting: the slot 2026-12-05T01:00:00Z waits: not yet": coretest.Facts("01:00", hourly, coretest.NotReady("target")),
+		"Waiting: not yet":                                      coretest.Facts("00:30", hourly, coretest.NotReady("target")),
 	} {
 		d := trigger.Decide(f)
 		if got := string(d.Phase) + ": " + d.Message; got != want {

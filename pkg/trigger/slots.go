@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -233,14 +234,18 @@ func (d *decider) phase() (Phase, string) {
 }
 
 func (d *decider) pauseMessage() string {
-	if d.f.Intent.Pause.Holds(d.f.Now) {
-		if until := d.f.Intent.Pause.Until; until != nil {
-			return "paused until " + until.Format(time.RFC3339)
-		}
-		return "paused until the annotation maint.dev/pause is removed (kubectl maint resume)"
+	if own := d.f.Intent.Pause; own.Holds(d.f.Now) && own.Until == nil {
+		return "paused until the annotation maint.dev/pause is removed (kubectl maint resume)" + cut(own.By)
 	}
-	return "paused for its namespace or for the whole cluster"
+	for _, s := range d.switches() {
+		if s.Holds(d.f.Now) {
+			return cut(s.Said())
+		}
+	}
+	return "paused"
 }
+
+func cut(text string) string { return document.Cut(text, document.MaxMessage/2) }
 
 // useUpSkip takes away what the watermark has passed.
 func (d *decider) useUpSkip() {

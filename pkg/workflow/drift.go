@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -75,6 +76,48 @@ func (a *advance) looks(m Action) Action {
 		}
 	}
 	return m
+}
+
+// SetByRun says whether another step of the run set a field after the step at a path had
+// ended, as far as the journal tells. A step that found its effect there, perhaps from an
+// attempt whose outcome was lost, does not say what it set: then it may have been this.
+func SetByRun(r run.Run, j run.Journal, path, kind, name, field string) bool {
+	rec := j.Record(path)
+	if rec == nil || j.SetSince(path, kind, name, field) {
+		return true
+	}
+	tree := r.Tree()
+	for _, other := range j.Steps {
+		begun := other.Phase != run.StepPending && other.Phase != run.StepSkipped
+		before := rec.FinishedAt != nil && other.FinishedAt != nil && other.FinishedAt.Before(*rec.FinishedAt)
+		if other.Path == path || !begun || before || !run.Writes(other.Type) || len(other.Changed) > 0 {
+			continue
+		}
+		if step, _ := tree.Find(other.Path); mayWrite(step, r.Spec.Target, kind, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayWrite says whether a step may be about an object: where a template names it, it may.
+func mayWrite(step plan.Step, target *plan.ObjectRef, kind, name string) bool {
+	for _, key := range []string{"object", "resource"} {
+		given, is := step.Properties[key].(map[string]any)
+		if !is {
+			continue
+		}
+		if meta, applied := given["metadata"].(map[string]any); applied {
+			return means(given["kind"], kind) && means(meta["name"], name)
+		}
+		return means(given["kind"], kind) && means(given["name"], name)
+	}
+	return target != nil && target.Kind == kind && target.Name == name
+}
+
+func means(text any, value string) bool {
+	s, is := text.(string)
+	return !is || s == value || strings.Contains(s, "${")
 }
 
 // NoteDrift writes down whether what a step did is as it left it; nil: it is.

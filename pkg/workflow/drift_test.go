@@ -101,12 +101,12 @@ func TestWhoeverResumesAcceptsADrift(t *testing.T) {
 	r, j, now := driftRun(plan.DriftHold)
 	j = workflow.NoteDrift(j, "down", drifted(now), now)
 	in := intent.Intent{Resume: intent.RunRef{Run: "r"}, Actors: map[string]intent.Actor{"resume": {Name: "jane", Reason: "it is fine"}}}
-	sig := workflow.SignalsOf(in, r, j, false, now)
+	sig := workflow.SignalsOf(in, r, j, nil, now)
 	j, m := workflow.Advance(r, j, now, sig)
 	if m.Act != workflow.ActPass || m.Path != "migrate" || j.Steps[0].Drift.Accepted == nil || j.Steps[0].Drift.Accepted.Name != "jane" {
 		t.Fatalf("act %d on %q, accepted by %+v", m.Act, m.Path, j.Steps[0].Drift.Accepted)
 	}
-	if sig := workflow.SignalsOf(in, r, j, false, now); sig.Resume != nil {
+	if sig := workflow.SignalsOf(in, r, j, nil, now); sig.Resume != nil {
 		t.Error("the same word counts twice")
 	}
 }
@@ -130,5 +130,50 @@ func TestDriftFailsARunThatSaysSo(t *testing.T) {
 	j, _ = workflow.Advance(r, j, now, workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Aborted"}})
 	if j.End.Phase != run.Aborted {
 		t.Errorf("an abort comes first, and it ends %s", j.End.Phase)
+	}
+}
+
+func TestWhatTheRunItselfSetIsNoDrift(t *testing.T) {
+	label := func(properties map[string]any) plan.Step {
+		return plan.Step{Name: "other", Type: "label", Properties: properties}
+	}
+	of := func(kind, name string) map[string]any {
+		return map[string]any{"object": map[string]any{"kind": kind, "name": name}}
+	}
+	changed := func(what string) func(*run.Record) {
+		return func(rec *run.Record) {
+			rec.Changed = []run.Change{{Kind: "Deployment", Name: "orders", What: what}}
+		}
+	}
+	for name, c := range map[string]struct {
+		step plan.Step
+		edit func(*run.Record)
+		want bool
+	}{
+		"a later step changed the field":           {step: label(nil), edit: changed("metadata.labels.a, spec.replicas"), want: true},
+		"a later step deleted the object":          {step: label(nil), edit: changed("deleted"), want: true},
+		"a later step changed another field":       {step: label(nil), edit: changed("metadata.labels.a")},
+		"one that found it so, on the object":      {step: label(of("Deployment", "orders")), want: true},
+		"one that found it so, on a template":      {step: label(of("Deployment", "${run.name}")), want: true},
+		"one that found it so, on the target":      {step: label(nil), want: true},
+		"one that found it so, elsewhere":          {step: label(of("Deployment", "web"))},
+		"one that applied it so":                   {step: plan.Step{Name: "other", Type: plan.TypeApply, Properties: map[string]any{"object": map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": "orders"}}}}, want: true},
+		"one that has not begun":                   {step: label(nil), edit: func(rec *run.Record) { rec.Phase = run.StepPending }},
+		"one that ended before":                    {step: label(nil), edit: func(rec *run.Record) { rec.FinishedAt = new(rec.FinishedAt.Add(-time.Hour)) }},
+		"one that changes no object by its nature": {step: plan.Step{Name: "other", Type: "webhook"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, now := driftRun(plan.DriftHold)
+			r.Spec.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
+			r.Spec.Steps[1] = c.step
+			other := run.Record{Path: "other", Type: c.step.Type, Phase: run.StepSucceeded, FinishedAt: &now}
+			if c.edit != nil {
+				c.edit(&other)
+			}
+			j := run.Journal{Steps: []run.Record{{Path: "down", Type: "scale", Phase: run.StepSucceeded, FinishedAt: &now}, other}}
+			if got := workflow.SetByRun(r, j, "down", "Deployment", "orders", "spec.replicas"); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
 	}
 }

@@ -4,14 +4,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 // SignalsOf is what people ask of a run by the annotations of its plan, and by the
 // pause of that or of what is above it. What the caller knows of gates, nodes and
 // other runs is for it to add.
-func SignalsOf(in intent.Intent, r run.Run, j run.Journal, paused bool, now time.Time) Signals {
+func SignalsOf(in intent.Intent, r run.Run, j run.Journal, above []schedule.Pause, now time.Time) Signals {
 	var sig Signals
 	said := func(what string) intent.Actor {
 		actor := in.Actors[what]
@@ -31,8 +33,11 @@ func SignalsOf(in intent.Intent, r run.Run, j run.Journal, paused bool, now time
 	if in.Reject.For(r.Name) {
 		sig.Reject = &Answer{Step: in.Reject.Step, Actor: said("reject")}
 	}
-	if paused {
-		sig.Held = "paused: no new step begins"
+	for _, p := range append([]schedule.Pause{in.Pause}, above...) {
+		if p.Holds(now) {
+			sig.Held = document.Cut(p.Said(), document.MaxMessage/2) + ": no new step begins"
+			break
+		}
 	}
 	return sig
 }

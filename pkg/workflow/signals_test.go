@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
 
@@ -44,7 +45,7 @@ func TestSignalsAreWhatTheAnnotationsSayOfThisRun(t *testing.T) {
 		{"paused", intent.Intent{}, waits, true, workflow.Signals{Held: "paused: no new step begins"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := workflow.SignalsOf(c.in, run.Run{Name: "r"}, c.j, c.paused, now)
+			got := workflow.SignalsOf(c.in, run.Run{Name: "r"}, c.j, map[bool][]schedule.Pause{true: {{On: true}}}[c.paused], now)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}

@@ -47,7 +47,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if d != nil && now.Writing(m.Path) { // it may be the run itself
 		return rests(c.Now().Add(retryDelay)), nil
 	}
-	if d != nil && now.SetSince(m.Path, found.Kind, found.Name, d.Field) {
+	if d != nil && workflow.SetByRun(l.Run, now, m.Path, found.Kind, found.Name, d.Field) {
 		d = nil
 	}
 	note := func(j run.Journal) run.Journal {

@@ -26,7 +26,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
-	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -152,8 +151,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	}
 	in := annotations.Intent(cm.Annotations)
 	now := c.Now()
-	paused := in.Pause.Holds(now) || anyHolds(c.Documents.Pauses(l.Object.Namespace), now)
-	sig := workflow.SignalsOf(in, l.Run, l.Journal, paused, now)
+	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
 	if l.Journal.Phase == run.Running && LooksAtGate(l) {
@@ -165,15 +163,6 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	}
 	sig.Nodes = c.Nodes.States(l.Key())
 	return sig
-}
-
-func anyHolds(switches []schedule.Pause, now time.Time) bool {
-	for _, s := range switches {
-		if s.Holds(now) {
-			return true
-		}
-	}
-	return false
 }
 
 // siblings are the live runs of a run's plan.

@@ -98,13 +98,15 @@ func (d *Documents) Connector(namespace string, ref connector.Reference) (one co
 // which stands on the agent's own namespace.
 func (d *Documents) Pauses(namespace string) []schedule.Pause {
 	var out []schedule.Pause
-	for _, name := range []string{namespace, d.own} {
-		o, found, err := d.namespaces.Informer.GetStore().GetByKey(name)
-		if err != nil || !found {
-			continue
+	take := func(name, of string) {
+		if o, found, err := d.namespaces.Informer.GetStore().GetByKey(name); err == nil && found {
+			out = append(out, annotations.PauseOf(of, o.(*metav1.PartialObjectMetadata).Annotations))
 		}
-		out = append(out, annotations.Intent(map[string]string{annotations.Pause: o.(*metav1.PartialObjectMetadata).Annotations[annotations.Pause]}).Pause)
 	}
+	if namespace != d.own {
+		take(namespace, annotations.NamespaceNamed(namespace))
+	}
+	take(d.own, annotations.WholeCluster)
 	return out
 }
 

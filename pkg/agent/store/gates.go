@@ -146,7 +146,7 @@ func (g *Gates) Kept(known *PlanMemory) bool {
 // News says whether a policy or a calendar says something else than before.
 func (g *Gates) News(cm *corev1.ConfigMap) bool {
 	parts := []string{cm.Labels[annotations.LabelKind], cm.Labels[annotations.LabelServiceAccount]}
-	for _, name := range []string{annotations.Pause, annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil} {
+	for _, name := range []string{annotations.Pause, annotations.ChangeStrategy, annotations.ChangePolicy, annotations.PermissiveUntil, annotations.RestrictiveUntil, annotations.Actor(annotations.Pause), annotations.Reason(annotations.Pause), annotations.Actor(annotations.ChangeStrategy), annotations.Reason(annotations.ChangeStrategy)} {
 		parts = append(parts, cm.Annotations[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(cm.Data)) {

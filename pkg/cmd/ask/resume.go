@@ -240,8 +240,11 @@ func (o *resumeOptions) sayEnded(was string) {
 func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
 	for _, s := range source.Pauses(ctx, k, agentNamespace, namespace)[namespace] {
 		if s.Holds(o.Now()) {
-			fmt.Fprintf(o.ErrOut, "but the namespace or the whole cluster is paused: see %s and '--all -A'\n", o.Suggest().ResumeAll())
-			return
+			hand := o.Suggest().ResumeAll()
+			if s.Of == annotations.WholeCluster {
+				hand = o.Suggest().ResumeCluster()
+			}
+			fmt.Fprintf(o.ErrOut, "but %s: see %s\n", print.New(o.Env, o.Zone).PauseAbove(s), hand)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -134,7 +136,36 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
 	}
-	return o.notPaused(ctx, k, cm)
+	if err := o.notPaused(ctx, k, cm); err != nil {
+		return err
+	}
+	return o.sayGate(ctx, k)
+}
+
+// sayGate says for what the run will wait where its gate is closed.
+func (o *triggerOptions) sayGate(ctx context.Context, k *factory.Cluster) error {
+	if o.outsideWindow {
+		return nil
+	}
+	s, err := source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+factory.BareName(o.name))
+	if err != nil {
+		return err
+	}
+	s.Pauses = nil // said before
+	v := s.Verdict(o.Now())
+	if v.Permitted {
+		return nil
+	}
+	opens := "which does not open by itself"
+	if v.Next != nil && v.Next.Permitted {
+		opens = "which opens " + instant.Both(v.Next.Start, s.Zone)
+	}
+	hand := ""
+	if !strings.HasPrefix(v.Reason, "namespace: ") { // that binds whatever is asked
+		hand = "; " + o.Suggest().TriggerOutside(factory.BareName(o.name)) + " asks for one that does not"
+	}
+	fmt.Fprintf(o.ErrOut, "the run waits for its window, %s (%s)%s\n", opens, v.Reason, hand)
+	return nil
 }
 
 func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
@@ -171,14 +202,16 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		if s.Until != nil {
 			until = "until " + s.Until.Format(time.RFC3339)
 		}
+		until += s.By
+		of := cmp.Or(s.Of, "plan "+cm.Name)
 		what := "the run"
 		if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 			what = "what failed"
 		}
 		if o.Wait {
-			return exit.Errorf(exit.CodeNotNow, "plan %s is paused %s; nothing was asked (without --wait %s begins when the pause ends)", cm.Name, until, what)
+			return exit.Errorf(exit.CodeNotNow, "%s is paused %s; nothing was asked (without --wait %s begins when the pause ends)", of, until, what)
 		}
-		fmt.Fprintf(o.ErrOut, "plan %s is paused %s; %s begins after that\n", cm.Name, until, what)
+		fmt.Fprintf(o.ErrOut, "%s is paused %s; %s begins after that\n", of, until, what)
 		return nil
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
@@ -69,7 +70,7 @@ func TestTriggerRefusesWhatTheAgentWouldNotRun(t *testing.T) {
 		{name: "a plan with a fault", spec: "startDeadline: soon", line: "trigger orders", code: 1, err: "error: plan orders is not valid, so that nothing would run:\nerror: line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\n"},
 		{name: "no agent", world: objects(noAgent()), line: "trigger orders", code: 5, err: missing},
 		{name: "a paused plan, for who would wait", notes: []string{annotations.Pause, "true"}, line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until somebody resumes it; nothing was asked (without --wait the run begins when the pause ends)\n"},
-		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z")), line: "trigger orders --wait", code: 3, err: "error: plan orders is paused until 2026-11-22T00:00:00Z; nothing was asked (without --wait the run begins when the pause ends)\n"},
+		{name: "a plan of a namespace that is paused, for who would wait", world: objects(cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "disks")), line: "trigger orders --wait", code: 3, err: "error: namespace shop is paused until 2026-11-22T00:00:00Z by jane (unverified): disks; nothing was asked (without --wait the run begins when the pause ends)\n"},
 		{name: "no plan", line: "trigger ghost", code: 1, err: "error: there is no plan \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
 		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "trigger orders", code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
 		{name: "another's token, written a moment before", before: func(o *cmdtest.Cluster) {
@@ -124,6 +125,31 @@ func TestTriggerSaysThatAPausedPlanRunsLater(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Pause, "2026-11-22T00:00:00Z")), cmdtest.Agent())
 	got := o.Maint("trigger", "orders")
 	got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: "plan orders is paused until 2026-11-22T00:00:00Z; the run begins after that\n"})
+}
+
+func TestTriggerSaysForWhatItsRunWaits(t *testing.T) {
+	signed := func(until string) []string {
+		return []string{
+			annotations.ChangeStrategy, "RestrictiveUntil", annotations.RestrictiveUntil, until,
+			annotations.Actor(annotations.ChangeStrategy), "jane", annotations.Reason(annotations.ChangeStrategy), "launch week",
+		}
+	}
+	for _, c := range []struct {
+		name, line string
+		world      []runtime.Object
+		notes      []string
+		err        string
+	}{
+		{name: "a freeze of the plan", line: "trigger orders", notes: signed("2026-11-22T00:00:00Z"), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (RestrictiveUntil 2026-11-22T00:00:00Z by jane (unverified): launch week); 'kubectl maint trigger orders --outside-window --reason …' asks for one that does not\n"},
+		{name: "a freeze of its namespace", line: "trigger orders", world: objects(cmdtest.Namespace("shop", signed("2026-11-22T00:00:00Z")...)), err: "the run waits for its window, which opens Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z) (namespace: RestrictiveUntil 2026-11-22T00:00:00Z by jane (unverified): launch week)\n"},
+		{name: "who does not wait", line: "trigger orders --outside-window --reason CHG-1", notes: signed("2026-11-22T00:00:00Z")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, append(objects(cmdtest.Plan("orders", "", cmdtest.Noting(c.notes...)), cmdtest.Agent()), c.world...)...)
+			got := o.Line(c.line)
+			got.Is(t, cmdtest.Printed{Out: "run/" + requested(o) + " requested\n", Err: c.err})
+		})
+	}
 }
 
 // The exit code of --wait is the run's.

@@ -319,18 +319,18 @@ func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agen
 	if o.everywhere {
 		return nil
 	}
+	var lines []string
 	v := print.New(o.Env, o.Zone)
 	for _, s := range source.Pauses(ctx, k, agent.Namespace, k.Namespace)[k.Namespace] {
 		if !s.Holds(v.Now) {
 			continue
 		}
-		until := "until resumed"
-		if s.Until != nil {
-			until = "until " + v.When(*s.Until)
-		}
-		return []string{v.Warn("all plans of the namespace are paused " + until), ""}
+		lines = append(lines, v.Warn(v.PauseAbove(s)))
 	}
-	return nil
+	if len(lines) > 0 {
+		lines = append(lines, "")
+	}
+	return lines
 }
 
 func (o *statusOptions) planTable(plans []view.Plan) []string {

@@ -219,7 +219,11 @@ func (o *whyOptions) pauseObstacles(s view.Subject, p view.Plan, v print.Printer
 	}
 	for _, above := range s.Pauses[:len(s.Pauses)-1] {
 		if above.Holds(o.Now()) {
-			out = append(out, obstacle{"its namespace or the whole cluster is paused", o.Suggest().ResumeAll() + ", with -A for the cluster"})
+			hand := o.Suggest().ResumeAll()
+			if above.Of == annotations.WholeCluster {
+				hand = o.Suggest().ResumeCluster()
+			}
+			out = append(out, obstacle{v.PauseAbove(above), hand})
 		}
 	}
 	if skip := v.Skip(p.Intent.Skip); skip != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -252,10 +253,10 @@ func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) stri
 	if wait.Next != nil {
 		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Roughly(wait.Next.Sub(v.Now))
 	}
-	switch wait.Message {
-	case nodes.ClusterPaused:
+	switch {
+	case strings.HasPrefix(wait.Message, nodes.ClusterPaused):
 		return text + "; or " + v.Suggest().ResumeCluster()
-	case nodes.NodePaused:
+	case strings.HasPrefix(wait.Message, nodes.NodePaused):
 		return text + "; or " + v.Suggest().Resume("node/"+n.Name)
 	}
 	return text + "; or " + v.Suggest().Allow("node/"+n.Name)

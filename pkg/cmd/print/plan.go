@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -78,6 +79,11 @@ func (v Printer) Pause(p view.Plan) string {
 		text = "until " + v.When(*u)
 	}
 	return text + ByOf(p.Object, annotations.Pause)
+}
+
+// PauseAbove is the pause of a namespace or of the whole cluster, with who asked for it.
+func (v Printer) PauseAbove(p schedule.Pause) string {
+	return p.Of + " is paused " + v.pauseUntil(p) + p.By
 }
 
 // Skip is what of the coming slots is left out; empty: nothing.

@@ -140,7 +140,8 @@ func TestPoliciesOfManyNamespaces(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	on, later := schedule.Pause{On: true}, schedule.Pause{On: true, Until: &until}
+	shop, all := schedule.Pause{On: true, Of: "namespace shop"}, schedule.Pause{On: true, Of: "the whole cluster"}
+	later := schedule.Pause{On: true, Until: &until, Of: "namespace shop", By: " by jane (unverified): CHG-1"}
 	for _, c := range []struct {
 		name    string
 		objects []runtime.Object
@@ -149,10 +150,10 @@ func TestPauses(t *testing.T) {
 		want    map[string][]schedule.Pause
 	}{
 		{name: "none", objects: []runtime.Object{cmdtest.Namespace("shop")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {}}},
-		{name: "the namespace's", objects: []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, "true")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {on}}},
-		{name: "the cluster's", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"shop", "shop"}, want: map[string][]schedule.Pause{"shop": {on}}},
-		{name: "both", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {later, on}}},
-		{name: "of the agent's own namespace once", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"maint-system"}, want: map[string][]schedule.Pause{"maint-system": {on}}},
+		{name: "the namespace's", objects: []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, "true")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {shop}}},
+		{name: "the cluster's", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"shop", "shop"}, want: map[string][]schedule.Pause{"shop": {all}}},
+		{name: "both", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true"), cmdtest.Namespace("shop", annotations.Pause, "2026-11-22T00:00:00Z", annotations.Actor(annotations.Pause), "jane", annotations.Reason(annotations.Pause), "CHG-1")}, ask: []string{"shop"}, want: map[string][]schedule.Pause{"shop": {later, all}}},
+		{name: "of the agent's own namespace once", objects: []runtime.Object{cmdtest.Namespace("maint-system", annotations.Pause, "true")}, ask: []string{"maint-system"}, want: map[string][]schedule.Pause{"maint-system": {all}}},
 		{name: "what may not be read is not known", objects: []runtime.Object{cmdtest.Namespace("shop", annotations.Pause, "true")}, ask: []string{"shop"}, forbids: true, want: map[string][]schedule.Pause{"shop": {}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

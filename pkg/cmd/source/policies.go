@@ -96,25 +96,25 @@ func PolicyNamespaces(in intent.Intent) []string {
 // Pauses are the switches above the plans of a namespace: its own and the
 // cluster's. What may not be read is not known, and not shown.
 func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Pause {
-	read := func(name string) (schedule.Pause, bool) {
+	read := func(name, of string) (schedule.Pause, bool) {
 		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return schedule.Pause{}, false
 		}
-		s := annotations.Intent(map[string]string{annotations.Pause: ns.Annotations[annotations.Pause]}).Pause
+		s := annotations.PauseOf(of, ns.Annotations)
 		return s, s.On
 	}
-	everywhere, all := read(agentNamespace)
+	everywhere, all := read(agentNamespace, annotations.WholeCluster)
 	out := map[string][]schedule.Pause{}
 	for _, n := range namespaces {
 		if _, done := out[n]; done {
 			continue
 		}
 		out[n] = []schedule.Pause{}
-		if s, on := read(n); on {
+		if s, on := read(n, annotations.NamespaceNamed(n)); on && n != agentNamespace {
 			out[n] = append(out[n], s)
 		}
-		if all && n != agentNamespace {
+		if all {
 			out[n] = append(out[n], everywhere)
 		}
 	}

@@ -48,15 +48,15 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 	case !pause.Holds(at) || !v.Ready:
 		return v
 	case pause.Until == nil:
-		return schedule.Verdict{Ready: true, Reason: "paused", NextChangeETA: schedule.ForEver}
+		return schedule.Verdict{Ready: true, Reason: pause.Said(), NextChangeETA: schedule.ForEver}
 	}
-	return pausedUntil(*pause.Until, at, ask)
+	return pausedUntil(pause, at, ask)
 }
 
 // pausedUntil is a closed stretch up to the end of a pause, and on from there
 // while what is below is closed too.
-func pausedUntil(end, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
-	v := schedule.Verdict{Ready: true, Reason: "paused until " + end.UTC().Format(time.RFC3339)}
+func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedule.Verdict) schedule.Verdict {
+	v, end := schedule.Verdict{Ready: true, Reason: pause.Said()}, *pause.Until
 	then := ask(end)
 	opens := &end
 	if !then.Permitted {
