@@ -51,7 +51,7 @@ func PauseOf(of string, a map[string]string) schedule.Pause {
 	return p
 }
 
-// Who is above a plan, as its pause names it.
+// WholeCluster is what the pause on the agent's namespace holds, as messages name it.
 const WholeCluster = "the whole cluster"
 
 // NamespaceNamed is a namespace as its pause names it.

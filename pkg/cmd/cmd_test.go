@@ -154,3 +154,17 @@ func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
 		t.Errorf("without a cluster: %+v", got)
 	}
 }
+
+// That there is no agent is an answer; that nobody may say so is an error.
+func TestVersionWithoutAnAgent(t *testing.T) {
+	got := cmdtest.NewCluster(t, Run).Maint("version")
+	if !strings.HasPrefix(got.Out, "client:    ") || !strings.Contains(got.Out, "agent:     none: no agent runs in namespace maint-system") || got.Err != "" || got.Code != 0 {
+		t.Errorf("%d\n%s%s", got.Code, got.Out, got.Err)
+	}
+	o := cmdtest.NewCluster(t, Run)
+	o.Forbids("get", "configmaps", "")
+	o.Forbids("list", "configmaps", "")
+	if got := o.Maint("version"); !strings.HasPrefix(got.Out, "client:    ") || got.Code != 1 || !strings.Contains(got.Err, "ask for the agent") {
+		t.Errorf("%d\n%s%s", got.Code, got.Out, got.Err)
+	}
+}

@@ -1,6 +1,11 @@
 package run
 
-import "github.com/kubectl-maint/kubectl-maint/pkg/plan"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
 
 // Progress is how far a run has come, for a status line.
 type Progress struct {
@@ -36,6 +41,24 @@ func ProgressOf(j Journal) Progress {
 		p.Percent = int(100 * shares / float64(p.Total))
 	}
 	return p
+}
+
+// AtWork is the step at work, and which of all it is: backup 2/5; empty: none is.
+func (p Progress) AtWork() string {
+	if p.Step == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %d/%d", p.Step, min(p.Done+1, p.Total), p.Total)
+}
+
+// Suspended says whether a run that has begun waits for a person or for its window.
+func (j Journal) Suspended() bool {
+	if j.Phase != Running || j.End != nil {
+		return false
+	}
+	return j.HeldSince != nil || slices.ContainsFunc(j.Steps, func(r Record) bool {
+		return r.Phase == StepRunning && (r.Type == "suspend" && r.Resumed == nil || r.Type == plan.TypeApproval && r.Approval == nil)
+	})
 }
 
 func (r *Record) itemsEnded() int {

@@ -81,6 +81,8 @@ type ActiveRun struct {
 	Held      bool   // it began, and waits between two steps for its window
 	Stays     string // it ends, and why its trigger label stays
 	Waits     bool   // it began, and a step waits for what somebody has to give
+	Suspended bool   // it began, and a suspend, an approval, a pause or its window holds it
+	Step      string // of a plan with a target: the step at work, as people are told: backup 2/5
 	Request   run.Request
 	StartedAt *time.Time
 	TargetUID string
@@ -90,8 +92,12 @@ type ActiveRun struct {
 
 // ActiveRunOf is a run as Decide looks at it.
 func ActiveRunOf(r run.Run, j run.Journal) ActiveRun {
+	step := ""
+	if r.Spec.Target != nil { // it is told there
+		step = run.ProgressOf(j).AtWork()
+	}
 	return ActiveRun{
-		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Request: r.Request, StartedAt: j.StartedAt,
+		Name: r.Name, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(), Waits: j.Notice() != j.Message, Stays: j.Waits, Held: j.HeldSince != nil, Suspended: j.Suspended(), Step: step, Request: r.Request, StartedAt: j.StartedAt,
 		TargetUID: r.TargetUID, Label: r.Request.Label, Ordinal: r.Request.Ordinal,
 	}
 }

@@ -275,10 +275,12 @@ func TestTheTargetsUsersSeeHowThePlanStands(t *testing.T) {
 	l.trigger("weekly", "t")
 	r := l.running("weekly", "hold")
 	began := r.journal.StartedAt.UTC().Format(time.RFC3339)
-	l.eventually("it is said to run", mirror(map[string]string{"status": "running", "last-run": began}))
+	l.eventually("it is said to be suspended", mirror(map[string]string{"status": "suspended", "last-run": began, "step": "hold 1/2"}))
 	l.annotate("weekly", map[string]string{annotations.Abort: r.run.Name})
 	l.ended("weekly", 1)
-	l.eventually("it is said to have failed", mirror(map[string]string{"status": "failed", "last-run": began}))
+	l.eventually("it is said to have failed", mirror(map[string]string{"status": "failed", "last-run": began, "step": ""}))
+	l.must(l.admin.CoreV1().ConfigMaps(l.ns).Delete(l.ctx, "weekly", metav1.DeleteOptions{}))
+	l.eventually("nothing is said of a plan that is gone", mirror(map[string]string{"status": "", "last-run": "", "next-run": "", "step": ""}))
 }
 
 func TestTheTargetsUsersSkipAPlan(t *testing.T) {

@@ -33,14 +33,24 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		c.blockers.unmirrored(k, false)
 		return
 	}
+	m.On, m.Prefix, m.Account = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec)
 	if len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.Again) {
 		return
 	}
 	want := map[string]string{}
 	c.lastRun(want, f, d)
+	word, step := mirrorWord(run.Phase(want[annotations.StatusLastResult])), ""
+	for _, l := range f.Live {
+		if l.Phase == run.Running && !l.Request.DryRun {
+			step = l.Step
+			if l.Suspended {
+				word = "suspended"
+			}
+		}
+	}
 	values := map[string]any{}
 	for suffix, value := range map[string]string{
-		"status": mirrorWord(run.Phase(want[annotations.StatusLastResult])), "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d),
+		"status": word, "last-run": want[annotations.StatusLastRun], "next-run": nextRun(d), "step": step,
 	} {
 		if value != "" || m.Digest != "" { // what was never there need not be taken away
 			values[annotations.Mirror(known.Spec.MirrorPrefix, k.Name, suffix)] = status.OrNull(value)
@@ -54,7 +64,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	if len(values) == 0 || m.Digest == digest {
 		return
 	}
-	m.Problem = c.patchMirror(ctx, client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}, known.Spec, values)
+	m.Problem = c.patchMirror(ctx, k.Namespace, *m, len(known.Spec.Triggers.Labels) > 0, values)
 	pause := c.blockers.unmirrored(k, m.Problem != "")
 	if m.Problem != "" {
 		m.Again = f.Now.Add(pause)
@@ -63,9 +73,25 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	m.Digest, m.Again = digest, time.Time{}
 }
 
+// takeMirror takes the mirror of a plan that is gone away from its target, as far as this
+// agent knows of it. What cannot be taken away stays: nobody is left to be told.
+func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
+	known := c.Plans.Memory(k)
+	if known == nil || known.Mirror.On == nil || known.Mirror.Digest == "" {
+		return
+	}
+	values := map[string]any{}
+	for _, suffix := range []string{"status", "last-run", "next-run", "step"} {
+		values[annotations.Mirror(known.Mirror.Prefix, k.Name, suffix)] = nil
+	}
+	if problem := c.patchMirror(ctx, k.Namespace, known.Mirror, false, values); problem != "" {
+		c.Log.Info("the mirror of a deleted plan stays", "plan", k.String(), "why", problem)
+	}
+}
+
 // patchMirror says why it could not write, where that is so; the plan goes on.
-func (c *Controller) patchMirror(ctx context.Context, w client.Account, spec plan.Spec, values map[string]any) (problem string) {
-	to, err := c.Accounts.Resource(w, "", *spec.Target)
+func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.Mirror, awaited bool, values map[string]any) (problem string) {
+	to, err := c.Accounts.Resource(client.Account{Namespace: namespace, Name: m.Account}, "", *m.On)
 	if err != nil {
 		return err.Error()
 	}
@@ -73,11 +99,11 @@ func (c *Controller) patchMirror(ctx context.Context, w client.Account, spec pla
 	if err != nil {
 		return err.Error()
 	}
-	got, err := to.Patch(ctx, spec.Target.Name, types.MergePatchType, patch, client.PatchOptions())
+	got, err := to.Patch(ctx, m.On.Name, types.MergePatchType, patch, client.PatchOptions())
 	if err != nil {
-		return fmt.Sprintf("the mirror on %s cannot be written: %s", spec.Target, err)
+		return fmt.Sprintf("the mirror on %s cannot be written: %s", m.On, err)
 	}
-	if len(spec.Triggers.Labels) > 0 {
+	if awaited {
 		c.Targets.Expectations().Expect(got.GetUID(), got.GetResourceVersion())
 	}
 	return ""

@@ -42,6 +42,9 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.blockers.drop(k)
 		c.Rules.Drop(k)
 		if cm == nil {
+			if !c.Documents.Terminating(k.Namespace) {
+				c.takeMirror(ctx, k)
+			}
 			c.Plans.Drop(k)
 		}
 		return time.Time{}, nil

@@ -591,6 +591,35 @@ func TestTheMirrorOnTheTarget(t *testing.T) {
 	})
 }
 
+func TestTheMirrorLeavesWithItsPlan(t *testing.T) {
+	mirrored := func(w *world) (out []string) {
+		for key := range w.api.Get("deployments", shop, "orders").GetAnnotations() {
+			if strings.HasPrefix(key, "mirror.maint.dev/nightly-") {
+				out = append(out, strings.TrimPrefix(key, "mirror.maint.dev/nightly-"))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	play(t, func(w *world) {
+		w.api.Put(deployment(true, nil))
+		w.plan("nightly", orders+tenMins+hook)
+		w.begins()
+		w.after(2 * time.Second)
+		w.says("nightly", annotations.Trigger, "now")
+		w.progress(nameOf("nightly", "now"), run.Running)
+		w.after(5 * time.Second)
+		if got := mirrored(w); !slices.Equal(got, []string{"last-run", "next-run", "status"}) {
+			w.Fatalf("the mirror is %q", got)
+		}
+		w.api.Delete("configmaps", shop, "nightly")
+		w.after(2 * time.Second)
+		if got := mirrored(w); len(got) > 0 {
+			w.Errorf("%q stay", got)
+		}
+	})
+}
+
 func TestStepTemplates(t *testing.T) {
 	template := func(text string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{

@@ -476,6 +476,9 @@ func (c *Controller) store(ctx context.Context, l *store.CachedRun, object *core
 // it read the journal of before.
 func saysOther(before, now *store.CachedRun) bool {
 	was, is := trigger.ActiveRunOf(before.Run, before.Journal), trigger.ActiveRunOf(now.Run, now.Journal)
+	if now.Run.Spec.Target != nil && (was.Step != is.Step || was.Suspended != is.Suspended) { // it stands on the target
+		return true
+	}
 	if !was.Waits && !is.Waits && !was.Held && !is.Held {
 		return was.Stays != is.Stays
 	}

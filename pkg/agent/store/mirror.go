@@ -2,6 +2,8 @@ package store
 
 import (
 	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // Mirror is what stands in the way of telling the users of a plan's target.
@@ -9,4 +11,8 @@ type Mirror struct {
 	Digest  string    // of what was written last
 	Problem string    // why it could not be written
 	Again   time.Time // when to try again
+	// On, Prefix and Account are where it stands and who writes it.
+	On      *plan.ObjectRef
+	Prefix  string
+	Account string
 }

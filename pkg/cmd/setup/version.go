@@ -49,16 +49,17 @@ func (o *versionOptions) Validate() error {
 type versions struct {
 	Client   string              `json:"client"`
 	ZoneData string              `json:"zoneData"`
-	Agent    *factory.AgentState `json:"agent,omitempty"`
+	Agent    *factory.AgentState `json:"agent,omitempty"` // nil: not asked, not known, or there is none
 }
 
-// Run prints the versions. What can be said is said first; a missing agent is
-// exit code 5 then.
+// Run prints the versions. What can be said is said first. That there is no agent is an
+// answer; that nobody could be asked is an error.
 func (o *versionOptions) Run(ctx context.Context) error {
 	v := versions{Client: o.Version, ZoneData: schedule.ZoneVersion()}
-	var missing error
+	var unknown error
+	missing := ""
 	if !o.client {
-		v.Agent, missing = o.askAgent(ctx)
+		v.Agent, missing, unknown = o.askAgent(ctx)
 	}
 	if o.format == "json" {
 		b, err := json.MarshalIndent(v, "", "  ")
@@ -66,26 +67,30 @@ func (o *versionOptions) Run(ctx context.Context) error {
 			return err
 		}
 		fmt.Fprintln(o.Out, string(b))
-		return missing
+		return unknown
 	}
 	fmt.Fprintf(o.Out, "client:    %s\nzone data: %s\n", v.Client, v.ZoneData)
 	if v.Agent != nil {
 		fmt.Fprintf(o.Out, "agent:     %s in namespace %s, seen %s ago\n", v.Agent.Version, v.Agent.Namespace, instant.Roughly(o.Now().Sub(v.Agent.Heartbeat)))
 	}
-	return missing
+	if missing != "" {
+		fmt.Fprintf(o.Out, "agent:     none: %s\n", missing)
+	}
+	return unknown
 }
 
-func (o *versionOptions) askAgent(ctx context.Context) (*factory.AgentState, error) {
+// askAgent finds the agent, or says why there is none at work.
+func (o *versionOptions) askAgent(ctx context.Context) (state *factory.AgentState, missing string, err error) {
 	k, err := o.Connect()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	state, err := o.Agent(ctx, k)
+	found, err := o.Agent(ctx, k)
 	if err != nil {
-		return nil, factory.Explain("ask for the agent", err)
+		return nil, "", factory.Explain("ask for the agent", err)
 	}
-	if state.Missing != "" {
-		return nil, exit.Errorf(exit.CodeNoAgent, "%s", state.Missing)
+	if found.Missing != "" {
+		return nil, found.Missing, nil
 	}
-	return &state, nil
+	return &found, "", nil
 }
