@@ -152,6 +152,7 @@ func TestAnotherAgentOpensWhatOneBeforeHasClosed(t *testing.T) {
 }
 
 func TestAGateThatCannotBeWritten(t *testing.T) {
+	var taken func() // what it says, from then on
 	for name, c := range map[string]struct {
 		given     func(w *world)
 		condition string // after ten seconds
@@ -188,8 +189,8 @@ func TestAGateThatCannotBeWritten(t *testing.T) {
 			},
 		},
 		"it is refused for what it says": {
-			given: func(w *world) { w.cluster.Refuse(appPatch(), 1, 422, "spec.suspend: no") }, condition: "Refused: Kustomization/a cannot be written: spec.suspend: no",
-			said: "Warning GateRefused p: Kustomization/a cannot be written", mend: func(*world) {},
+			given: func(w *world) { taken = w.cluster.Refuse(appPatch(), agenttest.Always, 422, "spec.suspend: no") }, condition: "Refused: Kustomization/a cannot be written: spec.suspend: no",
+			said: "Warning GateRefused p: Kustomization/a cannot be written", mend: func(*world) { taken() },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -219,11 +219,12 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	if err != nil {
 		return nil, nil, err
 	}
-	below, about := o.nodeLines(ctx, k)
+	below, about, needs := o.nodeLines(ctx, k)
 	if len(plans)+len(sleepers) == 0 {
-		return append([]string{fmt.Sprintf("no plans%s; %s writes one", in(o.namespace(k)), o.Suggest().Schedule())}, below...), about, nil
+		head := append(print.New(o.Env, o.Zone).NeedLines(needs), fmt.Sprintf("no plans%s; %s writes one", in(o.namespace(k)), o.Suggest().Schedule()))
+		return append(head, below...), about, nil
 	}
-	lines := o.pauseLines(ctx, k, agent)
+	lines := append(o.pauseLines(ctx, k, agent), o.needLines(plans, sleepers, needs)...)
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
@@ -241,27 +242,49 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
 }
 
+// needLines are what needs somebody, before all that goes on by itself.
+func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []string {
+	var all []print.Need
+	add := func(namespace string, needs []print.Need) {
+		for _, n := range needs {
+			if o.everywhere {
+				n.About = namespace + "/" + n.About
+				n.Remedy = strings.ReplaceAll(n.Remedy, o.Name+" ", o.Name+" -n "+namespace+" ")
+			}
+			all = append(all, n)
+		}
+	}
+	for _, p := range plans {
+		add(p.Object.Namespace, print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanNeeds(p))
+	}
+	for _, s := range sleepers {
+		add(s.Namespace, print.New(o.Env, s.Zone()).SleeperNeeds(s))
+	}
+	return print.New(o.Env, o.Zone).NeedLines(append(all, nodes...))
+}
+
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.
 // Who may not read nodes does without.
-func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]string, []print.Update) {
+func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]string, []print.Update, []print.Need) {
 	var list []*corev1.Node
 	if o.seen != nil {
 		list = o.seen.Nodes()
 	} else {
 		var err error
 		if list, err = k.Nodes(ctx, ""); err != nil {
-			return nil, nil
+			return nil, nil, nil
 		}
 	}
 	runs, err := k.ActiveRuns(ctx)
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	claims := view.NodeClaims(list, view.StepClaims(runs))
 	if len(claims) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return append([]string{""}, print.New(o.Env, o.Zone).ClaimTable(claims)...), print.ClaimUpdates(claims)
+	v := print.New(o.Env, o.Zone)
+	return append([]string{""}, v.ClaimTable(claims)...), print.ClaimUpdates(claims), v.ClaimNeeds(claims)
 }
 
 func in(namespace string) string {

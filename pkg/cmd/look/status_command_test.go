@@ -20,7 +20,13 @@ func TestStatusShowsTheNodesInMaintenance(t *testing.T) {
 		cmdtest.Node("d", cmdtest.Stood("gone", nodes.Ready, "")), cmdtest.Node("e"),
 		cmdtest.RollsThrough(t, "waits", run.Item{Name: "b", Phase: run.StepRunning}, run.Item{Name: "e", Phase: run.StepFailed, Message: "no disk"}, run.Item{Name: "quiet"}),
 	)
-	o.Maint("status").Is(t, cmdtest.Printed{Code: 0, Out: `no plans in namespace shop; 'kubectl maint schedule' writes one
+	o.Maint("status").Is(t, cmdtest.Printed{Code: 0, Out: `Needs somebody:
+  node c  Cordoned for plan ops/roll: cordoned for it
+    'kubectl maint why node/c'
+  node e  Failed for plan ops/roll: run maint-run-roll-x, step roll: no disk
+    'kubectl maint why node/e'
+
+no plans in namespace shop; 'kubectl maint schedule' writes one
 
 NODE   FOR                    PHASE      SINCE   LEFT   REASON
 a      cli.jane-example.com   Draining   10m0s   3/12   3 of 12 pods are left
@@ -28,7 +34,7 @@ a      gpu                    Pending    -       -      requested; the agent has
 b      plan ops/roll          Running    -       -      run maint-run-roll-x, step roll
 c      plan ops/roll          Cordoned   10m0s   -      cordoned for it
 d      gone                   Ready      10m0s   -      being released, was Ready
-e      plan ops/roll          Failed     -       -      run maint-run-roll-x, step roll
+e      plan ops/roll          Failed     -       -      run maint-run-roll-x, step roll: no disk
 `, Err: ""})
 	o.Maint("status", "node/a", "b", "c", "quiet").Is(t, cmdtest.Printed{Code: 0, Out: `Node:      a  Ready, unschedulable
 Cordoned:  for cli.jane-example.com, since Sat 2026-11-21 00:50 CET (2026-11-20T23:50:00Z), 10m0s ago

@@ -133,7 +133,11 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 	for i, found := range list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
 	}
-	if len(list) == 0 {
+	switch failed := v.FailedLast(p); {
+	case len(list) > 0:
+	case failed != "" && len(p.Active) == 0:
+		fmt.Fprintf(o.Out, "%s\n   see %s; %s runs it once more\nnothing keeps the next run from starting\n", failed, v.Suggest().Describe(p.Ledger.Last.Name), v.Suggest().Retry(p.Ledger.Last.Name))
+	default:
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
 	fmt.Fprintln(o.Out, whatNext(p, v))

@@ -72,6 +72,9 @@ func (c Commands) ResumeAll() string { return c.line("resume --all") }
 // ResumeCluster ends the pause of the whole cluster.
 func (c Commands) ResumeCluster() string { return c.line("resume --all -A") }
 
+// Retry runs once more what a run failed at.
+func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
+
 // Schedule writes a plan.
 func (c Commands) Schedule() string { return c.line("schedule") }
 
@@ -94,6 +97,12 @@ func (c Commands) Unskip(plan string) string { return c.line("unskip %s", plan) 
 
 // Wake wakes what a HibernatePlan has put to sleep.
 func (c Commands) Wake(plan string) string { return c.line("wake %s", plan) }
+
+// Why says why nothing happens to a plan or a node.
+func (c Commands) Why(name string) string { return c.line("why %s", name) }
+
+// Unfreeze ends a freeze of a plan or a policy.
+func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --end", object) }
 
 // WhyNode says why a node is not given; which one, the message says.
 func (c Commands) WhyNode() string { return c.line("why NODE") }

@@ -76,6 +76,7 @@ func StepClaims(runs []Run) []StepClaim {
 // NodeClaim is one line of the nodes under maintenance, or asked for.
 type NodeClaim struct {
 	Node, By, Phase, Left, Reason string
+	Blocked                       bool      // its drain, for good
 	Since                         time.Time // zero: nobody says
 }
 
@@ -92,6 +93,9 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 			if r.Node == n.Name && r.Phase != "" {
 				plans = append(plans, r.Claimant())
 				c := NodeClaim{Node: n.Name, By: ClaimantWords(r.Claimant()), Phase: string(r.Phase), Reason: fmt.Sprintf("run %s, step %s", r.Run.Run.Name, r.Path)}
+				if r.Phase == run.StepFailed {
+					c.Reason += Colon(r.Message)
+				}
 				if r.Yielded {
 					c.Phase, c.Reason = "Yielded", c.Reason+Colon(r.Message)
 				}
@@ -111,6 +115,7 @@ func requestClaim(node string, a nodes.Asked) NodeClaim {
 	if a.Status != nil {
 		c.Phase, c.Since = string(a.Status.Phase), a.Status.Since
 		c.Reason = cmp.Or(c.Reason, a.Status.Reason)
+		_, c.Blocked = BlockedForGood(*a.Status)
 	}
 	return c
 }

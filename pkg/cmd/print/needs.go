@@ -1,0 +1,152 @@
+package print
+
+import (
+	"slices"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Need is something that goes on only when somebody does something, or that somebody is to
+// know.
+type Need struct {
+	About  string // a plan or a node
+	What   string
+	Remedy string // the command that helps
+}
+
+// NeedLines are needs under one heading; none: nothing needs anybody.
+func (v Printer) NeedLines(needs []Need) []string {
+	if len(needs) == 0 {
+		return nil
+	}
+	lines := []string{v.Bold("Needs somebody:")}
+	for _, n := range needs {
+		lines = append(lines, "  "+v.Bad(n.About)+"  "+n.What, "    "+n.Remedy)
+	}
+	return append(lines, "")
+}
+
+// PlanNeeds are what of a plan needs somebody, the gravest first.
+func (v Printer) PlanNeeds(p view.Plan) []Need {
+	name := p.Object.Name
+	var out []Need
+	add := func(what, remedy string) { out = append(out, Need{About: name, What: what, Remedy: remedy}) }
+	if len(p.Faults) > 0 {
+		add("is invalid, so that nothing of it begins: "+p.Faults[0].String()+view.AndMore(len(p.Faults)-1), v.Suggest().Describe(name))
+		return out
+	}
+	for _, c := range view.Conditions(p.Object) {
+		if p.Seen() && c.Status == "False" && (c.Type == "Valid" || c.Type == "Ready") {
+			add("is not "+c.Type+": "+c.Message, v.Suggest().Describe(name))
+			break
+		}
+	}
+	for _, r := range p.Active {
+		for _, n := range v.runNeeds(r) {
+			add(n.What, n.Remedy)
+		}
+	}
+	if last := v.FailedLast(p); last != "" && len(p.Active) == 0 {
+		add(last, v.Suggest().Describe(p.Ledger.Last.Name))
+	}
+	if p.Ledger != nil {
+		for _, left := range p.Ledger.Left {
+			add("run "+left.Run+view.Prefix(", step ", left.Step)+" left something as it made it: "+left.Message, v.Suggest().Resume(left.Run))
+		}
+	}
+	if p.Intent.Pause.Holds(v.Now) {
+		add("is paused "+v.pauseUntil(p.Intent.Pause)+p.Intent.Pause.By, v.Suggest().Resume(name))
+	}
+	if what := v.Frozen(p.Intent); what != "" {
+		add(what, v.Suggest().Unfreeze(name))
+	}
+	return out
+}
+
+// FailedLast says how the last run failed, with step and cause; empty: it did not.
+func (v Printer) FailedLast(p view.Plan) string {
+	if p.Ledger == nil || p.Ledger.Last == nil || p.Ledger.Last.Phase != run.Failed {
+		return ""
+	}
+	last := p.Ledger.Last
+	text := "its last run " + last.Name + " failed"
+	if !last.EndedAt.IsZero() {
+		text += " " + v.When(last.EndedAt)
+	}
+	for _, e := range slices.Backward(p.Ledger.Recent) {
+		if e.Run == last.Name && e.Outcome != nil {
+			return text + view.Prefix(", in step ", e.Outcome.Step) + view.Colon(e.Outcome.Message)
+		}
+	}
+	return text
+}
+
+// Frozen says until when, by whom and why an object's own annotations permit no change;
+// empty: they do not say so.
+func (v Printer) Frozen(in intent.Intent) string {
+	s := in.Stanza
+	switch {
+	case s.Strategy == schedule.Restrictive:
+		return "is frozen" + s.By
+	case s.Strategy == schedule.RestrictiveUntil && s.Until != nil && s.Until.After(v.Now):
+		return "is frozen until " + v.When(*s.Until) + s.By
+	}
+	return ""
+}
+
+// runNeeds are for what a live run waits that somebody has to give.
+func (v Printer) runNeeds(r view.Run) []Need {
+	name, j := r.Run.Name, r.Journal
+	if j.Waiting == run.WaitApproval {
+		return []Need{{What: "run " + name + " waits for approval" + view.Colon(j.Message), Remedy: v.Suggest().Answer(name)}}
+	}
+	var out []Need
+	if said := j.DriftSaid(); said != "" && j.End == nil {
+		out = append(out, Need{What: "run " + name + " is held: " + said, Remedy: v.Suggest().Resume(name)})
+	}
+	for _, rec := range j.Steps {
+		switch {
+		case rec.Phase != run.StepRunning:
+		case rec.Type == plan.TypeApproval && rec.Approval == nil:
+			out = append(out, Need{What: "run " + name + " asks in step " + rec.Path + view.Colon(rec.Message), Remedy: v.Suggest().Answer(name + "/" + rec.Path)})
+		case rec.Type == "suspend" && rec.ResumeAt == nil && rec.Resumed == nil:
+			out = append(out, Need{What: "run " + name + " is suspended in step " + rec.Path, Remedy: v.Suggest().Resume(name)})
+		}
+	}
+	for _, rec := range j.Steps {
+		if rec.Waits != "" {
+			out = append(out, Need{What: "run " + name + ", step " + rec.Path + ", waits: " + rec.Waits, Remedy: v.Suggest().Describe(name)})
+			break
+		}
+	}
+	return out
+}
+
+// SleeperNeeds are what of a HibernatePlan needs somebody.
+func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
+	phase, message := s.Phase()
+	var out []Need
+	if hibernate.Phase(phase) == hibernate.InError || hibernate.Phase(phase) == hibernate.Invalid {
+		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(message), Remedy: v.Suggest().Describe(s.Name)})
+	}
+	if s.Intent.Pause.Holds(v.Now) {
+		out = append(out, Need{About: s.Name, What: "is paused " + v.pauseUntil(s.Intent.Pause) + s.Intent.Pause.By, Remedy: v.Suggest().Resume(s.Name)})
+	}
+	return out
+}
+
+// ClaimNeeds are the nodes that nobody goes on with by himself.
+func (v Printer) ClaimNeeds(claims []view.NodeClaim) []Need {
+	var out []Need
+	for _, c := range claims {
+		if c.Blocked || slices.Contains([]string{"RequestorFailed", "Uncordoned", "Invalid", "Yielded", "Failed", "Cordoned"}, c.Phase) {
+			out = append(out, Need{About: "node " + c.Node, What: c.Phase + " for " + c.By + view.Colon(c.Reason), Remedy: v.Suggest().Why("node/" + c.Node)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package print
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func TestWhatOfAPlanNeedsSomebody(t *testing.T) {
+	failed := &ledger.Ledger{
+		Last:   &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Failed, EndedAt: *cmdtest.Before(22 * time.Hour)},
+		Recent: []ledger.Entry{{Run: "maint-run-orders-a", Result: run.Ran, Outcome: &ledger.Outcome{Phase: run.Failed, Step: "dump", Message: "exit code 3"}}},
+	}
+	pruned := &ledger.Ledger{Last: &ledger.LastRun{Name: "maint-run-orders-a", Phase: run.Failed}, Left: []ledger.Leftover{{Run: "maint-run-orders-0", Step: "down", Message: "forbidden"}}}
+	signed := func(key, value, reason string, more ...string) []string {
+		return append([]string{key, value, annotations.Actor(key), "jane", annotations.Reason(key), reason}, more...)
+	}
+	live := func(edit func(*view.Run), records ...run.Record) view.Run {
+		r := cmdtest.RunOf(records...)
+		edit(&r)
+		return r
+	}
+	as := func(*view.Run) {}
+	drift := cmdtest.Record("down", "scale", run.StepSucceeded)
+	drift.Drift = &run.Drift{Object: "Deployment/orders", Field: "spec.replicas", Want: "0", Value: "3", Manager: "helm", SeenAt: cmdtest.Now()}
+	waits := cmdtest.Record("call", "webhook", run.StepRunning)
+	waits.Waits = "it may not"
+	for name, c := range map[string]struct {
+		plan view.Plan
+		want []string
+	}{
+		"nothing":               {standing(daily, nil, nil), nil},
+		"its text":              {standing("startDeadline: soon", nil, nil), []string{`orders is invalid, so that nothing of it begins: line 1: spec.startDeadline: "soon" is no duration: write it like 90s, 15m, 1h30m or 30d → 'kubectl maint describe orders'`}},
+		"what it waits for":     {standing(daily, []string{annotations.StatusConditions, `[{"type":"Ready","status":"False","reason":"Policy","message":"policy night is not there"}]`}, nil), []string{"orders is not Ready: policy night is not there → 'kubectl maint describe orders'"}},
+		"a failure":             {standing(daily, nil, failed), []string{"orders its last run maint-run-orders-a failed Fri 2026-11-20 03:00 CET (2026-11-20T02:00:00Z), 22h0m ago, in step dump: exit code 3 → 'kubectl maint describe maint-run-orders-a'"}},
+		"a failure, retried":    {standing(daily, nil, failed, cmdtest.RunOf()), nil},
+		"what a run left":       {standing(daily, nil, pruned), []string{"orders its last run maint-run-orders-a failed → 'kubectl maint describe maint-run-orders-a'", "orders run maint-run-orders-0, step down left something as it made it: forbidden → 'kubectl maint resume maint-run-orders-0'"}},
+		"a pause":               {standing(daily, signed(annotations.Pause, "true", "disks"), nil), []string{"orders is paused until resumed by jane (unverified): disks → 'kubectl maint resume orders'"}},
+		"a pause that is over":  {standing(daily, signed(annotations.Pause, "2026-11-20T00:00:00Z", "disks"), nil), nil},
+		"a freeze":              {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-22T00:00:00Z"), nil), []string{"orders is frozen until Sun 2026-11-22 01:00 CET (2026-11-22T00:00:00Z), in 24h0m by jane (unverified): launch → 'kubectl maint freeze orders --end'"}},
+		"a freeze that is over": {standing(daily, signed(annotations.ChangeStrategy, "RestrictiveUntil", "launch", annotations.RestrictiveUntil, "2026-11-20T00:00:00Z"), nil), nil},
+		"an approval of a run": {standing(daily, nil, nil, live(func(r *view.Run) {
+			r.Journal.Phase, r.Journal.Waiting, r.Journal.Message = run.Pending, run.WaitApproval, "until noon"
+		})), []string{"orders run maint-run-p-x waits for approval: until noon → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'"}},
+		"an approval of a step": {standing(daily, nil, nil, live(as, cmdtest.Record("ask", "approval", run.StepRunning, cmdtest.Message("switch?")))), []string{"orders run maint-run-p-x asks in step ask: switch? → 'kubectl maint approve maint-run-p-x/ask' or 'kubectl maint reject maint-run-p-x/ask'"}},
+		"a suspend":             {standing(daily, nil, nil, live(as, cmdtest.Record("hold", "suspend", run.StepRunning))), []string{"orders run maint-run-p-x is suspended in step hold → 'kubectl maint resume maint-run-p-x'"}},
+		"a suspend with an end": {standing(daily, nil, nil, live(func(r *view.Run) { r.Journal.Steps[0].ResumeAt = new(cmdtest.Now()) }, cmdtest.Record("hold", "suspend", run.StepRunning))), nil},
+		"a right":               {standing(daily, nil, nil, live(as, waits)), []string{"orders run maint-run-p-x, step call, waits: it may not → 'kubectl maint describe maint-run-p-x'"}},
+		"a drift":               {standing(daily, nil, nil, live(as, drift)), []string{"orders run maint-run-p-x is held: after step down helm changed spec.replicas of Deployment/orders from 0 to 3 at 2026-11-21T00:00:00Z → 'kubectl maint resume maint-run-p-x'"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := offlineView()
+			var got []string
+			for _, n := range v.PlanNeeds(c.plan) {
+				got = append(got, n.About+" "+n.What+" → "+n.Remedy)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if head := strings.Join(v.NeedLines(nil), ""); head != "" {
+				t.Errorf("of nothing it says %q", head)
+			}
+		})
+	}
+}
+
+func TestWhichNodesNeedSomebody(t *testing.T) {
+	var got []string
+	for _, n := range offlineView().ClaimNeeds([]view.NodeClaim{
+		{Node: "a", By: "gpu", Phase: "Draining"},
+		{Node: "b", By: "gpu", Phase: "Draining", Blocked: true, Reason: "a budget"},
+		{Node: "c", By: "gpu", Phase: "RequestorFailed"},
+		{Node: "d", By: "plan shop/roll", Phase: "Yielded", Reason: "r"},
+		{Node: "e", By: "gpu", Phase: "Ready"},
+	}) {
+		got = append(got, n.About+" "+n.What)
+	}
+	if diff := cmp.Diff([]string{"node b Draining for gpu: a budget", "node c RequestorFailed for gpu", "node d Yielded for plan shop/roll: r"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
