@@ -17,6 +17,10 @@ const (
 	TypeApply = "apply-object"
 )
 
+// TypeHoldOwners is the type, and in runs of plans with holdOwners the name, of the step that
+// suspends who keeps an object as Git has it.
+const TypeHoldOwners = "hold-owners"
+
 // ApplyProperties apply an object server-side, as the plan's one field manager.
 type ApplyProperties struct {
 	Object map[string]any `json:"object"`

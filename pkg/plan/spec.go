@@ -52,6 +52,7 @@ type Spec struct {
 	ApprovalTimeout            *document.Duration `json:"approvalTimeout,omitempty"`
 	OnWindowClose              OnWindowClose      `json:"onWindowClose,omitempty"`
 	OnDrift                    OnDrift            `json:"onDrift,omitempty"`
+	HoldOwners                 bool               `json:"holdOwners,omitempty"`
 	FreezeTarget               bool               `json:"freezeTarget,omitempty"`
 	MirrorPrefix               string             `json:"mirrorPrefix,omitempty"`
 	Parameters                 []Parameter        `json:"parameters,omitempty"`
@@ -206,7 +207,27 @@ func (s Spec) Defaulted() Spec {
 	s.ApprovalTimeout = orDuration(s.ApprovalTimeout, DefaultApprovalTimeout)
 	s.SuccessfulRunsHistoryLimit = orInt(s.SuccessfulRunsHistoryLimit, DefaultHistoryLimit)
 	s.FailedRunsHistoryLimit = orInt(s.FailedRunsHistoryLimit, DefaultHistoryLimit)
+	if s.HoldOwners && len(s.written()) == len(s.Steps) {
+		s.Steps = append([]Step{holdingOwners()}, s.Steps...)
+	}
 	return s
+}
+
+// ownersTimeout is how long a run waits for the target's owner to be suspended, and for what
+// that was applying just then (a guess: longer than most applies take).
+const ownersTimeout = 10 * time.Minute
+
+// holdingOwners is the step that holdOwners puts before all others.
+func holdingOwners() Step {
+	return Step{Name: TypeHoldOwners, Type: TypeHoldOwners, Timeout: &document.Duration{Duration: ownersTimeout}, Properties: map[string]any{"restoreAfter": true}}
+}
+
+// written are the steps without the one that holdOwners puts before them.
+func (s Spec) written() []Step {
+	if s.HoldOwners && len(s.Steps) > 0 && s.Steps[0].Name == TypeHoldOwners && s.Steps[0].Type == TypeHoldOwners {
+		return s.Steps[1:]
+	}
+	return s.Steps
 }
 
 func orDuration(d *document.Duration, def time.Duration) *document.Duration {

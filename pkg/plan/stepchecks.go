@@ -25,6 +25,14 @@ func checkAnnotate(p any, at document.Reporter) {
 	checkOptionalRef(props.Object, at)
 }
 
+func checkHoldOwners(p any, at document.Reporter) {
+	props := p.(*HoldOwnersProperties)
+	checkOptionalRef(props.Object, at)
+	if !props.RestoreAfter {
+		at("restoreAfter", "must be true: what is suspended is given back when the run ends")
+	}
+}
+
 func checkOptionalRef(ref *ResourceRef, at document.Reporter) {
 	if ref != nil {
 		checkRef("object", *ref, at)

@@ -33,6 +33,7 @@ func StepTypes() []StepType {
 		{Name: "annotate", Where: Anywhere, Required: []string{"operation", "annotations"}, New: func() any { return &AnnotateProperties{} }, Check: checkAnnotate},
 		{Name: "patch-object", Where: Anywhere, Required: []string{"resource", "patch"}, New: func() any { return &PatchProperties{} }, Check: checkPatch},
 		{Name: TypeScale, Where: Anywhere, Required: []string{"resource", "replicas"}, New: func() any { return &ScaleProperties{} }, Check: checkScale},
+		{Name: TypeHoldOwners, Where: Home, Required: []string{"restoreAfter"}, New: func() any { return &HoldOwnersProperties{} }, Check: checkHoldOwners},
 		{Name: "suspend", New: func() any { return &SuspendProperties{} }, Check: checkSuspend},
 		{Name: "wait", Where: Anywhere, Required: []string{"resource"}, New: func() any { return &WaitProperties{} }, Check: checkWait},
 		{Name: "webhook", Required: []string{"url"}, New: func() any { return &WebhookProperties{} }, Check: checkWebhook},
@@ -87,6 +88,13 @@ type LabelProperties struct {
 	Labels       any          `json:"labels"`
 	Object       *ResourceRef `json:"object,omitempty"`
 	RestoreAfter bool         `json:"restoreAfter,omitempty"`
+}
+
+// HoldOwnersProperties name the object whose owner in Git is suspended: the plan's target
+// where none is named. RestoreAfter has to be true.
+type HoldOwnersProperties struct {
+	Object       *ResourceRef `json:"object,omitempty"`
+	RestoreAfter bool         `json:"restoreAfter"`
 }
 
 // AnnotateProperties are LabelProperties for annotations.

@@ -75,6 +75,9 @@ func (v *validator) spec(s Spec) {
 	if s.MirrorPrefix != "" && !document.DNSSubdomain(s.MirrorPrefix) {
 		v.Fault("spec.mirrorPrefix", "%q is no prefix: write it like mirror.example.org", s.MirrorPrefix)
 	}
+	if s.HoldOwners && s.Target == nil {
+		v.Fault("spec.holdOwners", "needs spec.target: the owner of that is suspended")
+	}
 	if s.FreezeTarget && s.Target == nil {
 		v.Fault("spec.freezeTarget", "needs spec.target: that is what is frozen")
 	}

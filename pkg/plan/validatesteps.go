@@ -50,11 +50,14 @@ func (v *validator) allSteps(s Spec) {
 	if len(s.Steps) == 0 {
 		v.Fault("spec.steps", "is empty: a plan needs a step")
 	}
-	if n := countSteps(s.Steps) + countSteps(s.OnFailure) + countSteps(s.Finally); n > MaxSteps {
+	if n := countSteps(s.written()) + countSteps(s.OnFailure) + countSteps(s.Finally); n > MaxSteps {
 		v.Fault("spec.steps", "a plan may have %d steps, this one has %d", MaxSteps, n)
 		return
 	}
 	seen := map[string]string{}
+	if s.HoldOwners && len(s.written()) == len(s.Steps) {
+		seen[TypeHoldOwners] = "the step that spec.holdOwners puts first"
+	}
 	for _, section := range Sections(s) {
 		v.steps("spec."+string(section.Name), section.Steps, place{spec: s, section: section.Name}, seen)
 	}
@@ -333,6 +336,8 @@ func needsTarget(props any) bool {
 	case *LabelProperties:
 		return p.Object == nil
 	case *AnnotateProperties:
+		return p.Object == nil
+	case *HoldOwnersProperties:
 		return p.Object == nil
 	}
 	return false

@@ -93,7 +93,20 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	}
 	v := print.New(o.Env, s.Zone)
 	list := o.obstacles(s, p, agent, v)
+	o.noteOwner(ctx, k, p)
 	return o.report(p, v, list)
+}
+
+// noteOwner warns of who would undo what the plan's runs do. Whoever may not read the target
+// does without.
+func (o *whyOptions) noteOwner(ctx context.Context, k *factory.Cluster, p view.Plan) {
+	step, moves := plan.MovesTarget(p.Spec)
+	if !moves || p.Spec.OnDrift == plan.DriftIgnore {
+		return
+	}
+	if owner, err := k.OwnerOf(ctx, p.Object.Namespace, *p.Spec.Target); err == nil && owner != "" {
+		fmt.Fprintf(o.ErrOut, "warning: %s keeps %s as Git has it, and may undo what step %s does while a run lives: holdOwners: true in the plan suspends it meanwhile\n", owner, p.Spec.Target, step.Name)
+	}
 }
 
 func (o *whyOptions) warn(err error) {

@@ -56,21 +56,23 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", f.File, f.Line, f.Path, f.Message)
 }
 
-// ReadDocuments reads files, folders and "-" for standard input.
-func ReadDocuments(paths []string, stdin io.Reader) ([]Document, []Fault, error) {
-	var docs []Document
-	var faults []Fault
-	take := func(file string, text []byte) {
-		d, f := Split(file, text)
-		docs, faults = append(docs, d...), append(faults, f...)
-	}
+// File is a file as it was read.
+type File struct {
+	Path string
+	Root string // what was named: the file, or a folder that it is in
+	Text []byte
+}
+
+// ReadFiles reads files, the documents in folders, and "-" for standard input.
+func ReadFiles(paths []string, stdin io.Reader) ([]File, error) {
+	var out []File
 	for _, path := range paths {
 		if path == "-" {
 			text, err := io.ReadAll(stdin)
 			if err != nil {
-				return nil, nil, fmt.Errorf("read standard input: %w", err)
+				return nil, fmt.Errorf("read standard input: %w", err)
 			}
-			take("-", text)
+			out = append(out, File{Path: "-", Root: "-", Text: text})
 			continue
 		}
 		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
@@ -79,15 +81,34 @@ func ReadDocuments(paths []string, stdin io.Reader) ([]Document, []Fault, error)
 			}
 			text, err := os.ReadFile(file)
 			if err == nil {
-				take(file, text)
+				out = append(out, File{Path: file, Root: path, Text: text})
 			}
 			return err
 		})
 		if err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", path, err)
+			return nil, fmt.Errorf("read %s: %w", path, err)
 		}
 	}
+	return out, nil
+}
+
+// ReadDocuments are the documents of ours in files, folders and "-" for standard input.
+func ReadDocuments(paths []string, stdin io.Reader) ([]Document, []Fault, error) {
+	files, err := ReadFiles(paths, stdin)
+	if err != nil {
+		return nil, nil, err
+	}
+	docs, faults := DocumentsIn(files)
 	return docs, faults, nil
+}
+
+// DocumentsIn are the documents of ours in files that were read.
+func DocumentsIn(files []File) (docs []Document, faults []Fault) {
+	for _, f := range files {
+		d, found := Split(f.Path, f.Text)
+		docs, faults = append(docs, d...), append(faults, found...)
+	}
+	return docs, faults
 }
 
 func isDocument(file string) bool {
@@ -340,6 +361,15 @@ func (d Document) LineOf(f document.Fault) int {
 		return d.line + f.Line - 1
 	}
 	return d.line
+}
+
+// LineAt is the line of the first occurrence of a text in the document's.
+func (d Document) LineAt(text string) int {
+	before, _, found := strings.Cut(d.Text, text)
+	if !found || !d.block {
+		return d.line
+	}
+	return d.line + strings.Count(before, "\n")
 }
 
 // manifestFaults are the faults of what stands around a document.

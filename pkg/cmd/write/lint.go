@@ -32,8 +32,9 @@ func NewLint(c *factory.Factory) *cobra.Command {
 		Use:   "lint -f FILE|FOLDER|-",
 		Short: "All faults of all documents in files, with their lines",
 		Long: `All faults of all documents in files and folders: manifests with ConfigMaps of
-ours, or the documents themselves. No cluster is asked. Exit code 1 when there
-are faults; warnings alone are 0.`,
+ours, or the documents themselves. What kustomize, Flux and Helm would make of them is told
+where their own files are there, too. No cluster is asked. Exit code 1 when there are
+faults; warnings alone are 0.`,
 		Example: "  kubectl maint lint -f examples/\n  cat plan.yaml | kubectl maint lint -f - -o json",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
@@ -59,10 +60,14 @@ func (o *lintOptions) Validate() error {
 
 // Run prints the faults to Out, and warnings to ErrOut.
 func (o *lintOptions) Run(context.Context) error {
-	docs, found, err := source.ReadDocuments(o.files, o.In)
+	files, err := source.ReadFiles(o.files, o.In)
 	if err != nil {
 		return err
 	}
+	docs, found := source.DocumentsIn(files)
+	tools := source.ReadGitOps(files)
+	helmHints(tools, found, files)
+	found = append(found, gitOpsFaults(tools, docs)...)
 	for _, d := range docs {
 		found = append(found, faultsOf(d)...)
 		for _, w := range warnings(d) {
@@ -72,7 +77,7 @@ func (o *lintOptions) Run(context.Context) error {
 	found = append(found, twice(docs)...)
 	wrong, unmet := together(docs, o.Factory)
 	found = append(found, wrong...)
-	for _, w := range unmet {
+	for _, w := range append(unmet, ownerWarnings(tools, docs)...) {
 		fmt.Fprintln(o.ErrOut, "warning: "+w.String())
 	}
 	if err := o.print(found); err != nil {

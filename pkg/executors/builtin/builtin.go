@@ -31,6 +31,7 @@ func Executors() executors.Set {
 		"annotate":      object.Annotations(),
 		"patch-object":  object.Patcher{},
 		"scale":         object.Scaler{},
+		"hold-owners":   object.OwnerHolder{},
 		"wait":          object.Waiter{},
 		"apply-object":  object.Applier{},
 		"delete-object": object.Deleter{},

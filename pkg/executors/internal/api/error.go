@@ -84,6 +84,12 @@ func Refuse(reason, format string, args ...any) error {
 	return &Refused{Outcome: executors.Refuse(reason, format, args...)}
 }
 
+// IsUnknownKind says that the cluster serves no such kind.
+func IsUnknownKind(err error) bool {
+	var refused *Refused
+	return errors.As(err, &refused) && refused.Outcome.Reason == executors.ReasonUnknownKind
+}
+
 // Outcome is what an error means for the step. Only answers that speak of the
 // request itself are failures: an API server that is away, busy or broken, a
 // lost race and a stopping agent are all "not yet".

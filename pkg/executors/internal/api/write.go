@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -80,6 +81,16 @@ func (o Object) ListMost(ctx context.Context, selector string, most int) ([]unst
 			return out, nil
 		}
 	}
+}
+
+// ListNamed are the objects of the same kind and name, where the object has no namespace
+// those of all of them.
+func (o Object) ListNamed(ctx context.Context) ([]unstructured.Unstructured, error) {
+	list, err := o.client.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()})
+	if err != nil {
+		return nil, Failed(o.Action("list", ""), err)
+	}
+	return list.Items, nil
 }
 
 // Everywhere is the same kind in all namespaces.

@@ -1,0 +1,73 @@
+package write_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+const (
+	scalesWeb = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: nightly
+  namespace: shop
+  labels: {maint.dev/kind: plan}
+data:
+  plan.yaml: |
+    apiVersion: maint.dev/v1alpha1
+    kind: Plan
+    spec:
+      target: {apiVersion: apps/v1, kind: Deployment, name: web}
+      steps:
+      - {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: web}, replicas: 1, restoreAfter: true}}
+      - {name: tell, type: webhook, properties: {url: "https://example.org/${run.name}"}}
+`
+	fluxApps = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps}\nspec:\n  path: ./apps\n"
+)
+
+func TestLintKnowsTheToolsBesideADocument(t *testing.T) {
+	annotated := strings.Replace(scalesWeb, "  labels:", "  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\n  labels:", 1)
+	held := strings.Replace(scalesWeb, "      target:", "      holdOwners: true\n      target:", 1)
+	const hash = "kustomization.yaml:2: configMapGenerator: nightly gets a hash behind its name, so that each edit is another document"
+	const eaten = "apps/nightly.yaml:15: Flux takes ${…} for a variable of its own, since Kustomization apps has postBuild: put the annotation kustomize.toolkit.fluxcd.io/substitute: disabled on this ConfigMap\n"
+	const undone = "warning: apps/nightly.yaml:12: spec.target: step down changes Deployment/web; where a Kustomization keeps that as Git has it, it undoes the change while the run lives: holdOwners: true suspends it meanwhile\n"
+	for name, c := range map[string]struct {
+		files     map[string]string
+		out, warn string
+	}{
+		"a generated name":             {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}, out: hash},
+		"generated from another file":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml=apps/nightly.yaml]\n"}, out: hash},
+		"generated and marked":         {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [x.yaml]\n  options: {labels: {maint.dev/kind: plan}}\n"}, out: hash},
+		"a generated name that stays":  {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n  options: {disableNameSuffixHash: true}\n"}},
+		"all generated names stay":     {files: map[string]string{"kustomization.yaml": "generatorOptions: {disableNameSuffixHash: true}\nconfigMapGenerator:\n- name: nightly\n  files: [plan.yaml]\n"}},
+		"somebody else's is generated": {files: map[string]string{"kustomization.yaml": "configMapGenerator:\n- name: web\n  files: [nginx.conf]\n"}},
+		"Flux alone":                   {files: map[string]string{"clusters/apps.yaml": fluxApps}, warn: undone},
+		"Flux with its owner held":     {files: map[string]string{"clusters/apps.yaml": fluxApps, "apps/nightly.yaml": held}},
+		"Flux substitutes":             {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
+		"Flux substitutes elsewhere":   {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "./apps", "./app", 1) + "  postBuild: {substitute: {a: b}}\n"}, warn: undone},
+		"Flux substitutes everywhere":  {files: map[string]string{"clusters/apps.yaml": strings.Replace(fluxApps, "  path: ./apps\n", "", 1) + "  postBuild: {substitute: {a: b}}\n"}, out: eaten, warn: undone},
+		"Flux is told not to":          {files: map[string]string{"clusters/apps.yaml": fluxApps + "  postBuild: {substitute: {a: b}}\n", "apps/nightly.yaml": annotated}, warn: strings.Replace(undone, ":12:", ":13:", 1)},
+		"a chart's template":           {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": strings.NewReplacer("nightly", "weekly", "name: web", "name: api", "${run.name}", "{{ .Release.Name }}").Replace(scalesWeb)}, out: "chart/templates/p.yaml:15: Helm expands {{…}} before anybody reads it: lint what 'helm template chart' makes of it\n"},
+		"a template that is no YAML":   {files: map[string]string{"chart/Chart.yaml": "name: x\n", "chart/templates/p.yaml": "{{- if .Values.on }}\na: b\n{{- end }}\n"}, out: "chart/templates/p.yaml:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"apps/nightly.yaml": scalesWeb}
+			maps.Copy(files, c.files)
+			cmdtest.WriteFiles(t, files)
+			got := cmdtest.Offline(t, cmd.Run, "", "lint", "-f", ".")
+			if !strings.HasPrefix(got.Out, c.out) || c.out == "" && got.Out != "" || strings.Count(got.Out, "\n") > 1 {
+				t.Errorf("it says %q, want %q", got.Out, c.out)
+			}
+			if (got.Code != 0) != (c.out != "") || !strings.HasPrefix(got.Err, c.warn) || c.warn == "" && strings.Contains(got.Err, "warning") {
+				t.Errorf("exit code %d, and %q, want %q", got.Code, got.Err, c.warn)
+			}
+			if strings.HasPrefix(name, "a template that is") && !strings.Contains(got.Out, "; is it a template of Helm? Lint what 'helm template chart' makes of it\n") {
+				t.Errorf("it says %q", got.Out)
+			}
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package knob
+
+import (
+	"slices"
+	"strings"
+)
+
+// Object is an object by its kind and name.
+type Object struct{ Group, Kind, Namespace, Name string }
+
+// Owner is an object whose controller keeps another object as Git has it.
+type Owner struct {
+	APIVersion, Kind string
+	Namespaces       []string // where it may be, the likeliest first
+	Anywhere         bool     // or in any other: its mark does not say where
+	Name             string
+	Knob             Knob
+	// Doubtful says that the mark of it is others', too: it is the owner if it says so itself.
+	Doubtful bool
+}
+
+// String is the owner as people say it: Kustomization/apps.
+func (o Owner) String() string { return o.Kind + "/" + o.Name }
+
+// The namespaces in which Argo CD is installed by its own manifests and by OpenShift's.
+const (
+	argoNamespace      = "argocd"
+	openshiftNamespace = "openshift-gitops"
+)
+
+// Owners are who keeps an object as Git has it, by its labels and annotations: Flux marks
+// what it applies with the name and namespace of its Kustomization or HelmRelease, Argo CD
+// with a tracking id, or a label with the Application's name. A mark of another object, that
+// came along with a copy, does not count.
+func Owners(of Object, labels, annotations map[string]string) []Owner {
+	var out []Owner
+	for _, flux := range []struct{ group, version, kind string }{
+		{"helm.toolkit.fluxcd.io", "v2", "HelmRelease"},
+		{"kustomize.toolkit.fluxcd.io", "v1", "Kustomization"},
+	} {
+		name, namespace := labels[flux.group+"/name"], labels[flux.group+"/namespace"]
+		if name == "" || namespace == "" || len(out) > 0 { // what a chart renders is the release's, whatever label came along
+			continue
+		}
+		apiVersion := flux.group + "/" + flux.version
+		k, _ := named(Flux, apiVersion, flux.kind)
+		out = append(out, Owner{APIVersion: apiVersion, Kind: flux.kind, Namespaces: []string{namespace}, Name: name, Knob: k})
+	}
+	if argo, marked := application(of, labels, annotations); marked {
+		out = append(out, argo)
+	}
+	return out
+}
+
+// application is the Argo CD Application that marked an object.
+func application(of Object, labels, annotations map[string]string) (Owner, bool) {
+	const apiVersion, kind = "argoproj.io/v1alpha1", "Application"
+	out := Owner{APIVersion: apiVersion, Kind: kind}
+	out.Knob, _ = named(ArgoCD, apiVersion, kind)
+	if id := annotations["argocd.argoproj.io/tracking-id"]; id != "" {
+		app, object, _ := strings.Cut(id, ":")
+		if object != trackingID(of) || app == "" {
+			return Owner{}, false
+		}
+		out.Name, out.Namespaces, out.Anywhere = app, []string{argoNamespace, openshiftNamespace}, true
+		if namespace, name, apart := strings.Cut(app, "_"); apart { // of an Application outside of Argo CD's own namespace
+			out.Name, out.Namespaces, out.Anywhere = name, []string{namespace}, false
+		}
+		return out, true
+	}
+	for _, key := range []string{"argocd.argoproj.io/instance", "app.kubernetes.io/instance"} {
+		if name := labels[key]; name != "" {
+			out.Name, out.Namespaces, out.Doubtful = name, []string{argoNamespace, openshiftNamespace}, true
+			return out, true
+		}
+	}
+	return Owner{}, false
+}
+
+// trackingID is an object in a tracking id: group/Kind:namespace/name.
+func trackingID(o Object) string { return o.Group + "/" + o.Kind + ":" + o.Namespace + "/" + o.Name }
+
+// Owns says whether an owner's own status names an object. Of Flux, whose marks are never
+// others', nothing has to be said.
+func (o Owner) Owns(owner map[string]any, object Object) bool {
+	if o.Knob.Name != ArgoCD {
+		return true
+	}
+	status, _ := owner["status"].(map[string]any)
+	resources, _ := status["resources"].([]any)
+	return slices.ContainsFunc(resources, func(r any) bool {
+		named, _ := r.(map[string]any)
+		return object == Object{Group: text(named, "group"), Kind: text(named, "kind"), Namespace: text(named, "namespace"), Name: text(named, "name")}
+	})
+}
+
+// Applying says what an owner's controller is at, which it ends though it is told to hold
+// still; empty: nothing.
+func (o Owner) Applying(owner map[string]any) string {
+	if o.Knob.Name == ArgoCD {
+		if text(owner, "status", "operationState", "phase") == "Running" {
+			return "a sync is under way"
+		}
+		return ""
+	}
+	status, _ := owner["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		is, _ := c.(map[string]any)
+		if is["type"] == "Reconciling" && is["status"] == "True" && is["reason"] == "Progressing" {
+			return "it is being applied"
+		}
+	}
+	return ""
+}
