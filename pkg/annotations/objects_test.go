@@ -306,5 +306,12 @@ func TestDeclaredByKnowsWhoBringsALabelBack(t *testing.T) {
 		if got := annotations.DeclaredBy(&o, key); got != c.want {
 			t.Errorf("%s: %q", name, got)
 		}
+		asAnnotation := ""
+		if name == "an apply of an annotation" {
+			asAnnotation = "ci"
+		}
+		if got := annotations.AnnotationDeclaredBy(&o, key); got != asAnnotation {
+			t.Errorf("%s, as an annotation: %q", name, got)
+		}
 	}
 }

@@ -134,8 +134,19 @@ func (o *resumeOptions) resumeOne(ctx context.Context, k *factory.Cluster, found
 	return o.resumePlan(ctx, k, found.Document, agent())
 }
 
+// sayDeclared warns that what is taken away comes back, since a file has it.
+func sayDeclared(c *factory.Factory, on metav1.ObjectMeta, key string) {
+	if on.Annotations[key] == "" {
+		return
+	}
+	if manager := annotations.AnnotationDeclaredBy(&on, key); manager != "" {
+		fmt.Fprintf(c.ErrOut, "warning: %s is in what %s applies, and comes back with its next apply: take it out of the file, too\n", key, manager)
+	}
+}
+
 func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *corev1.Node, agent agentSeen) error {
 	was := n.Annotations[annotations.Pause]
+	sayDeclared(o.Factory, n.ObjectMeta, annotations.Pause)
 	_, err := k.AnnotateNode(ctx, n, &o.DryRun, func(n *corev1.Node) (factory.Change, error) {
 		if _, there := n.Annotations[annotations.Pause]; !there {
 			return nil, nil
@@ -158,6 +169,7 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 
 func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, agent agentSeen) error {
 	was := cm.Annotations[annotations.Pause]
+	sayDeclared(o.Factory, cm.ObjectMeta, annotations.Pause)
 	unseen := cm.Labels[annotations.LabelKind] == annotations.KindPlan && agent.mayNotHaveSeen(cm)
 	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		if _, there := cm.Annotations[annotations.Pause]; !there {
@@ -299,6 +311,7 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 	unseen, was := agent.unknown != nil || agent.Missing != "", ""
 	err = annotateNamespace(ctx, k, namespace, &o.DryRun, func(ns *corev1.Namespace) factory.Change {
 		was = ns.Annotations[annotations.Pause]
+		sayDeclared(o.Factory, ns.ObjectMeta, annotations.Pause)
 		return o.noMore(ns.Annotations, unseen)
 	})
 	if err != nil {

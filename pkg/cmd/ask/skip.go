@@ -304,6 +304,7 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 		zone = o.timezone
 	}
 	said := ""
+	sayDeclared(o.Factory, cm.ObjectMeta, annotations.Skip)
 	err = k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		var c factory.Change
 		c, said, err = o.left(cm, p, zone)
