@@ -153,6 +153,9 @@ const LeaseName = "maint-agent"
 // DefaultNamespace is where install puts the agent.
 const DefaultNamespace = "maint-system"
 
+// AgentPods picks the pods of the agent in its namespace, as install labels them.
+const AgentPods = "app.kubernetes.io/name=maint-agent"
+
 // Actor is the key that says who stands behind an intent.
 func Actor(intent string) string { return ActorPrefix + strings.TrimPrefix(intent, IntentPrefix) }
 

@@ -167,7 +167,7 @@ func TestAHeartbeatSaysWhoLives(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go Heartbeat{Kube: conn.Kube, Namespace: "maint-system", Identity: "first", Version: "v1", Pod: "maint-system/agent-1", Now: time.Now, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
-		for at, want := range []string{"2000-01-01T00:00:00Z", "2000-01-01T00:00:30Z", "2000-01-01T00:00:30Z", "2000-01-01T00:01:30Z"} {
+		for at, want := range []string{"2000-01-01T00:00:00Z", "2000-01-01T00:00:05Z", "2000-01-01T00:00:05Z", "2000-01-01T00:00:15Z", "2000-01-01T00:00:20Z", "2000-01-01T00:00:25Z"} {
 			synctest.Wait()
 			cm := api.ConfigMap("maint-system", annotations.HeartbeatName)
 			if cm.Data["heartbeat"] != want || cm.Data["version"] != "v1" || cm.Data["identity"] != "first" || cm.Data["pod"] != "maint-system/agent-1" {
@@ -175,6 +175,17 @@ func TestAHeartbeatSaysWhoLives(t *testing.T) {
 			}
 			if at == 1 {
 				api.Refuse(agenttest.When{Verb: "update", Resource: "configmaps"}, 1, http.StatusServiceUnavailable, "away")
+			}
+			if at == 3 { // somebody wrote on it
+				cm.Annotations = map[string]string{"a": "b"}
+				if _, err := conn.Kube.CoreV1().ConfigMaps("maint-system").Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			if at == 4 { // or took it away
+				if err := conn.Kube.CoreV1().ConfigMaps("maint-system").Delete(ctx, annotations.HeartbeatName, metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
 			}
 			time.Sleep(heartbeatInterval)
 		}

@@ -14,8 +14,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 )
 
-// heartbeatInterval is how often the leader says that it lives.
-const heartbeatInterval = 30 * time.Second
+// heartbeatInterval is how often the leader says that it lives: one request. Whoever waits for
+// an agent takes one for silent after 30 s, and while another one takes over, up to 15 s pass.
+const heartbeatInterval = 5 * time.Second
 
 // Heartbeat keeps the ConfigMap by which every user can see that an agent runs, and
 // which version it is.
@@ -34,8 +35,10 @@ type Heartbeat struct {
 func (h Heartbeat) Run(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
+	var last *corev1.ConfigMap
 	for {
-		if err := h.write(ctx); err != nil && ctx.Err() == nil {
+		var err error
+		if last, err = h.write(ctx, last); err != nil && ctx.Err() == nil {
 			h.Log.Warn("could not write the heartbeat", "error", err.Error())
 		}
 		select {
@@ -46,7 +49,8 @@ func (h Heartbeat) Run(ctx context.Context) {
 	}
 }
 
-func (h Heartbeat) write(ctx context.Context) error {
+// write says that the leader lives, on the object as it was last written; nil: it is not known.
+func (h Heartbeat) write(ctx context.Context, last *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	maps := h.Kube.CoreV1().ConfigMaps(h.Namespace)
 	data := map[string]string{"version": h.Version, "identity": h.Identity, "heartbeat": h.Now().UTC().Format(time.RFC3339)}
 	if h.Pod != "" {
@@ -55,16 +59,29 @@ func (h Heartbeat) write(ctx context.Context) error {
 	if h.Key != nil {
 		data[annotations.HeartbeatKey] = h.Key()
 	}
-	cm, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}
-		_, err = maps.Create(ctx, cm, client.CreateOptions())
-		return err
+	if last == nil {
+		found, err := maps.Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: annotations.HeartbeatName, Labels: map[string]string{annotations.LabelKind: annotations.KindHeartbeat}}, Data: data}
+			return orNil(maps.Create(ctx, cm, client.CreateOptions()))
+		}
+		if err != nil {
+			return nil, err
+		}
+		last = found
 	}
+	last.Data = data
+	written, err := maps.Update(ctx, last, client.UpdateOptions())
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // somebody else wrote, or took it away
+		return h.write(ctx, nil)
+	}
+	return orNil(written, err)
+}
+
+// orNil is an object that was written; nil where it may not have been.
+func orNil(cm *corev1.ConfigMap, err error) (*corev1.ConfigMap, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cm.Data = data
-	_, err = maps.Update(ctx, cm, client.UpdateOptions())
-	return err
+	return cm, nil
 }

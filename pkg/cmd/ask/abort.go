@@ -135,7 +135,7 @@ func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r vie
 	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	cm := planOf(r)
-	err := watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)
+	err := watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
 	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {
 		return nil

@@ -105,7 +105,7 @@ func (o *answerOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	cm := planOf(r)
-	return watch.FollowRun(ctx, o.Env, k, cm, r.Run.Name)
+	return watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
 }
 
 // asked is what the answer is for, as the annotation names it.

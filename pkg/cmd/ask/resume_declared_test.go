@@ -22,7 +22,7 @@ func TestResumeWarnsOfAPauseThatAFileHas(t *testing.T) {
 		if manager == "maint-cli" {
 			operation = metav1.ManagedFieldsOperationUpdate
 		}
-		cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: operation, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:maint.dev/pause":{}}}}`)}}}
+		cm.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:maint.dev/pause":{}}}}`)}}
 		got := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent(), cm).Maint("resume", "orders")
 		if got.Code != 0 || !strings.HasPrefix(got.Err, want) || want == "" && strings.Contains(got.Err, "comes back") {
 			t.Errorf("%s: exit code %d, %q", manager, got.Code, got.Err)

@@ -75,7 +75,7 @@ func (o *retryOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	cm := planOf(r)
-	return watch.FollowRun(ctx, o.Env, k, cm, name)
+	return watch.FollowRun(ctx, o.Factory, k, cm, name)
 }
 
 // possible refuses what the agent would not do.

@@ -119,7 +119,7 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "run/%s requested\n", name)
-	return watch.FollowRun(ctx, o.Env, k, cm, name)
+	return watch.FollowRun(ctx, o.Factory, k, cm, name)
 }
 
 // check refuses what the agent would refuse, before anything is written.

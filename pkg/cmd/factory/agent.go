@@ -14,6 +14,8 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // AgentState is what the heartbeat says about the agent.
@@ -26,8 +28,9 @@ type AgentState struct {
 	Missing   string    // why there is none that could be counted on
 }
 
-// staleAfter is how old a heartbeat may be: the leader writes one every 30 s.
-const staleAfter = 90 * time.Second
+// staleAfter is how old a heartbeat may be: the leader writes one every 5 s, and another leads
+// within 15 s.
+const staleAfter = 30 * time.Second
 
 // errUnknownAgent says that whether an agent runs could not be found out.
 var errUnknownAgent = errors.New("could not look whether the agent runs") //nolint:gochecknoglobals // a sentinel for errors.Is
@@ -47,7 +50,7 @@ func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
 		beats := slices.DeleteFunc(found.Items, func(cm corev1.ConfigMap) bool { return cm.Name != annotations.HeartbeatName })
 		switch {
 		case len(beats) == 1:
-			return c.readBeat(&beats[0]), nil
+			return c.readBeat(ctx, k, &beats[0]), nil
 		case len(beats) > 1: // anybody may write one: which is meant is for the user to say
 			state.Missing = fmt.Sprintf("agents show themselves in namespaces %s: name yours with --agent-namespace", namespacesOf(beats))
 		}
@@ -68,29 +71,106 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 	cm, err := k.ConfigMaps(namespace).Get(ctx, annotations.HeartbeatName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return AgentState{Namespace: namespace, Missing: fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())}, nil
+		missing := fmt.Sprintf("no agent runs in namespace %s: install it with %s", namespace, c.Suggest().Install())
+		return AgentState{Namespace: namespace, Missing: missing + k.silentPods(ctx, namespace)}, nil
 	case err != nil:
 		return AgentState{Namespace: namespace}, fmt.Errorf("%w: %w", errUnknownAgent, err)
 	}
-	return c.readBeat(cm), nil
+	return c.readBeat(ctx, k, cm), nil
 }
 
-func (c *Factory) readBeat(cm *corev1.ConfigMap) AgentState {
+func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
 	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"]}
+	now := c.Now().Add(k.skew())
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s cannot be read", cm.Namespace)
 		return s
 	}
-	if at.After(c.Now().Add(staleAfter)) {
+	if at.After(now.Add(aheadBy)) {
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s is of a time to come (%s): it is not the agent's, or its clock is wrong", cm.Namespace, at.UTC().Format(time.RFC3339))
 		return s
 	}
 	s.Heartbeat = at
-	if age := c.Now().Sub(at); age > staleAfter {
+	if age := now.Sub(at); age > staleAfter {
 		s.Missing = fmt.Sprintf("the agent in namespace %s last showed itself %s ago (%s): see 'kubectl -n %s get pods'", cm.Namespace, age.Round(time.Second), at.UTC().Format(time.RFC3339), cm.Namespace)
+		s.Missing += k.silentPods(ctx, cm.Namespace)
 	}
 	return s
+}
+
+// aheadBy is how far the agent's clock may be ahead of the API server's.
+const aheadBy = 90 * time.Second
+
+// silentPods says what becomes of the agent's pods, for whoever may look at them: ; pod
+// maint-agent-x: ImagePullBackOff.
+func (k *Cluster) silentPods(ctx context.Context, namespace string) string {
+	list, err := k.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: annotations.AgentPods, Limit: 10})
+	if err != nil {
+		return ""
+	}
+	var said []string
+	for _, p := range list.Items {
+		if reason := whyNotRunning(&p); reason != "" {
+			said = append(said, "pod "+p.Name+": "+reason)
+		}
+	}
+	return view.Prefix("; ", strings.Join(said, ", "))
+}
+
+// whyNotRunning is why a pod does not do its work; empty: it does, as far as it tells.
+func whyNotRunning(p *corev1.Pod) string {
+	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
+		switch {
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "":
+			last := ""
+			if t := s.LastTerminationState.Terminated; t != nil {
+				last = fmt.Sprintf(", after exit code %d (%s)", t.ExitCode, t.Reason)
+			}
+			return s.State.Waiting.Reason + last + view.Prefix(": ", document.Cut(s.State.Waiting.Message, document.MaxMessage/4))
+		case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
+			return fmt.Sprintf("exit code %d (%s)", s.State.Terminated.ExitCode, s.State.Terminated.Reason)
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Status == corev1.ConditionFalse && (c.Type == corev1.PodScheduled || c.Type == corev1.PodReady) {
+			return view.Prefix("", c.Reason) + view.Prefix(": ", document.Cut(c.Message, document.MaxMessage/4))
+		}
+	}
+	if p.Status.Phase != corev1.PodRunning {
+		return string(p.Status.Phase)
+	}
+	return ""
+}
+
+// Attendance watches while a command waits whether the agent goes on.
+type Attendance struct {
+	c    *Factory
+	k    *Cluster
+	next time.Time
+}
+
+// Attend begins with the agent as it was just seen.
+func (c *Factory) Attend(k *Cluster) *Attendance {
+	return &Attendance{c: c, k: k, next: c.Now().Add(staleAfter / 2)}
+}
+
+// Check is an error once the agent has been silent for too long. It asks when that could be:
+// once in half a minute while all is well. stands says what becomes of what was asked.
+func (a *Attendance) Check(ctx context.Context, stands string) error {
+	if now := a.c.Now(); now.Before(a.next) {
+		return nil
+	}
+	s, err := a.c.Agent(ctx, a.k)
+	switch {
+	case err != nil: // unknown is no silence
+		a.next = a.c.Now().Add(staleAfter)
+		return nil
+	case s.Missing != "":
+		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
+	}
+	a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.skew())
+	return nil
 }
 
 // NeedAgent refuses to go on where nobody would act on what is asked. Whoever

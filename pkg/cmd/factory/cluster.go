@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
+	"sync/atomic"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +23,41 @@ type Cluster struct {
 	Kube      kubernetes.Interface
 	Metadata  metadata.Interface // of objects without the rest of them
 	Namespace string
+	clock     *serverClock // nil: its clock is ours
+}
+
+// serverClock is how far the API server's clock is from ours, by its answers.
+type serverClock struct{ ahead atomic.Int64 }
+
+// RoundTripper notes the time of each answer.
+func (s *serverClock) RoundTripper(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(r)
+		if err != nil {
+			return answer, err
+		}
+		if at, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+			s.ahead.Store(int64(time.Until(at)))
+		}
+		return answer, nil
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// skew is how far the API server's clock is ahead of ours. Less than two seconds is none: it
+// tells whole ones.
+func (k *Cluster) skew() time.Duration {
+	if k.clock == nil {
+		return 0
+	}
+	ahead := time.Duration(k.clock.ahead.Load())
+	if ahead.Abs() < 2*time.Second {
+		return 0
+	}
+	return ahead
 }
 
 // ConfigMaps are those of a namespace, or of all where it is empty.

@@ -65,6 +65,8 @@ func (c *Factory) Connect() (*Cluster, error) {
 	config.QPS, config.Burst = 50, 300 // as kubectl
 	config.UserAgent = "kubectl-maint/" + c.Version
 	config.WarningHandler = rest.NewWarningWriter(c.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	clock := &serverClock{}
+	config.Wrap(clock.RoundTripper)
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -77,7 +79,7 @@ func (c *Factory) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace}, nil
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock}, nil
 }
 
 // NoCluster says why there is no cluster to ask.

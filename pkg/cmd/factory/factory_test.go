@@ -3,6 +3,7 @@ package factory
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,9 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 		err     string
 	}{
 		{"one that lives", []runtime.Object{heartbeat(time.Second)}, exit.CodeDone, ""},
+		{"one that was silent for half a minute", []runtime.Object{heartbeat(31 * time.Second)}, exit.CodeNoAgent, "last showed itself 31s ago"},
+		{"one that is silent, with its pods", []runtime.Object{heartbeat(time.Hour), podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}), podOf("b", corev1.ContainerState{}), podOf("c", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}})}, exit.CodeNoAgent, "see 'kubectl -n maint-system get pods'; pod a: ImagePullBackOff: no such image, pod c: exit code 1 (Error)"},
+		{"none, and its pods do not start", []runtime.Object{podOf("a", corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})}, exit.CodeNoAgent, "install it with 'kubectl maint install --apply'; pod a: CrashLoopBackOff, after exit code 2 (Error)"},
 		{"one whose last beat is old", []runtime.Object{heartbeat(time.Hour)}, exit.CodeNoAgent, "last showed itself 1h0m0s ago"},
 		{"one that cannot be read", []runtime.Object{broken}, exit.CodeNoAgent, "cannot be read"},
 		{"one of a time to come", []runtime.Object{heartbeat(-time.Hour)}, exit.CodeNoAgent, "is of a time to come"},
@@ -92,6 +96,36 @@ func TestAnAgentThatIsSilentIsMissing(t *testing.T) {
 				t.Errorf("code %d: %v", code, err)
 			}
 		})
+	}
+}
+
+// podOf is a pod of the agent with one container.
+func podOf(name string, state corev1.ContainerState) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: annotations.DefaultNamespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": "maint-agent"}}}
+	p.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{State: state}}}
+	if state.Waiting != nil && state.Waiting.Reason == "CrashLoopBackOff" {
+		p.Status.ContainerStatuses[0].LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error"}
+	}
+	return p
+}
+
+// A clock that is wrong here is no silence there.
+func TestAHeartbeatIsReadByTheClockOfTheAPIServer(t *testing.T) {
+	cm := object(annotations.KindHeartbeat, annotations.HeartbeatName)
+	cm.Namespace, cm.Data = annotations.DefaultNamespace, map[string]string{"heartbeat": saturday().Add(-10 * time.Minute).Format(time.RFC3339)}
+	for ahead, code := range map[time.Duration]int{0: exit.CodeNoAgent, -10 * time.Minute: exit.CodeDone, 10 * time.Minute: exit.CodeNoAgent, -15 * time.Minute: exit.CodeNoAgent} {
+		k := clusterOf(cm)
+		k.clock = &serverClock{}
+		answers := k.clock.RoundTripper(roundTrip(func(*http.Request) (*http.Response, error) {
+			return &http.Response{Header: http.Header{"Date": {time.Now().Add(ahead).UTC().Format(http.TimeFormat)}}}, nil
+		}))
+		if _, err := answers.RoundTrip(&http.Request{}); err != nil { //nolint:bodyclose // there is none
+			t.Fatal(err)
+		}
+		f := &Factory{Env: Env{Name: "kubectl maint", Now: saturday}}
+		if err := f.NeedAgent(t.Context(), k); exit.CodeOf(err) != code {
+			t.Errorf("%s ahead: %v", ahead, err)
+		}
 	}
 }
 

@@ -313,7 +313,7 @@ func (o *drainOptions) givenUp(n *corev1.Node) string {
 
 // waitForNodes shows the nodes until all are ready.
 func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, targets []*corev1.Node) error {
-	w := newNodeWait(o.Env, k, o.requestor, targets)
+	w := newNodeWait(o.Factory, k, o.requestor, targets)
 	w.settled, w.expected = w.drained, o.text
 	w.left = fmt.Sprintf("the request of %s stays; %s takes it back", o.requestor, releases(o.Suggest(), strings.Join(w.names, " "), o.requestor))
 	return w.run(ctx)

@@ -109,7 +109,7 @@ func (o *releaseOptions) Run(ctx context.Context) error {
 	if !o.Wait || o.Mark() != "" || len(released) == 0 {
 		return nil
 	}
-	w := newNodeWait(o.Env, k, o.requestor, released)
+	w := newNodeWait(o.Factory, k, o.requestor, released)
 	w.settled, w.left = w.released, "the request is taken back; the agent gives the nodes back when it can"
 	return w.run(ctx)
 }

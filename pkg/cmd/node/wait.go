@@ -43,6 +43,7 @@ func podsOn(ctx context.Context, k *factory.Cluster, node string) ([]drain.Pod, 
 type nodeWait struct {
 	factory.Env
 	k         *factory.Cluster
+	agent     *factory.Attendance
 	requestor string
 	names     []string
 	uids      map[string]types.UID
@@ -70,9 +71,9 @@ type podsOf struct {
 	before map[string]bool // that were to leave when last looked at
 }
 
-func newNodeWait(env factory.Env, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
+func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		Env: env, k: k, requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: env},
+		Env: c.Env, k: k, agent: c.Attend(k), requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: c.Env},
 		changed: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
 	}
 	for _, n := range targets {
@@ -89,10 +90,6 @@ func (w *nodeWait) run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	ages := tick.C
-	if !w.OutTerminal {
-		ages = nil
-	}
 	silent := time.NewTimer(w.reportTimeout)
 	defer silent.Stop()
 	for {
@@ -105,7 +102,10 @@ func (w *nodeWait) run(ctx context.Context) error {
 			return w.ended(ctx, nil)
 		case <-w.changed:
 			pauseFor(ctx, gatherFor)
-		case <-ages: // the ages run on
+		case <-tick.C: // the ages run on
+			if err := w.agent.Check(ctx, w.left); err != nil {
+				return err
+			}
 		case <-silent.C:
 			if w.expected != "" && !w.reported {
 				return exit.Errorf(exit.CodeNoAgent, "the agent says nothing of %s: it is too old for that, or watches one namespace alone; %s", view.NodeWords(w.names), w.left)

@@ -27,7 +27,7 @@ func TestDrainOnATerminal(t *testing.T) {
 	}
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC", OutTerminal: true, Width: 60}
-	w := newNodeWait(env, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
+	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(objects...)}, cmdtest.Jane, []*corev1.Node{node})
 	w.settled, w.expected = w.drained, "{}"
 	var err error
 	if w.nodes, err = watch.Nodes(t.Context(), w.k, w.changed, "a"); err != nil {
@@ -52,7 +52,7 @@ func TestDrainDoesNotWaitForAnAgentThatIsTooOld(t *testing.T) {
 	node := cmdtest.Node("a", cmdtest.Asked(cmdtest.Jane, "{}"))
 	var out, errOut bytes.Buffer
 	env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &errOut}, Name: "kubectl maint", Now: cmdtest.Now, Zone: "UTC"}
-	w := newNodeWait(env, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
+	w := newNodeWait(&factory.Factory{Env: env}, &factory.Cluster{Kube: fake.NewClientset(node)}, cmdtest.Jane, []*corev1.Node{node})
 	w.settled, w.expected, w.left, w.reportTimeout = w.drained, "{}", "the request stays", time.Millisecond
 	err := w.run(t.Context())
 	if want := "the agent says nothing of node a: it is too old for that, or watches one namespace alone; the request stays"; exit.CodeOf(err) != exit.CodeNoAgent || cmdtest.ErrText(err) != want {

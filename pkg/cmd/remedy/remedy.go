@@ -72,6 +72,9 @@ func (c Commands) ResumeAll() string { return c.line("resume --all") }
 // ResumeCluster ends the pause of the whole cluster.
 func (c Commands) ResumeCluster() string { return c.line("resume --all -A") }
 
+// PauseCluster keeps anything from beginning anywhere.
+func (c Commands) PauseCluster() string { return c.line("pause --all -A") }
+
 // Retry runs once more what a run failed at.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
 

@@ -2,8 +2,10 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 type uninstallOptions struct {
@@ -30,7 +33,7 @@ func NewUninstall(c *factory.Factory) *cobra.Command {
 		Long: `Remove what install applied. Refused while a run lives: its finally would not
 run, and its finalizer would hold it for ever; while gates hold something, and while
 nodes are cordoned by the agent. Plans, their ledgers and their
-history stay, and so does the agent's namespace.`,
+history stay, and so does the agent's namespace. It is refused while anything sleeps, too.`,
 		Example: "  kubectl maint uninstall --yes",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
@@ -66,6 +69,22 @@ func (o *uninstallOptions) nothingCordoned(ctx context.Context, k *factory.Clust
 	return nil
 }
 
+// nothingAsleep refuses while anything sleeps: nobody would wake it.
+func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.HibernatePlans(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, cm := range list {
+		notes := cm.Annotations
+		phase := hibernate.Phase(notes[annotations.StatusPhase])
+		if notes[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase) {
+			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: %s --for 24h, and uninstall once it is awake", cm.Namespace, cm.Name, phase, strings.Trim(o.Suggest().Wake("-n "+cm.Namespace+" "+cm.Name), "'"))
+		}
+	}
+	return nil
+}
+
 // nothingHeld refuses while gates may hold objects: nobody would open them.
 func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) error {
 	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindGate})
@@ -73,7 +92,7 @@ func (o *uninstallOptions) nothingHeld(ctx context.Context, k *factory.Cluster) 
 		return factory.Explain("look whether gates hold anything", err)
 	}
 	if len(list.Items) == 0 {
-		return o.nothingCordoned(ctx, k)
+		return errors.Join(o.nothingCordoned(ctx, k), o.nothingAsleep(ctx, k))
 	}
 	cm := &list.Items[0]
 	policy := cm.Name
@@ -94,7 +113,7 @@ func (o *uninstallOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(live) > 0 {
-		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1))
+		return exit.Errorf(exit.CodeNotNow, "run %s/%s of plan %s lives%s: wait for it or abort it first; %s keeps others from beginning meanwhile", live[0].Run.Namespace, live[0].Run.Name, live[0].Run.Plan, view.AndMore(len(live)-1), o.Suggest().PauseCluster())
 	}
 	if err := o.nothingHeld(ctx, k); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 )
 
 // FollowRun shows a run live until it ends, and answers with the exit code that
-// its end has.
-func FollowRun(ctx context.Context, env factory.Env, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
+// its end has. It ends when the agent has been silent for too long.
+func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
 	runs, err := ConfigMaps(ctx, k, cm.Namespace, ByName(name))
 	if err != nil {
 		return NotFollowed(ctx, name, err)
@@ -28,7 +28,8 @@ func FollowRun(ctx context.Context, env factory.Env, k *factory.Cluster, cm *cor
 	if err != nil {
 		return NotFollowed(ctx, name, err)
 	}
-	f := follower{Env: env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: env}}
+	f := follower{Env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env}}
+	agent := c.Attend(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -36,9 +37,12 @@ func FollowRun(ctx context.Context, env factory.Env, k *factory.Cluster, cm *cor
 		if over || err != nil {
 			return err
 		}
+		if err := agent.Check(ctx, fmt.Sprintf("run %s goes on when an agent is back: see %s", name, c.Suggest().StatusOf(name))); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
-			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", name, env.Suggest().StatusOf(name), env.Suggest().Abort(name)))
+			return EndedEarly(ctx, fmt.Sprintf("run %s goes on without you; see %s, or end it with %s", name, c.Suggest().StatusOf(name), c.Suggest().Abort(name)))
 		case <-runs.Changed:
 		case <-plans.Changed:
 		case <-tick.C: // the clock runs on; and a run taken away without a start is told by the ledger alone

@@ -34,17 +34,14 @@ func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 		only = ByName(plans[0].Object.Name)
 	}
 	seen, err := ConfigMaps(ctx, k, k.Namespace, only)
-	f := sleepFollower{c: c, k: k, plans: plans, seen: seen, screen: Screen{Env: c.Env}}
+	f := sleepFollower{c: c, plans: plans, seen: seen, screen: Screen{Env: c.Env}}
 	if err != nil {
 		return f.ended(ctx, err)
 	}
 	tick, silent := time.NewTicker(time.Second), time.NewTicker(factory.AgentTimeout)
 	defer tick.Stop()
 	defer silent.Stop()
-	ages := tick.C
-	if !c.OutTerminal {
-		ages = nil
-	}
+	agent := c.Attend(k)
 	for {
 		if over, err := f.refresh(); over {
 			return err
@@ -53,9 +50,12 @@ func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 		case <-ctx.Done():
 			return f.ended(ctx, nil)
 		case <-seen.Changed:
-		case <-ages: // the clock runs on
+		case <-tick.C: // the clock runs on
+			if err := agent.Check(ctx, "what was asked stands, and goes on when an agent is back"); err != nil {
+				return err
+			}
 		case <-silent.C:
-			if err := f.silent(ctx); err != nil {
+			if err := f.silent(); err != nil {
 				return err
 			}
 		}
@@ -64,7 +64,6 @@ func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 
 type sleepFollower struct {
 	c      *factory.Factory
-	k      *factory.Cluster
 	plans  []Awaited
 	seen   *Cache
 	screen Screen
@@ -124,12 +123,8 @@ func (a Awaited) at(s view.Sleeper) (done bool, failure string) {
 	return true, ""
 }
 
-// silent says that nobody acts: the heartbeat is old, or the agent has not taken in for
-// long what was asked.
-func (f *sleepFollower) silent(ctx context.Context) error {
-	if err := f.c.NeedAgent(ctx, f.k); err != nil {
-		return err
-	}
+// silent says that the agent has not taken in for long what was asked.
+func (f *sleepFollower) silent() error {
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
 		if cm != nil && cm.UID == a.Object.UID && cm.Annotations[a.Key] != a.Value {

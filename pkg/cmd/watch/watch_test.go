@@ -249,11 +249,39 @@ func TestFollowRun(t *testing.T) {
 					go cmdtest.Later(func() { c.then(o) })()
 				}
 				env := factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}}, Name: "kubectl maint", Now: cmdtest.Now}
-				err := exit.Coded(ctx, FollowRun(ctx, env, k, cmdtest.Plan("orders", ""), name))
+				err := exit.Coded(ctx, FollowRun(ctx, &factory.Factory{Env: env}, k, cmdtest.Plan("orders", ""), name))
 				if exit.CodeOf(err) != c.code || cmdtest.ErrText(err) != c.err {
 					t.Errorf("%d, %v", exit.CodeOf(err), err)
 				}
 			}, live.DeepCopy(), cmdtest.Plan("orders", ""))
 		})
 	}
+}
+
+// A wait for an agent that died ends within half a minute of its last beat, and not before.
+func TestAWaitEndsWhenTheAgentIsSilent(t *testing.T) {
+	live := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning))
+	inBubble(t, func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster) {
+		beats := func(last time.Time) {
+			cm := cmdtest.Agent()
+			cm.Data["heartbeat"] = last.UTC().Format(time.RFC3339)
+			o.Stores("configmaps", cm)
+		}
+		begun := time.Now()
+		beats(begun)
+		go func() {
+			for range 20 { // for 100 s
+				time.Sleep(5 * time.Second)
+				beats(time.Now())
+			}
+		}()
+		c := &factory.Factory{Env: factory.Env{IOStreams: genericiooptions.IOStreams{Out: &bytes.Buffer{}}, Name: "kubectl maint", Now: time.Now}}
+		err := FollowRun(ctx, c, k, cmdtest.Plan("orders", ""), "maint-run-orders-a")
+		if took := time.Since(begun); exit.CodeOf(err) != exit.CodeNoAgent || took < 130*time.Second || took > 132*time.Second {
+			t.Errorf("after %s: %v", took, err)
+		}
+		if text := cmdtest.ErrText(err); !strings.HasSuffix(text, "; run maint-run-orders-a goes on when an agent is back: see 'kubectl maint status maint-run-orders-a'") {
+			t.Error(text)
+		}
+	}, cmdtest.RunObject(live, "maint-run-orders-a"), cmdtest.Plan("orders", ""), cmdtest.Agent())
 }
