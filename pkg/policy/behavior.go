@@ -64,6 +64,19 @@ func (b *Behavior) After(v schedule.Verdict, strategy schedule.Strategy, now tim
 	return next
 }
 
+// Verdict is what was published, as far as it was: at which instant does not matter, and
+// whether it was ready is not in it.
+func (b Behavior) Verdict() schedule.Verdict {
+	v := schedule.Verdict{
+		Permitted: b.Current.State == ChangesUnpaused, Ready: true, Reason: b.Current.Reason,
+		Since: b.Current.StartTime, Until: b.Current.EndTime,
+	}
+	if n := b.Next; n != nil && n.StartTime != nil {
+		v.Next = &schedule.Following{Permitted: n.State == ChangesUnpaused, Start: *n.StartTime, End: n.EndTime}
+	}
+	return v
+}
+
 func stateName(permitted bool) string {
 	if permitted {
 		return ChangesUnpaused

@@ -307,6 +307,37 @@ func (b *Resolver) Uses(q Query) []PolicyRef {
 	return out
 }
 
+// Reads are the namespaces whose policies and calendars stand behind an object's gate, as far
+// as what is known tells: those that its policies name, too.
+func (b *Resolver) Reads(q Query) []string {
+	var out []string
+	for _, ref := range b.Uses(q) {
+		out = append(out, ref.Namespace)
+		out = append(out, b.readBy(ref)...)
+		for _, named := range b.policies[ref].Stanza.Policies {
+			named.Namespace = cmp.Or(named.Namespace, ref.Namespace)
+			out = append(append(out, named.Namespace), b.readBy(named)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// readBy are the namespaces of the calendars that a policy excludes.
+func (b *Resolver) readBy(ref PolicyRef) []string {
+	spec := b.policies[ref].Spec.MaintenanceSchedule
+	if spec == nil {
+		return nil
+	}
+	var out []string
+	for _, e := range spec.Exclude {
+		if e.Calendar != nil {
+			out = append(out, cmp.Or(e.Calendar.Namespace, ref.Namespace))
+		}
+	}
+	return out
+}
+
 // Strategy is the strategy in force for an object at an instant, as status and
 // metrics name it: a live Until counts as Permissive or Restrictive.
 func (b *Resolver) Strategy(q Query, now time.Time) schedule.Strategy {

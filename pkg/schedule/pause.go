@@ -1,6 +1,9 @@
 package schedule
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Pause is on, off, or on until an instant.
 type Pause struct {
@@ -20,6 +23,37 @@ func (s Pause) Said() string {
 		text += " until " + stampOf(*s.Until)
 	}
 	return text + s.By
+}
+
+// Clause is By as it follows a clause that it must not be taken for a part of: until
+// resumed, by jane: CHG-1.
+func (s Pause) Clause() string {
+	if strings.HasPrefix(s.By, " by ") {
+		return "," + s.By
+	}
+	return s.By
+}
+
+// PauseSaid is the pause that a sentence with Said in it speaks of; false: it speaks of none,
+// or of one of nothing in particular.
+func PauseSaid(text string) (Pause, bool) {
+	of, rest, found := strings.Cut(text, " is paused")
+	if !found {
+		return Pause{}, false
+	}
+	s := Pause{On: true, Of: of[strings.LastIndex(of, "; ")+len("; "):]}
+	if !strings.Contains(of, "; ") {
+		s.Of = of
+	}
+	if until, after, _ := strings.Cut(strings.TrimPrefix(rest, " until "), " "); strings.HasPrefix(rest, " until ") {
+		at, err := time.Parse(time.RFC3339, until)
+		if err != nil {
+			return Pause{}, false
+		}
+		s.Until, rest = &at, strings.TrimSuffix(" "+after, " ")
+	}
+	s.By = rest
+	return s, true
 }
 
 // Holds says whether the switch is on at an instant.

@@ -193,7 +193,7 @@ func checkParameters(spec plan.Spec, given map[string]string, f *exit.Faults) {
 // told at once instead.
 func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
 	agent, _ := o.Agent(ctx, k)
-	switches := append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, source.Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace]...)
+	switches := append([]schedule.Pause{annotations.Intent(cm.Annotations).Pause}, source.ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(o.Factory, cm)...)
 	for _, s := range switches {
 		if !s.Holds(o.Now()) {
 			continue
@@ -202,7 +202,7 @@ func (o *triggerOptions) notPaused(ctx context.Context, k *factory.Cluster, cm *
 		if s.Until != nil {
 			until = "until " + s.Until.Format(time.RFC3339)
 		}
-		until += s.By
+		until += s.Clause()
 		of := cmp.Or(s.Of, "plan "+cm.Name)
 		what := "the run"
 		if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {

@@ -40,6 +40,19 @@ type Factory struct {
 	Config         *genericclioptions.ConfigFlags
 	AgentNamespace string
 	fixed          *Cluster // instead of what the kubeconfig points at; nil: that
+	warned         map[string]bool
+}
+
+// Warn tells on standard error what somebody should know, each thing once.
+func (c *Factory) Warn(text string) {
+	if c.warned[text] {
+		return
+	}
+	if c.warned == nil {
+		c.warned = map[string]bool{}
+	}
+	c.warned[text] = true
+	fmt.Fprintf(c.ErrOut, "warning: %s\n", text)
 }
 
 // New has clients of the cluster that the kubeconfig points at.

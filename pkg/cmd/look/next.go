@@ -104,7 +104,7 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 		return err
 	}
 	items := view.NextSlots(set, o.start, o.count)
-	o.markSkipped(items, in)
+	o.markSkipped(items, s, in)
 	o.markClosed(items, s, spec)
 	if o.format == "json" {
 		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
@@ -126,20 +126,22 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	return w.Flush()
 }
 
-// markSkipped notes the slots that a plan in the cluster leaves out.
-func (o *nextOptions) markSkipped(items []view.Slot, in intent.Intent) {
-	skip, pause := in.Skip, in.Pause
+// markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.
+func (o *nextOptions) markSkipped(items []view.Slot, above view.Subject, in intent.Intent) {
+	skip := in.Skip
 	skip.Next = skip.Next && o.from == "" // it is for the very next slot from now
 	for i, s := range items {
 		at, err := time.Parse(time.RFC3339, s.UTC)
 		if err != nil { // we wrote it
 			continue
 		}
-		switch {
-		case pause.Holds(at):
-			items[i].Note = view.JoinNote(s.Note, "paused")
+		switch pause := above.PauseAt(at); {
+		case pause.Of != "":
+			items[i].Note = view.JoinNote(s.Note, pause.Of+" is paused"+pause.By)
+		case pause.On:
+			items[i].Note = view.JoinNote(s.Note, "paused"+pause.By)
 		case skip.Covers(at):
-			items[i].Note = view.JoinNote(s.Note, "skipped")
+			items[i].Note = view.JoinNote(s.Note, in.Actors["skip"].Said("skipped"))
 			skip.Next = false
 		}
 	}
@@ -157,11 +159,11 @@ func (o *nextOptions) markClosed(items []view.Slot, s view.Subject, spec plan.Sp
 		switch {
 		case v.Permitted:
 		case !v.Ready:
-			items[i].Note = view.JoinNote(item.Note, "policy not ready")
+			items[i].Note = view.JoinNote(item.Note, "policy not ready ("+v.Reason+")")
 		case v.Until != nil:
-			items[i].Note = view.JoinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339))
+			items[i].Note = view.JoinNote(item.Note, "window closed until "+v.Until.UTC().Format(time.RFC3339)+" ("+v.Reason+")")
 		default:
-			items[i].Note = view.JoinNote(item.Note, "window closed")
+			items[i].Note = view.JoinNote(item.Note, "window closed ("+v.Reason+")")
 		}
 	}
 }

@@ -311,8 +311,8 @@ func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent fac
 	for _, cm := range list {
 		namespaces = append(namespaces, cm.Namespace)
 	}
-	pauses := source.Pauses(ctx, k, agent.Namespace, namespaces...)
-	book, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, namespaces...)
+	switches := source.ReadSwitches(ctx, k, agent.Namespace, namespaces...)
+	book := source.ReadBook(ctx, k, agent.Namespace, namespaces...)
 	var out []view.Plan
 	for _, cm := range list {
 		var live []view.Run
@@ -321,7 +321,7 @@ func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent fac
 				live = append(live, r)
 			}
 		}
-		out = append(out, view.NewPlan(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, pauses[cm.Namespace], book, o.Now()))
+		out = append(out, view.NewPlan(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, switches.AbovePlan(o.Factory, cm), book.Between(o.Factory, agent, cm), o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
 	return out, nil

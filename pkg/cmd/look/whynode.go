@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +22,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -277,11 +275,12 @@ func mendRequest(node, requestor string) string {
 }
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(b *policy.Resolver, everywhere []schedule.Pause, in intent.Intent, now time.Time) nodes.Gate {
+func nodeGate(c *factory.Factory, b source.Book, everywhere []schedule.Pause, in intent.Intent) nodes.Gate {
+	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
 		return *closed
 	}
-	return nodes.GateWith(in.Pause, b.Gate(in.Query("", nil)).Verdict, now)
+	return nodes.GateWith(in.Pause, b.GateOf(c, in.Query("", nil)).Verdict, now)
 }
 
 // questionOf reads what decides over a node.
@@ -303,10 +302,10 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
 	}
 	everywhere := source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace]
-	book := bookOfNodes(ctx, c, k, agent, list)
+	book := bookOfNodes(ctx, k, agent, list)
 	for _, n := range list {
 		facts := annotations.Node(n)
-		facts.Gate = nodeGate(book, everywhere, annotations.Intent(n.Annotations), q.world.Now)
+		facts.Gate = nodeGate(c, book, everywhere, annotations.Intent(n.Annotations))
 		for i := range facts.Asked {
 			facts.Asked[i].Preview = facts.Asked[i].Remembered()
 		}
@@ -316,13 +315,12 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 }
 
 // bookOfNodes reads the policies that the stanzas of nodes name.
-func bookOfNodes(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) *policy.Resolver {
+func bookOfNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Book {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
 	}
-	b, _ := source.Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
-	return b
+	return source.ReadBook(ctx, k, agent.Namespace, namespaces...)
 }
 
 // nodeLimits reads the limits over all maintenance of nodes. Without a

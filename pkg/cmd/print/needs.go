@@ -60,7 +60,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		}
 	}
 	if p.Intent.Pause.Holds(v.Now) {
-		add("is paused "+v.pauseUntil(p.Intent.Pause)+p.Intent.Pause.By, v.Suggest().Resume(name))
+		add("is paused "+v.pauseUntil(p.Intent.Pause)+p.Intent.Pause.Clause(), v.Suggest().Resume(name))
 	}
 	if what := v.Frozen(p.Intent); what != "" {
 		add(what, v.Suggest().Unfreeze(name))
@@ -135,7 +135,7 @@ func (v Printer) SleeperNeeds(s view.Sleeper) []Need {
 		out = append(out, Need{About: s.Name, What: "is " + phase + view.Colon(message), Remedy: v.Suggest().Describe(s.Name)})
 	}
 	if s.Intent.Pause.Holds(v.Now) {
-		out = append(out, Need{About: s.Name, What: "is paused " + v.pauseUntil(s.Intent.Pause) + s.Intent.Pause.By, Remedy: v.Suggest().Resume(s.Name)})
+		out = append(out, Need{About: s.Name, What: "is paused " + v.pauseUntil(s.Intent.Pause) + s.Intent.Pause.Clause(), Remedy: v.Suggest().Resume(s.Name)})
 	}
 	return out
 }

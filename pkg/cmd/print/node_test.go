@@ -27,7 +27,7 @@ func nodeOf(edits ...func(*corev1.Node)) view.Node {
 	n := cmdtest.Node("a", edits...)
 	book := policy.NewResolver("maint-system")
 	in := annotations.Intent(n.Annotations)
-	return view.Node{Node: annotations.Node(n), Subject: view.NewSubject("node", "", "a", "Europe/Berlin", book, in.Query("", nil))}
+	return view.Node{Node: annotations.Node(n), Subject: view.NewSubject("node", "", "a", "Europe/Berlin", book.Gate(in.Query("", nil)))}
 }
 
 func TestThePictureOfANode(t *testing.T) {

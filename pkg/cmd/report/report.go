@@ -232,8 +232,13 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
-	resolver, _ := source.Policies(ctx, k, o.ErrOut, agent.Namespace, namespaces...)
-	return resolver
+	book := source.ReadBook(ctx, k, agent.Namespace, namespaces...)
+	for _, one := range all {
+		if refs := policiesOf(one.object); len(refs) > 0 {
+			book.WarnOf(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs))
+		}
+	}
+	return book.Resolver
 }
 
 // maxWindows bounds what one plan's windows cost to find: every five minutes for a month.

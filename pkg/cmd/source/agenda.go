@@ -387,20 +387,20 @@ func (a *Agenda) plan(p Plan) error {
 // watcher says why nothing starts at an instant that comes after those it was
 // asked about before; empty where something does.
 func (a *Agenda) watcher(p Plan) func(time.Time) string {
-	question := p.Query()
-	gate, gated := a.World.Resolver.Gate(question), a.World.Resolver.Gated(question)
+	gate, gated := a.World.GateOf(p), a.World.Gated(p)
 	skip := p.Intent.Skip
 	next := skip.Next
 	return func(at time.Time) string {
 		skip.Next = next && !at.Before(a.Now) // it is for the very next slot from now
 		switch {
 		case p.Intent.Pause.Holds(at):
-			return "the plan is paused"
+			return "the plan is paused" + p.Intent.Pause.By
 		case a.World.Pauses[p.Namespace].Holds(at):
-			return "its namespace is paused"
+			above := a.World.Pauses[p.Namespace]
+			return cmp.Or(above.Of, "its namespace") + " is paused" + above.By
 		case skip.Covers(at):
 			next = next && !skip.Next
-			return "skipped"
+			return "skipped" + p.Intent.Actors["skip"].Said("")
 		case gated:
 			if s := gate.At(at); !s.Open {
 				return "not permitted then: " + s.Reason

@@ -107,7 +107,7 @@ func TestAgendaIsWhatTheDocumentsComeTo(t *testing.T) {
 			"plan shop/orders: slot 11-21 01:00", "plan shop/orders: slot 11-21 12:00 idle: not permitted then: policy night: outside of the windows",
 		}},
 		{"a paused plan, and who said why", []string{cmdtest.PlanOf("orders", "maint.dev/pause: 'true', reason.maint.dev/pause: release week", "triggers: {schedules: [{cron: '0 1 21 * *'}]}")}, []string{
-			"plan shop/orders: freeze [*, *): paused: release week", "plan shop/orders: slot 11-21 01:00 idle: the plan is paused",
+			"plan shop/orders: freeze [*, *): paused: release week", "plan shop/orders: slot 11-21 01:00 idle: the plan is paused: release week",
 		}},
 		{"a slot after the end of a pause", []string{cmdtest.PlanOf("orders", "maint.dev/pause: '2026-11-21T06:00:00Z'", "triggers: {schedules: [{cron: '0 1,12 21 * *'}]}")}, []string{
 			"plan shop/orders: freeze [*, 11-21 06:00): paused", "plan shop/orders: slot 11-21 01:00 idle: the plan is paused", "plan shop/orders: slot 11-21 12:00",

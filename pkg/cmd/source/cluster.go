@@ -12,7 +12,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
@@ -30,13 +29,14 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	if err != nil {
 		return w, err
 	}
-	namespaces := []string{k.Namespace}
+	namespaces, objects := []string{k.Namespace}, []*corev1.ConfigMap{}
 	for _, cm := range list {
 		namespaces = append(namespaces, cm.Namespace)
 		spec, faults := annotations.Plan(cm)
 		if warnOf(c.ErrOut, cm.Namespace, cm.Name, faults) {
 			continue
 		}
+		objects = append(objects, cm)
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
 	}
 	sleepers, err := k.HibernatePlans(ctx, k.Namespace, "")
@@ -52,9 +52,16 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 		hold, _ := annotations.ReadHold(cm.Annotations)
 		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Intent: annotations.Intent(cm.Annotations), Hold: hold})
 	}
-	w.Resolver = policy.NewResolver(agent.Namespace)
-	if k.Namespace != "" || !allPolicies(ctx, k, w.Resolver) {
-		w.Resolver, _ = Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
+	book := emptyBook(agent.Namespace)
+	if k.Namespace != "" || !allPolicies(ctx, k, book.Resolver) {
+		book = ReadBook(ctx, k, agent.Namespace, namespaces...)
+	}
+	w.Resolver = book.Resolver
+	for i, cm := range objects {
+		w.Plans[i].gate, w.Plans[i].gated = book.PlanGate(c, agent, cm)
+	}
+	for _, s := range w.Sleepers {
+		book.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
 	}
 	w.policies = w.Resolver.Policies()
 	for _, p := range w.policies {
@@ -98,6 +105,6 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Plan{}, err
 	}
-	book, _ := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
-	return view.NewPlan(cm, ledger, live, Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace], book, c.Now()), nil
+	above := ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(c, cm)
+	return view.NewPlan(cm, ledger, live, above, ReadBook(ctx, k, agent.Namespace, cm.Namespace).Between(c, agent, cm), c.Now()), nil
 }

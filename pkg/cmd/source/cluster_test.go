@@ -117,16 +117,15 @@ func TestPoliciesOfManyNamespaces(t *testing.T) {
 			if c.forbids != "" {
 				o.Forbids(c.forbids, "namespaces", "")
 			}
-			var said strings.Builder
-			b, unread := Policies(t.Context(), k, &said, "maint-system", c.ask...)
+			b := ReadBook(t.Context(), k, "maint-system", c.ask...)
 			gets := 0
 			for _, a := range o.Kube.Actions() {
 				if a.Matches("get", "namespaces") {
 					gets++
 				}
 			}
-			if gets != c.gets || len(unread) > 0 || said.Len() > 0 {
-				t.Errorf("%d namespaces were read, unread %v, said %q", gets, unread, said.String())
+			if gets != c.gets || len(b.namespaces)+len(b.documents) > 0 {
+				t.Errorf("%d namespaces were read, unread %v, %v", gets, b.namespaces, b.documents)
 			}
 			if v := b.Gate(policy.Query{Namespace: "team-0"}).Verdict(cmdtest.Now()); v.Permitted {
 				t.Errorf("%+v", v)

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -49,16 +48,13 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	for _, cm := range objects {
 		namespaces = append(namespaces, cm.Namespace)
 	}
-	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, namespaces...)
-	for _, namespace := range slices.Sorted(maps.Keys(unread)) {
-		if slices.Contains(namespaces, namespace) {
-			closeUnread(c.ErrOut, b, namespace, unread[namespace])
-		}
-	}
+	b := ReadBook(ctx, k, agent.Namespace, namespaces...)
 	pauses := Pauses(ctx, k, agent.Namespace, namespaces...)
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
-		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b)
+		spec, _ := annotations.HibernatePlan(cm)
+		b.GateOf(c, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies)) // closes what is hidden
+		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b.Resolver)
 	}
 	return out
 }

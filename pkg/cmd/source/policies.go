@@ -2,9 +2,9 @@ package source
 
 import (
 	"context"
-	"fmt"
-	"io"
+	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,14 +17,21 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Policies reads the policies, calendars and namespace stanzas that may stand
-// behind objects of some namespaces: theirs and the agent's. What may not be read
-// is not known, and whoever reads warn is told; of Namespaces the errors come back.
-func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentNamespace string, namespaces ...string) (b *policy.Resolver, unread map[string]error) {
-	b, unread = policy.NewResolver(agentNamespace), map[string]error{}
+// Book is what may stand behind the gates of objects: policies, calendars, and what the
+// annotations of namespaces say, as far as they may be read.
+type Book struct {
+	*policy.Resolver
+	namespaces map[string]error // whose annotations could not be read
+	documents  map[string]error // whose policies and calendars could not be read
+}
+
+// ReadBook reads what may stand behind objects of some namespaces: what is in them, and in
+// the agent's. What may not be read is noted, and told where it changes an answer.
+func ReadBook(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Book {
+	b := emptyBook(agentNamespace)
 	namespaces = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))
-	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b) {
-		return b, unread
+	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b.Resolver) {
+		return b
 	}
 	for _, namespace := range namespaces {
 		if namespace == "" {
@@ -35,18 +42,109 @@ func Policies(ctx context.Context, k *factory.Cluster, warn io.Writer, agentName
 		case err == nil:
 			b.PutNamespace(namespace, annotations.Stanza(ns.Annotations))
 		case !apierrors.IsNotFound(err):
-			unread[namespace] = err
+			b.namespaces[namespace] = factory.Explain("read namespace "+namespace, err)
 		}
 		list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
 		if err != nil {
-			fmt.Fprintf(warn, "warning: %v; its policies count as not there\n", factory.Explain("read the policies of namespace "+namespace, err))
+			b.documents[namespace] = factory.Explain("read the policies of namespace "+namespace, err)
 			continue
 		}
 		for i := range list.Items {
-			putDocument(b, &list.Items[i])
+			putDocument(b.Resolver, &list.Items[i])
 		}
 	}
-	return b, unread
+	return b
+}
+
+func emptyBook(agentNamespace string) Book {
+	return Book{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}}
+}
+
+// hidden is why what stands behind an object's gate is not all known; frozen says that it
+// may be closed by an annotation of its namespace.
+func (b Book) hidden(q policy.Query) (why []error, frozen bool) {
+	if err := b.namespaces[q.Namespace]; err != nil {
+		why, frozen = append(why, err), true
+	}
+	for _, namespace := range b.Reads(q) {
+		if err := b.documents[namespace]; err != nil {
+			why = append(why, err)
+		}
+	}
+	return why, frozen
+}
+
+// GateOf is the gate of an object, where all that stands behind it can be read; else it is
+// closed where a freeze may be among what is hidden, and a policy that is hidden is not ready.
+// What changes the answer is told once.
+func (b Book) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
+	if b.WarnOf(c, q) {
+		b.PutNamespace(q.Namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
+	}
+	return b.Gate(q)
+}
+
+// WarnOf tells what of that which stands behind an object is hidden, and says whether its
+// namespace may be frozen.
+func (b Book) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
+	why, frozen := b.hidden(q)
+	switch {
+	case frozen:
+		c.Warn(joined(why) + "; whether it is frozen is not known, so nothing is permitted")
+	case len(why) > 0:
+		c.Warn(joined(why) + "; its policies count as not there")
+	}
+	return frozen
+}
+
+// PlanGate is the gate of a plan; gated is false where nothing stands between it and its
+// runs. Where something behind it may not be read, the agent's own verdict on the plan is
+// taken, and said to be its; where the agent has none, GateOf decides.
+func (b Book) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
+	spec, _ := annotations.Plan(cm)
+	q := annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies)
+	why, _ := b.hidden(q)
+	if len(why) == 0 {
+		return b.Gate(q), b.Gated(q) || q.Bypass != nil
+	}
+	v, ok := toldVerdict(cm)
+	if !ok || agent.Missing != "" { // whoever is silent does not know of a freeze since
+		return b.GateOf(c, q), true
+	}
+	c.Warn(joined(why) + "; what follows from it is the agent's word")
+	return schedule.Told(v, ", says the agent"), true
+}
+
+// Between is the gate of a plan, or nil where nothing stands between it and its runs.
+func (b Book) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+	if gate, gated := b.PlanGate(c, agent, cm); gated {
+		return gate
+	}
+	return nil
+}
+
+// toldVerdict is what the agent published on a plan as it stands.
+func toldVerdict(cm *corev1.ConfigMap) (schedule.Verdict, bool) {
+	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+		return schedule.Verdict{}, false
+	}
+	text := cm.Annotations[annotations.StatusBehavior]
+	if text == "" {
+		return schedule.Verdict{Permitted: true, Ready: true, Reason: "no strategy is set"}, true
+	}
+	var b policy.Behavior
+	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Current.State == "" {
+		return schedule.Verdict{}, false
+	}
+	return b.Verdict(), true
+}
+
+func joined(list []error) string {
+	var out []string
+	for _, err := range list {
+		out = append(out, err.Error())
+	}
+	return strings.Join(out, "; ")
 }
 
 // policiesAndCalendars selects what stands behind gates.
@@ -88,35 +186,69 @@ func putDocument(b *policy.Resolver, cm *corev1.ConfigMap) {
 func PolicyNamespaces(in intent.Intent) []string {
 	var out []string
 	for _, ref := range in.Stanza.Policies {
-		out = append(out, ref.Namespace)
+		if ref.Namespace != "" { // else the agent's
+			out = append(out, ref.Namespace)
+		}
 	}
 	return out
 }
 
-// Pauses are the switches above the plans of a namespace: its own and the
+// Switches are the pauses above objects of some namespaces.
+type Switches struct {
+	of     map[string][]schedule.Pause
+	hidden map[string]bool // whose own switch, or the cluster's, may not be read
+}
+
+// ReadSwitches reads the pauses above the objects of some namespaces: each one's own and the
 // cluster's. What may not be read is not known, and not shown.
-func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Pause {
-	read := func(name, of string) (schedule.Pause, bool) {
+func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Switches {
+	read := func(name, of string) (schedule.Pause, error) {
 		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return schedule.Pause{}, false
+			return schedule.Pause{}, err
 		}
-		s := annotations.PauseOf(of, ns.Annotations)
-		return s, s.On
+		return annotations.PauseOf(of, ns.Annotations), nil
 	}
-	everywhere, all := read(agentNamespace, annotations.WholeCluster)
-	out := map[string][]schedule.Pause{}
+	everywhere, unknown := read(agentNamespace, annotations.WholeCluster)
+	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}}
 	for _, n := range namespaces {
-		if _, done := out[n]; done {
+		if _, done := out.of[n]; done {
 			continue
 		}
-		out[n] = []schedule.Pause{}
-		if s, on := read(n, annotations.NamespaceNamed(n)); on && n != agentNamespace {
-			out[n] = append(out[n], s)
+		out.of[n] = []schedule.Pause{}
+		s, err := read(n, annotations.NamespaceNamed(n))
+		if s.On && n != agentNamespace {
+			out.of[n] = append(out.of[n], s)
 		}
-		if all {
-			out[n] = append(out[n], everywhere)
+		if everywhere.On {
+			out.of[n] = append(out.of[n], everywhere)
 		}
+		out.hidden[n] = unread(err) || unread(unknown)
 	}
 	return out
+}
+
+func unread(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
+
+// Pauses are the switches above the objects of some namespaces: each one's own and the
+// cluster's. What may not be read is not known, and not shown.
+func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Pause {
+	return ReadSwitches(ctx, k, agentNamespace, namespaces...).of
+}
+
+// AbovePlan are the pauses above a plan. Where one may not be read, and the agent says that
+// the plan is paused, it is the agent's word.
+func (s Switches) AbovePlan(c *factory.Factory, cm *corev1.ConfigMap) []schedule.Pause {
+	out := slices.Clone(s.of[cm.Namespace])
+	now := c.Now()
+	seen := slices.ContainsFunc(append(slices.Clone(out), annotations.Intent(cm.Annotations).Pause), func(p schedule.Pause) bool { return p.Holds(now) })
+	if seen || !s.hidden[cm.Namespace] || cm.Annotations[annotations.StatusPhase] != "Paused" || cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+		return out
+	}
+	told, ok := schedule.PauseSaid(cm.Annotations[annotations.StatusMessage])
+	if !ok || told.Until != nil && !told.Holds(now) {
+		return out
+	}
+	told.By += ", says the agent"
+	return append(out, told)
 }

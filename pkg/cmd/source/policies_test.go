@@ -4,28 +4,111 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
+// telling is a command line whose warnings are kept.
+func telling(said *bytes.Buffer) *factory.Factory {
+	c := &factory.Factory{}
+	c.Now, c.ErrOut = cmdtest.Now, said
+	return c
+}
+
 func TestAFrozenNamespaceIsFrozenWhateverElseMayNotBeRead(t *testing.T) {
 	var said bytes.Buffer
-	book, unread := Policies(t.Context(), cmdtest.Refusing("list", "configmaps"), &said, "maint-system", "shop")
-	if v := book.Gate(policy.Query{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || len(unread) != 0 || !strings.Contains(said.String(), "read the policies of namespace shop") {
-		t.Errorf("%+v, unread %v, said %q", v, unread, said.String())
+	book := ReadBook(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop")
+	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || said.Len() > 0 {
+		t.Errorf("%+v, said %q", v, said.String())
+	}
+}
+
+func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
+	var said bytes.Buffer
+	book, c := ReadBook(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop"), telling(&said)
+	nights := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights", Namespace: "maint-system"}}}
+	for range 2 {
+		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted {
+			t.Errorf("%+v", v)
+		}
+	}
+	if got := said.String(); strings.Count(got, "warning") != 1 || !strings.Contains(got, "read the policies of namespace maint-system") {
+		t.Errorf("said %q", got)
 	}
 }
 
 func TestANamespaceThatMayNotBeReadPermitsNothing(t *testing.T) {
 	var said bytes.Buffer
-	book, unread := Policies(t.Context(), cmdtest.Refusing("get", "namespaces"), &said, "maint-system", "shop")
-	if unread["shop"] == nil {
-		t.Fatalf("unread %v", unread)
-	}
-	closeUnread(&said, book, "shop", unread["shop"])
-	if v := book.Gate(policy.Query{Namespace: "shop"}).Verdict(time.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
+	book := ReadBook(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
+	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
 		t.Errorf("%+v, said %q", v, said.String())
+	}
+}
+
+// TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken: and not where it has none of this version,
+// or is silent.
+func TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken(t *testing.T) {
+	const (
+		open   = `{"current":{"state":"ChangesUnpaused","startTime":"2026-11-20T22:00:00Z","endTime":"2026-11-21T02:00:00Z","reason":"policy nights: in a window"},"next":{"state":"ChangesPaused","startTime":"2026-11-21T02:00:00Z","endTime":"2026-11-21T22:00:00Z"}}`
+		closed = `{"current":{"state":"ChangesPaused","reason":"namespace: Restrictive by jane: launch"}}`
+	)
+	for _, c := range []struct {
+		name, behavior, missing, reason string
+		stale, permitted, gated         bool
+	}{
+		{name: "open", behavior: open, permitted: true, gated: true, reason: "policy nights: in a window, says the agent"},
+		{name: "closed", behavior: closed, gated: true, reason: "namespace: Restrictive by jane: launch, says the agent"},
+		{name: "nothing stands before it", permitted: true, gated: true, reason: "no strategy is set, says the agent"},
+		{name: "of an earlier version", behavior: open, stale: true, gated: true},
+		{name: "a silent agent's", behavior: open, missing: "nobody", gated: true},
+		{name: "nonsense", behavior: "{", gated: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cm := cmdtest.Plan("nightly", "policies: [{name: nights, namespace: maint-system}]")
+			cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm), annotations.StatusBehavior: c.behavior}
+			if c.stale {
+				cm.Annotations[annotations.StatusObserved] = "another"
+			}
+			var said bytes.Buffer
+			for _, refused := range [][2]string{{"list", "configmaps"}, {"get", "namespaces"}} {
+				book := ReadBook(t.Context(), cmdtest.Refusing(refused[0], refused[1]), "maint-system", "shop")
+				gate, gated := book.PlanGate(telling(&said), factory.AgentState{Missing: c.missing}, cm)
+				if v := gate.Verdict(cmdtest.Now()); v.Permitted != c.permitted || gated != c.gated || !strings.Contains(v.Reason, c.reason) {
+					t.Errorf("%s %s refused: %+v, gated %v", refused[0], refused[1], v, gated)
+				}
+			}
+			if said.Len() == 0 {
+				t.Error("nothing was said")
+			}
+		})
+	}
+}
+
+func TestAPauseThatMayNotBeReadIsTheAgentsWord(t *testing.T) {
+	plan := func(phase, message string) *corev1.ConfigMap {
+		cm := cmdtest.Plan("nightly", "")
+		cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm), annotations.StatusPhase: phase, annotations.StatusMessage: message}
+		return cm
+	}
+	c := telling(&bytes.Buffer{})
+	o, k := clusterOf(t, "shop", cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
+	paused := plan("Paused", "the whole cluster is paused by root (unverified): upgrade")
+	if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused); len(got) != 0 {
+		t.Errorf("what may be read is not paused: %+v", got)
+	}
+	o.Forbids("get", "namespaces", "")
+	got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, paused)
+	if len(got) != 1 || got[0].Of != annotations.WholeCluster || got[0].By != " by root (unverified): upgrade, says the agent" || !got[0].Holds(cmdtest.Now()) {
+		t.Errorf("%+v", got)
+	}
+	for name, cm := range map[string]*corev1.ConfigMap{"not paused": plan("Idle", "next run soon"), "over": plan("Paused", "namespace shop is paused until 2020-01-01T00:00:00Z")} {
+		if got := ReadSwitches(t.Context(), k, "maint-system", "shop").AbovePlan(c, cm); len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

@@ -43,7 +43,21 @@ type Plan struct {
 	Spec            plan.Spec // with defaults
 	Intent          intent.Intent
 	Used            Used // where files were read
+
+	gate  *schedule.Gate // of a plan in a cluster
+	gated bool           // something stands between it and its runs
 }
+
+// GateOf is the gate of a plan.
+func (w Set) GateOf(p Plan) *schedule.Gate {
+	if p.gate != nil {
+		return p.gate
+	}
+	return w.Resolver.Gate(p.Query())
+}
+
+// Gated says whether anything stands between a plan and its runs.
+func (w Set) Gated(p Plan) bool { return p.gate != nil && p.gated || w.Resolver.Gated(p.Query()) }
 
 // Query is what is asked of the gates for the plan.
 func (p Plan) Query() policy.Query {

@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,37 +26,22 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		return nodeSubject(ctx, c, k, agent, found.Node), nil
 	}
 	cm := found.Document
-	b, unread := Policies(ctx, k, c.ErrOut, agent.Namespace, cm.Namespace)
+	b := ReadBook(ctx, k, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
-		s := view.NewSubject(annotations.KindPolicy, cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b, policy.Query{})
-		return s, nil
+		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
+		return view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver), nil
 	}
-	closeUnread(c.ErrOut, b, cm.Namespace, unread[cm.Namespace])
-	return planSubject(ctx, c, k, agent, cm, b), nil
-}
-
-// closeUnread closes a namespace of which nobody may tell us whether it is frozen: what
-// cannot be read permits nothing.
-func closeUnread(out io.Writer, b *policy.Resolver, namespace string, err error) {
-	if err == nil {
-		return
-	}
-	fmt.Fprintf(out, "warning: %v; whether it is frozen is not known, so nothing is permitted\n", factory.Explain("read namespace "+namespace, err))
-	b.PutNamespace(namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
-}
-
-func planSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, b *policy.Resolver) view.Subject {
 	spec, _ := annotations.Plan(cm)
-	in := annotations.Intent(cm.Annotations)
-	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), b, in.Query(cm.Namespace, spec.Policies))
-	s.Pauses = append(Pauses(ctx, k, agent.Namespace, cm.Namespace)[cm.Namespace], in.Pause)
-	return s
+	gate, _ := b.PlanGate(c, agent, cm)
+	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
+	s.Pauses = append(ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
+	return s, nil
 }
 
 func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {
 	in := annotations.Intent(node.Annotations)
-	b, _ := Policies(ctx, k, c.ErrOut, agent.Namespace, PolicyNamespaces(in)...)
-	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b, in.Query("", nil))
+	b := ReadBook(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
+	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b.GateOf(c, in.Query("", nil)))
 	s.Pauses = append(Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
 	return s
 }
@@ -67,14 +51,14 @@ func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, ag
 func (w Set) Subject(name, user string) (view.Subject, error) {
 	var plans, policies []view.Subject
 	for _, p := range w.Plans {
-		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.Resolver, p.Query()); name == "" || p.Name == factory.BareName(name) {
+		if s := view.NewSubject(annotations.KindPlan, p.Namespace, p.Name, view.PlanZone(p.Spec, user), w.GateOf(p)); name == "" || p.Name == factory.BareName(name) {
 			s.Pauses = []schedule.Pause{p.Intent.Pause, w.Pauses[p.Namespace]}
 			plans = append(plans, s)
 		}
 	}
 	for _, p := range w.policies {
 		if name == "" || p.Name == strings.TrimPrefix(name, "policy/") {
-			policies = append(policies, view.NewSubject(annotations.KindPolicy, p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver, policy.Query{}))
+			policies = append(policies, view.PolicySubject(p.Namespace, p.Name, view.PolicyZone(p.Spec, user), w.Resolver))
 		}
 	}
 	for _, found := range [][]view.Subject{plans, policies} {

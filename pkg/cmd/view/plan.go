@@ -13,7 +13,6 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
-	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
@@ -39,18 +38,17 @@ func (p Plan) Seen() bool {
 func (p Plan) Published(key string) string { return p.Object.Annotations[key] }
 
 // NewPlan works out what there is to say about a plan: the same pure decision that
-// the agent takes, on the same facts.
-func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, book *policy.Resolver, now time.Time) Plan {
+// the agent takes, on the same facts. gate is nil where nothing stands between the plan and
+// its runs.
+func NewPlan(cm *corev1.ConfigMap, l *ledger.Ledger, live []Run, pauses []schedule.Pause, gate *schedule.Gate, now time.Time) Plan {
 	p := Plan{Object: cm, Intent: annotations.Intent(cm.Annotations), Active: live, Ledger: l}
 	p.Spec, p.Faults = annotations.Plan(cm)
 	f := trigger.Facts{
 		Now: now, LookingSince: cm.CreationTimestamp.Time, Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID),
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: p.Spec.Defaulted(), Faults: p.Faults,
 		Intent: p.Intent, Pauses: pauses, Ready: trigger.Readiness{OK: true}, Ledger: l,
+		Gate:   gate,
 		NameOf: func(r run.Request) string { return annotations.RunName(cm.Name, string(cm.UID), r) },
-	}
-	if book != nil {
-		f.Gate = book.Between(p.Intent.Query(cm.Namespace, p.Spec.Policies))
 	}
 	for _, r := range live {
 		f.Live = append(f.Live, trigger.ActiveRunOf(r.Run, r.Journal))

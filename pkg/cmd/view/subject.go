@@ -40,10 +40,7 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		ask = s.policy.Verdict
 	}
 	v := ask(at)
-	var pause schedule.Pause
-	for _, p := range s.Pauses {
-		pause = LongerPause(pause, p)
-	}
+	pause := s.longestPause()
 	switch {
 	case !pause.Holds(at) || !v.Ready:
 		return v
@@ -51,6 +48,22 @@ func (s Subject) Verdict(at time.Time) schedule.Verdict {
 		return schedule.Verdict{Ready: true, Reason: pause.Said(), NextChangeETA: schedule.ForEver}
 	}
 	return pausedUntil(pause, at, ask)
+}
+
+func (s Subject) longestPause() schedule.Pause {
+	var pause schedule.Pause
+	for _, p := range s.Pauses {
+		pause = LongerPause(pause, p)
+	}
+	return pause
+}
+
+// PauseAt is the pause that holds at an instant; it is off where none does.
+func (s Subject) PauseAt(at time.Time) schedule.Pause {
+	if pause := s.longestPause(); pause.Holds(at) {
+		return pause
+	}
+	return schedule.Pause{}
 }
 
 // pausedUntil is a closed stretch up to the end of a pause, and on from there
@@ -76,15 +89,16 @@ func pausedUntil(pause schedule.Pause, at time.Time, ask func(time.Time) schedul
 	return v
 }
 
-// NewSubject is a plan, policy or node with its gate.
-func NewSubject(kind, namespace, name, zone string, b *policy.Resolver, q policy.Query) Subject {
-	s := Subject{Kind: kind, Namespace: namespace, Name: name, Zone: zone}
-	if kind == annotations.KindPolicy {
-		s.policy = b.Policy(namespace, name)
-		s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.policy.Intervals(from)(yield) }
-		return s
-	}
-	s.Gate = b.Gate(q)
+// PolicySubject is a policy.
+func PolicySubject(namespace, name, zone string, b *policy.Resolver) Subject {
+	s := Subject{Kind: annotations.KindPolicy, Namespace: namespace, Name: name, Zone: zone, policy: b.Policy(namespace, name)}
+	s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.policy.Intervals(from)(yield) }
+	return s
+}
+
+// NewSubject is a plan or a node with its gate.
+func NewSubject(kind, namespace, name, zone string, gate *schedule.Gate) Subject {
+	s := Subject{Kind: kind, Namespace: namespace, Name: name, Zone: zone, Gate: gate}
 	s.Intervals = func(from time.Time, yield func(schedule.Interval) bool) { s.Gate.Intervals(from)(yield) }
 	return s
 }

@@ -24,7 +24,7 @@ func in(d time.Duration) *time.Time {
 }
 
 func TestWhatIsPausedIsNotPermitted(t *testing.T) {
-	open := NewSubject("plan", "shop", "orders", "UTC", policy.NewResolver("maint-system"), policy.Query{Namespace: "shop"})
+	open := NewSubject("plan", "shop", "orders", "UTC", policy.NewResolver("maint-system").Gate(policy.Query{Namespace: "shop"}))
 	for _, c := range []struct {
 		name      string
 		pauses    []schedule.Pause

@@ -1,0 +1,70 @@
+package schedule
+
+import "time"
+
+// Told is a gate of which nothing is known but what somebody else said of it: the verdict's
+// present stretch and the one after it. Beyond them nobody knows, and it is not ready. whose
+// follows each reason, and says who said so.
+func Told(v Verdict, whose string) *Gate {
+	beyond := course(&unready{why: "not known beyond what was said" + whose})
+	first := told{permits: v.Permitted, began: secondOf(v.Since, beginning), until: secondOf(v.Until, never), why: v.Reason + whose, then: beyond}
+	if n := v.Next; n != nil {
+		why := "not permitted then" + whose
+		if n.Permitted {
+			why = "permitted then" + whose
+		}
+		first.then = &told{permits: n.Permitted, began: n.Start.Unix(), until: secondOf(n.End, never), why: why, then: beyond}
+	}
+	return &Gate{course: &first}
+}
+
+func secondOf(t *time.Time, otherwise int64) int64 {
+	if t == nil {
+		return otherwise
+	}
+	return t.Unix()
+}
+
+// told is one stretch that somebody spoke of, and what comes after it.
+type told struct {
+	permits      bool
+	began, until int64
+	why          string
+	then         course
+}
+
+func (s *told) open(t int64) bool {
+	if t < s.until {
+		return s.permits
+	}
+	return s.then.open(t)
+}
+
+func (s *told) change(t int64) int64 {
+	switch {
+	case t >= s.until:
+		return s.then.change(t)
+	case s.until == never || s.then.open(s.until) != s.permits:
+		return s.until
+	}
+	return s.then.change(s.until)
+}
+
+func (s *told) since(t int64) int64 {
+	switch {
+	case t < s.until:
+		return min(s.began, t)
+	case s.then.since(t) != beginning:
+		return s.then.since(t)
+	}
+	return s.until
+}
+
+func (s *told) reason(t int64) string {
+	if t < s.until {
+		return s.why
+	}
+	return s.then.reason(t)
+}
+
+func (s *told) ready(t int64) bool { return t < s.until || s.then.ready(t) }

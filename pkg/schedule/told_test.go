@@ -1,0 +1,86 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAGateThatWasToldSaysTheSameAsTheOneThatSpoke holds a gate made of another's verdict
+// beside that other, at every quarter of an hour that the verdict speaks of.
+func TestAGateThatWasToldSaysTheSameAsTheOneThatSpoke(t *testing.T) {
+	p, err := ParsePolicy("nights", PolicySpec{Strategy: "MaintenanceSchedule", MaintenanceSchedule: &MaintenanceSchedule{Windows: []Window{{Cron: "0 22 * * *", Duration: "4h"}}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := NewGate(GateSpec{Policies: []*Policy{p}})
+	for _, hour := range []int{12, 23} {
+		now := time.Date(2026, 3, 3, hour, 0, 0, 0, time.UTC)
+		v := real.Verdict(now)
+		copied := Told(v, ", says the agent")
+		for at := *v.Since; at.Before(*v.Next.End); at = at.Add(15 * time.Minute) {
+			want, got := real.At(at), copied.At(at)
+			want.Reason, got.Reason = "", ""
+			if diff := cmp.Diff(want, got); diff != "" && at.Before(v.Next.Start) {
+				t.Errorf("at %v of a verdict at %v: %s", at, now, diff)
+			}
+			if want.Open != got.Open || !want.Since.Equal(got.Since) {
+				t.Errorf("at %v: %+v, want %+v", at, got, want)
+			}
+		}
+		if got := copied.Verdict(now); got.Reason != v.Reason+", says the agent" || !got.Ready || got.Permitted != v.Permitted || got.PermissiveRemaining != v.PermissiveRemaining || got.NextChangeETA != v.NextChangeETA {
+			t.Errorf("%+v, want %+v", got, v)
+		}
+		if got := copied.Verdict(v.Next.End.Add(time.Minute)); got.Ready || got.Permitted {
+			t.Errorf("beyond what was said: %+v", got)
+		}
+	}
+}
+
+func TestAGateThatWasToldForEverStaysSo(t *testing.T) {
+	for _, permitted := range []bool{false, true} {
+		g := Told(Verdict{Permitted: permitted, Ready: true, Reason: "namespace: Restrictive by jane"}, "")
+		v := g.Verdict(time.Date(2026, 3, 3, 0, 0, 0, 0, time.UTC))
+		if v.Permitted != permitted || !v.Ready || v.Until != nil || v.Since != nil || v.Next != nil {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// TestAPermissiveStretchWithoutASuccessorEnds: what nobody spoke of permits nothing.
+func TestAPermissiveStretchWithoutASuccessorEnds(t *testing.T) {
+	until := time.Date(2026, 3, 3, 4, 0, 0, 0, time.UTC)
+	g := Told(Verdict{Permitted: true, Ready: true, Until: &until}, "")
+	if v := g.Verdict(until.Add(-time.Hour)); !v.Permitted || v.Until == nil || !v.Until.Equal(until) {
+		t.Errorf("before: %+v", v)
+	}
+	if v := g.Verdict(until); v.Permitted || v.Ready {
+		t.Errorf("after: %+v", v)
+	}
+	if s := g.At(until); !s.HasSince || !s.Since.Equal(until) {
+		t.Errorf("after: %+v", s)
+	}
+}
+
+func TestAPauseIsReadFromWhatItSays(t *testing.T) {
+	until := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	for _, want := range []Pause{
+		{On: true, Of: "namespace shop"},
+		{On: true, Of: "the whole cluster", By: " by root (unverified): upgrade; see CHG-1"},
+		{On: true, Of: "namespace shop", Until: &until},
+		{On: true, Of: "namespace shop", Until: &until, By: " by jane: until it is over"},
+	} {
+		for _, text := range []string{want.Said(), "not put back by run a-1; " + want.Said()} {
+			got, ok := PauseSaid(text)
+			if diff := cmp.Diff(want, got); !ok || diff != "" {
+				t.Errorf("%q: %v %s", text, ok, diff)
+			}
+		}
+	}
+	for _, text := range []string{"paused until resumed", "next run Sun 02:00 UTC", "", "namespace shop is paused until somewhen"} {
+		if got, ok := PauseSaid(text); ok {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
