@@ -178,7 +178,7 @@ func New(o Options) (*Agent, error) {
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
-		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
+		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Since: a.lookingSince, Register: a.metrics.Register,
 	})
 	a.status = status.NewWriter(a.conn.Kube)
 	a.keys = keys.New(keys.Config{Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Log: o.Log, Changed: a.keyChanged})
@@ -199,7 +199,7 @@ func New(o Options) (*Agent, error) {
 	})
 	health, _ := o.Executor("health-check")
 	a.controllers.hibernation = hibernation.New(hibernation.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Sleepers: o.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status,
+		Kube: a.conn.Kube, Accounts: a.accounts, Documents: a.memory.documents, Gates: a.memory.gates, Ledgers: a.memory.ledgers, Keys: a.keys, Sleepers: o.Sleepers, Health: health, Machines: a.machines, Sleeping: a.metrics.Hibernated, Status: a.status, Notify: a.notifier,
 		Events: a.events.recorder, Queue: a.newQueue("hibernation"), Log: o.Log, Now: o.Now, Namespace: o.Namespace, DryRun: o.DryRun,
 	})
 	a.controllers.targets = targets.New(targets.Config{

@@ -143,8 +143,12 @@ func (a *Agent) observeDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
+		was := a.config.Spec().Notifications.Before
 		a.config.Observe(cm)
 		a.controllers.nodes.Enqueue()
+		if is := a.config.Spec().Notifications.Before; is.Or(0) != was.Or(0) {
+			a.enqueueDocuments()
+		}
 	case annotations.KindPolicy, annotations.KindCalendar:
 		a.controllers.policies.Observe(cm)
 		return
@@ -305,6 +309,20 @@ func (a *Agent) barrier(ctx context.Context) {
 	}
 	group.Wait()
 	a.options.Log.Info("the caches are as new as the lease", "took", a.options.Now().Sub(began).String())
+}
+
+// enqueueDocuments has every plan and policy looked at again.
+func (a *Agent) enqueueDocuments() {
+	for _, o := range a.caches.documents.Informer.GetStore().List() {
+		cm := o.(*corev1.ConfigMap)
+		k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+		switch cm.Labels[annotations.LabelKind] {
+		case annotations.KindPlan, annotations.KindPolicy:
+			a.enqueuePlan(k)
+		case annotations.KindHibernatePlan:
+			a.controllers.hibernation.Queue.Add(k)
+		}
+	}
 }
 
 // enqueueGated has everything looked at again that a policy, a calendar or a

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
@@ -46,6 +47,9 @@ type Outbound struct {
 type Notifications struct {
 	Sinks []Sink      `json:"sinks,omitempty"` // steps of type notification name them
 	On    []NotifyFor `json:"on,omitempty"`    // told to every sink
+	// Before has every sink told of each slot of a plan, each window of a policy and each
+	// sleep of a HibernatePlan, so long ahead. Absent: nobody is told ahead.
+	Before *document.Duration `json:"before,omitempty"`
 }
 
 // Sink is where people are told. Its URL, in shoutrrr's form, is a secret and
@@ -163,7 +167,17 @@ func (v *configChecker) stepUse(path string, use StepUse) {
 	}
 }
 
+// The bounds of notifications.before (guesses: below it nobody has time to act, above it
+// nobody remembers).
+const (
+	MinBefore = time.Minute
+	MaxBefore = 7 * 24 * time.Hour
+)
+
 func (v *configChecker) notifications(path string, n Notifications) {
+	if b := n.Before; b != nil && (b.Duration < MinBefore || b.Duration > MaxBefore) {
+		v.Fault(path+".before", "must be from 1m to 7d, is %s", b)
+	}
 	seen := map[string]bool{}
 	for i, s := range n.Sinks {
 		at := fmt.Sprintf("%s.sinks[%d]", path, i)

@@ -32,10 +32,11 @@ func TestAgentConfig(t *testing.T) {
 		"  retention: {runs: 0d}\n":                         "spec.retention.runs: must be longer than 0s, is 0s",
 		"  colour: red\n":                                   "spec.colour: unknown field; known are logLevel, nodes, notifications, outbound, retention, steps",
 		sinks + "{name: ops, urlSecretRef: {name: a, key: b}}, {name: ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[1].name: \"ops\" stands twice",
-		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n":                                               "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
-		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":                                                        "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
-		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":                                                       "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
-		"  notifications: {on: [RunFailed, Runfailed]}\n":                                                        "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
+		"  notifications: {before: 30s}\n":                         "spec.notifications.before: must be from 1m to 7d, is 30s",
+		sinks + "{name: Ops, urlSecretRef: {name: a, key: b}}]}\n": "spec.notifications.sinks[0].name: \"Ops\" is no name: write lower case letters, digits and dashes, at most 63",
+		sinks + "{name: ops, urlSecretRef: {key: b}}]}\n":          "spec.notifications.sinks[0].urlSecretRef.name: \"\" is no name of a Secret; it stands in the agent's own namespace",
+		sinks + "{name: ops, urlSecretRef: {name: a}}]}\n":         "spec.notifications.sinks[0].urlSecretRef.key: is missing: name the key that holds the URL",
+		"  notifications: {on: [RunFailed, Runfailed]}\n":          "spec.notifications.on[1]: must be one of RunFailed, RunSucceeded, SlotMissed, WindowOpening, DrainBlocked, is \"Runfailed\"",
 	} {
 		_, faults := agentconfig.Parse([]byte(head + text))
 		if len(faults) != 1 || !strings.HasSuffix(faults[0].String(), want) {

@@ -41,7 +41,7 @@ type crashes struct {
 
 func newCrashes(t *testing.T) *crashes {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // some 3 min alone; a guess for a busy machine
 	t.Cleanup(cancel)
 	must := func(err error) {
 		t.Helper()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,19 @@ func (l *lab) sinks(on string) *harness.Receiver {
 	return desk
 }
 
+// sinksAhead has the sinks of the configuration in force told of what comes, so long ahead.
+func (l *lab) sinksAhead(before string) {
+	l.Helper()
+	cm, err := l.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(l.ctx, annotations.AgentConfigName, metav1.GetOptions{})
+	l.must(err)
+	text, fault := annotations.DocumentText(cm)
+	if fault != nil {
+		l.Fatal(fault)
+	}
+	_, spec, _ := strings.Cut(text, "spec: ")
+	l.configure(strings.Replace(strings.TrimSpace(spec), "notifications: {", "notifications: {before: "+before+", ", 1))
+}
+
 func (l *lab) configure(spec string) {
 	l.Helper()
 	l.must(harness.Configure(l.ctx, world.cluster.AdminConfig(), spec))
@@ -54,6 +68,42 @@ func (l *lab) told(desk *harness.Receiver) []string {
 		}
 	}
 	return out
+}
+
+// TestWhatComesIsToldAhead: a slot, a window and a sleep within the half hour that the
+// configuration asks for, one message each.
+func TestWhatComesIsToldAhead(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	desk := l.sinks("RunFailed")
+	at := time.Now().Add(20 * time.Minute).UTC().Truncate(time.Minute)
+	l.plan("upgrade", "triggers: {schedules: [{at: '"+at.Format(time.RFC3339)+"'}]}\npolicies: [{name: later}]\nsteps: [{name: hold, type: suspend}]\n")
+	l.plan("far", "triggers: {schedules: [{at: '"+at.Add(time.Hour).Format(time.RFC3339)+"'}]}\nsteps: [{name: hold, type: suspend}]\n")
+	l.policy("later", fmt.Sprintf("{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{cron: '%d %d * * *', duration: 30m}]}}", at.Add(5*time.Minute).Minute(), at.Add(5*time.Minute).Hour()))
+	l.document(annotations.KindHibernatePlan, "nights", annotations.DataPlan, fmt.Sprintf("apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {timezone: UTC, offHours: [{start: '%s', end: '%s'}]}, targets: [{name: apps, type: noop}]}\n", at.Format("15:04"), at.Add(time.Hour).Format("15:04")))
+	l.seen("upgrade")
+	l.seen("far")
+	l.sinksAhead("30m")
+	want := []string{
+		`"Plan ` + l.ns + `/upgrade runs in `, "change is not permitted then (policy later: outside of the windows): it waits for that",
+		`"Policy ` + l.ns + `/later permits change in `, `"HibernatePlan ` + l.ns + `/nights sleeps in `,
+	}
+	l.eventually("the sinks are told", func() (bool, string) {
+		got := l.told(desk)
+		return len(got) >= 3, strings.Join(got, "\n")
+	})
+	l.annotate("upgrade", map[string]string{"example.com/touched": "yes"})
+	l.plan("later", "steps: [{name: hold, type: suspend}]\n", func(cm *corev1.ConfigMap) { cm.Name = "another" })
+	l.seen("another")
+	got := strings.Join(l.told(desk), "\n")
+	for _, w := range want {
+		if strings.Count(got, w) != 1 {
+			t.Errorf("%d times %s in\n%s", strings.Count(got, w), w, got)
+		}
+	}
+	if strings.Contains(got, "/far ") {
+		t.Errorf("what is far is told:\n%s", got)
+	}
 }
 
 func TestNotificationsReachTheirSinks(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/keys"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -38,6 +39,7 @@ type Config struct {
 	// Sleeping hears how many resources sleep, by the type of their target.
 	Sleeping  func(byExecutor map[string]int)
 	Status    *status.Writer
+	Notify    *notify.Notifier
 	Events    record.EventRecorder
 	Queue     *queue.Queue // of plans
 	Log       *slog.Logger

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -91,7 +93,29 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if errors.Is(err, queue.ErrConflict) {
 		again, err = c.Now().Add(100*time.Millisecond), nil
 	}
+	v.again = queue.Soonest(v.again, c.tellAhead(k, cm, known, v))
 	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
+}
+
+// tellAhead tells of a sleep that comes, and returns when it is to be told.
+func (c *Controller) tellAhead(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) time.Time {
+	if cm == nil {
+		return time.Time{}
+	}
+	coming := notify.Coming{About: k, What: "sleeps", Created: cm.CreationTimestamp.Time}
+	if !v.facts.Sleep && !v.paused && !known.spec.DryRun && known.table != nil && v.facts.Until != nil {
+		coming.At = *v.facts.Until
+		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
+	}
+	return c.Notify.Ahead("HibernatePlan", coming)
+}
+
+func targetNames(s hibernate.Spec) string {
+	var names []string
+	for _, t := range s.Targets {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // soon looks again at what somebody else wrote meanwhile.
@@ -104,6 +128,7 @@ func (c *Controller) soon(err error) (time.Time, error) {
 
 func (c *Controller) forget(k types.NamespacedName) {
 	c.watches.drop(k, "")
+	c.Notify.Forget(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.plans, k)

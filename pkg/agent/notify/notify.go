@@ -45,6 +45,7 @@ type Notifier struct {
 	queue   chan message
 	mu      sync.Mutex
 	waiting map[string]int // messages, by namespace
+	told    map[comingKey]time.Time
 	results *prometheus.CounterVec
 }
 
@@ -57,13 +58,14 @@ type Config struct {
 	DryRun   bool
 	Log      *slog.Logger
 	Now      func() time.Time
+	Since    func() time.Time // when this agent began to lead
 	Register func(prometheus.Collector)
 }
 
 // New has nothing to tell.
 func New(c Config) *Notifier {
 	h := &Notifier{
-		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{},
+		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{}, told: map[comingKey]time.Time{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
 	}
 	c.Register(h.results)
@@ -103,7 +105,7 @@ func (h *Notifier) DrainBlocked(about types.NamespacedName, run, node, words str
 
 // enqueue queues a message where somebody wants it, and never waits.
 func (h *Notifier) enqueue(n message) {
-	if h.DryRun || !slices.Contains(h.Settings().On, n.on) {
+	if h.DryRun || n.on != ahead && !slices.Contains(h.Settings().On, n.on) {
 		return
 	}
 	if !h.admit(n.about.Namespace) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -96,6 +97,21 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 			want[annotations.StatusLastRun] = status.Instant(l.StartedAt)
 		}
 	}
+}
+
+// tellAhead tells of a slot that comes, and returns when it is to be told.
+func (c *Controller) tellAhead(k types.NamespacedName, f trigger.Facts, d trigger.Decision) time.Time {
+	coming := notify.Coming{About: k, What: "runs", Created: f.CreatedAt}
+	if next := d.Next; next != nil && !f.Spec.DryRun && d.Phase != trigger.PhasePaused {
+		starts := trigger.StartsAt(f.Spec, k.Namespace, k.Name, next.At, next.Index)
+		coming.At, coming.Words = next.At, fmt.Sprintf("Its slot is at %s %s (%s)", next.Wall, next.Zone, status.Instant(&next.At))
+		if f.Gate != nil {
+			if v := f.Gate.Verdict(starts); !v.Permitted {
+				coming.Words += "; change is not permitted then (" + v.Reason + "): it waits for that, and its slot is missed after its start deadline"
+			}
+		}
+	}
+	return c.Notify.Ahead("Plan", coming)
 }
 
 // recordPhase sends an Event when a plan's phase became another.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -23,6 +24,7 @@ import (
 func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
 	if cm.DeletionTimestamp != nil || p.Documents.Terminating(k.Namespace) {
 		p.Book.Forget(k)
+		p.Notify.Forget(k)
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
 	state, policy := p.Book.Policy(k)
@@ -41,7 +43,21 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 	if wrote && opens {
 		p.Notify.WindowOpens(k, status.VerdictSentence(v))
 	}
+	wake = queue.Soonest(wake, p.tellAhead(cm, v))
 	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
+}
+
+// tellAhead tells of a window that comes, and returns when it is to be told.
+func (p *Controller) tellAhead(cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
+	coming := notify.Coming{About: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, What: "permits change", Created: cm.CreationTimestamp.Time}
+	if v.Next != nil && v.Next.Permitted {
+		coming.At = v.Next.Start
+		coming.Words = "Change is permitted from " + status.Instant(&v.Next.Start)
+		if v.Next.End != nil {
+			coming.Words += " until " + status.Instant(v.Next.End)
+		}
+	}
+	return p.Notify.Ahead("Policy", coming)
 }
 
 // policyWake is the next instant at which what is published may differ: also
