@@ -47,6 +47,7 @@ type Entry struct {
 	// longer than is known: there it is cut at the bounds of the page.
 	Unbegun, Unending bool
 	Idle              bool   // a slot at which nothing starts, or a sleep in which nothing sleeps
+	Failed            bool   // a slot that is past and needs somebody: its run failed, or it was missed
 	Note              string // for people, on one line
 	Key               string // names it among those of its owner; empty: its start does
 }
@@ -92,6 +93,11 @@ func (p Page) label(o Owner) string {
 // looks like.
 func (p Page) sleeps() bool {
 	return slices.ContainsFunc(p.Entries, func(e Entry) bool { return e.Kind == Sleep })
+}
+
+// fails says whether a slot on it needed somebody.
+func (p Page) fails() bool {
+	return slices.ContainsFunc(p.Entries, func(e Entry) bool { return e.Failed })
 }
 
 // current says whether now is on the page.

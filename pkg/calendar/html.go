@@ -57,7 +57,7 @@ func (p Page) document() document {
 	now := Entry{Kind: Slot, Start: p.Now}
 	d := document{
 		Title: p.Title, Span: p.span(), Clocks: p.clocks(), Counts: p.counts(), Zone: p.Zone,
-		Style:  template.CSS(pageStyle + map[bool]string{true: pageSleepStyle}[p.sleeps()]), //nolint:gosec // two constants
+		Style:  template.CSS(pageStyle + map[bool]string{true: pageSleepStyle}[p.sleeps()] + map[bool]string{true: pageFailedStyle}[p.fails()]), //nolint:gosec // two constants
 		Now:    moment{stamp(p.Now), now.local(p.clock())},
 		Rows:   p.rows(p.clock()),
 		Figure: template.HTML(p.figure()), //nolint:gosec // drawn here, with every text escaped
@@ -97,9 +97,9 @@ func (p Page) rows(loc *time.Location) []row {
 	type dayOf struct {
 		owner Owner
 		date  string
-		idle  bool
+		what  string
 	}
-	of := func(e Entry) dayOf { return dayOf{e.Owner, e.Start.In(loc).Format(time.DateOnly), e.Idle} }
+	of := func(e Entry) dayOf { return dayOf{e.Owner, e.Start.In(loc).Format(time.DateOnly), e.what()} }
 	sorted := p.sorted()
 	slots := map[dayOf][]Entry{}
 	for _, e := range sorted {
@@ -123,11 +123,20 @@ func (p Page) rows(loc *time.Location) []row {
 }
 
 func class(e Entry) string {
-	if e.Idle {
+	switch {
+	case e.Failed:
+		return "failed"
+	case e.Idle:
 		return "idle"
 	}
 	return string(e.Kind)
 }
+
+// pageFailedStyle is for pages with slots that needed somebody.
+const pageFailedStyle = `
+.badge.failed{background:#b3261e;color:#ffffff}
+@media (prefers-color-scheme:dark){.badge.failed{background:#ff8a80;color:#3b0a06}}
+`
 
 // pageSleepStyle is for pages on which something is hibernated.
 const pageSleepStyle = `

@@ -106,7 +106,7 @@ func (m mark) left() float64 {
 func addSlot(marks []mark, e Entry, x float64) []mark {
 	for i := len(marks) - 1; i >= 0; i-- {
 		m := &marks[i]
-		if m.first().Kind != Slot || m.first().Idle != e.Idle {
+		if m.first().Kind != Slot || m.first().Idle != e.Idle || m.first().Failed != e.Failed {
 			continue
 		}
 		if x-(m.x+m.w) < crowded {

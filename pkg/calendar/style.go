@@ -62,6 +62,16 @@ const svgStyle = `
 const svgPatterns = `<defs><pattern id="maint-hatch" width="9" height="9" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="1.5" y1="0" x2="1.5" y2="9"/></pattern></defs>
 `
 
+// svgFailedStyle is for pages with slots that needed somebody.
+const svgFailedStyle = `
+.maint .slot.failed{fill:#b3261e;stroke:#b3261e}
+.maint .slot.idle.failed{fill:#ffffff}
+@media (prefers-color-scheme:dark){
+.maint .slot.failed{fill:#ff8a80;stroke:#ff8a80}
+.maint .slot.idle.failed{fill:#0f141a}
+}
+`
+
 // svgSleepStyle is for pages on which something is hibernated.
 const svgSleepStyle = `
 .maint .sleep{fill:#3b5b8c;stroke:#3b5b8c;stroke-width:1.5}

@@ -38,7 +38,7 @@ func (d *drawing) wrap(height float64) string {
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" class="maint" viewBox="0 0 %s %s" width="%s" height="%s" role="img" aria-labelledby="maint-title maint-about">`+"\n", num(width), num(height), num(width), num(height))
 	fmt.Fprintf(&out, "<title id=\"maint-title\">%s</title>\n", html.EscapeString(d.page.Title))
 	fmt.Fprintf(&out, "<desc id=\"maint-about\">%s</desc>\n", html.EscapeString(d.page.span()+". "+d.page.clocks()+". "+d.page.counts()+"."))
-	fmt.Fprintf(&out, "<style>%s</style>\n%s", svgStyle+map[bool]string{true: svgSleepStyle}[d.page.sleeps()], svgPatterns)
+	fmt.Fprintf(&out, "<style>%s</style>\n%s", svgStyle+map[bool]string{true: svgSleepStyle}[d.page.sleeps()]+map[bool]string{true: svgFailedStyle}[d.page.fails()], svgPatterns)
 	fmt.Fprintf(&out, `<rect class="paper" width="%s" height="%s"/>`+"\n", num(width), num(height))
 	out.WriteString(d.body.String())
 	out.WriteString("</svg>\n")
@@ -102,6 +102,10 @@ func (d *drawing) legend(y float64) float64 {
 	word("slot of a plan")
 	d.diamond("slot idle", x+13, middle)
 	word("slot at which nothing starts")
+	if d.page.fails() {
+		d.diamond("slot failed", x+13, middle)
+		word("failed or missed")
+	}
 	if d.page.current() {
 		d.line("now", x+13, middle-7, x+13, middle+7)
 		word("now")
@@ -254,7 +258,10 @@ func (d *drawing) mark(y float64, m mark) {
 	case Slot:
 		class := "slot"
 		if e.Idle {
-			class = "slot idle"
+			class += " idle"
+		}
+		if e.Failed {
+			class += " failed"
 		}
 		if m.w > 0 {
 			d.rect(class, m.x, middle-2.5, m.w, 5, "")

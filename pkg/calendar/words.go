@@ -61,7 +61,12 @@ func sameZone(a, b time.Time) bool { return a.Format("MST-07:00") == b.Format("M
 
 // what says the kind in words.
 func (e Entry) what() string {
-	if e.Idle {
+	switch {
+	case e.Idle && e.Failed:
+		return "missed " + string(e.Kind)
+	case e.Failed:
+		return "failed " + string(e.Kind)
+	case e.Idle:
 		return "idle " + string(e.Kind)
 	}
 	return string(e.Kind)

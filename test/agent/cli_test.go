@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -77,6 +79,25 @@ func TestAPersonSchedulesTriggersAndLooks(t *testing.T) {
 	want := `{"items":[{"utc":"2026-12-01T01:00:00Z","local":"2026-12-01T02:00:00+01:00","schedule":0,"note":""},{"utc":"2026-12-02T01:00:00Z","local":"2026-12-02T02:00:00+01:00","schedule":0,"note":""}],"kind":"SlotList"}` + "\n"
 	if next.out != want {
 		t.Errorf("next printed\n%s, want\n%s", next.out, want)
+	}
+}
+
+func TestTheCalendarTellsHowSlotsEnded(t *testing.T) {
+	l := newLab(t)
+	l.runner()
+	at := time.Now().UTC().Add(5 * time.Second).Truncate(time.Second)
+	l.plan("once", "triggers: {schedules: [{at: '"+at.Format(time.RFC3339)+"'}]}\nsteps: [{name: rest, type: suspend, properties: {duration: 1s}}]\n")
+	l.ended("once", 1)
+	l.eventually("the calendar tells of it", func() (bool, string) {
+		got := l.maint("calendar", "--from", at.Add(-time.Hour).Format(time.RFC3339), "--to", at.Add(time.Hour).Format(time.RFC3339))
+		return got.code == 0 && strings.Contains(got.out, "Succeeded in"), got.out + got.err
+	})
+	l.plan("minutely", "triggers: {schedules: [{cron: '* * * * *'}]}\nsteps: [{name: rest, type: suspend}]\n", func(cm *corev1.ConfigMap) {
+		cm.Annotations = map[string]string{annotations.Pause: "true"}
+	})
+	got := l.maint("calendar", "--from", at.Add(-2*time.Hour).Format(time.RFC3339), "--to", time.Now().UTC().Format(time.RFC3339), "--timezone", "UTC")
+	if strings.Count(got.out, "minutely") > 2 {
+		t.Errorf("slots before the plan was made:\n%s", got.out)
 	}
 }
 

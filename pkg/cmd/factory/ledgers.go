@@ -63,6 +63,19 @@ func (k *Cluster) Ledgers(ctx context.Context, namespace string) (map[string]*le
 	return out, nil
 }
 
+// LedgerOf is the ledger of a document among those of Ledgers, nil where it has none, and its
+// closed entries, oldest first.
+func LedgerOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) (head *ledger.Ledger, closed []ledger.Entry) {
+	head = ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]
+	if old := ledgers[cm.Namespace+"/"+annotations.ArchiveName(cm.Name, string(cm.UID))]; old != nil {
+		closed = old.Recent
+	}
+	if head != nil {
+		closed = ledger.AppendArchive(closed, head.Recent)
+	}
+	return head, closed
+}
+
 // LeftBy is an ended run of the namespace whose object is gone and of which a plan's
 // ledger still says what it did not put back; nil where there is none.
 func (k *Cluster) LeftBy(ctx context.Context, name string) (*view.Run, error) {

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -27,14 +26,8 @@ func rememberedBy(ctx context.Context, k *factory.Cluster, namespace string, doc
 	}
 	out := make([]remembered, 0, len(documents))
 	for _, cm := range documents {
-		one := remembered{object: cm, head: ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]}
-		if old := ledgers[cm.Namespace+"/"+annotations.ArchiveName(cm.Name, string(cm.UID))]; old != nil {
-			one.closed = old.Recent
-		}
-		if one.head != nil {
-			one.closed = ledger.AppendArchive(one.closed, one.head.Recent)
-		}
-		out = append(out, one)
+		head, closed := factory.LedgerOf(ledgers, cm)
+		out = append(out, remembered{object: cm, head: head, closed: closed})
 	}
 	return out, nil
 }

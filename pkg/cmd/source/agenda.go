@@ -81,10 +81,14 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 		a.add(e)
 	}
 	count := 0
-	for w := range s.Stretches(a.Now, a.From) {
+	from := p.past.after(a.From)
+	for w := range s.Stretches(a.Now, from) {
 		e := calendar.Entry{Kind: calendar.Sleep, Owner: owner, Start: w.Start, End: w.End, Unbegun: w.Start.IsZero(), Unending: w.End.IsZero(), Note: w.Note, Idle: w.Awake}
 		if e.Unbegun {
-			e.Start = a.From
+			e.Start = from
+		}
+		if created := p.past.created; e.Start.Before(created) {
+			e.Start, e.Key = created, ""
 		}
 		if e.Unending {
 			e.End = a.To
@@ -95,6 +99,9 @@ func (a *Agenda) sleeper(p HibernatePlan) {
 		if count++; count > mostEntries {
 			a.tooMany(owner, "stretches of sleep", e.Start)
 			break
+		}
+		if !e.Unbegun && p.past.covers(e.End, a.Now) {
+			p.past.note(&e)
 		}
 		a.add(e)
 	}
@@ -369,12 +376,17 @@ func (a *Agenda) plan(p Plan) error {
 	a.paused(owner, p.Intent.Pause, p.Intent.Actors["pause"].Reason)
 	watch := a.watcher(p)
 	count := 0
-	for slot, ok := set.Next(a.From.Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
+	for slot, ok := set.Next(p.past.after(a.From).Add(-time.Nanosecond)); ok && slot.At.Before(a.To); slot, ok = set.Next(slot.At) {
 		if count++; count > mostEntries {
 			a.tooMany(owner, "slots", slot.At)
 			break
 		}
 		e := calendar.Entry{Kind: calendar.Slot, Owner: owner, Start: slot.At, End: slot.At, Key: slot.Identity()}
+		if p.past.covers(slot.At, a.Now) {
+			p.past.note(&e)
+			a.add(e)
+			continue
+		}
 		why := watch(slot.At)
 		e.Idle = why != ""
 		delay := trigger.StartsAt(p.Spec, p.Namespace, p.Name, slot.At, slot.Index).Sub(slot.At)

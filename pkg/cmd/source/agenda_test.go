@@ -41,7 +41,7 @@ func line(e calendar.Entry) string {
 		}
 		return strings.TrimSuffix(fmt.Sprintf("%s: slot %s%s: %s", e.Owner, from, idle, e.Note), ": ")
 	}
-	word := map[calendar.Kind]string{calendar.Window: "window", calendar.Freeze: "freeze"}[e.Kind]
+	word := map[calendar.Kind]string{calendar.Window: "window", calendar.Freeze: "freeze", calendar.Sleep: "sleep"}[e.Kind]
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s [%s, %s): %s", e.Owner, word, from, to, e.Note), ": ")
 }
 

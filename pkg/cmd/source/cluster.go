@@ -29,7 +29,8 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	if err != nil {
 		return w, err
 	}
-	namespaces, objects := []string{k.Namespace}, []*corev1.ConfigMap{}
+	namespaces := []string{k.Namespace}
+	var objects, sleeping []*corev1.ConfigMap
 	for _, cm := range list {
 		namespaces = append(namespaces, cm.Namespace)
 		spec, faults := annotations.Plan(cm)
@@ -50,7 +51,12 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 			continue
 		}
 		hold, _ := annotations.ReadHold(cm.Annotations)
+		sleeping = append(sleeping, cm)
 		w.Sleepers = append(w.Sleepers, HibernatePlan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec, Intent: annotations.Intent(cm.Annotations), Hold: hold})
+	}
+	ledgers, err := k.Ledgers(ctx, k.Namespace)
+	if err != nil {
+		return w, err
 	}
 	book := emptyBook(agent.Namespace)
 	if k.Namespace != "" || !allPolicies(ctx, k, book.Resolver) {
@@ -58,9 +64,11 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 	}
 	w.Resolver = book.Resolver
 	for i, cm := range objects {
+		w.Plans[i].past = pastOf(ledgers, cm)
 		w.Plans[i].gate, w.Plans[i].gated = book.PlanGate(c, agent, cm)
 	}
-	for _, s := range w.Sleepers {
+	for i, s := range w.Sleepers {
+		w.Sleepers[i].past = pastOf(ledgers, sleeping[i])
 		book.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
 	}
 	w.policies = w.Resolver.Policies()

@@ -23,6 +23,8 @@ type HibernatePlan struct {
 	Spec            hibernate.Spec
 	Intent          intent.Intent
 	Hold            hibernate.Hold
+
+	past past // of a plan in a cluster
 }
 
 // FindSleeper is the HibernatePlan of the cluster that a name means; nil where it means

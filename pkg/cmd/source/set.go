@@ -44,6 +44,7 @@ type Plan struct {
 	Intent          intent.Intent
 	Used            Used // where files were read
 
+	past  past           // of a plan in a cluster
 	gate  *schedule.Gate // of a plan in a cluster
 	gated bool           // something stands between it and its runs
 }

@@ -1,0 +1,108 @@
+package source
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/calendar"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// past is what is kept of a plan in a cluster; the zero value is that of one in a file.
+type past struct {
+	created time.Time
+	bySlot  map[int64]ledger.Entry // that stand for themselves, by their slot's second
+	folded  []ledger.Entry         // each for several slots, from First to Last
+	seen    time.Time              // slots up to here have ended; zero: the agent has not looked at the plan
+}
+
+func pastOf(ledgers map[string]*ledger.Ledger, cm *corev1.ConfigMap) past {
+	p := past{created: cm.CreationTimestamp.Time, bySlot: map[int64]ledger.Entry{}}
+	head, closed := factory.LedgerOf(ledgers, cm)
+	if head != nil {
+		p.seen, closed = head.Watermark, append(closed, head.Open...)
+	}
+	for _, e := range closed {
+		switch {
+		case e.Count > 1 && e.First != nil && e.Last != nil:
+			p.folded = append(p.folded, e)
+		case e.Slot != nil:
+			p.bySlot[e.Slot.Unix()] = e
+		}
+	}
+	return p
+}
+
+// after is from when on there is something: not before the plan was made.
+func (p past) after(from time.Time) time.Time {
+	if p.created.After(from) {
+		return p.created
+	}
+	return from
+}
+
+// covers says whether what was at an instant is past, and may be known.
+func (p past) covers(at, now time.Time) bool { return !p.created.IsZero() && at.Before(now) }
+
+// note says on an entry of the past how it ended, as far as that is kept.
+func (p past) note(e *calendar.Entry) {
+	found, ok := p.find(e.Start)
+	if !ok {
+		if e.Note == "" && e.Kind == calendar.Slot {
+			e.Note = "how it ended is not kept"
+			if e.Start.After(p.seen) {
+				e.Idle, e.Note = true, "the agent has not looked at it"
+			}
+		}
+		return
+	}
+	if e.Kind == calendar.Sleep && found.Result == run.Ran {
+		e.Note = view.JoinNote(e.Note, sleptWords(found))
+		return
+	}
+	e.Note = pastWords(found)
+	e.Idle = found.Result == run.Skipped || found.Result == run.Missed
+	e.Failed = found.Result == run.Missed || found.Outcome != nil && found.Outcome.Phase == run.Failed
+}
+
+func (p past) find(at time.Time) (ledger.Entry, bool) {
+	if e, ok := p.bySlot[at.Unix()]; ok {
+		return e, true
+	}
+	for _, e := range p.folded {
+		if !at.Before(*e.First) && !at.After(*e.Last) {
+			return e, true
+		}
+	}
+	return ledger.Entry{}, false
+}
+
+// pastWords are how a slot ended, on one line: Failed at migrate: exit code 1.
+func pastWords(e ledger.Entry) string {
+	switch o := e.Outcome; {
+	case e.Result == run.Ran && o != nil && o.Phase != run.Succeeded:
+		step := ""
+		if o.Step != "" {
+			step = " at " + o.Step
+		}
+		return string(o.Phase) + step + view.Colon(o.Message)
+	case e.Result == run.Ran && o != nil:
+		return fmt.Sprintf("%s in %s", o.Phase, o.Duration.Round(time.Second))
+	case e.Result == run.Open:
+		return "its run is not over" + view.Prefix(": ", e.Run)
+	}
+	return string(e.Result) + view.Colon(e.Reason)
+}
+
+func sleptWords(e ledger.Entry) string {
+	n := 0
+	for _, s := range e.Slept {
+		n += s.Resources
+	}
+	return view.Counted(n, "resource") + " slept"
+}
