@@ -25,7 +25,7 @@ func agentRooms() map[string][]string {
 		"gates":           {"client", "keys", "queue", "status", "store"},
 		"watchrules":      {"client", "store"},
 		"freezes":         {"client", "queue", "status", "store"},
-		"hibernation":     {"client", "keys", "queue", "status", "store"},
+		"hibernation":     {"client", "keys", "notify", "queue", "status", "store"},
 		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
 		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
