@@ -42,7 +42,7 @@ image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 ##@ Test
 
 .PHONY: test
-test: tools-kube ## Everything: unit tests, a real API server, the import walls, the race detector
+test: tools-kube tools-flux ## Everything: unit tests, a real API server, the import walls, the race detector
 	go test -timeout 40m ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
@@ -51,7 +51,7 @@ test-unit: ## Tests that need nothing but Go
 	go test $(UNIT_PACKAGES)
 
 .PHONY: test-api
-test-api: tools-kube ## Tests against a real API server
+test-api: tools-kube tools-flux ## Tests against a real API server
 	go test -timeout 15m ./test/...
 
 .PHONY: test-tools
@@ -173,6 +173,10 @@ tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root)
 	@for binary in kubelet kube-proxy; do \
 		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
 	done
+
+.PHONY: tools-flux
+tools-flux: ## kustomize-controller of Flux, beside which test/gitops runs: about 5 minutes the first time
+	@tools/build.sh flux kustomize-controller github.com/fluxcd/kustomize-controller
 
 # What a real node is made of. runc and the CNI plugins are Debian's.
 .PHONY: tools-node

@@ -104,7 +104,7 @@ func (o *abortOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := k.Run(ctx, o.name)
+	r, err := o.RunOf(ctx, k, o.name)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,27 @@ func (k *Cluster) Run(ctx context.Context, name string) (view.Run, error) {
 		return view.Run{}, err
 	}
 	return view.ReadRun(cm)
+}
+
+// RunOf finds a run, or the newest of a plan, which is said.
+func (c *Factory) RunOf(ctx context.Context, k *Cluster, name string) (view.Run, error) {
+	cm, err := k.Document(ctx, name, annotations.KindRun, annotations.KindPlan)
+	switch {
+	case err != nil:
+		return view.Run{}, err
+	case cm.Labels[annotations.LabelKind] == annotations.KindRun:
+		return view.ReadRun(cm)
+	}
+	runs, err := k.Runs(ctx, cm.Namespace, cm.Name)
+	if err != nil {
+		return view.Run{}, err
+	}
+	if len(runs) == 0 {
+		return view.Run{}, NotFoundError(fmt.Sprintf("plan %s has no run: %s asks for one", cm.Name, c.Suggest().Trigger(cm.Name)))
+	}
+	newest := runs[len(runs)-1]
+	fmt.Fprintf(c.ErrOut, "run %s is the newest of plan %s\n", newest.Run.Name, cm.Name)
+	return newest, nil
 }
 
 // Runs are the runs of a plan, or of all plans of a namespace, oldest first.

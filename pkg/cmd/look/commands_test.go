@@ -234,7 +234,7 @@ func TestLogs(t *testing.T) {
 		{name: "of a step that there is not", line: "logs orders-a --step ghost", world: objects(live(printed)), code: 1, err: "error: run maint-run-orders-a has no step \"ghost\"; it has call\n"},
 		{name: "of a run that has not begun", line: "logs orders-a", world: objects(pending(run.WaitWindow, "waits for its window")), err: "no step has begun: the run is Pending, waits for its window\n"},
 		{name: "of a run that has ended, followed: its exit code", line: "logs orders-a -f", world: objects(ended("maint-run-orders-a", run.Failed, time.Hour, printed)), code: 4, out: "==> call (exec, Succeeded)\nhello\n", err: "error: run maint-run-orders-a ended Failed\n"},
-		{name: "of no run", line: "logs orders-a", code: 1, err: "error: there is no run \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+		{name: "of no run", line: "logs orders-a", code: 1, err: "error: there is no run or plan \"orders-a\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
 	})
 }
 

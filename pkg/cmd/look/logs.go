@@ -64,7 +64,7 @@ func (o *logsOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := k.Run(ctx, o.name)
+	r, err := o.RunOf(ctx, k, o.name)
 	if err != nil {
 		return err
 	}

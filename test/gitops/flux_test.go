@@ -1,0 +1,245 @@
+package gitops_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// pushes are those of an hour in which somebody pushes every minute.
+const pushes = 60
+
+// files are the repository at one of its commits: an application, its plans and their
+// policy. A commit changes the application; the plans are as they were.
+func files(commit int) map[string]string {
+	plan := func(name, spec string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  labels: {maint.dev/kind: plan}\n  annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}\ndata:\n  plan.yaml: |\n    apiVersion: maint.dev/v1alpha1\n    kind: Plan\n    spec:\n" + spec
+	}
+	const down = `      target: {apiVersion: apps/v1, kind: Deployment, name: orders}
+      steps:
+      - {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}
+      - {name: hold, type: suspend}
+`
+	return map[string]string{
+		"kustomization.yaml": "resources: [orders.yaml, nightly.yaml, plain.yaml, upgrade.yaml, windows.yaml, rbac.yaml]\n",
+		"orders.yaml": fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: orders, annotations: {example.com/commit: '%d'}}\nspec:\n  replicas: 3\n  selector: {matchLabels: {app: orders}}\n"+
+			"  template:\n    metadata: {labels: {app: orders}}\n    spec: {containers: [{name: orders, image: 'registry.example/orders:1'}]}\n", commit),
+		"nightly.yaml": plan("nightly", "      triggers: {schedules: [{cron: '0 2 * * *'}]}\n      policies: [{name: windows}]\n      steps: [{name: hold, type: suspend}]\n"),
+		"plain.yaml":   plan("plain", down),
+		"upgrade.yaml": plan("upgrade", "      holdOwners: true\n"+down),
+		"windows.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows\n  labels: {maint.dev/kind: policy}\ndata:\n  policy.yaml: |\n    apiVersion: maint.dev/v1alpha1\n    kind: Policy\n    spec: {strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '01:00', end: '05:00'}]}}\n",
+		"rbac.yaml": `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: maint-runner}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: maint-runner}
+rules:
+- {apiGroups: [apps], resources: [deployments, deployments/scale], verbs: [get, list, watch, patch]}
+- {apiGroups: [kustomize.toolkit.fluxcd.io], resources: [kustomizations], verbs: [get, list, watch, patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: maint-runner}
+subjects: [{kind: ServiceAccount, name: maint-runner}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: maint-runner}
+`,
+	}
+}
+
+func (l *lab) kustomize() {
+	l.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"interval": "3s", "path": "./", "prune": true, "targetNamespace": l.ns, "timeout": "30s",
+		"sourceRef": map[string]any{"kind": "GitRepository", "name": "apps"},
+	}}}
+	u.SetGroupVersionKind(kustomizations.GroupVersion().WithKind("Kustomization"))
+	u.SetName("apps")
+	_, err := l.dyn.Resource(kustomizations).Namespace(l.ns).Create(l.ctx, u, metav1.CreateOptions{})
+	l.must(err)
+}
+
+func (l *lab) kustomization() *unstructured.Unstructured {
+	l.Helper()
+	u, err := l.dyn.Resource(kustomizations).Namespace(l.ns).Get(l.ctx, "apps", metav1.GetOptions{})
+	l.must(err)
+	return u
+}
+
+func (l *lab) suspended() bool {
+	on, _, _ := unstructured.NestedBool(l.kustomization().Object, "spec", "suspend")
+	return on
+}
+
+func (l *lab) push(commit int) string {
+	l.Helper()
+	revision, err := l.repo.push(l.ctx, files(commit))
+	l.must(err)
+	return revision
+}
+
+// applied waits until the controller has applied a revision, and says so.
+func (l *lab) applied(revision string) {
+	l.Helper()
+	l.eventually("the controller applies "+revision, func() (bool, string) {
+		u := l.kustomization()
+		got, _, _ := unstructured.NestedString(u.Object, "status", "lastAppliedRevision")
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return got == revision && strings.Contains(fmt.Sprint(conditions), "status:True type:Ready"), fmt.Sprint(got, conditions)
+	})
+}
+
+func (l *lab) document(name string) *corev1.ConfigMap {
+	l.Helper()
+	cm, err := l.admin.CoreV1().ConfigMaps(l.ns).Get(l.ctx, name, metav1.GetOptions{})
+	l.must(err)
+	return cm
+}
+
+func (l *lab) replicas() int32 {
+	l.Helper()
+	d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, "orders", metav1.GetOptions{})
+	l.must(err)
+	return *d.Spec.Replicas
+}
+
+// ready says what a Deployment's controller would: its pods are there, whatever its spec
+// becomes.
+func (l *lab) ready() {
+	l.Helper()
+	d, err := l.admin.AppsV1().Deployments(l.ns).Get(l.ctx, "orders", metav1.GetOptions{})
+	l.must(err)
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1000, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+	_, err = l.admin.AppsV1().Deployments(l.ns).UpdateStatus(l.ctx, d, metav1.UpdateOptions{})
+	l.must(err)
+}
+
+// holds waits until a plan's run has reached its step hold, and returns its name.
+func (l *lab) holds(plan string) string {
+	l.Helper()
+	name := ""
+	l.eventually("a run of "+plan+" holds", func() (bool, string) {
+		runs, err := l.admin.CoreV1().ConfigMaps(l.ns).List(l.ctx, metav1.ListOptions{LabelSelector: annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPlan + "=" + plan})
+		l.must(err)
+		if len(runs.Items) != 1 {
+			return false, fmt.Sprint(len(runs.Items), " runs")
+		}
+		name = runs.Items[0].Name
+		out := l.maint(0, "describe", name)
+		return strings.Contains(out, "hold") && l.replicas() == 0, out
+	})
+	return name
+}
+
+// TestBesideFlux: what people and the agent wrote on documents from Git survives every push,
+// nobody fights, and a run keeps its target while it lives.
+func TestBesideFlux(t *testing.T) {
+	l := newLab(t)
+	first := l.push(0)
+	l.kustomize()
+	l.applied(first)
+	l.eventually("the agent has looked at the plans", func() (bool, string) {
+		all := true
+		for _, name := range []string{"nightly", "plain", "upgrade", "windows"} {
+			cm := l.document(name)
+			all = all && cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
+		}
+		return all, ""
+	})
+	l.ready()
+	l.maint(0, "pause", "nightly", "--reason", "launch")
+	l.maint(0, "skip", "nightly", "--next", "1")
+	l.maint(0, "freeze", "policy/windows", "--for", "2h", "--reason", "launch")
+	l.eventually("the agent says so", func() (bool, string) {
+		a := l.document("nightly").Annotations
+		return a[annotations.StatusPhase] == "Paused" && strings.Contains(a[annotations.StatusBehavior], "launch"), fmt.Sprint(a)
+	})
+
+	t.Run("an hour of pushes leaves plans as they are", func(t *testing.T) { l.of(t).anHour() })
+	t.Run("a run whose target Flux keeps is held", func(t *testing.T) { l.of(t).drift() })
+	t.Run("a run that holds the owners is left alone", func(t *testing.T) { l.of(t).held() })
+}
+
+// of is the same lab for a part of the story.
+func (l *lab) of(t *testing.T) *lab {
+	t.Helper()
+	part := *l
+	part.T = t
+	return &part
+}
+
+func (l *lab) anHour() {
+	l.Helper()
+	began := map[string]*corev1.ConfigMap{}
+	for _, name := range []string{"nightly", "plain", "upgrade", "windows"} {
+		began[name] = l.document(name)
+	}
+	for i := range pushes {
+		l.applied(l.push(i + 1))
+	}
+	for name, was := range began {
+		is := l.document(name)
+		if is.ResourceVersion != was.ResourceVersion || !maps.Equal(is.Annotations, was.Annotations) {
+			l.Errorf("%s was written:\nwas %v\nis  %v", name, was.Annotations, is.Annotations)
+		}
+	}
+	if log := l.flux.tail(); strings.Contains(log, "ConfigMap/"+l.ns+"/nightly configured") {
+		l.Errorf("the controller wrote a plan:\n%s", log)
+	}
+}
+
+func (l *lab) drift() {
+	l.Helper()
+	l.maint(0, "trigger", "plain")
+	l.eventually("the run is held, by name of who did it", func() (bool, string) {
+		out := l.maint(0, "describe", "plain")
+		return strings.Contains(out, "kustomize-controller changed spec.replicas of Deployment/orders from 0 to 3"), out
+	})
+	if out := l.maint(3, "why", "plain"); !strings.Contains(out, "holdOwners: true") {
+		l.Errorf("why does not say what helps:\n%s", out)
+	}
+	l.maint(0, "abort", "plain", "--yes")
+	l.eventually("it ends", func() (bool, string) {
+		out := l.maint(0, "history", "plain")
+		return strings.Contains(out, "Aborted"), out
+	})
+	if got := l.replicas(); got != 3 {
+		l.Errorf("%d replicas", got)
+	}
+}
+
+func (l *lab) held() {
+	l.Helper()
+	l.maint(0, "trigger", "upgrade")
+	name := l.holds("upgrade")
+	if !l.suspended() {
+		l.Error("the Kustomization is not suspended")
+	}
+	revision := l.push(pushes + 1)
+	time.Sleep(7 * time.Second) // two of its intervals
+	if got := l.replicas(); got != 0 {
+		l.Errorf("a push while the run lives put back %d replicas", got)
+	}
+	l.maint(0, "resume", name)
+	l.eventually("it ends", func() (bool, string) {
+		out := l.maint(0, "history", "upgrade")
+		return strings.Contains(out, "Succeeded"), out
+	})
+	if l.suspended() {
+		l.Error("the Kustomization is still suspended")
+	}
+	l.applied(revision)
+	if got := l.replicas(); got != 3 {
+		l.Errorf("%d replicas", got)
+	}
+}
