@@ -218,7 +218,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 	if o.plan {
 		return o.preview(ctx, k, targets)
 	}
-	if o.requestor, err = requestorOf(ctx, k, o.requestor); err != nil {
+	if o.requestor, err = k.Requestor(ctx, o.requestor); err != nil {
 		return err
 	}
 	if !o.Client() {
@@ -322,7 +322,7 @@ func (o *drainOptions) waitForNodes(ctx context.Context, k *factory.Cluster, tar
 // releases is the command that takes a request back; it names a requestor that is
 // not one of people.
 func releases(c remedy.Commands, nodes, requestor string) string {
-	if strings.HasPrefix(requestor, cliRequestor) {
+	if strings.HasPrefix(requestor, factory.CLIRequestor) {
 		return c.Release(nodes)
 	}
 	return c.ReleaseFor(nodes, requestor)

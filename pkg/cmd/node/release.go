@@ -44,7 +44,7 @@ which you ask; with --requestor, for which that one asks.`,
 	}
 	cmd.ValidArgsFunction = c.CompleteNodes(func(m metav1.ObjectMeta) bool {
 		for requestor := range annotations.Requests(m.Annotations) {
-			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, cliRequestor) {
+			if requestor == o.requestor || o.requestor == "" && strings.HasPrefix(requestor, factory.CLIRequestor) {
 				return true
 			}
 		}
@@ -86,7 +86,7 @@ func (o *releaseOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.requestor, err = requestorOf(ctx, k, o.requestor); err != nil {
+	if o.requestor, err = k.Requestor(ctx, o.requestor); err != nil {
 		return err
 	}
 	targets, err := o.targets(ctx, k)

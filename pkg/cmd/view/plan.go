@@ -78,9 +78,12 @@ func IntentFaults(p Plan) []string {
 }
 
 // Conditions are those that the agent published on a document.
-func Conditions(cm *corev1.ConfigMap) []metav1.Condition {
+func Conditions(cm *corev1.ConfigMap) []metav1.Condition { return ConditionsIn(cm.Annotations) }
+
+// ConditionsIn are those that the agent published in the annotations of an object.
+func ConditionsIn(a map[string]string) []metav1.Condition {
 	var list []metav1.Condition
-	if err := json.Unmarshal([]byte(cm.Annotations[annotations.StatusConditions]), &list); err != nil {
+	if err := json.Unmarshal([]byte(a[annotations.StatusConditions]), &list); err != nil {
 		return nil
 	}
 	return list

@@ -1,0 +1,172 @@
+package wait
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// permitted waits until change of something is permitted. The agent publishes on it what
+// follows from all that stands behind it, so a change there is a change here.
+func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {
+	changed := make(chan struct{}, 1)
+	name := kind + "/"
+	if found.Node != nil {
+		name += found.Node.Name
+		if _, err := watch.Nodes(ctx, k, changed, found.Node.Name); err != nil {
+			return o.broken(ctx, err)
+		}
+	} else {
+		name += found.Document.Name
+		live, err := watch.ConfigMaps(ctx, k, found.Document.Namespace, watch.ByName(found.Document.Name))
+		if err != nil {
+			return o.broken(ctx, err)
+		}
+		changed = live.Changed
+	}
+	return o.until(ctx, k, changed, name, func() (bool, string, error) {
+		s, err := source.FindSubject(ctx, o.Factory, k, name)
+		if err != nil {
+			return false, "", o.broken(ctx, err)
+		}
+		v := s.Verdict(o.Now())
+		stands := "change is not permitted (" + v.Reason + ")"
+		if v.Permitted {
+			stands = "change is permitted (" + v.Reason + ")"
+		}
+		return v.Permitted, stands, nil
+	})
+}
+
+// broken tells an end that came early from another error.
+func (o *options) broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return watch.EndedEarly(ctx, o.name+" is not waited for any longer")
+	}
+	return err
+}
+
+// document waits for a phase or a condition of a document of ours.
+func (o *options) document(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	live, err := watch.ConfigMaps(ctx, k, cm.Namespace, watch.ByName(cm.Name))
+	if err != nil {
+		return o.broken(ctx, err)
+	}
+	name := cm.Labels[annotations.LabelKind] + "/" + cm.Name
+	return o.until(ctx, k, live.Changed, name, func() (bool, string, error) {
+		now := live.ConfigMap(cm.Namespace, cm.Name)
+		if now == nil || now.UID != cm.UID {
+			return false, "", exit.Errorf(exit.CodeNotNow, "%s was deleted", name)
+		}
+		if o.what == forCondition {
+			so, stands := o.holds(view.Conditions(now))
+			return so, stands, nil
+		}
+		return o.phase(now)
+	})
+}
+
+// phase says whether a document has the phase that is waited for. A run that has ended
+// with another one never will.
+func (o *options) phase(cm *corev1.ConfigMap) (bool, string, error) {
+	got, message := cm.Annotations[annotations.StatusPhase], cm.Annotations[annotations.StatusMessage]
+	seen := cm.Annotations[annotations.StatusObserved] == annotations.Observed(cm)
+	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		r, err := view.ReadRun(cm)
+		if err != nil {
+			return false, "", err
+		}
+		got, message, seen = string(r.Journal.Phase), r.Journal.Message, true
+	}
+	if !seen {
+		return false, "the agent has not looked at it yet", nil
+	}
+	stands := "phase " + got + view.Colon(message)
+	switch {
+	case strings.EqualFold(got, o.value):
+		return true, stands, nil
+	case run.Phase(got).Ended() && cm.Labels[annotations.LabelKind] == annotations.KindRun:
+		code := exit.CodeNotNow
+		if got == string(run.Failed) {
+			code = exit.CodeRunFailed
+		}
+		return false, "", exit.Errorf(code, "run %s ended, and will never be %s: %s", cm.Name, o.value, stands)
+	}
+	return false, stands, nil
+}
+
+// holds says whether a condition has the status that is waited for.
+func (o *options) holds(list []metav1.Condition) (bool, string) {
+	kind, status, _ := strings.Cut(o.value, "=")
+	status = cmp.Or(status, string(metav1.ConditionTrue))
+	i := slices.IndexFunc(list, func(c metav1.Condition) bool { return strings.EqualFold(c.Type, kind) })
+	if i < 0 {
+		return false, "it has no condition " + kind
+	}
+	c := list[i]
+	return strings.EqualFold(string(c.Status), status), fmt.Sprintf("condition %s=%s%s", c.Type, c.Status, view.Colon(c.Message))
+}
+
+// node waits for a node's request, or for one of the conditions that the agent publishes.
+func (o *options) node(ctx context.Context, k *factory.Cluster, n *corev1.Node) error {
+	requestor := ""
+	if o.what != forCondition {
+		var err error
+		if requestor, err = k.Requestor(ctx, o.requestor); err != nil {
+			return err
+		}
+	}
+	changed := make(chan struct{}, 1)
+	live, err := watch.Nodes(ctx, k, changed, n.Name)
+	if err != nil {
+		return o.broken(ctx, err)
+	}
+	return o.until(ctx, k, changed, "node/"+n.Name, func() (bool, string, error) {
+		now := live.Node(n.Name)
+		switch {
+		case now == nil || now.UID != n.UID:
+			if o.what == forReleased {
+				return true, "it is gone", nil
+			}
+			return false, "", exit.Errorf(exit.CodeNotNow, "node %s was deleted", n.Name)
+		case o.what == forCondition:
+			so, stands := o.holds(view.ConditionsIn(now.Annotations))
+			return so, stands, nil
+		}
+		return o.request(annotations.Node(now), requestor)
+	})
+}
+
+// request says how a requestor's request stands.
+func (o *options) request(n nodes.Node, requestor string) (bool, string, error) {
+	a := view.AskedBy(n, requestor)
+	if o.what == forReleased {
+		if a == nil {
+			return true, requestor + " does not ask for it", nil
+		}
+		return false, view.RequestWords(a), nil
+	}
+	switch {
+	case a == nil || a.Gone:
+		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s does not ask for it: ask with %s", n.Name, requestor, o.Suggest().Drain(n.Name))
+	case a.Fault != "":
+		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: the request of %s cannot be read: %s", n.Name, requestor, a.Fault)
+	case view.GivenUp(*a):
+		return false, "", exit.Errorf(exit.CodeNotNow, "node %s: %s", n.Name, a.Status.Reason)
+	}
+	return a.Status != nil && a.Status.Phase == nodes.Ready, view.RequestWords(a), nil
+}

@@ -1,0 +1,215 @@
+package wait
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+)
+
+// What can be waited for.
+const (
+	forEnded     = "ended"
+	forPermitted = "permitted"
+	forReady     = "ready"
+	forReleased  = "released"
+	forPhase     = "phase"
+	forCondition = "condition"
+)
+
+type options struct {
+	*factory.Factory
+	name, text, requestor string
+	timeout               time.Duration
+	what, value           string // of --for: phase and Idle, condition and Ready=True
+	faults                exit.Faults
+}
+
+// New waits until something is so.
+func New(c *factory.Factory) *cobra.Command {
+	o := &options{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "wait RUN|PLAN|POLICY|NODE [--for=…]",
+		Short: "Wait until something is so; for runbooks",
+		Long: `Wait until a run has ended, a plan or a policy permits change, a document has a phase
+or a condition, or a node is yours.
+
+  --for=ended                    a run, or the newest of a plan: 0 when it Succeeded, 4 when not
+  --for=permitted                change of a plan, a policy or a node is permitted
+  --for=phase=PHASE              a plan, a HibernatePlan or a run
+  --for=condition=TYPE[=STATUS]  any of them; the status is True where none is given
+  --for=ready, --for=released    a node that was asked for with 'drain'
+
+Without --for: ended for a run and a plan, permitted for a policy, ready for a node, and
+phase=Active for a HibernatePlan. Exit code 0 when it is so, 3 when it never will be, 4 when
+the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
+		Example: `  kubectl maint wait orders-weekly --timeout 2h
+  kubectl maint wait weekends --for=permitted && ./upgrade.sh
+  kubectl maint wait worker-3 --for=ready --requestor firmware`,
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy, annotations.KindRun), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) })),
+	}
+	cmd.Flags().StringVar(&o.text, "for", "", "what to wait for; see above")
+	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forEnded, forPermitted, forReady, forReleased, forPhase + "=", forCondition + "="}, cobra.ShellCompDirectiveNoSpace))
+	return cmd
+}
+
+// Complete takes the name and what to wait for.
+func (o *options) Complete(_ *cobra.Command, args []string) error {
+	o.name = factory.OneName(args, "RUN, PLAN, POLICY or NODE", &o.faults)
+	o.what, o.value, _ = strings.Cut(o.text, "=")
+	return nil
+}
+
+// Validate checks the flags.
+func (o *options) Validate() error {
+	switch o.what {
+	case "", forEnded, forPermitted, forReady, forReleased:
+		if o.value != "" {
+			o.faults.Add("--for=%s takes no value, is %q", o.what, o.text)
+		}
+	case forPhase, forCondition:
+		if o.value == "" || strings.HasPrefix(o.value, "=") {
+			o.faults.Add("--for=%s lacks its value: write %s", o.what, map[string]string{forPhase: "--for=phase=Idle", forCondition: "--for=condition=Ready"}[o.what])
+		}
+	default:
+		o.faults.Add("--for must be ended, permitted, ready, released, phase=PHASE or condition=TYPE[=STATUS], is %q", o.text)
+	}
+	if o.timeout < 0 {
+		o.faults.Add("--timeout must not be negative")
+	}
+	return o.faults.Err()
+}
+
+// Run waits.
+func (o *options) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	found, err := k.Find(ctx, o.name, annotations.KindRun, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := watch.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	kind := factory.KindNode
+	if found.Document != nil {
+		kind = found.Document.Labels[annotations.LabelKind]
+	}
+	if o.what == "" {
+		o.what, o.value, _ = strings.Cut(usual()[kind], "=")
+	}
+	if !slices.Contains(takes()[kind], o.what) {
+		return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
+	}
+	switch {
+	case o.what == forEnded:
+		return o.ended(ctx, k, found.Document)
+	case o.what == forPermitted:
+		return o.permitted(ctx, k, kind, found)
+	case found.Node != nil:
+		return o.node(ctx, k, found.Node)
+	}
+	return o.document(ctx, k, found.Document)
+}
+
+// usual is what is waited for where --for does not say.
+func usual() map[string]string {
+	return map[string]string{
+		annotations.KindRun: forEnded, annotations.KindPlan: forEnded, annotations.KindPolicy: forPermitted,
+		annotations.KindHibernatePlan: forPhase + "=Active", factory.KindNode: forReady,
+	}
+}
+
+// takes is what can be waited for, of each kind.
+func takes() map[string][]string {
+	return map[string][]string{
+		annotations.KindRun:           {forEnded, forPhase, forCondition},
+		annotations.KindPlan:          {forEnded, forPermitted, forPhase, forCondition},
+		annotations.KindPolicy:        {forPermitted, forCondition},
+		annotations.KindHibernatePlan: {forPhase, forCondition},
+		factory.KindNode:              {forReady, forReleased, forPermitted, forCondition},
+	}
+}
+
+// ended waits for the end of a run, or of a plan's newest.
+func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) error {
+	r, err := o.RunOf(ctx, k, cm.Name)
+	if err != nil {
+		return err
+	}
+	if !r.Journal.Phase.Ended() {
+		if err := o.NeedAgent(ctx, k); err != nil {
+			return err
+		}
+	}
+	owner := cm
+	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		owner = cm.DeepCopy() // its plan may be gone; who follows a run needs its name alone then
+		owner.Name, owner.UID = r.Run.Plan, ""
+		if p, err := k.Plan(ctx, r.Run.Plan); err == nil {
+			owner = p
+		}
+	}
+	return watch.FollowRun(ctx, o.Factory, k, owner, r.Run.Name)
+}
+
+// look says whether what is waited for is so, and how it stands; an error says that it
+// never will be.
+type look func() (so bool, stands string, err error)
+
+// until looks at every change, and each second for what the clock changes, until it is so.
+func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan struct{}, name string, f look) error {
+	agent := o.Attend(k)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	asked, said := false, ""
+	for {
+		so, stands, err := f()
+		if so || err != nil {
+			if err == nil {
+				fmt.Fprintf(o.Out, "%s: %s\n", name, stands)
+			}
+			return err
+		}
+		if !asked { // what is so already needs no agent
+			if err := o.NeedAgent(ctx, k); err != nil {
+				return err
+			}
+			asked = true
+		}
+		if stands != said {
+			said = stands
+			fmt.Fprintf(o.ErrOut, "waiting for %s of %s: %s\n", o.forWords(), name, stands)
+		}
+		select {
+		case <-ctx.Done():
+			return watch.EndedEarly(ctx, name+": "+stands)
+		case <-changed:
+		case <-tick.C:
+			if err := agent.Check(ctx, name+": "+stands); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (o *options) forWords() string {
+	if o.value == "" {
+		return o.what
+	}
+	return o.what + "=" + o.value
+}

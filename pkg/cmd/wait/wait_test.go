@@ -1,0 +1,57 @@
+package wait_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+func ended(phase run.Phase, message string) *corev1.ConfigMap {
+	r := cmdtest.RunOf()
+	r.Journal.Phase, r.Journal.Message, r.Journal.FinishedAt = phase, message, cmdtest.Before(time.Minute)
+	return cmdtest.RunObject(r, "maint-run-orders-a")
+}
+
+func TestWhatIsSoOrNeverWillBe(t *testing.T) {
+	seen := func(pairs ...string) *corev1.ConfigMap {
+		return cmdtest.Plan("orders", "", func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) }, cmdtest.Noting(pairs...))
+	}
+	const ready = `[{"type":"Ready","status":"False","message":"policy night is not there"}]`
+	world := func(list ...runtime.Object) []runtime.Object {
+		return append(list, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"))
+	}
+	for _, c := range []struct {
+		name, line string
+		world      []runtime.Object
+		code       int
+		out, err   string
+	}{
+		{name: "a run that succeeded", line: "wait orders-a", world: world(seen(), ended(run.Succeeded, "done")), out: "2026-11-21T00:00:00Z run maint-run-orders-a: Succeeded: done\n"},
+		{name: "the newest of a plan, which failed", line: "wait plan/orders", world: world(seen(), ended(run.Failed, "no disk")), code: 4, out: "2026-11-21T00:00:00Z run maint-run-orders-a: Failed: no disk\n", err: "run maint-run-orders-a is the newest of plan orders\nerror: run maint-run-orders-a ended Failed: no disk\n"},
+		{name: "a plan that never ran", line: "wait orders", world: world(seen()), code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
+		{name: "a phase that is", line: "wait orders --for=phase=idle", world: world(seen(annotations.StatusPhase, "Idle", annotations.StatusMessage, "next run soon")), out: "plan/orders: phase Idle: next run soon\n"},
+		{name: "a phase that a run never will have", line: "wait orders-a --for=phase=Running", world: world(seen(), ended(run.Succeeded, "")), code: 3, err: "error: run maint-run-orders-a ended, and will never be Running: phase Succeeded\n"},
+		{name: "a condition that is", line: "wait orders --for=condition=Ready=False", world: world(seen(annotations.StatusConditions, ready)), out: "plan/orders: condition Ready=False: policy night is not there\n"},
+		{name: "a condition that is not", line: "wait orders --for=condition=Ready --timeout 500ms", world: world(seen(annotations.StatusConditions, ready)), code: 124, err: "waiting for condition=Ready of plan/orders: condition Ready=False: policy night is not there\nerror: --timeout passed: plan/orders: condition Ready=False: policy night is not there\n"},
+		{name: "a policy that permits", line: "wait open", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), out: "policy/open: change is permitted (policy open: Permissive)\n"},
+		{name: "a policy that does not, and nobody acts", line: "wait shut", world: []runtime.Object{cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"), cmdtest.Policy("shut", "{strategy: Restrictive}")}, code: 5, err: "error: no agent runs in namespace maint-system: install it with 'kubectl maint install --apply'\n"},
+		{name: "a node that nobody asked for", line: "wait a", world: world(cmdtest.Node("a")), code: 3, err: "error: node a: cli.jane-example.com does not ask for it: ask with 'kubectl maint drain a'\n"},
+		{name: "a node that was released", line: "wait a --for=released --requestor gpu", world: world(cmdtest.Node("a")), out: "node/a: gpu does not ask for it\n"},
+		{name: "what its kind has not", line: "wait open --for=ended", world: world(cmdtest.Policy("open", "{strategy: Permissive}")), code: 2, err: "error: a policy is not waited for with --for=ended: it takes permitted, condition\n"},
+		{name: "a word that is none, and a phase without its name", line: "wait a --for=soon", code: 2, err: "error: --for must be ended, permitted, ready, released, phase=PHASE or condition=TYPE[=STATUS], is \"soon\"\n"},
+		{name: "a phase without its name", line: "wait a --for=phase", code: 2, err: "error: --for=phase lacks its value: write --for=phase=Idle\n"},
+		{name: "nothing of that name", line: "wait ghost", world: world(), code: 1, err: "error: there is no run or plan or policy \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, c.world...)
+			o.Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.out, Err: c.err})
+		})
+	}
+}
