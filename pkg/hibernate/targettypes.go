@@ -84,7 +84,7 @@ type WorkloadParameters struct {
 	Namespaces        []string                `json:"namespaces,omitempty"` // default: the plan's own
 	NamespaceSelector *selector.LabelSelector `json:"namespaceSelector,omitempty"`
 	Selector          *selector.LabelSelector `json:"selector,omitempty"` // none is all
-	Kinds             []any                   `json:"kinds,omitempty"`    // names or {apiVersion, kind}; default: DefaultKinds
+	Kinds             []any                   `json:"kinds,omitempty"`    // names or {apiVersion, kind}; default: the kinds that docs/hibernation.md lists
 	Floor             *int32                  `json:"floor,omitempty"`    // replicas while asleep, default 0
 	Order             []string                `json:"order,omitempty"`    // of kinds, as they fall asleep
 	Timeout           *document.Duration      `json:"timeout,omitempty"`

@@ -1,0 +1,130 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+)
+
+type explainOptions struct {
+	*factory.Factory
+	path   []string
+	faults exit.Faults
+}
+
+// NewExplain says what may stand in the documents.
+func NewExplain(c *factory.Factory) *cobra.Command {
+	o := &explainOptions{Factory: c}
+	return &cobra.Command{
+		Use:   "explain KIND[.FIELD…]",
+		Short: "What may stand in a document, field by field",
+		Long: `Say what may stand in a document, from its schema: the fields with their types, which
+are required, what they take where they take few words, and what counts where they are
+left out. The properties of a step, and the parameters of a target, are named by its type:
+plan.spec.steps.drain. Lists are walked through: plan.spec.steps.retry is a field of each.
+No cluster is asked.
+
+Kinds: ` + strings.Join(kinds(), ", ") + ".",
+		Example: "  kubectl maint explain plan.spec\n  kubectl maint explain plan.spec.steps.drain\n  kubectl maint explain policy.spec.maintenanceSchedule.windows",
+		RunE:    factory.RunE(o),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return continued(word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
+	}
+}
+
+// Complete takes the path.
+func (o *explainOptions) Complete(_ *cobra.Command, args []string) error {
+	o.path = strings.Split(strings.Trim(factory.OneName(args, "KIND", &o.faults), "."), ".")
+	return nil
+}
+
+// Validate has nothing else to check.
+func (o *explainOptions) Validate() error { return o.faults.Err() }
+
+// Run prints the field.
+func (o *explainOptions) Run(context.Context) error {
+	s, err := schemaOf(o.path[0])
+	if err != nil {
+		return err
+	}
+	field, err := s.find(o.path[1:])
+	if err != nil {
+		return exit.Errorf(exit.CodeUsage, "%w", err)
+	}
+	fmt.Fprintf(o.Out, "KIND:   %s, maint.dev/v1alpha1, under the key %s\n", s.kind, s.key)
+	if len(o.path) > 1 {
+		fmt.Fprintf(o.Out, "FIELD:  %s <%s>\n", strings.Join(o.path[1:], "."), s.typeOf(field))
+	}
+	for _, l := range s.about(field) {
+		fmt.Fprintln(o.Out, l)
+	}
+	o.fields(s, s.object(field))
+	return nil
+}
+
+// fields prints what an object may have.
+func (o *explainOptions) fields(s schema, object node) {
+	names := slices.Sorted(maps.Keys(object.children("properties")))
+	if len(names) > 0 {
+		fmt.Fprintln(o.Out, "\nFIELDS:")
+	}
+	for _, name := range names {
+		field := object.children("properties")[name]
+		required := ""
+		if slices.Contains(object.words("required"), name) {
+			required = "  -required-"
+		}
+		fmt.Fprintf(o.Out, "  %s <%s>%s\n", name, s.typeOf(field), required)
+		for _, l := range s.about(field) {
+			fmt.Fprintln(o.Out, "      "+strings.TrimSpace(l))
+		}
+	}
+	types := s.byType(object)
+	if len(types) == 0 {
+		return
+	}
+	below := strings.Join(o.path, ".")
+	fmt.Fprintf(o.Out, "\nBY TYPE, as %s explain %s.%s:\n  %s\n", o.Name, below, slices.Sorted(maps.Keys(types))[0], strings.Join(slices.Sorted(maps.Keys(types)), "\n  "))
+}
+
+// continued are the paths that a word may go on to.
+func continued(word string) []string {
+	head, _, dotted := cutLast(word)
+	if !dotted {
+		return kinds()
+	}
+	path := strings.Split(head, ".")
+	s, err := schemaOf(path[0])
+	if err != nil {
+		return nil
+	}
+	field, err := s.find(path[1:])
+	if err != nil {
+		return nil
+	}
+	object := s.object(field)
+	var out []string
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(object.children("properties"))), slices.Sorted(maps.Keys(s.byType(object)))) {
+		out = append(out, head+"."+name)
+	}
+	return out
+}
+
+func cutLast(word string) (head, last string, dotted bool) {
+	i := strings.LastIndex(word, ".")
+	if i < 0 {
+		return "", word, false
+	}
+	return word[:i], word[i+1:], true
+}

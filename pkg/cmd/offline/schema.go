@@ -1,0 +1,229 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/docs"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// node is a part of a JSON Schema.
+type node map[string]any
+
+// schema is that of one kind of document.
+type schema struct {
+	kind, key string // Plan, plan.yaml
+	root      node
+}
+
+// kinds are those that have a schema, as people write them.
+func kinds() []string {
+	return []string{"plan", "hibernateplan", "policy", "calendar", "steptemplate", "agentconfig", "cloudprovider", "k8scluster"}
+}
+
+// schemaOf reads the schema of a kind, as plan, Plan, plans or hibernate-plan.
+func schemaOf(kind string) (schema, error) {
+	name := strings.ReplaceAll(strings.ToLower(kind), "-", "")
+	i := slices.IndexFunc(kinds(), func(k string) bool {
+		return name == k || name == k+"s" || k == "policy" && name == "policies" || k == "steptemplate" && strings.TrimSuffix(name, "s") == "template"
+	})
+	if i < 0 {
+		return schema{}, exit.Errorf(exit.CodeUsage, "%q is no kind of document: it must be one of %s", document.Cut(kind, 60), strings.Join(kinds(), ", "))
+	}
+	text, err := docs.Schemas.ReadFile("schemas/" + strings.TrimPrefix(kinds()[i], "step") + ".schema.json")
+	if err != nil {
+		return schema{}, err
+	}
+	s := schema{}
+	if err := json.Unmarshal(text, &s.root); err != nil {
+		return schema{}, err
+	}
+	title, _ := s.root["title"].(string)
+	_, s.key, _ = strings.Cut(strings.TrimSuffix(title, ")"), "(")
+	s.kind, _ = s.resolved(s.root).children("properties")["kind"]["const"].(string)
+	return s, nil
+}
+
+// children are the parts under a keyword, by name.
+func (n node) children(keyword string) map[string]node {
+	out := map[string]node{}
+	all, _ := n[keyword].(map[string]any)
+	for name, part := range all {
+		if p, ok := part.(map[string]any); ok {
+			out[name] = p
+		}
+	}
+	return out
+}
+
+func (n node) list(keyword string) []node {
+	all, _ := n[keyword].([]any)
+	var out []node
+	for _, part := range all {
+		if p, ok := part.(map[string]any); ok {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (n node) child(keyword string) node {
+	p, _ := n[keyword].(map[string]any)
+	return p
+}
+
+// words are the values of a list of plain values.
+func (n node) words(keyword string) []string {
+	all, _ := n[keyword].([]any)
+	var out []string
+	for _, v := range all {
+		out = append(out, fmt.Sprint(v))
+	}
+	return out
+}
+
+// resolved follows references; what stands beside one stays.
+func (s schema) resolved(n node) node {
+	for {
+		ref, _ := n["$ref"].(string)
+		if ref == "" {
+			return n
+		}
+		to := maps.Clone(s.root.child("$defs").child(strings.TrimPrefix(ref, "#/$defs/")))
+		if to == nil {
+			return n
+		}
+		if words, ok := n["description"]; ok {
+			to["description"] = words
+		}
+		n = to
+	}
+}
+
+// object is what the fields of a value are in: that of a list's items, or of a map's values.
+func (s schema) object(n node) node {
+	n = s.resolved(n)
+	if one := s.onlyObject(n); one != nil {
+		n = one
+	}
+	switch {
+	case len(n.child("items")) > 0:
+		return s.object(n.child("items"))
+	case len(n.children("properties")) == 0 && len(n.child("additionalProperties")) > 0:
+		return s.object(n.child("additionalProperties"))
+	}
+	return n
+}
+
+// onlyObject is the one of several forms that has fields; nil where none, or several, have.
+func (s schema) onlyObject(n node) node {
+	var found []node
+	for _, form := range slices.Concat(n.list("anyOf"), n.list("oneOf")) {
+		if form = s.resolved(form); len(form.children("properties")) > 0 && form["type"] != nil {
+			found = append(found, form)
+		}
+	}
+	if len(found) != 1 {
+		return nil
+	}
+	return found[0]
+}
+
+// find walks down a path of fields; below a step or a target its type names what its
+// properties or parameters are.
+func (s schema) find(path []string) (node, error) {
+	at := s.resolved(s.root)
+	for i, name := range path {
+		object := s.object(at)
+		if next, ok := object.children("properties")[name]; ok {
+			at = next
+			continue
+		}
+		if next, ok := s.byType(object)[name]; ok {
+			at = next
+			continue
+		}
+		where := strings.Join(append([]string{strings.ToLower(s.kind)}, path[:i]...), ".")
+		has := append(slices.Sorted(maps.Keys(object.children("properties"))), slices.Sorted(maps.Keys(s.byType(object)))...)
+		if len(has) == 0 {
+			return nil, fmt.Errorf("%s is a %s, and has no fields", where, s.typeOf(at))
+		}
+		return nil, fmt.Errorf("%s has no field %q: it has %s", where, document.Cut(name, 60), strings.Join(has, ", "))
+	}
+	return at, nil
+}
+
+// byType are the properties of a step, or the parameters of a target, by its type.
+func (s schema) byType(object node) map[string]node {
+	out := map[string]node{}
+	for _, rule := range object.list("allOf") {
+		kind, _ := rule.child("if").child("properties").child("type")["const"].(string)
+		for _, field := range []string{"properties", "parameters"} {
+			if then, ok := rule.child("then").children("properties")[field]; ok && kind != "" {
+				out[kind] = then
+			}
+		}
+	}
+	return out
+}
+
+// typeOf is a field's type in words: string, []Step, map[string]string.
+func (s schema) typeOf(n node) string {
+	if ref, _ := n["$ref"].(string); ref != "" {
+		if name := strings.TrimPrefix(ref, "#/$defs/"); len(s.resolved(n).children("properties")) > 0 {
+			return name
+		}
+	}
+	n = s.resolved(n)
+	forms := slices.Concat(n.list("anyOf"), n.list("oneOf"))
+	kind, _ := n["type"].(string)
+	switch {
+	case kind == "array":
+		return "[]" + s.typeOf(n.child("items"))
+	case kind == "object" && len(n.child("additionalProperties")) > 0:
+		return "map[string]" + s.typeOf(n.child("additionalProperties"))
+	case kind != "":
+		return kind
+	case len(n.words("type")) > 0:
+		return strings.Join(n.words("type"), "|")
+	case n["const"] != nil:
+		return "string"
+	}
+	var names []string
+	for _, form := range forms {
+		if name := s.typeOf(form); name != "any" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "any"
+	}
+	return strings.Join(names, "|")
+}
+
+// about is what there is to say of a field: its words, what it takes, and what counts where
+// it is left out.
+func (s schema) about(n node) []string {
+	n = s.resolved(n)
+	var out []string
+	if words, _ := n["description"].(string); words != "" {
+		out = append(out, words)
+	}
+	for _, form := range append([]node{n}, slices.Concat(n.list("anyOf"), n.list("oneOf"))...) {
+		if list := form.words("enum"); len(list) > 0 {
+			out = append(out, "one of "+strings.Join(list, ", "))
+		}
+	}
+	if v, ok := n["default"]; ok {
+		out = append(out, fmt.Sprintf("default %v", v))
+	}
+	if list := n.words("examples"); len(list) > 0 {
+		out = append(out, "as "+strings.Join(list, "; "))
+	}
+	return out
+}
