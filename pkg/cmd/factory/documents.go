@@ -133,20 +133,21 @@ func (k *Cluster) HibernatePlan(ctx context.Context, name string) (*corev1.Confi
 
 // Plans are the plans of a namespace, by name.
 func (k *Cluster) Plans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	return k.documents(ctx, "plans", annotations.KindPlan, namespace, selector)
+	return k.Listed(ctx, "plans", annotations.KindPlan, namespace, selector)
 }
 
 // HibernatePlans are the HibernatePlans of a namespace, by name.
 func (k *Cluster) HibernatePlans(ctx context.Context, namespace, selector string) ([]*corev1.ConfigMap, error) {
-	return k.documents(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
+	return k.Listed(ctx, "hibernate plans", annotations.KindHibernatePlan, namespace, selector)
 }
 
 // Prices are the prices of a namespace, by name.
 func (k *Cluster) Prices(ctx context.Context, namespace string) ([]*corev1.ConfigMap, error) {
-	return k.documents(ctx, "prices", annotations.KindPrices, namespace, "")
+	return k.Listed(ctx, "prices", annotations.KindPrices, namespace, "")
 }
 
-func (k *Cluster) documents(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
+// Listed are the documents of a kind, by name; what says the kind in an error.
+func (k *Cluster) Listed(ctx context.Context, what, kind, namespace, selector string) ([]*corev1.ConfigMap, error) {
 	full := annotations.LabelKind + "=" + kind
 	if selector != "" {
 		full += "," + selector

@@ -14,7 +14,7 @@ func (k *Cluster) Restores(ctx context.Context, namespace, plan string) ([]view.
 	if plan != "" {
 		selector = annotations.LabelPlan + "=" + plan
 	}
-	list, err := k.documents(ctx, "restore data", annotations.KindRestore, namespace, selector)
+	list, err := k.Listed(ctx, "restore data", annotations.KindRestore, namespace, selector)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,16 @@ func seen(name, spec string, pairs ...string) *corev1.ConfigMap {
 	}, cmdtest.Noting(pairs...))
 }
 
+// policed is a policy as the agent has looked at it.
+func policed(name, spec string) *corev1.ConfigMap {
+	cm := cmdtest.Policy(name, spec)
+	cm.Annotations = map[string]string{
+		annotations.StatusPermitted: "true", annotations.StatusConditions: `[{"type":"Ready","status":"True"}]`,
+		annotations.StatusBehavior: `{"current":{"state":"ChangesUnpaused","endTime":"2026-11-22T00:00:00Z"}}`,
+	}
+	return cm
+}
+
 // live is run maint-run-orders-a of plan orders.
 func live(records ...run.Record) *corev1.ConfigMap {
 	return cmdtest.RunObject(cmdtest.RunOf(records...), "maint-run-orders-a")
@@ -147,6 +157,13 @@ func TestList(t *testing.T) {
 		{name: "names", line: "list -o name", world: world, out: "configmap/broken\nconfigmap/orders\n"},
 		{name: "by a path", line: "list -o jsonpath={.items[*].metadata.name}", world: world, out: "broken orders"},
 		{name: "none", line: "list", err: "no plans in namespace shop\n"},
+		{name: "policies", line: "list policies", world: objects(policed("night", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "NAME    STRATEGY     PERMITTED   UNTIL                  READY\nnight   Permissive   true        2026-11-22T00:00:00Z   True\nodd     Sometimes    <none>      <none>                 <none>\n"},
+		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PLAN     PHASE     ASKED BY   STARTED                TOOK\nmaint-run-orders-a   orders   Running   <none>     2026-11-20T23:00:00Z   60m0s\n"},
+		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID\nholidays   <none>\n"},
+		{name: "templates, none", line: "list templates", err: "no templates in namespace shop\n"},
+		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     SINCE    LEFT\na      gpu   Pending   <none>   <none>\n"},
+		{name: "their names", line: "list requests -o name", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "node/a\n"},
+		{name: "what is not listed", line: "list pods", code: 2, err: "error: \"pods\" is not listed: it must be one of plans, policies, calendars, templates, runs, requests\n"},
 		{name: "none in the cluster", line: "list -A", err: "no plans in the cluster\n"},
 		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list plans: you may not: configmaps is forbidden: not for you\n"},
 	})

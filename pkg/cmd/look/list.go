@@ -3,8 +3,11 @@ package look
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -13,77 +16,231 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 type listOptions struct {
 	*factory.Factory
 	out        *print.Output
+	what       string
 	selector   string
 	everywhere bool
 	faults     exit.Faults
 }
 
-// NewList lists the plans.
+// listed are the kinds that are listed, as people write them; plans where nobody says.
+func listed() []string {
+	return []string{"plans", "policies", "calendars", "templates", "runs", "requests"}
+}
+
+// NewList lists the documents of a kind.
 func NewList(c *factory.Factory) *cobra.Command {
 	o := &listOptions{Factory: c, out: print.NewOutput()}
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "The plans of both kinds, a line each",
-		Example: "  kubectl maint list -A -o wide",
-		Args:    cobra.NoArgs,
+		Use:   "list [" + strings.Join(listed(), "|") + "]",
+		Short: "The plans of both kinds, or another kind, a line each",
+		Long: `List the plans of both kinds, or policies, calendars, step templates, runs, or the nodes
+that somebody asks for (requests), a line each.`,
+		Example: "  kubectl maint list -A -o wide\n  kubectl maint list runs\n  kubectl maint list requests -o name",
 		RunE:    factory.RunE(o),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return listed(), cobra.ShellCompDirectiveNoFileComp
+		},
 	}
 	o.out.AddFlags(cmd)
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the plans")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of what is listed")
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
 }
 
-// Complete has nothing to look up.
-func (o *listOptions) Complete(*cobra.Command, []string) error { return nil }
+// Complete takes the kind.
+func (o *listOptions) Complete(_ *cobra.Command, args []string) error {
+	o.what = "plans"
+	if len(args) > 0 {
+		o.what = strings.ToLower(args[0])
+	}
+	if len(args) > 1 {
+		o.faults.Add("one kind at a time, not %d", len(args))
+	}
+	for _, kind := range listed() {
+		if o.what == strings.TrimSuffix(kind, "s") || o.what == "policy" && kind == "policies" {
+			o.what = kind
+		}
+	}
+	return nil
+}
 
 // Validate checks the flags.
 func (o *listOptions) Validate() error {
 	o.out.Check(&o.faults)
+	if !slices.Contains(listed(), o.what) {
+		o.faults.Add("%q is not listed: it must be one of %s", o.what, strings.Join(listed(), ", "))
+	}
 	return o.faults.Err()
 }
 
-// Run prints the plans.
+// Run prints the list.
 func (o *listOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
 	}
+	if o.what == "requests" {
+		return o.requests(ctx, k)
+	}
 	namespace := k.Namespace
 	if o.everywhere {
 		namespace = ""
 	}
-	plans, err := k.Plans(ctx, namespace, o.selector)
+	list, columns, row, err := o.documents(ctx, k, namespace)
 	if err != nil {
 		return err
 	}
-	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
-	if err != nil {
-		return err
-	}
-	plans = append(plans, sleepers...)
-	if len(plans) == 0 && o.out.Table() {
-		fmt.Fprintf(o.ErrOut, "no plans%s\n", in(namespace))
+	if len(list) == 0 && o.out.Table() {
+		fmt.Fprintf(o.ErrOut, "no %s%s\n", o.what, in(namespace))
 		return nil
 	}
-	columns := []print.Column{{Name: "Name"}, {Name: "Kind"}, {Name: "Phase"}, {Name: "Next"}, {Name: "Last"}, {Name: "Result"}, {Name: "Target", Wide: true}, {Name: "Message", Wide: true}}
 	t := print.NewTable(columns...)
-	for _, cm := range plans {
-		print.AddRow(t, cm, listRow(cm)...)
+	for _, cm := range list {
+		print.AddRow(t, cm, row(cm)...)
 	}
 	if o.everywhere {
 		if err := o.out.WithNamespace(); err != nil {
 			return err
 		}
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.ConfigMapList(plans) })
+	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.ConfigMapList(list) })
+}
+
+// documents are those of a kind, with what a line says of each.
+func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespace string) (list []*corev1.ConfigMap, columns []print.Column, row func(*corev1.ConfigMap) []string, err error) {
+	switch o.what {
+	case "policies":
+		list, err = k.Listed(ctx, "policies", annotations.KindPolicy, namespace, o.selector)
+		return list, columnsOf("Name", "Strategy", "Permitted", "Until", "Ready"), o.policyRow, err
+	case "calendars":
+		list, err = k.Listed(ctx, "calendars", annotations.KindCalendar, namespace, o.selector)
+		return list, columnsOf("Name", "Valid"), validRow, err
+	case "templates":
+		list, err = k.Listed(ctx, "step templates", annotations.KindStepTemplate, namespace, o.selector)
+		return list, columnsOf("Name", "Contexts", "Parameters"), templateRow, err
+	case "runs":
+		list, err = k.Listed(ctx, "runs", annotations.KindRun, namespace, o.selector)
+		slices.SortStableFunc(list, func(a, b *corev1.ConfigMap) int {
+			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+		})
+		return list, columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took"), o.runRow, err
+	}
+	plans, err := k.Plans(ctx, namespace, o.selector)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
+	columns = slices.Insert(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result"), 6, print.Column{Name: "Target", Wide: true})
+	return append(plans, sleepers...), columns, listRow, err
+}
+
+// columnsOf are columns, and the message with -o wide.
+func columnsOf(names ...string) []print.Column {
+	var out []print.Column
+	for _, name := range names {
+		out = append(out, print.Column{Name: name})
+	}
+	return append(out, print.Column{Name: "Message", Wide: true})
+}
+
+// policyRow is what a policy says now, by its document as the agent published it.
+func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
+	state := annotations.Policy(cm)
+	var b policy.Behavior
+	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) // a status of nobody is shown as none
+	until := ""
+	if b.Current.EndTime != nil {
+		until = b.Current.EndTime.UTC().Format(time.RFC3339)
+	}
+	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), message(cm, state.Faults)}
+}
+
+func validRow(cm *corev1.ConfigMap) []string {
+	_, faults := annotations.Calendar(cm)
+	return []string{cm.Name, conditionOf(cm, "Valid"), message(cm, faults)}
+}
+
+func templateRow(cm *corev1.ConfigMap) []string {
+	t := annotations.StepTemplate(cm)
+	var names []string
+	for _, p := range t.Spec.Parameters {
+		names = append(names, p.Name)
+	}
+	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), message(cm, t.Faults)}
+}
+
+func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
+	r, err := view.ReadRun(cm)
+	if err != nil {
+		return []string{cm.Name, cm.Labels[annotations.LabelPlan], "Broken", "", "", "", err.Error()}
+	}
+	j := r.Journal
+	started, took := "", ""
+	if j.StartedAt != nil {
+		started, took = j.StartedAt.UTC().Format(time.RFC3339), instant.Roughly(o.Now().Sub(*j.StartedAt))
+		if j.FinishedAt != nil {
+			took = instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+		}
+	}
+	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.Why(), started, took, j.Message}
+}
+
+func conditionOf(cm *corev1.ConfigMap, kind string) string {
+	for _, c := range view.Conditions(cm) {
+		if c.Type == kind {
+			return string(c.Status)
+		}
+	}
+	return ""
+}
+
+// message is the first fault of a document, else what the agent says of it.
+func message(cm *corev1.ConfigMap, faults document.Faults) string {
+	if len(faults) > 0 {
+		return faults[0].String() + view.AndMore(len(faults)-1)
+	}
+	return cm.Annotations[annotations.StatusMessage]
+}
+
+// requests are the nodes that somebody asks for, a line for each who does.
+func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
+	list, err := k.Nodes(ctx, o.selector)
+	if err != nil {
+		return err
+	}
+	t := print.NewTable(print.Column{Name: "Node"}, print.Column{Name: "For"}, print.Column{Name: "Phase"}, print.Column{Name: "Since"}, print.Column{Name: "Left"}, print.Column{Name: "Reason", Wide: true})
+	var asked []*corev1.Node
+	for _, n := range list {
+		claims := view.RequestClaims(n)
+		if len(claims) > 0 {
+			asked = append(asked, n)
+		}
+		for _, c := range claims {
+			since := ""
+			if !c.Since.IsZero() {
+				since = c.Since.UTC().Format(time.RFC3339)
+			}
+			print.AddRow(t, nil, n.Name, c.By, c.Phase, since, c.Left, c.Reason)
+		}
+	}
+	if len(asked) == 0 && o.out.Table() {
+		fmt.Fprintln(o.ErrOut, "nobody asks for a node")
+		return nil
+	}
+	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.NodeList(asked) })
 }
 
 func listRow(cm *corev1.ConfigMap) []string {

@@ -106,6 +106,18 @@ func ConfigMapList(items []*corev1.ConfigMap) (runtime.Object, error) {
 	return list, nil
 }
 
+// NodeList is nodes as kubectl get -o json would list them.
+func NodeList(items []*corev1.Node) (runtime.Object, error) {
+	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	for _, n := range items {
+		n = n.DeepCopy()
+		n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
+		n.ManagedFields = nil
+		list.Items = append(list.Items, runtime.RawExtension{Object: n})
+	}
+	return list, nil
+}
+
 // List is a list of values of ours, {"kind": …, "items": […]}.
 func List[T any](kind string, items []T) (runtime.Object, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"kind": kind}, Items: []unstructured.Unstructured{}}

@@ -85,9 +85,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
 		facts := annotations.Node(n)
-		for _, a := range facts.Asked {
-			out = append(out, requestClaim(n.Name, a))
-		}
+		out = append(out, RequestClaims(n)...)
 		var plans []string
 		for _, r := range rollings {
 			if r.Node == n.Name && r.Phase != "" {
@@ -103,6 +101,15 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 			}
 		}
 		out = append(out, leftClaims(facts, plans)...)
+	}
+	return out
+}
+
+// RequestClaims are who asks for a node.
+func RequestClaims(n *corev1.Node) []NodeClaim {
+	var out []NodeClaim
+	for _, a := range annotations.Node(n).Asked {
+		out = append(out, requestClaim(n.Name, a))
 	}
 	return out
 }
