@@ -59,7 +59,7 @@ test-tools: ## Tests of what makes the image and the schemas
 	cd tools/image && GOWORK=off go test ./...
 	cd tools/schemagen && GOWORK=off go test ./...
 
-CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/connector
+CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/connector pkg/rights
 MUTANTS ?= 100
 
 .PHONY: mutations

@@ -47,6 +47,7 @@ func core() [][]room {
 			{"trigger", "when a plan runs, and which run may start"},
 			{"calendar", "slots and windows over weeks"},
 			{"savings", "what slept, for how long, and what that saved"},
+			{"rights", "what an account needs for what its plans do"},
 			{"summary", "what ran over a time, as a report"},
 		},
 		{{"simulate", "a plan's future, by the functions that the agent calls"}},

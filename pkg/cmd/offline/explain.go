@@ -74,7 +74,7 @@ func (o *explainOptions) Run(context.Context) error {
 }
 
 // fields prints what an object may have.
-func (o *explainOptions) fields(s schema, object node) {
+func (o *explainOptions) fields(s kindSchema, object node) {
 	names := slices.Sorted(maps.Keys(object.children("properties")))
 	if len(names) > 0 {
 		fmt.Fprintln(o.Out, "\nFIELDS:")

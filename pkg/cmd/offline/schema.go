@@ -15,8 +15,8 @@ import (
 // node is a part of a JSON Schema.
 type node map[string]any
 
-// schema is that of one kind of document.
-type schema struct {
+// kindSchema is the schema of one kind of document.
+type kindSchema struct {
 	kind, key string // Plan, plan.yaml
 	root      node
 }
@@ -27,21 +27,21 @@ func kinds() []string {
 }
 
 // schemaOf reads the schema of a kind, as plan, Plan, plans or hibernate-plan.
-func schemaOf(kind string) (schema, error) {
+func schemaOf(kind string) (kindSchema, error) {
 	name := strings.ReplaceAll(strings.ToLower(kind), "-", "")
 	i := slices.IndexFunc(kinds(), func(k string) bool {
 		return name == k || name == k+"s" || k == "policy" && name == "policies" || k == "steptemplate" && strings.TrimSuffix(name, "s") == "template"
 	})
 	if i < 0 {
-		return schema{}, exit.Errorf(exit.CodeUsage, "%q is no kind of document: it must be one of %s", document.Cut(kind, 60), strings.Join(kinds(), ", "))
+		return kindSchema{}, exit.Errorf(exit.CodeUsage, "%q is no kind of document: it must be one of %s", document.Cut(kind, 60), strings.Join(kinds(), ", "))
 	}
 	text, err := docs.Schemas.ReadFile("schemas/" + strings.TrimPrefix(kinds()[i], "step") + ".schema.json")
 	if err != nil {
-		return schema{}, err
+		return kindSchema{}, err
 	}
-	s := schema{}
+	s := kindSchema{}
 	if err := json.Unmarshal(text, &s.root); err != nil {
-		return schema{}, err
+		return kindSchema{}, err
 	}
 	title, _ := s.root["title"].(string)
 	_, s.key, _ = strings.Cut(strings.TrimSuffix(title, ")"), "(")
@@ -88,7 +88,7 @@ func (n node) words(keyword string) []string {
 }
 
 // resolved follows references; what stands beside one stays.
-func (s schema) resolved(n node) node {
+func (s kindSchema) resolved(n node) node {
 	for {
 		ref, _ := n["$ref"].(string)
 		if ref == "" {
@@ -106,7 +106,7 @@ func (s schema) resolved(n node) node {
 }
 
 // object is what the fields of a value are in: that of a list's items, or of a map's values.
-func (s schema) object(n node) node {
+func (s kindSchema) object(n node) node {
 	n = s.resolved(n)
 	if one := s.onlyObject(n); one != nil {
 		n = one
@@ -121,7 +121,7 @@ func (s schema) object(n node) node {
 }
 
 // onlyObject is the one of several forms that has fields; nil where none, or several, have.
-func (s schema) onlyObject(n node) node {
+func (s kindSchema) onlyObject(n node) node {
 	var found []node
 	for _, form := range slices.Concat(n.list("anyOf"), n.list("oneOf")) {
 		if form = s.resolved(form); len(form.children("properties")) > 0 && form["type"] != nil {
@@ -136,7 +136,7 @@ func (s schema) onlyObject(n node) node {
 
 // find walks down a path of fields; below a step or a target its type names what its
 // properties or parameters are.
-func (s schema) find(path []string) (node, error) {
+func (s kindSchema) find(path []string) (node, error) {
 	at := s.resolved(s.root)
 	for i, name := range path {
 		object := s.object(at)
@@ -159,7 +159,7 @@ func (s schema) find(path []string) (node, error) {
 }
 
 // byType are the properties of a step, or the parameters of a target, by its type.
-func (s schema) byType(object node) map[string]node {
+func (s kindSchema) byType(object node) map[string]node {
 	out := map[string]node{}
 	for _, rule := range object.list("allOf") {
 		kind, _ := rule.child("if").child("properties").child("type")["const"].(string)
@@ -173,7 +173,7 @@ func (s schema) byType(object node) map[string]node {
 }
 
 // typeOf is a field's type in words: string, []Step, map[string]string.
-func (s schema) typeOf(n node) string {
+func (s kindSchema) typeOf(n node) string {
 	if ref, _ := n["$ref"].(string); ref != "" {
 		if name := strings.TrimPrefix(ref, "#/$defs/"); len(s.resolved(n).children("properties")) > 0 {
 			return name
@@ -208,7 +208,7 @@ func (s schema) typeOf(n node) string {
 
 // about is what there is to say of a field: its words, what it takes, and what counts where
 // it is left out.
-func (s schema) about(n node) []string {
+func (s kindSchema) about(n node) []string {
 	n = s.resolved(n)
 	var out []string
 	if words, _ := n["description"].(string); words != "" {

@@ -1,0 +1,198 @@
+package offline
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
+)
+
+type rbacOptions struct {
+	*factory.Factory
+	files  []string
+	faults exit.Faults
+}
+
+// NewRBAC prints what the accounts of plans need.
+func NewRBAC(c *factory.Factory) *cobra.Command {
+	o := &rbacOptions{Factory: c}
+	cmd := &cobra.Command{
+		Use:   "rbac -f FILE|FOLDER|-",
+		Short: "The Roles that the steps of plans need",
+		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
+targets, triggers and steps, with their bindings: all that they need, and nothing else.
+No cluster is asked, so resources are named by the rules of English: review them where a
+kind has another plural. What is known in a run alone is told on standard error: objects that an
+expression names, what a function asks for, the owner of a target.`,
+		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
+	return cmd
+}
+
+// Complete has nothing to look up.
+func (o *rbacOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate checks the flags.
+func (o *rbacOptions) Validate() error {
+	if len(o.files) == 0 {
+		o.faults.Add("-f is missing: name the files that hold the plans")
+	}
+	return o.faults.Err()
+}
+
+// account is who needs rights.
+type account struct{ namespace, name string }
+
+// Run prints the manifests.
+func (o *rbacOptions) Run(context.Context) error {
+	w, err := source.Read(o.Factory, o.files)
+	if err != nil {
+		return err
+	}
+	if len(w.Plans) == 0 {
+		return fmt.Errorf("the files hold no plan")
+	}
+	needs := map[account][]rights.Need{}
+	for _, p := range w.Plans {
+		who := account{p.Namespace, cmp.Or(p.Spec.ServiceAccountName, policy.DefaultServiceAccount)}
+		found, open := rights.Of(plan.Tree{Spec: p.Spec, Templates: p.Used.Templates}, p.Namespace)
+		needs[who] = append(needs[who], found...)
+		for _, text := range open {
+			if p.Name != "" {
+				text = "plan " + p.Name + ", " + text
+			}
+			fmt.Fprintln(o.ErrOut, text)
+		}
+	}
+	var out bytes.Buffer
+	for _, who := range slices.SortedFunc(maps.Keys(needs), func(a, b account) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+	}) {
+		for _, object := range manifestsOf(who, needs[who]) {
+			b, err := bare(object)
+			if err != nil {
+				return err
+			}
+			out.WriteString("---\n")
+			out.Write(b)
+		}
+	}
+	_, err = fmt.Fprint(o.Out, strings.TrimPrefix(out.String(), "---\n"))
+	return err
+}
+
+// bare is an object without what only the API server fills in.
+func bare(object runtime.Object) ([]byte, error) {
+	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := u["metadata"].(map[string]any); ok {
+		delete(m, "creationTimestamp")
+	}
+	return yaml.Marshal(u)
+}
+
+// manifestsOf are an account and its roles: one in each namespace, and one of the cluster.
+func manifestsOf(who account, needs []rights.Need) []runtime.Object {
+	subject := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: who.name, Namespace: who.namespace}}
+	out := []runtime.Object{&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: who.name, Namespace: who.namespace}}}
+	byNamespace := map[string][]rights.Need{}
+	for _, n := range needs {
+		byNamespace[n.Namespace] = append(byNamespace[n.Namespace], n)
+	}
+	kind := func(name string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		rules := rulesOf(byNamespace[namespace])
+		name := metav1.ObjectMeta{Name: who.name, Namespace: namespace}
+		if namespace == "" {
+			name.Name = who.namespace + "-" + who.name
+			out = append(out, &rbacv1.ClusterRole{TypeMeta: kind("ClusterRole"), ObjectMeta: name, Rules: rules},
+				&rbacv1.ClusterRoleBinding{TypeMeta: kind("ClusterRoleBinding"), ObjectMeta: name, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name}})
+			continue
+		}
+		if namespace != who.namespace {
+			name.Name = who.namespace + "-" + who.name
+		}
+		out = append(out, &rbacv1.Role{TypeMeta: kind("Role"), ObjectMeta: name, Rules: rules},
+			&rbacv1.RoleBinding{TypeMeta: kind("RoleBinding"), ObjectMeta: name, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name}})
+	}
+	return out
+}
+
+// rulesOf brings needs together: verbs on the same objects are one rule, and so are
+// resources of a group that need the same.
+func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
+	type on struct{ group, resource, name string }
+	verbs := map[on]map[string]bool{}
+	for _, n := range needs {
+		group, resource := resourceOf(n)
+		for _, v := range n.Verbs {
+			at := on{group, resource, n.Name}
+			if verbs[at] == nil {
+				verbs[at] = map[string]bool{}
+			}
+			verbs[at][v] = true
+		}
+	}
+	for at, has := range verbs { // what may be done to any need not be said of one
+		maps.DeleteFunc(has, func(v string, _ bool) bool { return at.name != "" && verbs[on{at.group, at.resource, ""}][v] })
+	}
+	type same struct{ group, resource, verbs string }
+	names := map[same][]string{}
+	for at, has := range verbs {
+		if len(has) > 0 {
+			s := same{at.group, at.resource, strings.Join(slices.Sorted(maps.Keys(has)), ",")}
+			if at.name != "" {
+				names[s] = append(names[s], at.name)
+			} else {
+				s.verbs += ","
+				names[s] = nil
+			}
+		}
+	}
+	var out []rbacv1.PolicyRule
+	for _, s := range slices.SortedFunc(maps.Keys(names), func(a, b same) int {
+		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource), strings.Compare(b.verbs, a.verbs))
+	}) {
+		slices.Sort(names[s])
+		out = append(out, rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}, ResourceNames: names[s], Verbs: strings.Split(strings.TrimSuffix(s.verbs, ","), ",")})
+	}
+	return out
+}
+
+func resourceOf(n rights.Need) (group, resource string) {
+	gv, err := schema.ParseGroupVersion(n.APIVersion)
+	if err != nil {
+		gv = schema.GroupVersion{}
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(n.Kind))
+	if n.Subresource != "" {
+		return gv.Group, plural.Resource + "/" + n.Subresource
+	}
+	return gv.Group, plural.Resource
+}

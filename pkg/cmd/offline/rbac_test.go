@@ -1,0 +1,121 @@
+package offline_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+const rolledUp = `apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - {name: one, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}}}
+  - {name: two, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: carts}}}
+  - {name: web, type: label, properties: {operation: add, labels: {a: b}, object: {apiVersion: v1, kind: Service, name: web, namespace: front}}}
+`
+
+func TestRBACBringsRightsTogether(t *testing.T) {
+	got := cmdtest.Offline(t, cmd.Run, rolledUp, "-n", "shop", "rbac", "-f", "-")
+	if got.Code != 0 || got.Err != "" {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Err)
+	}
+	const orders = `- apiGroups:
+  - apps
+  resourceNames:
+  - carts
+  - orders
+  resources:
+  - deployments
+  verbs:
+  - get
+  - patch
+`
+	for _, want := range []string{"kind: ServiceAccount\nmetadata:\n  name: maint-runner\n  namespace: shop\n", orders, "  - deployments\n  verbs:\n  - list\n  - watch\n", "  name: shop-maint-runner\n  namespace: front\n"} {
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("lacks\n%s\nin\n%s", want, got.Out)
+		}
+	}
+	if n := strings.Count(got.Out, "\nkind: Role\n"); n != 2 {
+		t.Errorf("%d roles", n)
+	}
+}
+
+func TestRBACTellsWhatItCannotSay(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		args     []string
+		code     int
+		err      string
+	}{
+		{name: "no files", code: 2, err: "error: -f is missing: name the files that hold the plans\n"},
+		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan\n"},
+		{name: "a function", in: "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: ask, type: function, properties: {endpoint: 'f:9443'}}]}\n", args: []string{"-f", "-"}, err: "step ask: get and list on what the function requires, get, create and patch on what it desires\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := cmdtest.Offline(t, cmd.Run, c.in, append([]string{"rbac"}, c.args...)...)
+			if got.Code != c.code || got.Err != c.err {
+				t.Errorf("exit code %d, said %q", got.Code, got.Err)
+			}
+		})
+	}
+}
+
+// TestRBACAsksForNoMoreThanTheExamplesGrant: their roles were written by hand, and tried.
+func TestRBACAsksForNoMoreThanTheExamplesGrant(t *testing.T) {
+	files, err := filepath.Glob("../../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := cmdtest.Offline(t, cmd.Run, "", "rbac", "-f", file)
+		granted := rules(t, string(text))
+		if got.Code != 0 || len(granted) == 0 { // no plan in it, or it names roles of somebody else
+			continue
+		}
+		tried++
+		for _, r := range rules(t, got.Out) {
+			for _, verb := range r.Verbs {
+				if len(r.ResourceNames) == 1 && strings.HasSuffix(r.ResourceNames[0], "-db") {
+					continue // what kind of thing a component is, its author knows, and the plan does not say
+				}
+				if !slices.ContainsFunc(granted, func(g rbacv1.PolicyRule) bool { return covers(g, r, verb) }) {
+					t.Errorf("%s: %s on %v %v %v is not granted there", filepath.Base(file), verb, r.APIGroups, r.Resources, r.ResourceNames)
+				}
+			}
+		}
+	}
+	if tried < 5 {
+		t.Errorf("only %d examples were tried", tried)
+	}
+}
+
+func covers(g, r rbacv1.PolicyRule, verb string) bool {
+	named := len(g.ResourceNames) == 0 || len(r.ResourceNames) > 0 && !slices.ContainsFunc(r.ResourceNames, func(n string) bool { return !slices.Contains(g.ResourceNames, n) })
+	return slices.Contains(g.APIGroups, r.APIGroups[0]) && slices.Contains(g.Resources, r.Resources[0]) && slices.Contains(g.Verbs, verb) && named
+}
+
+func rules(t *testing.T, text string) []rbacv1.PolicyRule {
+	t.Helper()
+	var out []rbacv1.PolicyRule
+	for _, part := range strings.Split("\n"+text, "\n---\n") {
+		var role rbacv1.Role
+		if err := yaml.Unmarshal([]byte(part), &role); err == nil && (role.Kind == "Role" || role.Kind == "ClusterRole") {
+			out = append(out, role.Rules...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+// Package rights says which rights the account of a plan needs for what the plan does. It
+// knows the plan alone: what is decided in a run, by an expression, it names and leaves open.
+package rights
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Need is a right on objects of a kind, of which For needs it.
+type Need struct {
+	Namespace        string // empty: in the whole cluster
+	APIVersion, Kind string
+	Subresource      string // scale, say; empty: the object itself
+	Name             string // of the one object; empty: any
+	Verbs            []string
+	For              string // step roll/restart
+}
+
+// Of are the rights that a plan's account needs in the plan's namespace, in others, and in
+// the cluster; open is what can be said only when a run is there.
+func Of(t plan.Tree, namespace string) (needs []Need, open []string) {
+	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), watched: t.Spec.OnDrift != plan.DriftIgnore}
+	c.triggers()
+	t.Spec = c.spec
+	t.Walk(c.step)
+	return c.needs, c.open
+}
+
+type collector struct {
+	namespace string
+	spec      plan.Spec
+	watched   bool // what steps hold is watched while a run lives
+	at        string
+	needs     []Need
+	open      []string
+}
+
+// object is a reference as properties hold it.
+type object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Namespace  string `json:"namespace"`
+}
+
+func expression(text string) bool { return strings.Contains(text, "${") }
+
+// need notes a right on an object. Lists and watches are not by name, and neither is what is
+// made anew.
+func (c *collector) need(o object, subresource string, verbs ...string) {
+	if expression(o.Kind) || expression(o.APIVersion) || expression(o.Namespace) {
+		c.open = append(c.open, fmt.Sprintf("%s: %s on %s %s of namespace %q, as a run finds them", c.at, strings.Join(verbs, ", "), o.APIVersion, o.Kind, o.Namespace))
+		return
+	}
+	n := Need{Namespace: c.namespace, APIVersion: o.APIVersion, Kind: o.Kind, Subresource: subresource, Name: o.Name, For: c.at}
+	switch {
+	case ClusterScoped(o.Kind), o.Namespace == "*":
+		n.Namespace = ""
+	case o.Namespace != "":
+		n.Namespace = o.Namespace
+	}
+	if expression(n.Name) {
+		n.Name = ""
+	}
+	var named, all []string
+	for _, v := range verbs {
+		if n.Name != "" && slices.Contains([]string{"get", "patch", "update", "delete"}, v) {
+			named = append(named, v)
+		} else {
+			all = append(all, v)
+		}
+	}
+	if len(named) > 0 {
+		n.Verbs = named
+		c.needs = append(c.needs, n)
+	}
+	if len(all) > 0 {
+		n.Name, n.Verbs = "", all
+		c.needs = append(c.needs, n)
+	}
+}
+
+// ClusterScoped says of the usual kinds without a namespace that they have none.
+func ClusterScoped(kind string) bool {
+	return slices.Contains([]string{
+		"Node", "Namespace", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass", "PriorityClass",
+		"MachineConfigPool", "MachineConfig", "NodePool", "EC2NodeClass", "ClusterPolicy", "VolumeSnapshotClass", "APIService",
+	}, kind)
+}
+
+func (c *collector) triggers() {
+	if target := c.spec.Target; target != nil {
+		c.at = "target"
+		o := object{APIVersion: target.APIVersion, Kind: target.Kind, Name: target.Name}
+		c.need(o, "", "get")
+		if len(c.spec.Triggers.Labels) > 0 {
+			c.at = "trigger labels"
+			c.need(o, "", "get", "patch", "list", "watch")
+		}
+	}
+	for _, w := range c.spec.Triggers.Watch {
+		c.at = "trigger watch"
+		c.need(object{APIVersion: w.APIVersion, Kind: w.Kind, Namespace: w.Namespace}, "", "list", "watch")
+	}
+}
+
+// as reads a part of a step's properties.
+func as[T any](s plan.Step, name string) (out T) {
+	b, err := json.Marshal(s.Properties[name])
+	if err == nil {
+		_ = json.Unmarshal(b, &out) // the validator has refused what does not fit
+	}
+	return out
+}
+
+// about is the object that a property names, else the plan's target.
+func (c *collector) about(s plan.Step, name string) object {
+	o := as[object](s, name)
+	if target := c.spec.Target; o.Kind == "" && target != nil {
+		o.APIVersion, o.Kind, o.Name = target.APIVersion, target.Kind, target.Name
+	}
+	return o
+}
+
+const (
+	apps  = "apps/v1"
+	core  = "v1"
+	batch = "batch/v1"
+)
+
+// step takes in one step. Steps on another cluster need their rights there.
+func (c *collector) step(s plan.Step) {
+	c.at = "step " + s.Name
+	for _, r := range s.Requires {
+		verb := "list"
+		if r.ObjectName != "" {
+			verb = "get"
+		}
+		c.need(object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.ObjectName}, "", verb)
+	}
+	if s.ConnectorRef != nil {
+		c.open = append(c.open, fmt.Sprintf("%s: its rights are those of the account on the other cluster, %s, and here get on the Secret with its kubeconfig", c.at, s.ConnectorRef.Name))
+		return
+	}
+	switch s.Type {
+	case "label", "annotate":
+		c.write(s, c.about(s, "object"), "get", "patch")
+	case "patch-object":
+		c.write(s, c.about(s, "resource"), "get", "patch")
+	case "apply-object":
+		c.apply(s)
+	case plan.TypeScale:
+		c.scale(s)
+	case plan.TypeHoldOwners:
+		o := c.about(s, "object")
+		c.need(o, "", "get")
+		c.open = append(c.open, fmt.Sprintf("%s: get, list, watch, patch on the Kustomization, HelmRelease or Application that owns %s/%s, in its namespace", c.at, o.Kind, o.Name))
+	case "wait":
+		c.need(as[object](s, "resource"), "", "get", "list", "watch")
+	case "delete-object":
+		c.need(as[object](s, "resource"), "", "get", "delete", "list", "watch")
+	case "restart":
+		c.need(as[object](s, "resource"), "", "get", "patch", "list", "watch")
+	case "health-check":
+		c.health(s)
+	case plan.TypeForEach:
+		c.loop(s)
+	default:
+		c.work(s)
+	}
+}
+
+// write is a step that changes an object, and may put it back.
+func (c *collector) write(s plan.Step, o object, verbs ...string) {
+	if c.watched && plan.Restores(s) {
+		verbs = append(verbs, "list", "watch")
+	}
+	c.need(o, "", verbs...)
+}
+
+func (c *collector) apply(s plan.Step) {
+	applied := as[struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   object `json:"metadata"`
+	}](s, "object")
+	verbs := []string{"get", "create", "patch"}
+	if c.watched {
+		verbs = append(verbs, "list", "watch")
+	}
+	c.need(object{APIVersion: applied.APIVersion, Kind: applied.Kind, Name: applied.Metadata.Name, Namespace: applied.Metadata.Namespace}, "", verbs...)
+}
+
+func (c *collector) scale(s plan.Step) {
+	o := as[object](s, "resource")
+	c.need(o, "scale", "get", "patch")
+	if c.watched && plan.Restores(s) {
+		c.need(o, "", "get", "list", "watch")
+	}
+}
+
+func (c *collector) health(s plan.Step) {
+	picks := as[object](s, "selector")
+	switch {
+	case as[object](s, "resource").Kind != "":
+		c.need(as[object](s, "resource"), "", "get", "list", "watch")
+	case picks.Kind != "":
+		c.need(picks, "", "get", "list", "watch")
+	default:
+		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+			c.need(object{APIVersion: apps, Kind: kind, Namespace: picks.Namespace}, "", "get", "list", "watch")
+		}
+		c.need(object{APIVersion: batch, Kind: "Job", Namespace: picks.Namespace}, "", "get", "list", "watch")
+	}
+}
+
+func (c *collector) loop(s plan.Step) {
+	b, _ := json.Marshal(s.Properties) //nolint:errchkjson // it was read from JSON
+	o := object{Namespace: text(s, "namespace"), APIVersion: text(s, "apiVersion"), Kind: text(s, "kind")}
+	verbs := []string{"list"}
+	if text(s, "until") != "" {
+		verbs = append(verbs, "watch")
+	}
+	if text(s, "until") != "" || strings.Contains(string(b), "each.") {
+		verbs = append([]string{"get"}, verbs...)
+	}
+	c.need(o, "", verbs...)
+}
+
+func text(s plan.Step, name string) string {
+	v, _ := s.Properties[name].(string)
+	return v
+}

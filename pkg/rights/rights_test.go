@@ -1,0 +1,73 @@
+package rights
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// written are needs as a person would note them: ns: get,patch on apps/v1 Deployment/orders.
+func written(needs []Need) []string {
+	var out []string
+	for _, n := range needs {
+		text := n.Namespace + ": " + strings.Join(n.Verbs, ",") + " on " + n.APIVersion + " " + n.Kind
+		if n.Subresource != "" {
+			text += "." + n.Subresource
+		}
+		if n.Name != "" {
+			text += "/" + n.Name
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func TestRightsOfAPlan(t *testing.T) {
+	const dep = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
+	for name, c := range map[string]struct {
+		spec string
+		want []string
+		open string
+	}{
+		"nothing":                        {spec: "steps: [{name: a, type: suspend}, {name: b, type: approval}, {name: c, type: notification, properties: {message: x, sinks: [ops]}}]"},
+		"a target":                       {spec: "target: " + dep + "\nsteps: [{name: a, type: suspend}]", want: []string{"shop: get on apps/v1 Deployment/orders"}},
+		"a target with labels":           {spec: "target: " + dep + "\ntriggers: {labels: [go]}\nsteps: [{name: a, type: suspend}]", want: []string{"shop: get on apps/v1 Deployment/orders", "shop: get,patch on apps/v1 Deployment/orders", "shop: list,watch on apps/v1 Deployment"}},
+		"a watch":                        {spec: "triggers: {watch: [{apiVersion: v1, kind: Node, when: 'true'}]}\nsteps: [{name: a, type: suspend}]", want: []string{": list,watch on v1 Node"}},
+		"a label elsewhere":              {spec: "steps: [{name: a, type: label, properties: {operation: add, labels: {x: y}, object: {apiVersion: v1, kind: Service, name: web, namespace: front}}}]", want: []string{"front: get,patch on v1 Service/web"}},
+		"a scale that is put back":       {spec: "steps: [{name: a, type: scale, properties: {resource: " + dep + ", replicas: 0, restoreAfter: true}}]", want: []string{"shop: get,patch on apps/v1 Deployment.scale/orders", "shop: get on apps/v1 Deployment/orders", "shop: list,watch on apps/v1 Deployment"}},
+		"the same, where drift may be":   {spec: "onDrift: ignore\nsteps: [{name: a, type: scale, properties: {resource: " + dep + ", replicas: 0, restoreAfter: true}}]", want: []string{"shop: get,patch on apps/v1 Deployment.scale/orders"}},
+		"an object of the cluster":       {spec: "steps: [{name: a, type: patch-object, properties: {resource: {apiVersion: v1, kind: Node, name: n1}, patch: {spec: {unschedulable: true}}}}]", want: []string{": get,patch on v1 Node/n1"}},
+		"a job, in a group":              {spec: "steps: [{name: g, type: step-group, properties: {steps: [{name: a, type: job, properties: {image: x}}]}}]", want: []string{"shop: create,get,list,watch,delete on batch/v1 Job", "shop: list on v1 Pod", "shop: get on v1 Pod.log"}},
+		"a header's Secret":              {spec: "steps: [{name: a, type: webhook, properties: {url: 'https://x', headers: {Token: {secretKeyRef: {name: tokens, key: x}}}}}]", want: []string{"shop: get on v1 Secret/tokens"}},
+		"health of all":                  {spec: "steps: [{name: a, type: health-check, properties: {all: true}}]", want: []string{"shop: get,list,watch on apps/v1 Deployment", "shop: get,list,watch on apps/v1 StatefulSet", "shop: get,list,watch on apps/v1 DaemonSet", "shop: get,list,watch on batch/v1 Job"}},
+		"a drain":                        {spec: "steps: [{name: a, type: drain, properties: {node: n1}}]", want: []string{": get,list,watch,patch on v1 Node", ": list,watch on v1 Pod", ": create on v1 Pod.eviction", ": get on apps/v1 DaemonSet"}},
+		"a drain by force":               {spec: "steps: [{name: a, type: drain, properties: {node: n1, onTimeout: force}}]", want: []string{": get,list,watch,patch on v1 Node", ": list,watch,delete on v1 Pod", ": create on v1 Pod.eviction", ": get on apps/v1 DaemonSet"}},
+		"a loop":                         {spec: "steps: [{name: l, type: for-each, properties: {apiVersion: apps/v1, kind: Deployment, steps: [{name: r, type: restart, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}}}]}}]", want: []string{"shop: get,list on apps/v1 Deployment", "shop: get,patch,list,watch on apps/v1 Deployment"}},
+		"a hold":                         {spec: "steps: [{name: a, type: hibernate, properties: {plan: nights}}]", want: []string{"shop: get,patch on v1 ConfigMap/nights", "shop: list,watch on v1 ConfigMap"}},
+		"what a run knows alone":         {spec: "parameters: [{name: kind}]\nsteps: [{name: a, type: restart, properties: {resource: {apiVersion: apps/v1, kind: '${run.parameters.kind}', name: x}}}]", open: "step a: get, patch, list, watch on apps/v1 ${run.parameters.kind}"},
+		"owners, whoever they are":       {spec: "holdOwners: true\ntarget: " + dep + "\nsteps: [{name: a, type: suspend}]", want: []string{"shop: get on apps/v1 Deployment/orders"}, open: "get, list, watch, patch on the Kustomization, HelmRelease or Application that owns Deployment/orders"},
+		"another cluster has its own":    {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: stg}, properties: {resource: " + dep + "}}]", open: "its rights are those of the account on the other cluster, stg"},
+		"a snapshot that makes room":     {spec: "steps: [{name: a, type: backup, properties: {method: volume-snapshot, component: db, retain: 7d}}]", want: []string{"shop: list,watch,create,delete on snapshot.storage.k8s.io/v1 VolumeSnapshot", "shop: list on v1 PersistentVolumeClaim", "shop: get on apps/v1 StatefulSet/db", "shop: get on apps/v1 Deployment/db", "shop: get on v1 PersistentVolumeClaim/db"}},
+		"velero, where it is by default": {spec: "steps: [{name: a, type: backup, properties: {method: velero, selector: {matchLabels: {a: b}}}}]", want: []string{"velero: get,list,watch,create on velero.io/v1 Backup"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, faults := plan.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  "+strings.ReplaceAll(c.spec, "\n", "\n  ")+"\n"), "orders")
+			if len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			needs, open := Of(plan.Tree{Spec: spec}, "shop")
+			if diff := cmp.Diff(c.want, written(needs)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if all := strings.Join(open, "\n"); !strings.Contains(all, c.open) || c.open == "" && all != "" {
+				t.Errorf("open is %q", all)
+			}
+		})
+	}
+}

@@ -1,0 +1,86 @@
+package rights
+
+import (
+	"cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// work is a step whose objects are not named in it: Jobs, pods, nodes, Secrets.
+func (c *collector) work(s plan.Step) {
+	switch s.Type {
+	case "job":
+		c.need(object{APIVersion: batch, Kind: "Job"}, "", "create", "get", "list", "watch", "delete")
+		c.need(object{APIVersion: core, Kind: "Pod"}, "", "list")
+		c.need(object{APIVersion: core, Kind: "Pod"}, "log", "get")
+	case "exec":
+		c.need(object{APIVersion: core, Kind: "Pod"}, "", "get", "list")
+		c.need(object{APIVersion: core, Kind: "Pod"}, "exec", "get", "create")
+	case "backup":
+		c.backup(s)
+	case "webhook", "prometheus", "silence":
+		c.headers(s)
+	case "function":
+		c.function(s)
+	case "hibernate", "wake":
+		c.need(object{APIVersion: core, Kind: "ConfigMap", Name: text(s, "plan")}, "", "get", "patch", "list", "watch")
+	case "cordon", "uncordon", "drain", plan.TypeForEachNode:
+		c.nodes(s)
+	}
+}
+
+// nodes are the rights of steps on nodes, in the whole cluster.
+func (c *collector) nodes(s plan.Step) {
+	c.need(object{APIVersion: core, Kind: "Node"}, "", "get", "list", "watch", "patch")
+	if s.Type != "drain" {
+		return
+	}
+	const everywhere = "*"
+	verbs := []string{"list", "watch"}
+	if text(s, "onTimeout") == "force" {
+		verbs = append(verbs, "delete")
+	}
+	c.need(object{APIVersion: core, Kind: "Pod", Namespace: everywhere}, "", verbs...)
+	c.need(object{APIVersion: core, Kind: "Pod", Namespace: everywhere}, "eviction", "create")
+	c.need(object{APIVersion: apps, Kind: "DaemonSet", Namespace: everywhere}, "", "get")
+}
+
+func (c *collector) backup(s plan.Step) {
+	if text(s, "method") == "velero" {
+		c.need(object{APIVersion: "velero.io/v1", Kind: "Backup", Namespace: cmp.Or(text(s, "veleroNamespace"), "velero")}, "", "get", "list", "watch", "create")
+		return
+	}
+	verbs := []string{"list", "watch", "create"}
+	if s.Properties["retain"] != nil {
+		verbs = append(verbs, "delete")
+	}
+	c.need(object{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshot"}, "", verbs...)
+	c.need(object{APIVersion: core, Kind: "PersistentVolumeClaim"}, "", "list")
+	if name := text(s, "component"); name != "" { // which of them it is, is found out in this order
+		c.need(object{APIVersion: apps, Kind: "StatefulSet", Name: name}, "", "get")
+		c.need(object{APIVersion: apps, Kind: "Deployment", Name: name}, "", "get")
+		c.need(object{APIVersion: core, Kind: "PersistentVolumeClaim", Name: name}, "", "get")
+	}
+}
+
+// headers are texts, or name a Secret.
+func (c *collector) headers(s plan.Step) {
+	for _, value := range as[map[string]any](s, "headers") {
+		header, _ := value.(map[string]any)
+		ref, _ := header["secretKeyRef"].(map[string]any)
+		if name, _ := ref["name"].(string); name != "" {
+			c.need(object{APIVersion: core, Kind: "Secret", Name: name}, "", "get")
+		}
+	}
+}
+
+func (c *collector) function(s plan.Step) {
+	for _, credential := range as[[]plan.FunctionCredential](s, "credentials") {
+		c.need(object{APIVersion: core, Kind: "Secret", Name: credential.SecretName}, "", "get")
+	}
+	if tls := as[map[string]any](s, "tls"); tls["secretName"] != nil {
+		name, _ := tls["secretName"].(string)
+		c.need(object{APIVersion: core, Kind: "Secret", Name: name}, "", "get")
+	}
+	c.open = append(c.open, c.at+": get and list on what the function requires, get, create and patch on what it desires")
+}
