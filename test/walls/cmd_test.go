@@ -23,6 +23,7 @@ func cmdRooms() map[string][]string {
 		"ask":      {"exit", "instant", "view", "factory", "source", "print", "watch"},
 		"node":     {"exit", "remedy", "view", "factory", "print", "watch"},
 		"look":     {"exit", "instant", "view", "factory", "source", "print", "watch"},
+		"doctor":   {"exit", "instant", "view", "factory", "source"},
 		"wait":     {"exit", "view", "factory", "source", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},
 		"offline":  {"exit", "instant", "view", "factory", "source"},

@@ -81,7 +81,7 @@ func (c *Factory) agentIn(ctx context.Context, k *Cluster, namespace string) (Ag
 
 func (c *Factory) readBeat(ctx context.Context, k *Cluster, cm *corev1.ConfigMap) AgentState {
 	s := AgentState{Namespace: cm.Namespace, Version: cm.Data["version"], Identity: cm.Data["identity"], Pod: cm.Data["pod"]}
-	now := c.Now().Add(k.skew())
+	now := c.Now().Add(k.Skew())
 	at, err := time.Parse(time.RFC3339, cm.Data["heartbeat"])
 	if err != nil {
 		s.Missing = fmt.Sprintf("the heartbeat of the agent in namespace %s cannot be read", cm.Namespace)
@@ -169,7 +169,7 @@ func (a *Attendance) Check(ctx context.Context, stands string) error {
 	case s.Missing != "":
 		return exit.Errorf(exit.CodeNoAgent, "%s; %s", s.Missing, stands)
 	}
-	a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.skew())
+	a.next = s.Heartbeat.Add(staleAfter + time.Second - a.k.Skew())
 	return nil
 }
 

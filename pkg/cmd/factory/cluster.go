@@ -47,9 +47,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// skew is how far the API server's clock is ahead of ours. Less than two seconds is none: it
+// Skew is how far the API server's clock is ahead of ours. Less than two seconds is none: it
 // tells whole ones.
-func (k *Cluster) skew() time.Duration {
+func (k *Cluster) Skew() time.Duration {
 	if k.clock == nil {
 		return 0
 	}

@@ -12,10 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -150,7 +148,7 @@ func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
 	type on struct{ group, resource, name string }
 	verbs := map[on]map[string]bool{}
 	for _, n := range needs {
-		group, resource := resourceOf(n)
+		group, resource := source.ResourceOf(n)
 		for _, v := range n.Verbs {
 			at := on{group, resource, n.Name}
 			if verbs[at] == nil {
@@ -183,16 +181,4 @@ func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}, ResourceNames: names[s], Verbs: strings.Split(strings.TrimSuffix(s.verbs, ","), ",")})
 	}
 	return out
-}
-
-func resourceOf(n rights.Need) (group, resource string) {
-	gv, err := schema.ParseGroupVersion(n.APIVersion)
-	if err != nil {
-		gv = schema.GroupVersion{}
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(n.Kind))
-	if n.Subresource != "" {
-		return gv.Group, plural.Resource + "/" + n.Subresource
-	}
-	return gv.Group, plural.Resource
 }

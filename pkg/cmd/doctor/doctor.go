@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+type options struct {
+	*factory.Factory
+	name   string
+	bad    int
+	faults exit.Faults
+}
+
+// New tries what maintenance needs.
+func New(c *factory.Factory) *cobra.Command {
+	o := &options{Factory: c}
+	return &cobra.Command{
+		Use:   "doctor [PLAN]",
+		Short: "Try what maintenance needs: agent, clock, rights, sinks; and say what to do",
+		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
+something is amiss: the agent and its configuration, its key, the clocks, the policies that
+confine it; and of a PLAN whether it is valid and ready, whether its account is there and has
+the rights that its steps need, and whether its sinks are configured. Nothing is written.
+What you may not look at is said, and counts as neither. Exit code 0 where nothing is amiss,
+1 where something is.`,
+		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly",
+		RunE:              factory.RunE(o),
+		ValidArgsFunction: c.CompletePlans(nil),
+	}
+}
+
+// Complete takes the plan's name.
+func (o *options) Complete(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		o.name = factory.OneName(args, "PLAN", &o.faults)
+	}
+	return nil
+}
+
+// Validate has nothing else to check.
+func (o *options) Validate() error { return o.faults.Err() }
+
+// good, unknown and amiss are the ends of a check, a line each; amiss says what to do.
+func (o *options) good(format string, args ...any) {
+	fmt.Fprintf(o.Out, "ok       %s\n", fmt.Sprintf(format, args...))
+}
+
+func (o *options) unknown(what string, err error) {
+	fmt.Fprintf(o.Out, "unknown  %s: %v\n", what, err)
+}
+
+func (o *options) amiss(what, remedy string) {
+	o.bad++
+	fmt.Fprintf(o.Out, "AMISS    %s\n         %s\n", what, remedy)
+}
+
+// Run tries everything.
+func (o *options) Run(ctx context.Context) error {
+	k, err := o.Connect()
+	if err != nil {
+		return err
+	}
+	if o.name != "" { // a name that is none is said before all else
+		if _, err := k.Plan(ctx, o.name); err != nil {
+			return err
+		}
+	}
+	agent, err := o.Agent(ctx, k)
+	o.agent(agent, err)
+	o.clock(k)
+	config := o.config(ctx, k, agent)
+	o.confined(ctx, k)
+	if o.name != "" {
+		if err := o.plan(ctx, k, agent, config); err != nil {
+			return err
+		}
+	}
+	if o.bad > 0 {
+		return exit.Errorf(exit.CodeError, "%s amiss", view.Counted(o.bad, "thing"))
+	}
+	return nil
+}
+
+func (o *options) agent(agent factory.AgentState, err error) {
+	switch {
+	case err != nil:
+		o.unknown("the agent", err)
+	case agent.Missing != "":
+		o.amiss(agent.Missing, "until it runs nothing starts; what was asked stands")
+	case agent.Version != o.Version:
+		o.good("agent %s in namespace %s, seen %s ago; this command is %s", agent.Version, agent.Namespace, instant.Roughly(max(o.Now().Sub(agent.Heartbeat), 0)), o.Version)
+	default:
+		o.good("agent %s in namespace %s, seen %s ago", agent.Version, agent.Namespace, instant.Roughly(max(o.Now().Sub(agent.Heartbeat), 0)))
+	}
+}
+
+// worstSkew is from where on a clock here misleads people who write times (a guess).
+const worstSkew = 30 * time.Second
+
+func (o *options) clock(k *factory.Cluster) {
+	if skew := k.Skew(); skew.Abs() > worstSkew {
+		o.amiss(fmt.Sprintf("the clock of this machine is %s off the API server's", skew.Abs().Round(time.Second)), "set it; times such as '2h' are counted from it")
+		return
+	}
+	o.good("the clocks of this machine and the API server agree")
+}
+
+// config looks at the agent's configuration and what the agent says of it; nil: not known.
+func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.AgentState) *agentconfig.AgentConfig {
+	cm, err := k.ConfigMaps(agent.Namespace).Get(ctx, annotations.AgentConfigName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		o.good("no configuration: the defaults hold")
+		return &agentconfig.AgentConfig{}
+	case err != nil:
+		o.unknown("the agent's configuration", factory.Explain("read it", err))
+		return nil
+	}
+	for _, c := range view.Conditions(cm) {
+		if c.Status != metav1.ConditionTrue && !slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) || c.Status == metav1.ConditionTrue && slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) {
+			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, c.Message), "see docs/operations.md")
+		}
+	}
+	text, fault := annotations.DocumentText(cm)
+	if fault != nil {
+		o.amiss("the agent's configuration: "+fault.String(), "mend ConfigMap "+cm.Namespace+"/"+cm.Name)
+		return nil
+	}
+	spec, faults := agentconfig.Parse([]byte(text))
+	if len(faults) > 0 {
+		o.amiss("the agent's configuration: "+faults[0].String()+view.AndMore(len(faults)-1), "mend ConfigMap "+cm.Namespace+"/"+cm.Name)
+		return nil
+	}
+	o.good("the agent's configuration is valid")
+	return &spec
+}
+
+// confining are the admission policies that confine the agent's own token.
+func confining() []string {
+	return []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"}
+}
+
+func (o *options) confined(ctx context.Context, k *factory.Cluster) {
+	list, err := k.Kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		o.unknown("the policies that confine the agent", factory.Explain("list them", err))
+		return
+	}
+	var names, missing []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	for _, name := range confining() {
+		if !slices.Contains(names, name) {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(missing) == len(confining()):
+		o.amiss("no admission policy confines the agent's token", "install them with "+o.Suggest().Install())
+	case len(missing) > 0:
+		o.amiss("of the policies that confine the agent's token these are missing: "+strings.Join(missing, ", "), "install again with "+o.Suggest().Install()+"; install --without may have left them out")
+	default:
+		o.good("admission policies confine the agent's token")
+	}
+	if slices.Contains(names, "maint-intents") {
+		o.good("admission policies guard intents, records and freezes (--with-admission)")
+	}
+}
+
+// account is the plan's ServiceAccount.
+func (o *options) account(ctx context.Context, k *factory.Cluster, namespace, name string) bool {
+	_, err := k.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		o.amiss(fmt.Sprintf("ServiceAccount %s/%s is not there", namespace, name), "create it, with the Role that 'kubectl maint rbac' prints")
+		return false
+	case err != nil:
+		o.unknown("ServiceAccount "+namespace+"/"+name, factory.Explain("read it", err))
+	default:
+		o.good("ServiceAccount %s/%s is there", namespace, name)
+	}
+	return true
+}
+
+// standing is how the agent sees the plan.
+func (o *options) standing(cm *corev1.ConfigMap) {
+	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
+		o.amiss("the agent has not looked at this version of the plan", "it does within seconds where it runs and watches this namespace")
+		return
+	}
+	for _, c := range view.Conditions(cm) {
+		if (c.Type == "Valid" || c.Type == "Ready") && c.Status == metav1.ConditionFalse {
+			o.amiss(fmt.Sprintf("the plan is not %s: %s", strings.ToLower(c.Type), c.Message), o.Suggest().Why(cm.Name)+" says more")
+			return
+		}
+	}
+	o.good("the agent finds the plan valid and ready")
+}

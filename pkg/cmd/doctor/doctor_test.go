@@ -1,0 +1,71 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+)
+
+// installed is a cluster with the agent, confined, and the account of namespace shop.
+func installed(more ...runtime.Object) []runtime.Object {
+	out := append(more, cmdtest.Agent(), cmdtest.Namespace("shop"), cmdtest.Namespace("maint-system"),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "maint-runner"}})
+	for _, name := range []string{"maint-agent-configmaps", "maint-agent-secrets", "maint-agent-namespaces", "maint-agent-nodes"} {
+		out = append(out, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return out
+}
+
+func seen(spec string) *corev1.ConfigMap {
+	return cmdtest.Plan("orders", spec, func(cm *corev1.ConfigMap) { cm.Annotations[annotations.StatusObserved] = annotations.Observed(cm) })
+}
+
+func TestDoctor(t *testing.T) {
+	const dep = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
+	for _, c := range []struct {
+		name, line string
+		world      []runtime.Object
+		allowed    bool
+		forbids    string
+		code       int
+		says       []string
+	}{
+		{name: "all is well", line: "doctor", world: installed(), says: []string{"ok       agent ", "ok       the clocks of this machine and the API server agree\n", "ok       no configuration: the defaults hold\n", "ok       admission policies confine the agent's token\n"}},
+		{name: "no agent, and no policies", line: "doctor", world: []runtime.Object{cmdtest.Namespace("shop")}, code: 1, says: []string{"AMISS    no agent runs in namespace maint-system", "AMISS    no admission policy confines the agent's token\n         install them with 'kubectl maint install --apply'\n", "error: 2 things amiss\n"}},
+		{name: "a plan that has all", line: "doctor orders", world: installed(seen("target: " + dep)), allowed: true, says: []string{"ok       the agent finds the plan valid and ready\n", "ok       ServiceAccount shop/maint-runner is there\n", "ok       system:serviceaccount:shop:maint-runner has the 1 right that the steps need\n"}},
+		{name: "rights that are missing", line: "doctor orders", world: installed(seen("target: " + dep)), code: 1, says: []string{"AMISS    system:serviceaccount:shop:maint-runner may not: get deployments.apps orders in namespace shop (for target)\n", "error: 1 thing amiss\n"}},
+		{name: "a plan with a fault", line: "doctor orders", world: installed(seen("serviceAccountName: other"), cmdtest.Namespace("x")), code: 1, says: []string{"AMISS    ", "needs the label maint.dev/service-account: other"}},
+		{name: "who may not ask", line: "doctor orders", world: installed(seen("target: " + dep)), forbids: "subjectaccessreviews", says: []string{"unknown  the rights of maint-runner: ask what it may: you may not:"}},
+		{name: "a configuration with a fault", line: "doctor", world: installed(cmdtest.Configured("{maxUnavailable: many}")), code: 1, says: []string{"AMISS    the agent's configuration: "}},
+		{name: "no such plan", line: "doctor ghost", world: installed(), code: 1, says: []string{"error: there is no plan \"ghost\" in namespace shop"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := cmdtest.NewCluster(t, cmd.Run, c.world...)
+			o.Kube.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &authorizationv1.SubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: c.allowed}}, nil
+			})
+			if c.forbids != "" {
+				o.Forbids("create", c.forbids, "")
+			}
+			got := o.Line(c.line)
+			if got.Code != c.code {
+				t.Errorf("exit code %d\n%s%s", got.Code, got.Out, got.Err)
+			}
+			for _, w := range c.says {
+				if !strings.Contains(got.Out+got.Err, w) {
+					t.Errorf("does not say %q:\n%s%s", w, got.Out, got.Err)
+				}
+			}
+		})
+	}
+}

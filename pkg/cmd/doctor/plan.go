@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
+	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
+)
+
+// plan tries what one plan needs.
+func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.AgentState, config *agentconfig.AgentConfig) error {
+	cm, err := k.Plan(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	spec, faults := annotations.Plan(cm)
+	if len(faults) > 0 {
+		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "mend it; "+o.Suggest().Lint()+" tells all faults")
+		return nil
+	}
+	o.standing(cm)
+	name := cmp.Or(spec.ServiceAccountName, policy.DefaultServiceAccount)
+	if !o.account(ctx, k, cm.Namespace, name) {
+		return nil
+	}
+	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
+	tree := plan.Tree{Spec: spec, Templates: templates}
+	needs, open := rights.Of(tree, cm.Namespace)
+	if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+name, needs); err != nil {
+		o.unknown("the rights of "+name, err)
+	}
+	for _, text := range open {
+		fmt.Fprintf(o.Out, "unknown  %s\n", text)
+	}
+	o.sinks(tree, cm.Namespace, config)
+	return nil
+}
+
+// templates are those that the plan uses, of its namespace and of the agent's. One that is
+// missing makes the plan invalid, which the agent has said.
+func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.Spec, namespaces ...string) map[string]plan.TemplateSpec {
+	used, _ := plan.UseTemplates(spec, func(name string) *plan.Template {
+		for _, namespace := range namespaces {
+			cm, err := k.ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err == nil && cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate {
+				t := annotations.StepTemplate(cm)
+				return &t
+			}
+		}
+		return nil
+	})
+	return used
+}
+
+// rights asks the API server whether the account may what its steps do.
+func (o *options) rights(ctx context.Context, k *factory.Cluster, user string, needs []rights.Need) error {
+	type asked struct{ namespace, group, resource, name, verb string }
+	seen := map[asked]bool{}
+	var missing []string
+	for _, n := range needs {
+		group, resource := source.ResourceOf(n)
+		for _, verb := range n.Verbs {
+			one := asked{n.Namespace, group, resource, n.Name, verb}
+			if seen[one] {
+				continue
+			}
+			seen[one] = true
+			may, err := allowed(ctx, k, user, authorizationv1.ResourceAttributes{Namespace: n.Namespace, Group: group, Resource: resource, Name: n.Name, Verb: verb})
+			if err != nil {
+				return err
+			}
+			if !may {
+				missing = append(missing, strings.TrimSuffix(fmt.Sprintf("%s %s.%s", verb, resource, group), ".")+view.Prefix(" ", n.Name)+where(n.Namespace)+" (for "+n.For+")")
+			}
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: 'kubectl maint rbac -f' on the plan's file prints the Role")
+	case len(seen) > 0:
+		o.good("%s has the %s that the steps need", user, view.Counted(len(seen), "right"))
+	default:
+		o.good("the steps need no rights")
+	}
+	return nil
+}
+
+func where(namespace string) string {
+	if namespace == "" {
+		return " in the cluster"
+	}
+	return " in namespace " + namespace
+}
+
+// allowed asks by a SubjectAccessReview, which takes the right to create one.
+func allowed(ctx context.Context, k *factory.Cluster, user string, a authorizationv1.ResourceAttributes) (bool, error) {
+	parts := strings.Split(user, ":")
+	a.Resource, a.Subresource, _ = strings.Cut(a.Resource, "/")
+	review, err := k.Kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + parts[2], "system:authenticated"}, ResourceAttributes: &a,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, factory.Explain("ask what it may", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// sinks looks whether those that the plan names are configured, and take what it says.
+func (o *options) sinks(t plan.Tree, namespace string, config *agentconfig.AgentConfig) {
+	var names []string
+	t.Walk(func(s plan.Step) {
+		if s.Type == "notification" {
+			list, _ := s.Properties["sinks"].([]any)
+			for _, one := range list {
+				if name, ok := one.(string); ok && !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	})
+	if len(names) == 0 || config == nil {
+		return
+	}
+	for _, name := range names {
+		if _, err := config.Notifications.Sink(namespace, name); err != nil {
+			o.amiss("the sink "+err.Error(), "add it to the agent's configuration (docs/operations.md, Notifications), or name another")
+			continue
+		}
+		o.good("the sink %s is configured", name)
+	}
+}
