@@ -238,6 +238,11 @@ func (o *scheduleOptions) Validate() error {
 	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally, o.policies), "") != "" {
 		o.faults.Add("-f stands in for the flags that describe a plan: give one or the other")
 	}
+	return o.checkPlan()
+}
+
+// checkPlan reads the plan that the flags made.
+func (o *scheduleOptions) checkPlan() error {
 	if err := o.faults.Err(); err != nil {
 		return err
 	}

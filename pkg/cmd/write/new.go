@@ -1,0 +1,259 @@
+package write
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+type newOptions struct {
+	*scheduleOptions
+	lines *bufio.Reader
+}
+
+// NewNew asks its way to a plan.
+func NewNew(c *factory.Factory) *cobra.Command {
+	o := &newOptions{scheduleOptions: &scheduleOptions{Factory: c, format: "yaml"}}
+	return &cobra.Command{
+		Use:   "new",
+		Short: "Ask the way to a valid plan, and print it",
+		Long: `Ask for what a plan needs, one question at a time, and print the plan as a manifest on
+standard output. An answer that is not valid is said, and asked for again. Questions go to
+standard error; no cluster is asked, and nothing is written.`,
+		Example: "  kubectl maint new > orders-weekly.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    factory.RunE(o),
+	}
+}
+
+// Complete has nothing to look up.
+func (o *newOptions) Complete(*cobra.Command, []string) error { return nil }
+
+// Validate has nothing to check.
+func (o *newOptions) Validate() error { return nil }
+
+// Run asks, and prints the plan.
+func (o *newOptions) Run(ctx context.Context) error {
+	o.lines = bufio.NewReader(o.In)
+	for _, question := range []func(context.Context) error{o.askName, o.askWhen, o.askTarget, o.askPolicy, o.askSteps} {
+		if err := question(ctx); err != nil {
+			return err
+		}
+	}
+	if err := o.build(); err != nil {
+		return err
+	}
+	if err := o.report(o.object(*o.Config.Namespace), "written"); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.ErrOut, "\nsave it, and see what comes next: %s next -f FILE\nwhat its account needs: %s rbac -f FILE\n", o.Name, o.Name)
+	return nil
+}
+
+// build makes the plan of what was answered so far, and says what is wrong with it.
+func (o *newOptions) build() error {
+	o.faults = exit.Faults{}
+	if err := o.fromFlags(); err != nil {
+		return err
+	}
+	return o.checkPlan()
+}
+
+// ask puts a question until check takes the answer; otherwise is what an empty one means.
+func (o *newOptions) ask(ctx context.Context, question, otherwise string, check func(answer string) error) error {
+	for {
+		hint := ""
+		if otherwise != "" {
+			hint = " [" + otherwise + "]"
+		}
+		fmt.Fprintf(o.ErrOut, "%s%s: ", question, hint)
+		answer, err := o.line(ctx)
+		if err != nil {
+			return err
+		}
+		if err := check(answer); err != nil {
+			fmt.Fprintln(o.ErrOut, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
+			continue
+		}
+		return nil
+	}
+}
+
+// line reads an answer. The end of the input is no answer.
+func (o *newOptions) line(ctx context.Context) (string, error) {
+	type read struct {
+		text string
+		err  error
+	}
+	answer := make(chan read, 1)
+	go func() {
+		text, err := o.lines.ReadString('\n')
+		answer <- read{text, err}
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(o.ErrOut)
+		return "", exit.Errorf(exit.CodeInterrupted, "interrupted: nothing was printed")
+	case r := <-answer:
+		if errors.Is(r.err, io.EOF) && strings.TrimSpace(r.text) == "" {
+			fmt.Fprintln(o.ErrOut)
+			return "", exit.Errorf(exit.CodeUsage, "the input ended before the plan was whole: nothing was printed")
+		}
+		return strings.TrimSpace(r.text), nil
+	}
+}
+
+func (o *newOptions) askName(ctx context.Context) error {
+	return o.ask(ctx, "name of the plan", "", func(answer string) error {
+		if !document.DNSLabel(answer) {
+			return fmt.Errorf("%q is no name: write lower case letters, digits and dashes, like orders-weekly", answer)
+		}
+		o.name = answer
+		return nil
+	})
+}
+
+func (o *newOptions) askWhen(ctx context.Context) error {
+	err := o.ask(ctx, "when: a cron expression like '0 2 * * 6', or a time", "when somebody asks", func(answer string) error {
+		o.cron, o.at = "", ""
+		if len(strings.Fields(answer)) >= 5 {
+			o.cron = answer
+			_, err := schedule.Parse(schedule.Spec{Cron: answer})
+			return err
+		}
+		if o.at = answer; answer == "" {
+			return nil
+		}
+		o.faults = exit.Faults{}
+		o.instant()
+		return o.faults.Err()
+	})
+	if err != nil || o.cron == "" {
+		return err
+	}
+	return o.ask(ctx, "in which time zone", o.Zone, func(answer string) error {
+		if o.timezone = answer; answer == "" {
+			o.timezone = o.Zone
+		}
+		_, err := time.LoadLocation(o.timezone)
+		return err
+	})
+}
+
+func (o *newOptions) askTarget(ctx context.Context) error {
+	err := o.ask(ctx, "what it maintains, as deployment/orders", "nothing in particular", func(answer string) error {
+		if o.target = answer; answer == "" {
+			return nil
+		}
+		_, err := o.resource(answer)
+		return err
+	})
+	if err != nil || o.target == "" {
+		return err
+	}
+	return o.ask(ctx, "a label that asks for a run when it is put on "+o.target, "none", func(answer string) error {
+		if o.labels = nil; answer != "" {
+			o.labels = []string{answer}
+		}
+		return nil
+	})
+}
+
+func (o *newOptions) askPolicy(ctx context.Context) error {
+	return o.ask(ctx, "a policy that has to permit it", "none", func(answer string) error {
+		if o.policies = nil; answer != "" {
+			o.policies = []string{answer}
+		}
+		return nil
+	})
+}
+
+// askSteps asks for steps until there is one at least, and no more are wanted.
+func (o *newOptions) askSteps(ctx context.Context) error {
+	for {
+		done := false
+		before := slices.Clone(o.steps)
+		otherwise := ""
+		if len(before) > 0 {
+			otherwise = "no more"
+		}
+		err := o.ask(ctx, fmt.Sprintf("step %d: its type (? lists them), or NAME=TYPE,key=value,…", len(before)+1), otherwise, func(answer string) error {
+			switch {
+			case answer == "" && len(before) > 0:
+				done = true
+				return nil
+			case answer == "" || answer == "?":
+				return errors.New(strings.Join(typeNames(), ", ") + "; 'kubectl maint explain plan.spec.steps.TYPE' says what each takes")
+			}
+			text, err := o.stepText(ctx, answer)
+			if err != nil {
+				return err
+			}
+			o.steps = append(slices.Clone(before), text)
+			if err := o.build(); err != nil {
+				o.steps = before
+				return errors.New(strings.TrimPrefix(err.Error(), "the plan is not valid, nothing was written\n"))
+			}
+			return nil
+		})
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// stepText is a step as --step takes it; of a type alone, what it needs is asked for.
+func (o *newOptions) stepText(ctx context.Context, answer string) (string, error) {
+	if strings.Contains(answer, "=") || strings.HasPrefix(answer, "{") {
+		return answer, nil
+	}
+	kind, known := plan.StepTypeNamed(answer)
+	if !known {
+		return "", errors.New(plan.UnknownType(answer))
+	}
+	text := fmt.Sprintf("%s=%s", stepName(answer, len(o.steps)), answer)
+	for _, property := range kind.Required {
+		err := o.ask(ctx, "  "+property, "", func(value string) error {
+			switch {
+			case value == "":
+				return fmt.Errorf("%s needs it: see %s explain plan.spec.steps.%s", answer, o.Name, answer)
+			case strings.Contains(value, ","):
+				return errors.New("a value with a comma needs the step as JSON: {\"name\": …, \"type\": …, \"properties\": {…}}")
+			}
+			text += "," + property + "=" + value
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return text, nil
+}
+
+func stepName(kind string, before int) string {
+	if before == 0 {
+		return kind
+	}
+	return fmt.Sprintf("%s-%d", kind, before+1)
+}
+
+func typeNames() []string {
+	var out []string
+	for _, t := range plan.StepTypes() {
+		out = append(out, t.Name)
+	}
+	return out
+}
