@@ -35,7 +35,7 @@ steps:
 - {name: call, type: webhook, properties: {url: "HOOK/call"}}
 `)
 	l.seen("asks")
-	l.expect(l.maint("approve", "absent"), 1, `there is no run "absent"`)
+	l.expect(l.maint("approve", "absent"), 1, `there is no run or plan "absent"`)
 	one := l.waitsForApproval("asks", "one")
 	l.expect(l.maint("__complete", "approve", ""), 0, one+"\n")
 	l.expect(l.maint("status", "asks"), 0, "Pending, waits for approval until", "(kubectl maint approve "+one+")")
@@ -101,7 +101,7 @@ steps:
 - {name: hold, type: suspend}
 `)
 	l.seen("prints")
-	l.expect(l.maint("logs", "absent"), 1, `there is no run "absent"`)
+	l.expect(l.maint("logs", "absent"), 1, `there is no run or plan "absent"`)
 	l.trigger("prints", "t")
 	run := l.running("prints", "all/work").run.Name
 	k := l.kubelet()
