@@ -219,7 +219,7 @@ func (a *Agent) observeNamespace(o any) {
 	if closed {
 		a.enqueueGated()
 	}
-	if !a.memory.plans.NamespaceChanged(m.Name, m.Annotations[annotations.Pause], m.DeletionTimestamp != nil) {
+	if !a.memory.plans.NamespaceChanged(m.Name, annotations.PauseText(m.Annotations), m.DeletionTimestamp != nil) {
 		return
 	}
 	everywhere := m.Name == a.options.Namespace

@@ -51,6 +51,15 @@ func PauseOf(of string, a map[string]string) schedule.Pause {
 	return p
 }
 
+// PauseText is a pause with who asked for it and why, to be told apart from another; empty
+// where there is none.
+func PauseText(a map[string]string) string {
+	if a[Pause] == "" {
+		return ""
+	}
+	return strings.Join([]string{a[Pause], a[Actor(Pause)], a[Reason(Pause)]}, "\x00")
+}
+
 // WholeCluster is what the pause on the agent's namespace holds, as messages name it.
 const WholeCluster = "the whole cluster"
 

@@ -130,3 +130,14 @@ func TestAsksAndActors(t *testing.T) {
 		t.Errorf("%+v", in.Actors)
 	}
 }
+
+func TestAPauseIsToldApartByWhoAndWhy(t *testing.T) {
+	on := map[string]string{annotations.Pause: "true"}
+	seen := map[string]bool{}
+	for _, a := range []map[string]string{{}, {annotations.Reason(annotations.Pause): "left over"}, on, {annotations.Pause: "true", annotations.Actor(annotations.Pause): "jane"}, {annotations.Pause: "true", annotations.Reason(annotations.Pause): "jane"}, {annotations.Pause: "2026-11-22T00:00:00Z"}} {
+		seen[annotations.PauseText(a)] = true
+	}
+	if len(seen) != 5 || annotations.PauseText(on) == "" {
+		t.Errorf("%d differ", len(seen))
+	}
+}

@@ -96,24 +96,26 @@ func printNames(w io.Writer, print func(runtime.Object, io.Writer) error, list r
 
 // ConfigMapList is ConfigMaps as kubectl get -o json would list them.
 func ConfigMapList(items []*corev1.ConfigMap) (runtime.Object, error) {
-	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
-	for _, cm := range items {
+	return objectList(items, func(cm *corev1.ConfigMap) runtime.Object {
 		cm = cm.DeepCopy()
-		cm.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}
-		cm.ManagedFields = nil
-		list.Items = append(list.Items, runtime.RawExtension{Object: cm})
-	}
-	return list, nil
+		cm.TypeMeta, cm.ManagedFields = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, nil
+		return cm
+	})
 }
 
 // NodeList is nodes as kubectl get -o json would list them.
 func NodeList(items []*corev1.Node) (runtime.Object, error) {
-	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
-	for _, n := range items {
+	return objectList(items, func(n *corev1.Node) runtime.Object {
 		n = n.DeepCopy()
-		n.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}
-		n.ManagedFields = nil
-		list.Items = append(list.Items, runtime.RawExtension{Object: n})
+		n.TypeMeta, n.ManagedFields = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, nil
+		return n
+	})
+}
+
+func objectList[T any](items []T, shown func(T) runtime.Object) (runtime.Object, error) {
+	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	for _, o := range items {
+		list.Items = append(list.Items, runtime.RawExtension{Object: shown(o)})
 	}
 	return list, nil
 }
