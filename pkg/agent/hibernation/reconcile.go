@@ -93,12 +93,12 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if errors.Is(err, queue.ErrConflict) {
 		again, err = c.Now().Add(100*time.Millisecond), nil
 	}
-	v.again = queue.Soonest(v.again, c.tellAhead(k, cm, known, v))
+	v.again = queue.Soonest(v.again, c.notifyAhead(k, cm, known, v))
 	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
 }
 
-// tellAhead tells of a sleep that comes, and returns when it is to be told.
-func (c *Controller) tellAhead(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) time.Time {
+// notifyAhead tells sinks of a sleep that comes, and returns when it is to be told.
+func (c *Controller) notifyAhead(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) time.Time {
 	if cm == nil {
 		return time.Time{}
 	}

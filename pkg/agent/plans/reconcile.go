@@ -107,7 +107,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.tellAhead(k, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
+	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.notifyAhead(k, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
 }
 
 // errLedger is a ledger that the API server does not take: somebody made it immutable.

@@ -99,8 +99,8 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 	}
 }
 
-// tellAhead tells of a slot that comes, and returns when it is to be told.
-func (c *Controller) tellAhead(k types.NamespacedName, f trigger.Facts, d trigger.Decision) time.Time {
+// notifyAhead tells sinks of a slot that comes, and returns when it is to be told.
+func (c *Controller) notifyAhead(k types.NamespacedName, f trigger.Facts, d trigger.Decision) time.Time {
 	coming := notify.Coming{About: k, What: "runs", Created: f.CreatedAt}
 	if next := d.Next; next != nil && !f.Spec.DryRun && d.Phase != trigger.PhasePaused {
 		starts := trigger.StartsAt(f.Spec, k.Namespace, k.Name, next.At, next.Index)

@@ -43,12 +43,12 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 	if wrote && opens {
 		p.Notify.WindowOpens(k, status.VerdictSentence(v))
 	}
-	wake = queue.Soonest(wake, p.tellAhead(cm, v))
+	wake = queue.Soonest(wake, p.notifyAhead(cm, v))
 	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 
-// tellAhead tells of a window that comes, and returns when it is to be told.
-func (p *Controller) tellAhead(cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
+// notifyAhead tells sinks of a window that comes, and returns when it is to be told.
+func (p *Controller) notifyAhead(cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
 	coming := notify.Coming{About: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, What: "permits change", Created: cm.CreationTimestamp.Time}
 	if v.Next != nil && v.Next.Permitted {
 		coming.At = v.Next.Start

@@ -76,8 +76,9 @@ func (o *options) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var cm *corev1.ConfigMap
 	if o.name != "" { // a name that is none is said before all else
-		if _, err := k.Plan(ctx, o.name); err != nil {
+		if cm, err = k.Plan(ctx, o.name); err != nil {
 			return err
 		}
 	}
@@ -86,10 +87,8 @@ func (o *options) Run(ctx context.Context) error {
 	o.clock(k)
 	config := o.config(ctx, k, agent)
 	o.confined(ctx, k)
-	if o.name != "" {
-		if err := o.plan(ctx, k, agent, config); err != nil {
-			return err
-		}
+	if cm != nil {
+		o.plan(ctx, k, agent, cm, config)
 	}
 	if o.bad > 0 {
 		return exit.Errorf(exit.CodeError, "%s amiss", view.Counted(o.bad, "thing"))
@@ -133,7 +132,8 @@ func (o *options) config(ctx context.Context, k *factory.Cluster, agent factory.
 		return nil
 	}
 	for _, c := range view.Conditions(cm) {
-		if c.Status != metav1.ConditionTrue && !slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) || c.Status == metav1.ConditionTrue && slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) {
+		warns := slices.Contains([]string{"NodesForbidden", "ClockDoubt"}, c.Type) // the others are well where they are True
+		if (c.Status == metav1.ConditionTrue) == warns {
 			o.amiss(fmt.Sprintf("the agent says %s=%s: %s", c.Type, c.Status, c.Message), "see docs/operations.md")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
@@ -21,20 +22,16 @@ import (
 )
 
 // plan tries what one plan needs.
-func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.AgentState, config *agentconfig.AgentConfig) error {
-	cm, err := k.Plan(ctx, o.name)
-	if err != nil {
-		return err
-	}
+func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.AgentState, cm *corev1.ConfigMap, config *agentconfig.AgentConfig) {
 	spec, faults := annotations.Plan(cm)
 	if len(faults) > 0 {
 		o.amiss("the plan is invalid: "+faults[0].String()+view.AndMore(len(faults)-1), "mend it; "+o.Suggest().Lint()+" tells all faults")
-		return nil
+		return
 	}
 	o.standing(cm)
 	name := cmp.Or(spec.ServiceAccountName, policy.DefaultServiceAccount)
 	if !o.account(ctx, k, cm.Namespace, name) {
-		return nil
+		return
 	}
 	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
 	tree := plan.Tree{Spec: spec, Templates: templates}
@@ -46,7 +43,6 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 		fmt.Fprintf(o.Out, "unknown  %s\n", text)
 	}
 	o.sinks(tree, cm.Namespace, config)
-	return nil
 }
 
 // templates are those that the plan uses, of its namespace and of the agent's. One that is
@@ -83,7 +79,7 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user string, n
 				return err
 			}
 			if !may {
-				missing = append(missing, strings.TrimSuffix(fmt.Sprintf("%s %s.%s", verb, resource, group), ".")+view.Prefix(" ", n.Name)+where(n.Namespace)+" (for "+n.For+")")
+				missing = append(missing, strings.TrimSuffix(fmt.Sprintf("%s %s.%s", verb, resource, group), ".")+view.Prefix(" ", n.Name)+view.In(n.Namespace)+" (for "+n.For+")")
 			}
 		}
 	}
@@ -96,13 +92,6 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user string, n
 		o.good("the steps need no rights")
 	}
 	return nil
-}
-
-func where(namespace string) string {
-	if namespace == "" {
-		return " in the cluster"
-	}
-	return " in namespace " + namespace
 }
 
 // allowed asks by a SubjectAccessReview, which takes the right to create one.

@@ -104,7 +104,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(list) == 0 && o.out.Table() {
-		fmt.Fprintf(o.ErrOut, "no %s%s\n", o.what, in(namespace))
+		fmt.Fprintf(o.ErrOut, "no %s%s\n", o.what, view.In(namespace))
 		return nil
 	}
 	t := print.NewTable(columns...)

@@ -221,7 +221,7 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	}
 	below, about, needs := o.nodeLines(ctx, k)
 	if len(plans)+len(sleepers) == 0 {
-		head := append(print.New(o.Env, o.Zone).NeedLines(needs), fmt.Sprintf("no plans%s; %s writes one", in(o.namespace(k)), o.Suggest().Schedule()))
+		head := append(print.New(o.Env, o.Zone).NeedLines(needs), fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))
 		return append(head, below...), about, nil
 	}
 	lines := append(o.pauseLines(ctx, k, agent), o.needLines(plans, sleepers, needs)...)
@@ -285,13 +285,6 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]st
 	}
 	v := print.New(o.Env, o.Zone)
 	return append([]string{""}, v.ClaimTable(claims)...), print.ClaimUpdates(claims), v.ClaimNeeds(claims)
-}
-
-func in(namespace string) string {
-	if namespace == "" {
-		return " in the cluster"
-	}
-	return " in namespace " + namespace
 }
 
 func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Plan, error) {

@@ -160,25 +160,27 @@ func rulesOf(needs []rights.Need) []rbacv1.PolicyRule {
 	for at, has := range verbs { // what may be done to any need not be said of one
 		maps.DeleteFunc(has, func(v string, _ bool) bool { return at.name != "" && verbs[on{at.group, at.resource, ""}][v] })
 	}
-	type same struct{ group, resource, verbs string }
+	type same struct {
+		group, resource, verbs string
+		named                  bool
+	}
 	names := map[same][]string{}
 	for at, has := range verbs {
 		if len(has) > 0 {
-			s := same{at.group, at.resource, strings.Join(slices.Sorted(maps.Keys(has)), ",")}
-			if at.name != "" {
-				names[s] = append(names[s], at.name)
-			} else {
-				s.verbs += ","
-				names[s] = nil
-			}
+			s := same{at.group, at.resource, strings.Join(slices.Sorted(maps.Keys(has)), ","), at.name != ""}
+			names[s] = append(names[s], at.name)
 		}
 	}
 	var out []rbacv1.PolicyRule
 	for _, s := range slices.SortedFunc(maps.Keys(names), func(a, b same) int {
 		return cmp.Or(strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource), strings.Compare(b.verbs, a.verbs))
 	}) {
-		slices.Sort(names[s])
-		out = append(out, rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}, ResourceNames: names[s], Verbs: strings.Split(strings.TrimSuffix(s.verbs, ","), ",")})
+		rule := rbacv1.PolicyRule{APIGroups: []string{s.group}, Resources: []string{s.resource}, Verbs: strings.Split(s.verbs, ",")}
+		if s.named {
+			slices.Sort(names[s])
+			rule.ResourceNames = names[s]
+		}
+		out = append(out, rule)
 	}
 	return out
 }

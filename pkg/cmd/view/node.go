@@ -85,7 +85,7 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 	var out []NodeClaim
 	for _, n := range list {
 		facts := annotations.Node(n)
-		out = append(out, RequestClaims(n)...)
+		out = append(out, requestClaims(facts)...)
 		var plans []string
 		for _, r := range rollings {
 			if r.Node == n.Name && r.Phase != "" {
@@ -106,9 +106,11 @@ func NodeClaims(list []*corev1.Node, rollings []StepClaim) []NodeClaim {
 }
 
 // RequestClaims are who asks for a node.
-func RequestClaims(n *corev1.Node) []NodeClaim {
+func RequestClaims(n *corev1.Node) []NodeClaim { return requestClaims(annotations.Node(n)) }
+
+func requestClaims(n nodes.Node) []NodeClaim {
 	var out []NodeClaim
-	for _, a := range annotations.Node(n).Asked {
+	for _, a := range n.Asked {
 		out = append(out, requestClaim(n.Name, a))
 	}
 	return out

@@ -67,3 +67,11 @@ func OrDash(s string) string {
 	}
 	return strings.ReplaceAll(s, "\n", " ")
 }
+
+// In says where in a sentence: in a namespace, or in the cluster.
+func In(namespace string) string {
+	if namespace == "" {
+		return " in the cluster"
+	}
+	return " in namespace " + namespace
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,33 +24,56 @@ import (
 // permitted waits until change of something is permitted. The agent publishes on it what
 // follows from all that stands behind it, so a change there is a change here.
 func (o *options) permitted(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {
-	changed := make(chan struct{}, 1)
-	name := kind + "/"
-	if found.Node != nil {
-		name += found.Node.Name
-		if _, err := watch.Nodes(ctx, k, changed, found.Node.Name); err != nil {
-			return o.broken(ctx, err)
-		}
-	} else {
-		name += found.Document.Name
-		live, err := watch.ConfigMaps(ctx, k, found.Document.Namespace, watch.ByName(found.Document.Name))
-		if err != nil {
-			return o.broken(ctx, err)
-		}
-		changed = live.Changed
+	live, object, err := o.watched(ctx, k, found)
+	if err != nil {
+		return o.broken(ctx, err)
 	}
-	return o.until(ctx, k, changed, name, func() (bool, string, error) {
-		s, err := source.FindSubject(ctx, o.Factory, k, name)
-		if err != nil {
-			return false, "", o.broken(ctx, err)
+	name := kind + "/" + object().Name
+	var s view.Subject
+	var version string
+	var read time.Time
+	return o.until(ctx, k, live.Changed, name, func() (bool, string, error) {
+		now := o.Now()
+		if is := object().ResourceVersion; read.IsZero() || is != version || now.Sub(read) > unpublished {
+			fresh, err := source.FindSubject(ctx, o.Factory, k, name)
+			if err != nil {
+				return false, "", o.broken(ctx, err)
+			}
+			s, version, read = fresh, is, now
 		}
-		v := s.Verdict(o.Now())
+		v := s.Verdict(now)
 		stands := "change is not permitted (" + v.Reason + ")"
 		if v.Permitted {
 			stands = "change is permitted (" + v.Reason + ")"
 		}
 		return v.Permitted, stands, nil
 	})
+}
+
+// unpublished is how often all is read again that stands behind the object, for what nobody
+// publishes on it: a pause of the cluster on a node that nobody asks for.
+const unpublished = 30 * time.Second
+
+// watched is a live picture of a document or a node, and what it is now; as it was found
+// where it is gone.
+func (o *options) watched(ctx context.Context, k *factory.Cluster, found factory.Resource) (*watch.Cache, func() metav1.ObjectMeta, error) {
+	if n := found.Node; n != nil {
+		live, err := watch.Nodes(ctx, k, make(chan struct{}, 1), n.Name)
+		return live, func() metav1.ObjectMeta {
+			if is := live.Node(n.Name); is != nil {
+				return is.ObjectMeta
+			}
+			return metav1.ObjectMeta{Name: n.Name}
+		}, err
+	}
+	cm := found.Document
+	live, err := watch.ConfigMaps(ctx, k, cm.Namespace, watch.ByName(cm.Name))
+	return live, func() metav1.ObjectMeta {
+		if is := live.ConfigMap(cm.Namespace, cm.Name); is != nil {
+			return is.ObjectMeta
+		}
+		return metav1.ObjectMeta{Name: cm.Name}
+	}, err
 }
 
 // broken tells an end that came early from another error.
