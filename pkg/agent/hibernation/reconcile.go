@@ -180,6 +180,10 @@ type view struct {
 	again  time.Time
 	token  string
 	ledger *ledger.Ledger // nil: there is none yet
+	// gate is what policies say of falling asleep now, and its strategy; nil: nothing
+	// stands before it.
+	gate     *schedule.Verdict
+	strategy schedule.Strategy
 }
 
 // view puts together what a decision rests on.
@@ -214,8 +218,9 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		return v
 	}
 	v.take(known.table.Want(now, hibernate.Wishes{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}))
+	c.ask(k, &v, known)
 	if v.facts.Sleep && len(v.facts.Records) == 0 {
-		v.facts.Forbidden = c.forbidden(k, v, known)
+		v.facts.Forbidden = v.forbidden()
 	}
 	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
 	return v
@@ -284,18 +289,28 @@ func (v *view) take(want hibernate.Want) {
 	}
 }
 
+// ask takes in what policies say now, and when they say something else.
+func (c *Controller) ask(k types.NamespacedName, v *view, known *cachedPlan) {
+	q := v.intent.Query(k.Namespace, known.spec.Policies)
+	gate := c.Gates.Ask(q)
+	if gate == nil {
+		return
+	}
+	now := c.Now()
+	v.gate, v.strategy = new(gate.Verdict(now)), c.Gates.Strategy(q, now)
+	if until := v.gate.Until; until != nil {
+		v.again = queue.Soonest(v.again, *until)
+	}
+}
+
 // forbidden says why no sleep may begin: its lead time, or a policy. What somebody holds
 // asleep still waits for policies.
-func (c *Controller) forbidden(k types.NamespacedName, v view, known *cachedPlan) string {
-	if v.want.Forbidden != "" {
+func (v *view) forbidden() string {
+	switch {
+	case v.want.Forbidden != "":
 		return v.want.Forbidden
-	}
-	gate := c.Gates.Ask(v.intent.Query(k.Namespace, known.spec.Policies))
-	if gate == nil {
-		return ""
-	}
-	if verdict := gate.Verdict(c.Now()); !verdict.Permitted {
-		return verdict.Reason
+	case v.gate != nil && !v.gate.Permitted:
+		return v.gate.Reason
 	}
 	return ""
 }

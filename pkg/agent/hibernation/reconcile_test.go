@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
 func TestANightAndADay(t *testing.T) {
@@ -414,6 +415,31 @@ func TestWhatPeopleSayToAPlan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhatPoliciesSayOfSleepIsPublished: who may not read them is told by the plan.
+func TestWhatPoliciesSayOfSleepIsPublished(t *testing.T) {
+	night(t, oneToThree+apps, func(w *world) {
+		if got := w.said(annotations.StatusBehavior); got != "" {
+			w.Errorf("nothing stands before it, and it says %s", got)
+		}
+		windows, faults := policy.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: MaintenanceSchedule, maintenanceSchedule: {timezone: UTC, windows: [{start: '02:00', end: '04:00'}]}}\n"))
+		if len(faults) > 0 {
+			w.Fatal(faults)
+		}
+		w.agent.Gates.Change(func(b *policy.Resolver) { b.PutPolicy(policy.State{Namespace: shop, Name: "windows", Spec: windows}) })
+		w.plan(oneToThree + apps + "policies: [{name: windows}]\n")
+		w.until("01:30")
+		if got := w.said(annotations.StatusBehavior); !strings.Contains(got, `"current":{"state":"ChangesPaused"`) || !strings.Contains(got, "policy windows") {
+			w.Errorf("before the window it says %s", got)
+		}
+		w.awake()
+		w.until("02:30")
+		if got := w.said(annotations.StatusBehavior); !strings.Contains(got, `"current":{"state":"ChangesUnpaused"`) {
+			w.Errorf("in the window it says %s", got)
+		}
+		w.sleeps()
+	})
 }
 
 func TestWhatGoesWrongIsTriedAgainAndSaid(t *testing.T) {

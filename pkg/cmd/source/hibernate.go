@@ -54,9 +54,7 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	pauses := Pauses(ctx, k, agent.Namespace, namespaces...)
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
-		spec, _ := annotations.HibernatePlan(cm)
-		b.GateOf(c, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies)) // closes what is hidden
-		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b.Resolver)
+		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b.SleepGate(c, agent, cm))
 	}
 	return out
 }

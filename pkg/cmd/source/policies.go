@@ -102,12 +102,22 @@ func (b Book) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 // taken, and said to be its; where the agent has none, GateOf decides.
 func (b Book) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
 	spec, _ := annotations.Plan(cm)
-	q := annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies)
+	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+}
+
+// SleepGate is the gate of a HibernatePlan's falling asleep, by the rules of PlanGate.
+func (b Book) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+	spec, _ := annotations.HibernatePlan(cm)
+	gate, _ := b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
+	return gate
+}
+
+func (b Book) documentGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, q policy.Query) (gate *schedule.Gate, gated bool) {
 	why, _ := b.hidden(q)
 	if len(why) == 0 {
 		return b.Gate(q), b.Gated(q) || q.Bypass != nil
 	}
-	v, ok := toldVerdict(cm)
+	v, ok := toldVerdict(cm, q)
 	if !ok || agent.Missing != "" { // whoever is silent does not know of a freeze since
 		return b.GateOf(c, q), true
 	}
@@ -123,14 +133,15 @@ func (b Book) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.C
 	return nil
 }
 
-// toldVerdict is what the agent published on a plan as it stands.
-func toldVerdict(cm *corev1.ConfigMap) (schedule.Verdict, bool) {
+// toldVerdict is what the agent published on a plan as it stands. Of a plan that names
+// policies an agent that said nothing is an older one, and has no word to be taken.
+func toldVerdict(cm *corev1.ConfigMap, q policy.Query) (schedule.Verdict, bool) {
 	if cm.Annotations[annotations.StatusObserved] != annotations.Observed(cm) {
 		return schedule.Verdict{}, false
 	}
 	text := cm.Annotations[annotations.StatusBehavior]
 	if text == "" {
-		return schedule.Verdict{Permitted: true, Ready: true, Reason: "no strategy is set"}, true
+		return schedule.Verdict{Permitted: true, Ready: true, Reason: "no strategy is set"}, len(q.Policies) == 0
 	}
 	var b policy.Behavior
 	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Current.State == "" {

@@ -63,7 +63,7 @@ func TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken(t *testing.T) {
 	}{
 		{name: "open", behavior: open, permitted: true, gated: true, reason: "policy nights: in a window, says the agent"},
 		{name: "closed", behavior: closed, gated: true, reason: "namespace: Restrictive by jane: launch, says the agent"},
-		{name: "nothing stands before it", permitted: true, gated: true, reason: "no strategy is set, says the agent"},
+		{name: "nothing is said of policies that it names", gated: true},
 		{name: "of an earlier version", behavior: open, stale: true, gated: true},
 		{name: "a silent agent's", behavior: open, missing: "nobody", gated: true},
 		{name: "nonsense", behavior: "{", gated: true},
@@ -86,6 +86,34 @@ func TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken(t *testing.T) {
 				t.Error("nothing was said")
 			}
 		})
+	}
+}
+
+// TestWhatNamesNoPolicyIsOpenWhereTheAgentSaysNothingOfIt: a namespace that may not be read
+// could be frozen, and then the agent would say so.
+func TestWhatNamesNoPolicyIsOpenWhereTheAgentSaysNothingOfIt(t *testing.T) {
+	cm := cmdtest.Plan("nightly", "")
+	cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm)}
+	book := ReadBook(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
+	gate, _ := book.PlanGate(telling(&bytes.Buffer{}), factory.AgentState{}, cm)
+	if v := gate.Verdict(cmdtest.Now()); !v.Permitted || v.Reason != "no strategy is set, says the agent" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestWhereAPolicyIsHiddenTheAgentsWordOnSleepIsTaken(t *testing.T) {
+	cm := annotations.NewHibernatePlan("shop", "nights", "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n  policies: [{name: quiet, namespace: maint-system}]\n", "")
+	cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm), annotations.StatusBehavior: `{"current":{"state":"ChangesPaused","reason":"policy quiet: Restrictive"}}`}
+	var said bytes.Buffer
+	k := cmdtest.Refusing("list", "configmaps")
+	for missing, reason := range map[string]string{"": "policy quiet: Restrictive, says the agent", "nobody": "namespace: Restrictive"} {
+		book := ReadBook(t.Context(), k, "maint-system", "shop")
+		if v := book.SleepGate(telling(&said), factory.AgentState{Missing: missing}, cm).Verdict(cmdtest.Now()); v.Permitted || !strings.Contains(v.Reason, reason) {
+			t.Errorf("agent missing %q: %+v", missing, v)
+		}
+	}
+	if !strings.Contains(said.String(), "what follows from it is the agent's word") {
+		t.Errorf("said %q", said.String())
 	}
 }
 

@@ -30,11 +30,13 @@ type Sleeper struct {
 	Gate            *schedule.Gate   // of falling asleep
 }
 
-// NewSleeper is a HibernatePlan as its object says; pauses are those above it.
-func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, book *policy.Resolver) Sleeper {
+// NewSleeper is a HibernatePlan as its object says; pauses are those above it, gate that of
+// its falling asleep.
+func NewSleeper(cm *corev1.ConfigMap, pauses []schedule.Pause, gate *schedule.Gate) Sleeper {
 	spec, faults := annotations.HibernatePlan(cm)
 	hold, misheld := annotations.ReadHold(cm.Annotations)
-	s := SleeperOf(cm.Namespace, cm.Name, spec, annotations.Intent(cm.Annotations), hold, book)
+	s := SleeperOf(cm.Namespace, cm.Name, spec, annotations.Intent(cm.Annotations), hold, nil)
+	s.Gate = gate
 	s.Object, s.Faults, s.HoldFaults, s.Pauses = cm, faults, misheld, append(pauses, s.Intent.Pause)
 	if len(faults) > 0 {
 		s.Table = nil
