@@ -95,7 +95,10 @@ func enforcedKinds(p *admissionv1.ValidatingAdmissionPolicy) []schema.GroupVersi
 	return kinds
 }
 
-// open begins to watch a kind; its namespaces are looked at once it is known whole.
+// open begins to watch a kind; its namespaces are looked at once it is known whole. It is
+// no member of an informer.Set, which bounds what tenants choose to watch: these kinds are
+// those of the cluster's admission policy, watched once each with the agent's own rights,
+// and looked up by namespace, which a Set does not do.
 func (c *Controller) open(ctx context.Context, resource schema.GroupVersionResource) *labelledKind {
 	ctx, stop := context.WithCancel(ctx)
 	seen := func(o any) {

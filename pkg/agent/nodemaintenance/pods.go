@@ -173,6 +173,9 @@ func (p *nodePods) watch(ctx context.Context, node string, wanted []nodes.Watch)
 	}
 }
 
+// open watches the pods of one node. It is no member of an informer.Set: that bounds what
+// the accounts of a namespace watch, and this is the agent's own watch, one for each node
+// that somebody waits for, with nobody to share it.
 func (p *nodePods) open(ctx context.Context, node string) *podWatch {
 	ctx, stop := context.WithCancel(ctx)
 	from, pods := informer.NewLongListWatch(&corev1.Pod{}, nil), p.Kube.CoreV1().Pods(metav1.NamespaceAll)

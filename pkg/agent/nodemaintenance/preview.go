@@ -200,8 +200,9 @@ func (p *nodePods) previewNext(ctx context.Context, n nodes.Node, a nodes.Asked,
 func (p *nodePods) own() (kubernetes.Interface, error) { return p.Kube, nil }
 
 // watchBudgets keeps a watch on the budgets while one of them is in the way of a
-// drain that has not begun: who mends it does not wait for the next look. Its
-// caller holds the lock.
+// drain that has not begun: who mends it does not wait for the next look. It is the
+// agent's own and the only one, so an informer.Set would have nothing to bound or to
+// share. Its caller holds the lock.
 func (p *nodePods) watchBudgets(ctx context.Context) {
 	blocked := false
 	for _, seen := range p.previews {

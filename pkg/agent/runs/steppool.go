@@ -177,6 +177,15 @@ func (p *StepPool) complete(o outcome) {
 	}
 }
 
+// lookBy has a step that waits look again at an instant, if not sooner.
+func (p *StepPool) lookBy(s store.StepKey, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.waiting[s]; r != nil {
+		r.wake = queue.Soonest(r.wake, at)
+	}
+}
+
 // outcomes are those of a run that no journal holds yet.
 func (p *StepPool) outcomes(k types.NamespacedName) []outcome {
 	p.mu.Lock()
@@ -295,8 +304,12 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 		return false
 	}
 	c.Steps.complete(o)
-	if o.watch != nil {
-		c.watches.keep(ctx, o.step, l.Account(), o.clients, *o.watch)
+	if o.watch != nil && !c.watches.keep(ctx, o.step, l.Account(), o.clients, *o.watch) {
+		pause := unwatchedPause
+		if o.step.Look {
+			pause = unwatchedLook
+		}
+		c.Steps.lookBy(o.step, c.Now().Add(pause))
 	}
 	if c.Runs.Get(l.Key()) == nil { // it was let go while this was taken in
 		c.watches.dropRun(l.Key())

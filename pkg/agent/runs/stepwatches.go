@@ -33,21 +33,29 @@ type stepWatch struct {
 	use     *informer.Use
 }
 
-// newStepWatches has nothing open. How many may be is for those to say who bound the steps
-// that are under way.
+// maxWatches is how many watches are open for the steps of one namespace (a guess: two runs
+// that look after all that they did, and some steps that wait).
+const maxWatches = 128
+
+// unwatchedPause is how often a step looks that waits for what is not watched (a guess).
+const unwatchedPause = 15 * time.Second
+
+// newStepWatches has nothing open.
 func newStepWatches(wake func(store.StepKey)) *stepWatches {
-	return &stepWatches{wake: wake, set: informer.NewSet(informer.Bound{}), open: map[store.StepKey]stepWatch{}}
+	return &stepWatches{wake: wake, set: informer.NewSet(informer.Bound{Max: maxWatches}), open: map[store.StepKey]stepWatch{}}
 }
 
 // keep watches one object for a run, in place of what it watched before. The step is woken
 // once the watch stands, since whatever happened between its last look and now sent no
-// event, and when it is refused: what that means is for the next pass to ask.
-func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as executors.Clients, what executors.Watch) {
+// event, and when it is refused: what that means is for the next pass to ask. Where the
+// namespace has as many watches as it may, the object is not watched: then the step has to
+// look by itself, and asks for the watch again each time.
+func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as executors.Clients, what executors.Watch) (watched bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	have := s.open[rk]
 	if have.use != nil && have.what == what && have.account == w && have.conn == as.Connection {
-		return
+		return true
 	}
 	k := w.WatchKey(what)
 	k.Variant = rk.Run.Name + " " + as.Connection // its requests are marked as the run's
@@ -58,10 +66,12 @@ func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Accou
 		have.use.Leave()
 		delete(s.open, rk)
 	}
-	if err == nil {
-		sw.use = use
-		s.open[rk] = sw
+	if err != nil {
+		return false
 	}
+	sw.use = use
+	s.open[rk] = sw
+	return true
 }
 
 // longestWatchPause bounds the pause before a watch is tried again (a guess: well

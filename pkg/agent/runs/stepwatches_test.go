@@ -1,0 +1,135 @@
+package runs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// manyWatch opens watches as steps of other runs do, as many as it gets.
+func (w *world) manyWatch(namespace string, n int) (leave func()) {
+	w.Helper()
+	account := client.Account{Namespace: namespace, Name: "maint-runner"}
+	clients, err := w.agent.Accounts.Clients(account, "maint-run-other")
+	if err != nil {
+		w.Fatal(err)
+	}
+	var uses []*informer.Use
+	for i := range n {
+		k := account.WatchKey(executors.Watch{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: namespace, Name: fmt.Sprint("c", i)})
+		use, err := w.agent.watches.set.Join(w.Context(), k, source(k, account.User(), clients.Dynamic), informer.Member{Changed: func(any, bool) {}})
+		if err == nil {
+			uses = append(uses, use)
+		}
+	}
+	return func() {
+		for _, use := range uses {
+			use.Leave()
+		}
+	}
+}
+
+func TestOneNamespaceOpensSoManyWatchesOfStepsAndNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		in      string
+		watches int // of other steps
+		open    int // with that of the step, if it has one
+		alone   int // passes in a minute, in which nothing changes
+	}{
+		"nobody else watches":               {in: shop, open: 1},
+		"there is room for one":             {in: shop, watches: maxWatches - 1, open: maxWatches},
+		"there are as many as may be":       {in: shop, watches: maxWatches, open: maxWatches, alone: 4},
+		"others ask for more than they get": {in: shop, watches: maxWatches + 9, open: maxWatches, alone: 4},
+		"another namespace has them all":    {in: "other", watches: maxWatches + 9, open: maxWatches + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+look+"\n", func(w *world) {
+				w.cluster.Put(configMap("ready", nil))
+				w.steps.does("pass look", notYet(5*time.Second), watching("ready"))
+				w.begins("a")
+				w.after(time.Second)
+				leave := w.manyWatch(c.in, c.watches)
+				w.after(9 * time.Second)
+				if n := w.agent.WatchCount(); n != c.open {
+					t.Errorf("%d watches are open, want %d", n, c.open)
+				}
+				passes := func() int {
+					before := w.count("pass look")
+					w.after(time.Minute)
+					return w.count("pass look") - before
+				}
+				if n := passes(); n != c.alone {
+					t.Errorf("it looks %d times by itself, want %d", n, c.alone)
+				}
+				leave()
+				w.after(unwatchedPause)
+				if n := passes(); n != 0 || w.agent.WatchCount() != 1 {
+					t.Errorf("the others are gone, and it looks %d times by itself; %d watches", n, w.agent.WatchCount())
+				}
+				w.steps.does("pass look", done())
+				w.cluster.Annotate(shop, "ready", "a", "b")
+				w.after(time.Second)
+				w.ends(run.Succeeded, "")
+			})
+		})
+	}
+}
+
+func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		full bool
+		look bool          // at what a step did, and not a step that waits
+		wake time.Duration // that the step asked for; 0: none
+		want time.Duration
+	}{
+		"a step that waits":                        {full: true, want: unwatchedPause},
+		"a step that waits for less":               {full: true, wake: time.Second, want: time.Second},
+		"a step that waits for more":               {full: true, wake: time.Hour, want: unwatchedPause},
+		"what a step did":                          {full: true, look: true, want: unwatchedLook},
+		"a step whose watch stands":                {},
+		"a step whose watch stands, and an hour":   {wake: time.Hour, want: time.Hour},
+		"what a step did, where its watch stands":  {look: true},
+		"what a step did, and is looked at anyway": {full: true, look: true, wake: time.Second, want: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, "steps:\n- "+look+"\n", func(w *world) {
+				w.cluster.Put(configMap("ready", nil))
+				w.steps.does("pass look", notYet(time.Hour))
+				w.begins("a")
+				w.after(time.Second)
+				if c.full {
+					w.manyWatch(shop, maxWatches)
+				}
+				l := w.agent.Runs.Get(stepOf("look").Run)
+				clients, err := w.agent.Accounts.Clients(l.Account(), runName)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := stepOf("look")
+				s.Look = c.look
+				wait := &stepWait{record: *l.Journal.Record("look")}
+				if c.wake > 0 {
+					wait.wake = time.Now().Add(c.wake)
+				}
+				what := executors.Watch{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: shop, Name: "ready"}
+				if !w.agent.complete(w.Context(), l, outcome{step: s, wait: wait, watch: &what, clients: clients}) {
+					t.Fatal("the run is gone")
+				}
+				var got time.Duration
+				if until, _ := w.agent.Steps.waits(s, l.Journal.Record("look"), time.Now()); !until.IsZero() {
+					got = time.Until(until)
+				}
+				if got != c.want {
+					t.Errorf("it looks again in %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
