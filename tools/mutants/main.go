@@ -30,6 +30,7 @@ func main() {
 func run(args []string, out io.Writer) error {
 	set := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	n := set.Int("n", 100, "how many changes are tried in each package; 0: all of them")
+	skip := set.Int("skip", 0, "how many are passed over first, so that a long run can be made in pieces")
 	seed := set.Uint64("seed", 1, "which of them")
 	least := set.Int("least", 0, "fail where fewer of 100 are noticed")
 	timeout := set.Duration("timeout", 0, "of the tests of one change, which is noticed if it hangs; 0: three times what they take, and 20s")
@@ -48,7 +49,7 @@ func run(args []string, out io.Writer) error {
 		}
 		random := rand.New(rand.NewPCG(*seed, 0)) //nolint:gosec // the same choice each time
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t := tally{dir: dir, out: out, timeout: *timeout, atOnce: *atOnce}
+		t := tally{dir: dir, out: out, skip: *skip, timeout: *timeout, atOnce: *atOnce}
 		if err := t.try(all, *n); err != nil {
 			return err
 		}
@@ -67,6 +68,7 @@ func run(args []string, out io.Writer) error {
 type tally struct {
 	dir            string
 	out            io.Writer
+	skip           int // how many changes that compile are still to be passed over
 	timeout        time.Duration
 	flags          []string // of the tests, beside those of each package
 	atOnce         int
@@ -110,7 +112,11 @@ func (t *tally) try(all []mutant, n int) error {
 					return err
 				}
 			}
-			if c.binary != "" {
+			switch {
+			case c.binary == "":
+			case t.skip > 0:
+				t.skip--
+			default:
 				some = append(some, c)
 			}
 		}

@@ -108,6 +108,29 @@ func TestAsManyChangesAreTriedAsAsked(t *testing.T) {
 	}
 }
 
+// Made in pieces, a run tries each change once.
+func TestALongRunCanBeMadeInPieces(t *testing.T) {
+	tried := func(args ...string) string {
+		t.Helper()
+		var out strings.Builder
+		if err := run(append(args, "testdata/sample"), &out); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	missed := "not noticed: testdata/sample/sample.go:12: >= became >\n"
+	pieces := tried("-n", "3") + tried("-skip", "3", "-n", "3") + tried("-skip", "6", "-n", "3")
+	if n := strings.Count(pieces, missed); n != 1 {
+		t.Errorf("the change that no test notices is told %d times:\n%s", n, pieces)
+	}
+	if last := tried("-skip", "6", "-n", "3"); !strings.Contains(last, " of 2 noticed") {
+		t.Errorf("two of eight are left: %s", last)
+	}
+	if none := tried("-skip", "8", "-n", "3"); none != "testdata/sample: 0 of 0 noticed (0 of 100)\n" {
+		t.Errorf("nothing is left: %s", none)
+	}
+}
+
 func TestAPackageOfWhichTooLittleIsNoticedFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
