@@ -54,6 +54,21 @@ func TestFrozenTextIsBounded(t *testing.T) {
 	}
 }
 
+// The last byte is used, and none beyond it.
+func TestFrozenTextHasRoomToTheByte(t *testing.T) {
+	one := Frozen{Resource: "configmaps", Name: strings.Repeat("a", 1000)}
+	rest := maxFrozenBytes - len(frozenFull) - len(one.String()) - 1
+	exact := Frozen{Resource: "configmaps", Name: "b"}
+	exact.Name += strings.Repeat("b", rest-len(exact.String())-1)
+	for over, want := range map[int]int{-1: 0, 0: 0, 1: 1} {
+		last := exact
+		last.Name = strings.Repeat("b", len(exact.Name)+over)
+		if _, left := FrozenText([]Frozen{one, last}); left != want {
+			t.Errorf("with %d bytes more than there is room for, %d are left out, want %d", over, left, want)
+		}
+	}
+}
+
 func TestWhatIsNoEntryIsLeftOut(t *testing.T) {
 	if got := ParseFrozen("x,deployments.apps=frozen,configmaps/a=what,configmaps/b=frozen,,="); len(got) != 1 || got[0].Name != "b" {
 		t.Errorf("it reads %v", got)

@@ -84,20 +84,25 @@ func TestAJournalWhosePackedRecordsAreNotItsOwnIsBroken(t *testing.T) {
 		return out.Bytes()
 	}
 	whole := written(t, longJournal(1200))
-	for name, data := range map[string][]byte{
-		"none":                          nil,
-		"no zip":                        []byte("x"),
-		"no list":                       zipped("{"),
-		"too few":                       zipped("[]"),
-		"half":                          zipped(`[{"at":0,"record":{}}`),
-		"more records than any run has": zipped("[" + strings.Repeat(`{"at":0},`, 60_000) + `{"at":0}]`),
-		"a record with more in it than any run has": zipped(`[{"at":0,"record":{"changed":[{}` + strings.Repeat(",{}", 500_000) + `]}}]`),
-		"too large": zipped("[" + string(bytes.Repeat([]byte(" "), 17<<20)) + "]"),
+	for name, c := range map[string]struct {
+		data []byte
+		says string
+	}{
+		"none":                          {nil, "EOF"},
+		"no zip":                        {[]byte("x"), "unexpected EOF"},
+		"no list":                       {zipped("{"), "unexpected end of JSON input"},
+		"too few":                       {zipped("[]"), "holds 0 records, and journal.json speaks of 1029"},
+		"half":                          {zipped(`[{"at":0,"record":{}}`), "unexpected end of JSON input"},
+		"as many records as may be":     {zipped("[" + strings.Repeat(`{"at":0},`, 49_999) + `{"at":0}]`), "holds 50000 records, and"},
+		"more records than any run has": {zipped("[" + strings.Repeat(`{"at":0},`, 50_000) + `{"at":0}]`), "holds more than 50000 records"},
+		"a record with more in it than any run has": {zipped(`[{"at":0,"record":{"changed":[{}` + strings.Repeat(",{}", 500_000) + `]}}]`), "holds 500003 objects of"},
+		"as large as may be":                        {zipped("[" + string(bytes.Repeat([]byte(" "), 16<<20-2)) + "]"), "holds 0 records, and"},
+		"too large":                                 {zipped("[" + string(bytes.Repeat([]byte(" "), 16<<20-1)) + "]"), "holds more than 16777216 bytes"},
 	} {
 		cm := whole.DeepCopy()
-		cm.BinaryData[annotations.DataSteps] = data
-		if _, _, err := annotations.ReadRun(cm); err == nil {
-			t.Errorf("%s: was read", name)
+		cm.BinaryData[annotations.DataSteps] = c.data
+		if _, _, err := annotations.ReadRun(cm); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", name, err, c.says)
 		}
 	}
 	cm := whole.DeepCopy()
@@ -105,5 +110,27 @@ func TestAJournalWhosePackedRecordsAreNotItsOwnIsBroken(t *testing.T) {
 	cm.BinaryData[annotations.DataSteps] = zipped(`[{"at":1,"record":{"path":"a","type":"b","phase":"Succeeded"}}]`)
 	if _, _, err := annotations.ReadRun(cm); err == nil {
 		t.Error("a gap was not noticed")
+	}
+}
+
+// By how much is told to the byte, whichever of its parts holds it.
+func TestARunIsTooLargeByAllThatItHolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		run, journal, steps int
+		want                int
+	}{
+		"nothing":                  {want: -1_000_000},
+		"the run, to the byte":     {run: 1_000_000},
+		"its journal":              {run: 10, journal: 1_000_000, want: 10},
+		"its packed records":       {run: 10, journal: 20, steps: 1_000_000, want: 30},
+		"one byte less than it is": {run: 300_000, journal: 300_000, steps: 399_999, want: -1},
+	} {
+		cm := &corev1.ConfigMap{
+			Data:       map[string]string{annotations.DataRun: strings.Repeat("x", c.run), annotations.DataJournal: strings.Repeat("x", c.journal)},
+			BinaryData: map[string][]byte{annotations.DataSteps: bytes.Repeat([]byte("x"), c.steps)},
+		}
+		if got := annotations.TooLarge(cm); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package annotations_test
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,5 +244,37 @@ func TestWhatADrainSeesOfAPod(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
+	}
+}
+
+func TestWhatAStepWritesOnANode(t *testing.T) {
+	closed, open := true, false
+	for name, c := range map[string]struct {
+		step nodes.Step
+		want string // beside uid and resourceVersion
+	}{
+		"nothing":                         {nodes.Step{}, `{"metadata":{"annotations":{}}}`},
+		"what was done of it":             {nodes.Step{Progress: new("p")}, `{"metadata":{"annotations":{"status.maint.dev/progress":"p"}}}`},
+		"nothing is left to be done":      {nodes.Step{Progress: new("")}, `{"metadata":{"annotations":{"status.maint.dev/progress":null}}}`},
+		"it is closed":                    {nodes.Step{Unschedulable: &closed}, `{"metadata":{"annotations":{}},"spec":{"unschedulable":true}}`},
+		"it is opened":                    {nodes.Step{Unschedulable: &open}, `{"metadata":{"annotations":{}},"spec":{"unschedulable":null}}`},
+		"the record of a cordon goes":     {nodes.Step{CordonChanged: true}, `{"metadata":{"annotations":{"status.maint.dev/cordoned":null}}}`},
+		"a cordon that is no news":        {nodes.Step{Cordon: &nodes.Cordon{}}, `{"metadata":{"annotations":{}}}`},
+		"the status of a requestor, gone": {nodes.Step{Remove: []string{"ops"}}, `{"metadata":{"annotations":{"status.request.maint.dev/ops":null}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			patch, err := annotations.NodePatch("u-1", "7", c.step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Replace(c.want, `"metadata":{`, `"metadata":{"uid":"u-1","resourceVersion":"7",`, 1)
+			var got, wanted any
+			if err := errors.Join(json.Unmarshal(patch, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(wanted, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -65,3 +65,18 @@ func TestShorten(t *testing.T) {
 		})
 	}
 }
+
+// A text that could be read is kept, to the byte: of one that could not, its length.
+func TestShortenKeepsATextThatCanBeRead(t *testing.T) {
+	for length, kept := range map[int]bool{document.MaxDocumentBytes - 1: true, document.MaxDocumentBytes: true, document.MaxDocumentBytes + 1: false} {
+		text := strings.Repeat("#", length)
+		cm := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", Labels: map[string]string{LabelKind: KindPlan}},
+			Data:       map[string]string{DataPlan: text, "notes": "so that it is too large"},
+		}
+		Shorten(cm, func(n int) string { return strings.Repeat("x", n) })
+		if got := cm.Data[DataPlan]; (got == text) != kept || len(got) != length || cm.Data["notes"] != "" {
+			t.Errorf("of %d bytes, kept: %t, %d bytes are left, and of the notes %q", length, got == text, len(got), cm.Data["notes"])
+		}
+	}
+}
