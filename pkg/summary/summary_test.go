@@ -93,6 +93,146 @@ func TestAReportBeginsAtItsFirstInstantAndEndsBeforeItsLast(t *testing.T) {
 	}
 }
 
+// A plan has a row as soon as anything is told of it, and no row before.
+func TestAPlanHasARowForWhateverHappened(t *testing.T) {
+	dry := ran("02:00", 0, time.Hour, run.Succeeded)
+	dry.DryRun = true
+	for name, c := range map[string]struct {
+		plan summary.Plan
+		row  bool
+	}{
+		"nothing":        {summary.Plan{}, false},
+		"a run":          {summary.Plan{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded)}}, true},
+		"a dry run":      {summary.Plan{Entries: []ledger.Entry{dry}}, true},
+		"a skipped slot": {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Result: run.Skipped}}}, true},
+		"a missed slot":  {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Result: run.Missed}}}, true},
+		"a window":       {summary.Plan{Windows: []summary.Window{{}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := len(summary.Of([]summary.Plan{c.plan}, coretest.Clock("01:00"), coretest.Clock("07:00")).Rows) == 1; got != c.row {
+				t.Errorf("it has a row: %t", got)
+			}
+		})
+	}
+}
+
+func TestWhichInstantAnEntryBelongsTo(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry ledger.Entry
+		want  string
+	}{
+		"a slot":                   {ledger.Entry{Slot: at("02:00"), StartedAt: at("03:00"), At: *at("04:00")}, "02:00"},
+		"folded slots: their last": {ledger.Entry{First: at("01:00"), Slot: at("01:00"), Last: at("02:00"), At: *at("04:00")}, "02:00"},
+		"a run without a slot":     {ledger.Entry{StartedAt: at("03:00"), At: *at("04:00")}, "03:00"},
+		"a request without a run":  {ledger.Entry{At: *at("04:00")}, "04:00"},
+	} {
+		c.entry.Result = run.Missed
+		got := summary.Of([]summary.Plan{{Entries: []ledger.Entry{c.entry}}}, coretest.Clock("00:00"), coretest.Clock("07:00")).Endings
+		if len(got) != 1 || !got[0].At.Equal(*at(c.want)) {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// An entry is folded when it is of more than one slot.
+func TestHowManySlotsAnEndingIsOf(t *testing.T) {
+	for count, want := range map[int64]int64{0: 0, 1: 0, 2: 2} {
+		entry := ledger.Entry{Slot: at("02:00"), Last: at("02:00"), Count: count, Result: run.Missed}
+		got := summary.Of([]summary.Plan{{Entries: []ledger.Entry{entry}}}, coretest.Clock("00:00"), coretest.Clock("07:00")).Endings
+		if len(got) != 1 || got[0].Slots != want {
+			t.Errorf("of %d: %+v, want %d", count, got, want)
+		}
+	}
+}
+
+func TestAWindowIsUsedByARunThatStartedInIt(t *testing.T) {
+	dry := ran("02:30", 0, time.Hour, run.Succeeded)
+	dry.DryRun = true
+	for name, c := range map[string]struct {
+		window summary.Window
+		entry  ledger.Entry
+		used   int
+	}{
+		"at its first instant":           {summary.Window{Start: at("02:30"), End: at("03:00")}, ran("02:30", 0, 0, run.Failed), 1},
+		"before it":                      {summary.Window{Start: at("02:30"), End: at("03:00")}, ran("02:29", 0, 0, run.Failed), 0},
+		"at its end":                     {summary.Window{Start: at("02:00"), End: at("02:30")}, ran("02:30", 0, 0, run.Failed), 0},
+		"in one without an end":          {summary.Window{Start: at("02:00")}, ran("02:30", 0, 0, run.Failed), 1},
+		"in one without a start":         {summary.Window{End: at("03:00")}, ran("02:30", 0, 0, run.Failed), 1},
+		"in one that is always open":     {summary.Window{}, ran("02:30", 0, 0, run.Failed), 1},
+		"a dry run":                      {summary.Window{}, dry, 0},
+		"a slot that was missed":         {summary.Window{}, ledger.Entry{Slot: at("02:30"), StartedAt: at("02:30"), Result: run.Missed}, 0},
+		"a run whose start is not known": {summary.Window{}, ledger.Entry{Slot: at("02:30"), Result: run.Ran}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := summary.Plan{Windows: []summary.Window{c.window}, Entries: []ledger.Entry{c.entry}}
+			if got := summary.Of([]summary.Plan{plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Total().WindowsUsed; got != c.used {
+				t.Errorf("%d windows are used, want %d", got, c.used)
+			}
+		})
+	}
+}
+
+func TestASentenceNamesWhatThereWas(t *testing.T) {
+	got := summary.Of([]summary.Plan{{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded)}}}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sentence()
+	if want := "1 run, 1 Succeeded; 0 slots skipped, 0 missed"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTablesSayWhatThereIsToSay(t *testing.T) {
+	decided := func(d ledger.Override) ledger.Entry {
+		return ran("02:00", 0, 0, run.Aborted, func(o *ledger.Outcome) { o.Overrides = []ledger.Override{d} })
+	}
+	for name, c := range map[string]struct {
+		plan  summary.Plan
+		table int
+		want  []string // the ends of its first row
+	}{
+		"a plan with nothing to note":        {summary.Plan{Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded)}}, 0, []string{"0s", "0", "", ""}},
+		"a plan with a policy":               {summary.Plan{Windows: []summary.Window{{}}, Entries: []ledger.Entry{ran("02:00", 0, 0, run.Succeeded)}}, 0, []string{"1 of 1", ""}},
+		"one slot that was missed":           {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Result: run.Missed}}}, 1, []string{"Missed", "", "", "", ""}},
+		"one slot, counted":                  {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Count: 1, Result: run.Missed}}}, 1, []string{"Missed", "", "", "", ""}},
+		"two slots that were missed":         {summary.Plan{Entries: []ledger.Entry{{Slot: at("02:00"), Last: at("02:30"), Count: 2, Result: run.Missed}}}, 1, []string{"Missed (2 slots)", "", "", "", ""}},
+		"a person whose name is verified":    {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted", Actor: "jane", Verified: true})}}, 2, []string{"aborted", "jane", "", "", "r-02:00"}},
+		"a person whose name is not":         {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted", Actor: "jane"})}}, 2, []string{"aborted", "jane (unverified)", "", "", "r-02:00"}},
+		"a decision of nobody in particular": {summary.Plan{Entries: []ledger.Entry{decided(ledger.Override{What: "aborted"})}}, 2, []string{"aborted", "", "", "", "r-02:00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			titles := []string{"Plans", "What did not succeed", "Decisions of people"}
+			for _, s := range summary.Of([]summary.Plan{c.plan}, coretest.Clock("00:00"), coretest.Clock("07:00")).Sections() {
+				if s.Title != titles[c.table] {
+					continue
+				}
+				if diff := cmp.Diff(c.want, s.Rows[0][len(s.Rows[0])-len(c.want):]); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				return
+			}
+			t.Error("there is no such table")
+		})
+	}
+}
+
+func TestThePageShowsThePlansWithTheMostFailuresFirst(t *testing.T) {
+	named := func(name string, phases ...run.Phase) summary.Plan {
+		p := summary.Plan{Namespace: "shop", Name: name}
+		for _, phase := range phases {
+			p.Entries = append(p.Entries, ran("02:00", 0, 0, phase))
+		}
+		return p
+	}
+	page := summary.Of([]summary.Plan{named("a", run.Failed), named("b", run.Succeeded), named("c", run.Failed, run.Failed)}, coretest.Clock("00:00"), coretest.Clock("07:00")).HTML()
+	picture, _, _ := strings.Cut(page, "<h2>")
+	last := -1
+	for _, name := range []string{"shop/c", "shop/a", "shop/b"} {
+		if at := strings.Index(picture, name); at > last {
+			last = at
+		} else {
+			t.Errorf("%s stands at %d, after %d", name, at, last)
+		}
+	}
+}
+
 func TestTotalsAreOverAllPlans(t *testing.T) {
 	other := orders()
 	other.Name = "other"

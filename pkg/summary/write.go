@@ -65,7 +65,7 @@ func (r Report) endings() Section {
 	s := Section{Title: "What did not succeed", Header: []string{"When", "Plan", "Result", "Reason", "Step", "Message", "Run"}}
 	for _, e := range r.Endings {
 		result := e.Result
-		if e.Slots > 1 {
+		if e.Slots != 0 { // it is folded
 			result = fmt.Sprintf("%s (%s)", e.Result, Number(e.Slots, "slot"))
 		}
 		s.Rows = append(s.Rows, []string{stamp(e.At), e.Plan, result, e.Reason, e.Step, e.Message, e.Run})
