@@ -223,7 +223,7 @@ func (a *advance) lastItems(u *undo) (ready []int) {
 	ends, most := run.LoopBatches(u.step, len(rec.Items)), u.step.Whole("maxConcurrency", 1)
 	last := batchOf(ends, place[kids[0].name])
 	for _, k := range kids {
-		if most <= 0 || len(ready) >= maxRestores || batchOf(ends, place[k.name]) != last {
+		if most <= 0 || batchOf(ends, place[k.name]) != last {
 			break
 		}
 		some := a.lastOf(k, a.tree.Children(u.step))

@@ -62,7 +62,7 @@ func (a *advance) section(name plan.Section, steps []plan.Step) (Action, bool) {
 	case name == plan.SectionSteps:
 		a.settle()
 	}
-	return a.timed(name, a.composed()), true
+	return a.timed(name), true
 }
 
 // walk walks steps until another walk would find nothing new; more is false when
@@ -71,7 +71,7 @@ func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed 
 	for {
 		a.moves, a.wait, a.moved, a.shut, a.paused, a.broke, a.clock, a.wants = nil, nil, false, false, false, "", time.Time{}, nil
 		over, failed = a.sequence(scope{section: name, steps: steps})
-		if name == plan.SectionSteps && a.j.End != nil || a.j.Section != name && a.j.Section != "" {
+		if name == plan.SectionSteps && a.j.End != nil {
 			return false, "", false
 		}
 		if over || !a.moved {
@@ -80,26 +80,21 @@ func (a *advance) walk(name plan.Section, steps []plan.Step) (over bool, failed 
 	}
 }
 
-// timed is a move that wakes when the section is out of time, or a step that holds
-// others. While the run is held its clocks stand still: then they wake nobody.
-func (a *advance) timed(name plan.Section, m Action) Action {
+// timed is what a walk found as one move that wakes when the section is out of time, or a
+// step that holds others. While the run is held its clocks stand still: then they wake
+// nobody.
+func (a *advance) timed(name plan.Section) Action {
 	if name == plan.SectionSteps && a.j.HeldSince != nil {
-		return m
+		return a.composed()
 	}
-	section := a.sectionLimit(plan.StepPath(name, "x"))
-	all, seen := m.All(), a.clock.IsZero()
-	for i, one := range all {
-		limit := section // what a step is given is its own: another's limit does not cut it short
-		if one.Act == ActWait {
-			limit = schedule.Earliest(section, a.clock)
-		}
-		all[i].WakeAt = schedule.Earliest(one.WakeAt, limit)
-		seen = seen || !all[i].WakeAt.IsZero() && !all[i].WakeAt.After(a.clock)
+	if !a.clock.IsZero() { // beside what a step is given, which is its own: another's limit does not cut it short
+		a.waits("", a.clock)
 	}
-	if !seen {
-		all = append(all, Action{Act: ActWait, WakeAt: a.clock})
+	all, limit := a.composed().All(), a.sectionLimit(plan.StepPath(name, "x"))
+	for i := range all {
+		all[i].WakeAt = schedule.Earliest(all[i].WakeAt, limit)
 	}
-	m = all[0]
+	m := all[0]
 	m.Besides = all[1:]
 	return m
 }
@@ -369,9 +364,7 @@ func (a *advance) group(s scope, step plan.Step, path string) {
 
 // interrupted says that the walk itself ended the steps: the window closed, or
 // the journal turned out to be damaged.
-func (a *advance) interrupted(s scope) bool {
-	return !s.cleanup() && (a.j.End != nil || a.j.Section != plan.SectionSteps && a.j.Section != "")
-}
+func (a *advance) interrupted(s scope) bool { return !s.cleanup() && a.j.End != nil }
 
 func (a *advance) whatFailed(path string) string {
 	rec := a.record(path)
