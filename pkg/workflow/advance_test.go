@@ -30,7 +30,8 @@ type stage struct {
 	script  map[string][]workflow.StepResult // per path; the last one stays; default: done
 	at      map[string]func(*stage)          // before the first pass of a path
 	acts    []string
-	restore string
+	restore string // how restores end
+	why     string // and what they say
 }
 
 func played(t *testing.T, r run.Run, edits ...func(*stage)) *stage {
@@ -86,7 +87,7 @@ func (s *stage) did(m workflow.Action) bool {
 			s.j = workflow.NoteStop(s.j, m.Path, nil)
 		case workflow.ActRestore:
 			s.note("restore %s", m.Path)
-			s.j = workflow.NoteRestore(s.j, m.Path, s.restore, "", nil)
+			s.j = workflow.NoteRestore(s.j, m.Path, s.restore, s.why, nil)
 		case workflow.ActKeep:
 			s.note("keep %s", m.Path)
 			s.j = workflow.NoteKeep(s.j, m.Path, nil, s.now.Add(5*time.Minute), "")
@@ -711,6 +712,43 @@ func TestDamagedJournalsEnd(t *testing.T) {
 			}
 			if s.j.Phase != run.Failed {
 				t.Errorf("ends %s: %s", end(s.j), phases(s.j))
+			}
+		})
+	}
+}
+
+// A journal that does not say in which section it is stands at its steps.
+func TestAJournalWithoutASectionStandsAtItsSteps(t *testing.T) {
+	s := played(t, coretest.NewRun(finally("fin")), func(s *stage) { s.j.Section = "" })
+	if got, want := strings.Join(s.acts, ", "), "a #1, b #1, c #1, finally/fin #1"; got != want || s.j.Phase != run.Succeeded {
+		t.Errorf("%s ends %s, want %s", got, end(s.j), want)
+	}
+}
+
+func TestARunSaysWhatItDidNotPutBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  run.Run
+		edits []func(*stage)
+		want  string
+	}{
+		"one step": {
+			coretest.NewRun(restoring(0)), []func(*stage){script("a", before("1"), workflow.StepResult{Done: true})},
+			"the steps succeeded, but what step a found was not put back: no right",
+		},
+		"two steps: how many, and the first": {
+			coretest.NewRun(restoring(0), restoring(1)),
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true}), script("b", before("2"), workflow.StepResult{Done: true})},
+			"the steps succeeded, but what 2 steps found was not put back, of step a: no right",
+		},
+		"a step that failed itself": {
+			coretest.NewRun(restoring(0)), []func(*stage){script("a", before("1"), failed("Boom"))},
+			"step a failed: Boom; what step a found was not put back: no right",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := played(t, c.spec, append(c.edits, func(s *stage) { s.restore, s.why = run.RestoreFailed, "no right" })...)
+			if s.j.End.Message != c.want {
+				t.Errorf("it says %q, want %q", s.j.End.Message, c.want)
 			}
 		})
 	}

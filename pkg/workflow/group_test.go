@@ -185,6 +185,27 @@ func TestStepsThatHoldSteps(t *testing.T) {
 			ends:  map[string]string{"roll": "Succeeded", "roll/a/x": "Succeeded", "roll/b/x": "Succeeded", "END": "Succeeded "},
 		},
 		{
+			name:  "a lease of an object is given back at the run's end, after its loop",
+			spec:  "steps: [" + loopOf("", "{name: quiet, type: silence, properties: {alertmanager: 'https://am.example.org', matchers: [{name: a, value: b}]}}", coretest.Hook("x")) + "]\nfinally: [" + coretest.Hook("z") + "]",
+			edits: []func(*stage){script("roll", picks("a")), script("roll/a/quiet", workflow.StepResult{Done: true, KeepAt: coretest.On("02:05")})},
+			acts:  []string{"roll #1", "roll/a/quiet #1", "roll/a/x #1", "finally/z #1", "release roll/a/quiet"},
+			ends:  map[string]string{"roll": "Succeeded", "roll/a/quiet": "Succeeded", "finally/z": "Succeeded", "END": "Succeeded "},
+		},
+		{
+			name:  "what an object's steps found is forgotten with it where nobody wants it back",
+			spec:  "steps: [" + loopOf("", "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0}}") + "]",
+			edits: []func(*stage){script("roll", picks("a")), script("roll/a/x", workflow.StepResult{Before: []byte("{}")}, workflow.StepResult{Done: true})},
+			acts:  []string{"roll #1", "roll/a/x #1"},
+			ends:  map[string]string{"roll": "Succeeded", "END": "Succeeded "},
+		},
+		{
+			name:  "a run's retry goes through a loop of a failed group anew, and puts back what the first time found",
+			spec:  "retryLimit: 1\nsteps: [{name: g, type: step-group, properties: {steps: [" + coretest.Hook("b") + ", " + loopOf("", "{name: x, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: '${each.metadata.name}'}, replicas: 0, restoreAfter: true}}") + "]}}]",
+			edits: []func(*stage){script("g/b", failed("Boom"), workflow.StepResult{Done: true}), script("g/roll", picks("a"))},
+			acts:  []string{"g/b #1", "wait until 02:00:11", "g/b #2", "g/roll #1", "g/roll/a/x #1"},
+			ends:  map[string]string{"g": "Succeeded", "g/b": "Succeeded", "g/roll": "Succeeded", "END": "Succeeded "},
+		},
+		{
 			name: "an abort in a loop stops the object at work, and finally runs",
 			spec: "steps: [" + loopOf("", coretest.Hook("x")) + "]\nfinally: [" + coretest.Hook("z") + "]",
 			edits: []func(*stage){script("roll", picks("a", "b")), when("roll/b/x", func(s *stage) {
@@ -266,6 +287,22 @@ func TestApprovals(t *testing.T) {
 			t.Error("was taken")
 		}
 	})
+	t.Run("the first answer counts", func(t *testing.T) {
+		j, _ := look(t, "20:00", workflow.Signals{Approve: &jane})
+		j, _ = workflow.Advance(r, j, coretest.Clock("20:01"), workflow.Signals{Reject: &workflow.Answer{Step: "ask"}})
+		if rec := j.Record("ask"); !rec.Approval.Approved || rec.Approval.Name != "jane" {
+			t.Errorf("%+v", rec.Approval)
+		}
+	})
+	t.Run("a step that asks nothing has no answer", func(t *testing.T) {
+		j := workflow.NewJournal(r).Start(coretest.Clock("02:00"))
+		for range 2 {
+			j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), workflow.Signals{Approve: &workflow.Answer{Step: "a"}, Reject: &workflow.Answer{Step: "a"}})
+		}
+		if rec := j.Record("a"); rec.Phase != run.StepRunning || rec.Approval != nil {
+			t.Errorf("%s, %+v", rec.Phase, rec.Approval)
+		}
+	})
 	t.Run("what is rejected is not tried again by the run's retry", func(t *testing.T) {
 		again := r
 		again.Spec.RetryLimit = 3
@@ -341,5 +378,94 @@ func TestALoopThatWouldLeaveTooMuchToRestoreDoesNotBegin(t *testing.T) {
 	s = played(t, coretest.RunOf(t, "steps: ["+loopOf("", restoring)+"]"), script("roll", picks(names[:100]...)))
 	if s.j.End.Phase != run.Succeeded {
 		t.Errorf("%+v", s.j.End)
+	}
+}
+
+// What a loop says of those that failed: how many, and why the first did.
+func TestALoopSaysWhichOfItsObjectsFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail []string
+		want string
+	}{
+		"none":          {nil, "3 of 3 are done"},
+		"the first":     {[]string{"a"}, "1 of 3 failed, 2 are done; a: Boom of a"},
+		"two, in order": {[]string{"b", "c"}, "2 of 3 failed, 1 are done; b: Boom of b"},
+		"all":           {[]string{"a", "b", "c"}, "3 of 3 failed, 0 are done; a: Boom of a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits := []func(*stage){script("roll", picks("a", "b", "c"))}
+			for _, one := range c.fail {
+				edits = append(edits, script("roll/"+one+"/x", failed("Boom of "+one)))
+			}
+			s := played(t, coretest.RunOf(t, "steps: ["+loopOf(", onError: continue", coretest.Hook("x"))+"]"), edits...)
+			rec := s.j.Record("roll")
+			if rec.Message != c.want {
+				t.Errorf("it says %q, want %q", rec.Message, c.want)
+			}
+			outputs := map[string]any{"items": int64(3), "succeeded": int64(3 - len(c.fail)), "failed": int64(len(c.fail))}
+			if diff := cmp.Diff(outputs, rec.Outputs); diff != "" {
+				t.Errorf("outputs (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A step is resumed once: who came first is written down.
+func TestTheFirstWhoResumesASuspendIsWrittenDown(t *testing.T) {
+	r := coretest.RunOf(t, "steps: [{name: hold, type: suspend}]")
+	j := workflow.NewJournal(r).Start(coretest.Clock("02:00"))
+	for _, name := range []string{"", "jane", "ann"} {
+		sig := workflow.Signals{}
+		if name != "" {
+			sig.Resume = &intent.Actor{Name: name}
+		}
+		j, _ = workflow.Advance(r, j, coretest.Clock("02:00"), sig)
+	}
+	if got := j.Record("hold").Resumed; got == nil || got.Name != "jane" {
+		t.Errorf("resumed by %+v", got)
+	}
+}
+
+// A group that is out of time is woken for, whatever else is waited for.
+func TestARunWakesWhenTheFirstOfItsStepsIsOutOfTime(t *testing.T) {
+	group := func(name, timeout string, steps ...string) string {
+		return "{name: " + name + ", type: step-group, timeout: " + timeout + ", properties: {steps: [" + strings.Join(steps, ", ") + "]}}"
+	}
+	waiting := workflow.StepResult{Failed: true, Reason: "Boom"}
+	for name, c := range map[string]struct {
+		spec string
+		note string // a step that failed, and is tried again in ten minutes
+		want map[string]string
+	}{
+		"a step at work is given the time of what holds it":     {spec: group("g", "5m", coretest.Hook("a")), want: map[string]string{"g/a": "02:05"}},
+		"a step that waits beside it wakes the run":             {spec: parallel(0, group("h", "5m", coretest.Hook("a", "retry: {limit: 1, backoff: 10m, maxBackoff: 10m}")), coretest.Hook("b")), note: "g/h/a", want: map[string]string{"g/b": "03:00", "": "02:05"}},
+		"a step alone that waits for longer":                    {spec: group("g", "5m", coretest.Hook("a", "retry: {limit: 1, backoff: 10m, maxBackoff: 10m}")), note: "g/a", want: map[string]string{"": "02:05"}},
+		"a step alone that waits for less":                      {spec: group("g", "30m", coretest.Hook("a", "retry: {limit: 1, backoff: 10m, maxBackoff: 10m}")), note: "g/a", want: map[string]string{"": "02:10"}},
+		"no longer than the run may last, whatever the group's": {spec: group("g", "5h", coretest.Hook("a")), want: map[string]string{"g/a": "03:00", "": "03:00"}},
+		"a step with no time of its own":                        {spec: coretest.Hook("a"), want: map[string]string{"a": "03:00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := coretest.RunOf(t, "maxDuration: 1h\nsteps: ["+c.spec+"]")
+			j, m := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+			if c.note != "" {
+				j = workflow.Note(r, j, c.note, waiting, coretest.Clock("02:00"))
+				_, m = workflow.Advance(r, j, coretest.Clock("02:00"), workflow.Signals{})
+			}
+			wakes := map[string]string{}
+			for _, one := range m.All() {
+				path := one.Path
+				if one.Act == workflow.ActWait {
+					path = ""
+				}
+				if at := one.WakeAt.Format("15:04"); wakes[path] == "" || at < wakes[path] {
+					wakes[path] = at
+				}
+			}
+			for path, want := range c.want {
+				if wakes[path] != want {
+					t.Errorf("%q wakes at %s, want %s; all: %v", path, wakes[path], want, wakes)
+				}
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -26,8 +27,11 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	}
 	group := func(path string) run.Record { return run.Record{Path: path, Phase: run.StepRunning} }
 	item := func(name string, phase run.StepPhase) run.Item { return run.Item{Name: name, Phase: phase} }
-	ended := drain("drain", run.DrainTarget{Name: "a", Cordoned: true})
+	ended := drain("empty", run.DrainTarget{Name: "a", Cordoned: true})
 	ended.Phase = run.StepFailed
+	r := coretest.RunOf(t, "steps: [{name: roll, type: for-each-node, properties: {steps: [{name: drain, type: drain}, {name: both, type: step-group, properties: {mode: parallel, steps: ["+
+		"{name: leave, type: drain}, "+coretest.Hook("copy")+"]}}]}}, {name: empty, type: drain, properties: {node: a}}]")
+	r.Name, r.Namespace, r.Plan = "r", "shop", "p"
 	for _, c := range []struct {
 		name  string
 		steps []run.Record
@@ -49,9 +53,9 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		},
 		{
 			"a drain alone",
-			[]run.Record{drain("drain", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "drain", Drain: "drain"}},
-			[]nodes.Want{{Node: "c", Claimant: who, Path: "drain", Next: true}},
+			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "empty", Drain: "empty"}},
+			[]nodes.Want{{Node: "c", Claimant: who, Path: "empty", Next: true}},
 		},
 		{
 			"a rollout's drain that yielded",
@@ -61,20 +65,44 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		},
 		{
 			"and other work beside it",
-			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain", Yielded: true}},
+			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/leave", run.DrainTarget{Name: "a", Cordoned: true, Yielded: true}), group("roll/a/both/copy")},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave", Yielded: true}},
 			nil,
 		},
 		{
 			"a drain of a rollout in a group of its own",
-			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/drain", run.DrainTarget{Name: "a", Cordoned: true})},
-			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/drain"}, {Node: "a", Claimant: who, Path: "roll/a/both/drain", Drain: "roll/a/both/drain"}},
+			[]run.Record{rollout(item("a", run.StepRunning)), group("roll/a/both"), drain("roll/a/both/leave", run.DrainTarget{Name: "a", Cordoned: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/both/leave"}, {Node: "a", Claimant: who, Path: "roll/a/both/leave", Drain: "roll/a/both/leave"}},
 			nil,
 		},
 		{"a drain that has ended", []run.Record{ended}, nil, nil},
+		{
+			"a rollout's drain that has not closed its only node yet",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "a"})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain"}},
+			nil,
+		},
+		{
+			"a rollout's drain whose pods have left",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "a", Cordoned: true, Drained: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}},
+			nil,
+		},
+		{
+			"a rollout's drain of other nodes, too: of its own, once it is closed",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "b", Cordoned: true}, run.DrainTarget{Name: "a", Cordoned: true})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll", Drain: "roll/a/drain"}, {Node: "b", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain"}, {Node: "a", Claimant: who, Path: "roll/a/drain", Drain: "roll/a/drain"}},
+			nil,
+		},
+		{
+			"a rollout's drain of other nodes, too: not before",
+			[]run.Record{rollout(item("a", run.StepRunning)), drain("roll/a/drain", run.DrainTarget{Name: "b", Drained: true}, run.DrainTarget{Name: "a"})},
+			[]nodes.Hold{{Node: "a", Claimant: who, Path: "roll"}},
+			nil,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, j := run.Run{Name: "r", Namespace: "shop", Plan: "p"}, run.Journal{Phase: run.Running, Steps: c.steps}
+			j := run.Journal{Phase: run.Running, Steps: c.steps}
 			holds, wants := workflow.NodeClaims(r, j)
 			if diff := cmp.Diff(c.holds, holds); diff != "" {
 				t.Errorf("holds: %s", diff)

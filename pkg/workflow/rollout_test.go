@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
 )
@@ -207,6 +208,50 @@ func TestRolloutSpansWindows(t *testing.T) {
 	f.end("n1")
 	f.end("n2")
 	f.ended("Succeeded")
+}
+
+func TestWhatARolloutSaysWhenTheWindowClosesOnNodesAtWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		onClose plan.OnWindowClose
+		closed  bool
+		want    string
+	}{
+		"the run ends with it":   {plan.CloseAbort, true, "1 of 4 are done, 2 left; nodes at work finish, then the run ends: "},
+		"the run waits for it":   {plan.CloseWait, true, "1 of 4 are done, 2 left; the rest waits: "},
+		"the window stands open": {plan.CloseAbort, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fleetOf(t, "canary: 0, maxUnavailable: 2, ", 4)
+			f.run.Spec.OnWindowClose = c.onClose
+			if c.closed {
+				f.sig.Hold = &run.ClosedGate{Reason: "closed", Until: f.now.Add(time.Hour)}
+			}
+			f.end("n0")
+			if c.closed {
+				f.works("n1")
+			} else {
+				f.works("n1", "n2")
+			}
+			if got := f.message(); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("it says %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What is away already costs no room; what is begun costs some, and a place.
+func TestNodesThatAreAwayAlreadyAreTakenWhereThereIsNoRoom(t *testing.T) {
+	f := fleetOf(t, "canary: 0, maxUnavailable: 3, onError: continue, ", 6)
+	f.works("n0", "n1", "n2")
+	f.report("n4", func(s *workflow.NodeState) { s.Unavailable = true })
+	f.report("n3", func(s *workflow.NodeState) { s.Granted, s.Why = false, "waits: zone b" })
+	f.end("n0", "n1")
+	// One place is n2's, one is taken up by n4, which is away: there is room for one more,
+	// which n3 does not get; n4 costs none, and n5 gets it.
+	f.works("n2", "n4", "n5")
+	if diff := cmp.Diff([]workflow.NodeDemand(nil), f.last.Wants); diff != "" {
+		t.Errorf("all places are taken, and it wants (-want +got):\n%s", diff)
+	}
 }
 
 func TestRolloutTakesWhatIsGrantedAndSaysWhatIsNot(t *testing.T) {

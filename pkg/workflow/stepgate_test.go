@@ -195,3 +195,38 @@ func TestAPauseInMidRunCountsNowhere(t *testing.T) {
 		}
 	})
 }
+
+// What holds the run holds the clocks of its groups, also where nobody looked when it
+// began; a step at work keeps its own.
+func TestAGroupsTimeStandsStillWhileTheRunIsHeld(t *testing.T) {
+	since := coretest.Clock("02:02")
+	closed := workflow.Signals{Hold: &run.ClosedGate{Reason: "closed", Since: &since, Until: coretest.Clock("08:00")}}
+	r := coretest.RunOf(t, "onWindowClose: wait\nmaxDuration: 1h\nsteps: [{name: g, type: step-group, timeout: 5m, properties: {steps: ["+coretest.Hook("a")+", "+coretest.Hook("b")+"]}}]")
+	begin := func(t *testing.T) run.Journal {
+		t.Helper()
+		j, _ := workflow.Advance(r, workflow.NewJournal(r).Start(coretest.Clock("02:00")), coretest.Clock("02:00"), workflow.Signals{})
+		return workflow.Note(r, j, "g/a", workflow.StepResult{Done: true}, coretest.Clock("02:01"))
+	}
+	for name, c := range map[string]struct {
+		first string // when somebody looks first
+		open  string // when the gate is open again
+		fails bool
+	}{
+		"somebody looks when it closes":           {"02:02", "08:00", false},
+		"nobody looks for hours":                  {"06:00", "08:00", false},
+		"its time goes on when the gate is open":  {"06:00", "08:02", false},
+		"and is over when what it had is used up": {"06:00", "08:03", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, m := workflow.Advance(r, begin(t), coretest.Clock(c.first), closed)
+			if j.End != nil || j.HeldSince == nil || !j.HeldSince.Equal(since) || m.Act != workflow.ActWait {
+				t.Fatalf("held since %v, end %+v, %+v", j.HeldSince, j.End, m)
+			}
+			j, _ = workflow.Advance(r, j, coretest.Clock("08:00"), workflow.Signals{})
+			j, _ = workflow.Advance(r, j, coretest.Clock(c.open), workflow.Signals{})
+			if fails := j.Record("g").Reason == "Timeout"; fails != c.fails || fails == (j.Record("g/b").Phase == run.StepRunning) {
+				t.Errorf("g is %s (%s), g/b is %s", j.Record("g").Phase, j.Record("g").Reason, j.Record("g/b").Phase)
+			}
+		})
+	}
+}
