@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -276,8 +277,7 @@ func (w *work) pass() (pass, bool) {
 
 // fulfilled says whether what a request asks to leave has left.
 func (w *work) fulfilled(s *requestState) bool {
-	o := s.Request.Drain
-	return o == nil || s.next.Drained != "" && s.next.Drained == drainIdentity(o) || w.record.covers(*o)
+	return w.record.fulfills(s.Request.Drain, s.next.Drained)
 }
 
 func (w *work) key(p pass) string { return orderKey(w.UID, p.options, p.since) }
@@ -306,7 +306,7 @@ func (w *work) drained(p pass) {
 		case !p.has(s.Asked):
 		case done.covers(*s.Request.Drain):
 			s.next.Drained, s.next.Progress, s.next.Note = drainIdentity(s.Request.Drain), nil, document.Cut(w.Drain.Note, maxBlock)
-			w.say(s.name(), false, "Drained", or(w.Drain.Text, "the pods have left"))
+			w.say(s.name(), false, "Drained", cmp.Or(w.Drain.Text, "the pods have left"))
 		default:
 			s.again(w.now) // it does not leave what another one left
 		}
@@ -319,7 +319,7 @@ func (w *work) aborted(p pass) {
 		case !p.has(s.Asked):
 		case s.Request.Drain.OnTimeout == drain.TimeoutAbort:
 			reason := "the drain was aborted after " + p.options.Timeout.String()
-			if text := or(or(w.Drain.Text, w.Drain.Block.Text), s.Preview.Text); text != "" {
+			if text := cmp.Or(w.Drain.Text, w.Drain.Block.Text, s.Preview.Text); text != "" {
 				reason += ": " + text
 			}
 			w.say(s.name(), true, "Aborted", reason)

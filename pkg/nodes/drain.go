@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 )
 
@@ -18,55 +17,13 @@ func (d Drained) covers(o drain.Options) bool {
 	if d.Left && o.OnTimeout != drain.TimeoutSkip {
 		return false
 	}
-	return wider(d.Options, o)
+	return d.Includes(o)
 }
 
-// wider says whether a is about every pod that b is about.
-func wider(a, b drain.Options) bool {
-	return (a.Force || !b.Force) && (a.DeleteEmptyDir || !b.DeleteEmptyDir) && (a.WaitForVolumes || !b.WaitForVolumes) &&
-		(a.PodSelector == "" || a.PodSelector == b.PodSelector) && widerFilters(a.EvictionFilters, b.EvictionFilters)
-}
-
-func widerFilters(a, b []drain.EvictionFilter) bool {
-	if len(a) == 0 {
-		return true
-	}
-	return len(b) > 0 && !slices.ContainsFunc(b, func(f drain.EvictionFilter) bool { return !slices.Contains(a, f) })
-}
-
-// merge is one drain for two that are asked for, where one can serve both without
-// doing to any pod what nobody asked: the wider of the two with the first one's
-// rules for time, or both lists of filters where nothing else differs.
-func merge(first, second drain.Options) (drain.Options, bool) {
-	switch {
-	case wider(first, second):
-		return first, true
-	case !sameRules(first, second):
-		return first, false
-	case wider(second, first):
-		return second, true
-	case first.PodSelector == second.PodSelector && first.Force == second.Force &&
-		first.DeleteEmptyDir == second.DeleteEmptyDir && first.WaitForVolumes == second.WaitForVolumes:
-		out := first
-		out.EvictionFilters = sortedFilters(append(slices.Clone(first.EvictionFilters), second.EvictionFilters...))
-		return out, true
-	}
-	return first, false
-}
-
-// sameRules says whether two drains agree on what happens in time.
-func sameRules(a, b drain.Options) bool {
-	return a.OnTimeout == b.OnTimeout && sameSpan(a.Timeout, b.Timeout) &&
-		sameSpan(a.GracePeriod, b.GracePeriod) && sameSpan(a.PodTimeout, b.PodTimeout)
-}
-
-func sameSpan(a, b *document.Duration) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.Duration == b.Duration)
-}
-
-func sortedFilters(filters []drain.EvictionFilter) []drain.EvictionFilter {
-	slices.SortFunc(filters, func(a, b drain.EvictionFilter) int { return compare(a.ByResourceNameRegex, b.ByResourceNameRegex) })
-	return slices.Compact(filters)
+// fulfills says whether what a request asks to leave has left: nothing, the pods of a drain
+// that its status names as done, or those of passes on record.
+func (c *Cordon) fulfills(o *drain.Options, drained string) bool {
+	return o == nil || drained == drainIdentity(o) || c.covers(*o)
 }
 
 // passOf is what a pass over such options was about, without its rules for time.
@@ -82,10 +39,10 @@ const maxPasses = 10
 
 // remember adds a pass to those that are done.
 func remember(passes []Drained, d Drained) []Drained {
-	if slices.ContainsFunc(passes, func(p Drained) bool { return wider(p.Options, d.Options) && (!p.Left || d.Left) }) {
+	if slices.ContainsFunc(passes, func(p Drained) bool { return p.Includes(d.Options) && (!p.Left || d.Left) }) {
 		return passes
 	}
-	kept := slices.DeleteFunc(slices.Clone(passes), func(p Drained) bool { return wider(d.Options, p.Options) && (!d.Left || p.Left) })
+	kept := slices.DeleteFunc(slices.Clone(passes), func(p Drained) bool { return d.Includes(p.Options) && (!d.Left || p.Left) })
 	kept = append(kept, d)
 	return kept[max(len(kept)-maxPasses, 0):]
 }
@@ -96,7 +53,7 @@ func drainIdentity(o *drain.Options) string {
 		return ""
 	}
 	d := passOf(*o, false)
-	d.EvictionFilters = sortedFilters(slices.Clone(d.EvictionFilters))
+	d.EvictionFilters = drain.SortedFilters(d.EvictionFilters)
 	return shortHash([]byte(compact(d)))
 }
 
@@ -130,11 +87,11 @@ func passing(members []member) (pass, bool) {
 		return pass{}, false
 	}
 	slices.SortFunc(members, func(a, b member) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(b.Request.Priority, a.Request.Priority), compare(a.Request.Requestor, b.Request.Requestor))
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(b.Request.Priority, a.Request.Priority), cmp.Compare(a.Request.Requestor, b.Request.Requestor))
 	})
 	p := pass{options: *members[0].Request.Drain, since: members[0].since}
 	for _, m := range members {
-		merged, ok := merge(p.options, *m.Request.Drain)
+		merged, ok := drain.Merge(p.options, *m.Request.Drain)
 		if !ok {
 			p.others = append(p.others, m)
 			continue

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (w *work) reason(s *requestState, order *Drain) word {
 	case phase == Pending:
 		return word{reason: w.pendingReason(s)}
 	case phase == RequestorFailed:
-		return word{reason: or(s.Request.Reason, "its requestor failed") + w.keptOut()}
+		return word{reason: cmp.Or(s.Request.Reason, "its requestor failed") + w.keptOut()}
 	case phase == Uncordoned:
 		return word{reason: "somebody uncordoned the node while its requestor had it: it is not Ready any more, pods may come; cordon it, and it is drained again, or remove the request"}
 	case w.frozen():

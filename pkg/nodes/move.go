@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,7 +32,7 @@ func (w *work) serve(s *requestState) {
 	case s.Fault != "":
 	case s.Request.Failed && s.was != RequestorFailed:
 		s.to(RequestorFailed, w.now)
-		w.say(s.name(), true, "RequestorFailed", or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
+		w.say(s.name(), true, "RequestorFailed", cmp.Or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
 	case s.Request.Failed:
 	case w.frozen() && w.cordonedBy(s.name()):
 		s.to(Uncordoned, w.now)
@@ -118,7 +119,7 @@ func (w *work) ready(s *requestState) {
 	s.next.Drained = drainIdentity(s.Request.Drain)
 	if s.Request.Failed {
 		s.to(RequestorFailed, w.now)
-		w.say(s.name(), true, "RequestorFailed", or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
+		w.say(s.name(), true, "RequestorFailed", cmp.Or(s.Request.Reason, "its requestor failed")+"; the node is kept out")
 		return
 	}
 	s.to(Ready, w.now)
@@ -143,7 +144,7 @@ func (w *work) drain(group []*requestState) {
 	}
 	if running {
 		for _, s := range group {
-			if s.next.Phase != Draining && s.unmoved() && !w.fulfilled(s) && wider(p.options, *s.Request.Drain) {
+			if s.next.Phase != Draining && s.unmoved() && !w.fulfilled(s) && p.options.Includes(*s.Request.Drain) {
 				w.depart(s, later(w.now, p.since.Add(time.Second)))
 			}
 		}

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -149,7 +150,7 @@ func Read(requests, statuses map[string]string, cordoned string) ([]Asked, *Cord
 			asked = append(asked, Asked{Request: Request{Requestor: requestor}, Gone: true})
 		}
 	}
-	slices.SortFunc(asked, func(a, b Asked) int { return compare(a.Request.Requestor, b.Request.Requestor) })
+	slices.SortFunc(asked, func(a, b Asked) int { return cmp.Compare(a.Request.Requestor, b.Request.Requestor) })
 	for i := range asked {
 		if s, ok := ParseStatus(statuses[asked[i].Request.Requestor]); ok {
 			asked[i].Status = &s

@@ -100,7 +100,7 @@ func before(a, b *entry) int {
 	return cmp.Or(
 		first(a.resumes, b.resumes), first(a.handed(), b.handed()),
 		cmp.Compare(b.rank, a.rank), first(a.busy, b.busy), cmp.Compare(a.pending, b.pending),
-		a.since.Compare(b.since), cmp.Compare(a.order, b.order), compare(a.Name, b.Name), compare(a.claimant, b.claimant), compare(a.step, b.step),
+		a.since.Compare(b.since), cmp.Compare(a.order, b.order), cmp.Compare(a.Name, b.Name), cmp.Compare(a.claimant, b.claimant), cmp.Compare(a.step, b.step),
 	)
 }
 
@@ -279,7 +279,7 @@ func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
 		r.fix(w.Node, w.Claimant, w.Step, said(WaitBlocked, BlockedText(w.Blocked)))
 		return nil
 	case !w.Permitted:
-		r.fix(w.Node, w.Claimant, w.Step, said(WaitClosed, or(w.Reason, "no change is permitted now")))
+		r.fix(w.Node, w.Claimant, w.Step, said(WaitClosed, cmp.Or(w.Reason, "no change is permitted now")))
 		return nil
 	}
 	since := oldest[stepOf{w.Claimant, w.Step}]
@@ -435,20 +435,14 @@ func (n *Node) joins(a *Asked, standing []*Asked, phase func(*Asked) Phase) bool
 		}
 	}
 	p, ok := passing(members)
-	return ok && wider(p.options, *a.Request.Drain)
+	return ok && p.options.Includes(*a.Request.Drain)
 }
 
 // fulfilled says whether what a request asks to leave has left.
 func (n *Node) fulfilled(a *Asked) bool {
-	o := a.Request.Drain
-	return o == nil || a.Status != nil && a.Status.Drained != "" && a.Status.Drained == drainIdentity(o) || n.Cordon.covers(*o)
-}
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
-
-func or(text, other string) string {
-	if text == "" {
-		return other
+	drained := ""
+	if a.Status != nil {
+		drained = a.Status.Drained
 	}
-	return text
+	return n.Cordon.fulfills(a.Request.Drain, drained)
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -129,8 +127,8 @@ func (w wire) check() document.Faults {
 	return faults
 }
 
-// readJSON reads a value into what encoding/json makes of it, nil where it is
-// empty or no object. Unlike there, a key that stands twice is a fault.
+// readJSON reads a value: an empty one is an object with nothing in it, and what is no
+// object is none.
 func readJSON(value string) (map[string]any, document.Faults) {
 	if strings.TrimSpace(value) == "" {
 		return map[string]any{}, nil
@@ -138,16 +136,7 @@ func readJSON(value string) (map[string]any, document.Faults) {
 	if len(value) > MaxRequestBytes {
 		return nil, document.Faults{{Message: fmt.Sprintf("the request has %d bytes; at most %d are allowed", len(value), MaxRequestBytes)}}
 	}
-	d := json.NewDecoder(strings.NewReader(value))
-	d.UseNumber()
-	tree, err := readValue(d)
-	if err == nil {
-		if _, err = d.Token(); err == nil {
-			err = fmt.Errorf("something follows the object")
-		} else if err == io.EOF {
-			err = nil
-		}
-	}
+	tree, err := document.StrictJSON(value)
 	if err != nil {
 		return nil, document.Faults{{Message: "this is no JSON: " + err.Error()}}
 	}
@@ -156,55 +145,6 @@ func readJSON(value string) (map[string]any, document.Faults) {
 		return nil, document.Faults{{Message: fmt.Sprintf("must be a JSON object like {\"reason\":\"…\"}, is %s", document.Cut(value, 80))}}
 	}
 	return object, nil
-}
-
-func readValue(d *json.Decoder) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, unexpectedEnd(err)
-	}
-	switch token {
-	case json.Delim('{'):
-		return readObject(d)
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			item, err := readValue(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, item)
-		}
-		_, err := d.Token()
-		return list, unexpectedEnd(err)
-	}
-	return token, nil
-}
-
-func readObject(d *json.Decoder) (any, error) {
-	object := map[string]any{}
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return nil, unexpectedEnd(err)
-		}
-		key, _ := token.(string)
-		if _, twice := object[key]; twice {
-			return nil, fmt.Errorf("%q stands twice", document.Cut(key, 80))
-		}
-		if object[key], err = readValue(d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return object, unexpectedEnd(err)
-}
-
-func unexpectedEnd(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // lighten takes out what counts as absent: null, and durations that are empty.

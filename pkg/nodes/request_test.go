@@ -89,7 +89,7 @@ func TestWhatIsWrongWithARequest(t *testing.T) {
 		"YAML is not JSON":                           {"gpu", `priority: 1`, []string{`this is no JSON`}},
 		"a list":                                     {"gpu", `[1]`, []string{`must be a JSON object`}},
 		"null":                                       {"gpu", `null`, []string{`must be a JSON object`}},
-		"two objects":                                {"gpu", `{} {}`, []string{`something follows the object`}},
+		"two objects":                                {"gpu", `{} {}`, []string{`something follows the value`}},
 		"a key that stands twice":                    {"gpu", `{"priority":1,"priority":2}`, []string{`"priority" stands twice`}},
 		"too much":                                   {"gpu", `{"reason":"` + strings.Repeat("x", 20000) + `"}`, []string{`at most 16384 are allowed`}},
 		"a name of one letter":                       {"g", ``, []string{`"g" is no name of a requestor`}},

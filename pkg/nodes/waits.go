@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -137,17 +138,17 @@ func behind(claimant string) Wait {
 // blockedText is that of a request; the node may be cordoned for who has it now.
 func (n *Node) blockedText(a *Asked) string {
 	if n.Cordon != nil {
-		return "Blocked: " + or(a.Preview.Text, "pods would not leave") + "; it does not take the node over, and others have their turn"
+		return "Blocked: " + cmp.Or(a.Preview.Text, "pods would not leave") + "; it does not take the node over, and others have their turn"
 	}
 	return BlockedText(a.Preview)
 }
 
 // BlockedText says why a node is not taken for a drain that could not end.
 func BlockedText(b Block) string {
-	return "Blocked: " + or(b.Text, "pods would not leave") + "; the node is not cordoned, and others have their turn"
+	return "Blocked: " + cmp.Or(b.Text, "pods would not leave") + "; the node is not cordoned, and others have their turn"
 }
 
-func closedText(g Gate) string { return or(g.Reason, "no change is permitted now") }
+func closedText(g Gate) string { return cmp.Or(g.Reason, "no change is permitted now") }
 
 // some are the first few of many names.
 func some(names []string) string {

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -144,7 +145,7 @@ func (r *ranker) resume(e *entry) {
 
 // YieldedText says why a node that yielded its slot does not go on.
 func YieldedText(b Block) string {
-	return "Blocked for good: " + or(b.Text, "pods would not leave") + "; others have its turn meanwhile: the node stays cordoned, and goes on first once nothing is in the way"
+	return "Blocked for good: " + cmp.Or(b.Text, "pods would not leave") + "; others have its turn meanwhile: the node stays cordoned, and goes on first once nothing is in the way"
 }
 
 // yielded says whether those who have the node gave up its slot.

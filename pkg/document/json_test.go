@@ -1,0 +1,42 @@
+package document
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestStrictJSON(t *testing.T) {
+	for text, want := range map[string]any{
+		`{"a": {"b": [1, true, null, "x"]}}`: map[string]any{"a": map[string]any{"b": []any{json.Number("1"), true, nil, "x"}}},
+		` [] `:                               []any{},
+		`{}`:                                 map[string]any{},
+		`9007199254740993`:                   json.Number("9007199254740993"),
+		`[{"a": 1}, {"a": 2}]`:               []any{map[string]any{"a": json.Number("1")}, map[string]any{"a": json.Number("2")}},
+	} {
+		got, err := StrictJSON(text)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", text, err, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		``:                     "unexpected EOF",
+		`{"a": 1`:              "unexpected EOF",
+		`{"a":`:                "unexpected EOF",
+		`[1, `:                 "unexpected EOF",
+		`[1`:                   "unexpected EOF",
+		`{"a": 1, "a": 2}`:     `"a" stands twice`,
+		`{"x": {"a": 1, "a"}}`: `"a" stands twice`,
+		`{"a": 1} {}`:          "something follows the value",
+		`1 2`:                  "something follows the value",
+		`{"a": 1}]`:            "invalid character",
+		`{a: 1}`:               "invalid character",
+		`[1, {"a" 1}]`:         "invalid character",
+	} {
+		if got, err := StrictJSON(text); err == nil || got != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", text, got, err, want)
+		}
+	}
+}
