@@ -21,38 +21,108 @@ import (
 )
 
 // BenchmarkWrites measures what the policies cost: the same patches, a few at a time,
-// with the policies and without. See docs/admission.md.
+// without any policy, with those that are always installed, and with all of them. See
+// docs/admission.md.
 func BenchmarkWrites(b *testing.B) {
+	h := newBench(b)
+	for _, set := range []policySet{{"without", none}, {"confined", confining}, {"all", all}} {
+		h.round(set)
+	}
+}
+
+// BenchmarkPolicies measures each policy alone, by kind of write, beside none and all.
+func BenchmarkPolicies(b *testing.B) {
+	h := newBench(b)
+	h.round(policySet{"none", none})
+	for _, name := range h.bindings.policies() {
+		h.round(policySet{name, func(have string) bool { return have == name }})
+	}
+	h.round(policySet{"all", all})
+}
+
+// policySet is the policies that are in force in one round.
+type policySet struct {
+	name string
+	has  func(policy string) bool
+}
+
+func none(string) bool           { return false }
+func all(string) bool            { return true }
+func confining(name string) bool { return strings.HasPrefix(name, annotations.AgentName) }
+
+// bench is the cluster, the namespace in which all rounds write, and all bindings.
+type bench struct {
+	*testing.B
+	ctx      context.Context
+	ns       string
+	bindings *bindings
+}
+
+func newBench(b *testing.B) *bench {
 	if err := world.start(); err != nil {
 		b.Fatal(err)
 	}
-	ctx := context.Background()
-	ns := world.cluster.Namespace(b)
-	must := func(err error) {
-		b.Helper()
-		if err != nil {
+	h := &bench{B: b, ctx: context.Background(), ns: world.cluster.Namespace(b)}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}, Subjects: subject(editor())}
+	_, err := world.admin.RbacV1().RoleBindings(h.ns).Create(h.ctx, binding, metav1.CreateOptions{})
+	h.must(err)
+	h.must(world.may(h.ctx, editor(), h.ns, "write", "maint.dev", "plans", "x"))
+	h.must(world.switchOn(h.ctx))
+	h.bindings, err = readBindings(h.ctx, world.admin)
+	h.must(err)
+	return h
+}
+
+func (h *bench) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+// round measures every kind of write while one set of policies is in force.
+func (h *bench) round(set policySet) {
+	h.must(h.bindings.keep(h.ctx, set.has))
+	for _, w := range []writes{
+		{"ordinary-ConfigMap", plain(""), editor(), `{"data":{"a":"%d"}}`},
+		{"plan", document(annotations.KindPlan, ""), editor(), `{"data":{"plan.yaml":"%d"}}`},
+		{"intent", document(annotations.KindPlan, ""), editor(), `{"metadata":{"annotations":{"maint.dev/trigger":"%d"}}}`},
+		{"journal-by-the-agent", document(annotations.KindRun, ""), agent(), `{"data":{"journal.json":"%d"}}`},
+		{"status-by-the-agent", document(annotations.KindPlan, ""), agent(), `{"metadata":{"annotations":{"status.maint.dev/message":"%d"}}}`},
+	} {
+		h.Run(w.what+"/"+set.name, func(b *testing.B) { w.measure(h.ctx, b, h.ns) })
+	}
+	h.Run("run-made-by-the-agent/"+set.name, func(b *testing.B) { runs(h.ctx, b, h.ns) })
+	h.Run("Service/"+set.name, func(b *testing.B) { services(h.ctx, b, h.ns) })
+	h.Run("node-status-by-its-kubelet/"+set.name, func(b *testing.B) { heartbeats(h.ctx, b) })
+}
+
+// runs makes one run after the other, as the agent does.
+func runs(ctx context.Context, b *testing.B, ns string) {
+	maps, prefix := world.as(agent()).CoreV1().ConfigMaps(ns), "maint-run-bench-"+rand.String(6)
+	each(b, func(_, n int64) error {
+		cm := document(annotations.KindRun, "")
+		cm.Name, cm.Namespace = fmt.Sprintf("%s-%d", prefix, n), ns
+		_, err := maps.Create(ctx, cm, metav1.CreateOptions{FieldManager: annotations.ManagerAgent})
+		return err
+	})
+}
+
+// services changes objects of a kind that could be frozen, where nothing is.
+func services(ctx context.Context, b *testing.B, ns string) {
+	services, prefix := world.as(editor()).CoreV1().Services(ns), "bench-"+rand.String(6)
+	for i := range atOnce {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i)}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"n": "0"}}}
+		if _, err := world.admin.CoreV1().Services(ns).Create(ctx, s, metav1.CreateOptions{}); err != nil {
 			b.Fatal(err)
 		}
+		defer func() { _ = world.admin.CoreV1().Services(ns).Delete(ctx, s.Name, metav1.DeleteOptions{}) }()
 	}
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"}, Subjects: subject(editor())}
-	_, err := world.admin.RbacV1().RoleBindings(ns).Create(ctx, binding, metav1.CreateOptions{})
-	must(err)
-	must(world.may(ctx, editor(), ns, "write", "maint.dev", "plans", "x"))
-	for _, policies := range []struct {
-		name string
-		turn func(context.Context) error
-	}{{"off", world.switchOff}, {"on", world.switchOn}} {
-		must(policies.turn(ctx))
-		for _, w := range []writes{
-			{"ordinary-ConfigMap", plain(""), editor(), `{"data":{"a":"%d"}}`},
-			{"plan", document(annotations.KindPlan, ""), editor(), `{"data":{"plan.yaml":"%d"}}`},
-			{"intent", document(annotations.KindPlan, ""), editor(), `{"metadata":{"annotations":{"maint.dev/trigger":"%d"}}}`},
-			{"journal-by-the-agent", document(annotations.KindRun, ""), agent(), `{"data":{"journal.json":"%d"}}`},
-		} {
-			b.Run(w.what+"/policies-"+policies.name, func(b *testing.B) { w.measure(ctx, b, ns) })
-		}
-		b.Run("node-status-by-its-kubelet/policies-"+policies.name, func(b *testing.B) { heartbeats(ctx, b) })
-	}
+	each(b, func(client, n int64) error {
+		patch := fmt.Appendf(nil, `{"spec":{"selector":{"n":"%d"}}}`, n)
+		_, err := services.Patch(ctx, fmt.Sprintf("%s-%d", prefix, client), types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	})
 }
 
 // atOnce is how many clients write, each its own object.
