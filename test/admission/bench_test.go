@@ -175,6 +175,7 @@ func heartbeats(ctx context.Context, b *testing.B) {
 func each(b *testing.B, write func(client, n int64) error) {
 	var clients, count atomic.Int64
 	b.SetParallelism((atOnce + 1) / 2) // on two processors
+	made, held := serverAllocs(b)
 	b.ResetTimer()
 	before := serverCPU(b)
 	b.RunParallel(func(pb *testing.PB) {
@@ -188,6 +189,33 @@ func each(b *testing.B, write func(client, n int64) error) {
 	})
 	b.ReportMetric(float64(count.Load())/b.Elapsed().Seconds(), "writes/s")
 	b.ReportMetric(float64((serverCPU(b)-before).Microseconds())/float64(count.Load()), "server-µs/write")
+	b.StopTimer()
+	madeSince, heldSince := serverAllocs(b)
+	b.ReportMetric((madeSince-made)/float64(count.Load()), "server-allocs/write")
+	b.ReportMetric((heldSince-held)/float64(count.Load())/1024, "server-KiB/write")
+}
+
+// serverAllocs is how many objects the API server has made in memory since it started, and
+// of how many bytes: unlike its time, neither depends on what else the machine does.
+func serverAllocs(b *testing.B) (objects, bytes float64) {
+	b.Helper()
+	text, err := world.admin.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		switch name {
+		case "go_memstats_mallocs_total":
+			objects, err = strconv.ParseFloat(value, 64)
+		case "go_memstats_alloc_bytes_total":
+			bytes, err = strconv.ParseFloat(value, 64)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return objects, bytes
 }
 
 // serverCPU is the processor time that the API server has used: unlike the time that
