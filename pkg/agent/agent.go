@@ -394,6 +394,7 @@ func (a *Agent) work(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { a.heartbeat().Run(ctx) })
 	group.Go(func() { a.keys.Run(ctx) })
+	group.Go(func() { a.followActorPolicy(ctx) })
 	group.Go(func() { a.controllers.gates.Run(ctx) })
 	group.Go(func() { a.controllers.freezes.Run(ctx) })
 	group.Go(func() { a.controllers.hibernation.Run(ctx) })

@@ -141,6 +141,7 @@ func shared(was, is map[string]string) map[string]string {
 
 func (a *Agent) observeDocument(o any) {
 	cm := o.(*corev1.ConfigMap)
+	a.memory.documents.Actors.Seen(cm)
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:
 		was := a.config.Spec().Notifications.Before
@@ -174,6 +175,7 @@ func (a *Agent) observeRestore(o any) {
 
 func (a *Agent) documentLost(o any) {
 	cm := o.(*corev1.ConfigMap)
+	a.memory.documents.Actors.Gone(cm.UID)
 	a.memory.documents.Forget(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	switch cm.Labels[annotations.LabelKind] {
 	case annotations.KindAgentConfig:

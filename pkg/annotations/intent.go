@@ -18,8 +18,43 @@ import (
 )
 
 // Intent reads what people ask of a plan. A switch that is not understood
-// holds, and is reported.
+// holds, and is reported. Nobody is known to have written what names them.
 func Intent(a map[string]string) intent.Intent {
+	return IntentBy(a, func(string, Stamp) bool { return false })
+}
+
+// Stamp is an intent with whom it names.
+type Stamp struct{ Value, Actor string }
+
+// Stamps are the intents that name somebody, by their names (trigger, abort, …).
+func Stamps(a map[string]string) map[string]Stamp {
+	var all map[string]Stamp
+	for _, key := range actedOn() {
+		by := a[Actor(key)]
+		if by == "" {
+			continue
+		}
+		if all == nil {
+			all = map[string]Stamp{}
+		}
+		all[strings.TrimPrefix(key, IntentPrefix)] = Stamp{a[key], by}
+	}
+	return all
+}
+
+// The admission policy that refuses an actor who is not the user, and what it asks first.
+const (
+	ActorPolicyName      = "maint-actor-check"
+	ActorPolicyCondition = "an-actor-that-is-untrue"
+)
+
+// actedOn are the intents of which it is told who stands behind them.
+func actedOn() []string {
+	return []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry, HoldState}
+}
+
+// IntentBy is Intent where it is known of some who are named that they wrote it.
+func IntentBy(a map[string]string, verified func(what string, stamp Stamp) bool) intent.Intent {
 	in := intent.Intent{Token: token(a[Trigger]), Actors: map[string]intent.Actor{}}
 	in.Pause, in.Faults = readSwitch(Pause, a[Pause], in.Faults)
 	in.Skip, in.Faults = readSkip(a[Skip], in.Faults)
@@ -30,9 +65,11 @@ func Intent(a map[string]string) intent.Intent {
 	in.Approve, in.Reject = readAsk(a[Approve]), readAsk(a[Reject])
 	in.Stanza = Stanza(a)
 	in.Bypass, in.Faults = readBypass(a[Bypass], append(in.Faults, in.Stanza.Faults...))
-	for _, key := range []string{Pause, Skip, Trigger, Bypass, ChangeStrategy, Approve, Reject, Resume, Abort, Retry, HoldState} {
+	for _, key := range actedOn() {
+		what := strings.TrimPrefix(key, IntentPrefix)
 		if by := actorOf(a, key); by != (intent.Actor{}) {
-			in.Actors[strings.TrimPrefix(key, IntentPrefix)] = by
+			by.Verified = by.Name != "" && verified(what, Stamp{a[key], a[Actor(key)]})
+			in.Actors[what] = by
 		}
 	}
 	in.Pause.By = in.Actors["pause"].Said("")

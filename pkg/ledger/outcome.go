@@ -123,7 +123,7 @@ func overridesOf(r run.Run, j run.Journal) []Override {
 	note(OverrideApproved, "", j.Approved)
 	note(OverrideBypass, "", j.Passed)
 	if r.Request.OutsideWindow {
-		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason})
+		note(OverrideOutsideWindow, "", &intent.Actor{Name: r.Request.Actor, Reason: r.Request.Reason, Verified: r.Request.Verified})
 	}
 	if j.End != nil && j.End.Actor != "" && j.End.Phase == run.Aborted {
 		note(OverrideAborted, "", &intent.Actor{Name: j.End.Actor})

@@ -34,12 +34,12 @@ func PassedBy(g *schedule.Gate, r Request, in intent.Intent, now time.Time) *int
 		return nil
 	}
 	if r.OutsideWindow {
-		return &intent.Actor{Name: r.Actor, Reason: r.Reason, At: now.UTC()}
+		return &intent.Actor{Name: r.Actor, Reason: r.Reason, At: now.UTC(), Verified: r.Verified}
 	}
 	if in.Bypass.Run == "" && in.Bypass.Until == nil {
 		return nil
 	}
-	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC()}
+	return &intent.Actor{Name: in.Actors["bypass"].Name, Reason: in.Bypass.Reason, At: now.UTC(), Verified: in.Actors["bypass"].Verified}
 }
 
 // ClosedFor asks a gate for a run: nil where it may start. One that a bypass names

@@ -73,6 +73,7 @@ type Request struct {
 	At            time.Time         `json:"at"`                      // when the request was seen
 	Reason        string            `json:"reason,omitempty"`        // manual: what the person said
 	Actor         string            `json:"actor,omitempty"`         // manual: who, as far as known
+	Verified      bool              `json:"verified,omitempty"`      // manual: the actor is who asked
 	Parameters    map[string]string `json:"parameters,omitempty"`    // manual
 	DryRun        bool              `json:"dryRun,omitempty"`        // manual, or the plan's
 	OutsideWindow bool              `json:"outsideWindow,omitempty"` // manual

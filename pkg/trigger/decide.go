@@ -559,7 +559,7 @@ func (d *decider) token() {
 		d.waiting = "the trigger waits: maint.dev/trigger-options is not understood"
 		return
 	}
-	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name}
+	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name, Verified: d.f.Intent.Actors["trigger"].Verified}
 	if o := d.f.Intent.Asked; o.Token == token {
 		r.Reason, r.Parameters, r.OutsideWindow = o.Reason, o.Parameters, o.OutsideWindow
 		r.DryRun = r.DryRun || o.DryRun
@@ -585,7 +585,7 @@ func (d *decider) retry() {
 	}
 	r := run.Request{
 		Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
-		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name,
+		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name, Verified: d.f.Intent.Actors["retry"].Verified,
 	}
 	d.write(d.out.Ledger.WithToken(token))
 	d.claim(r)

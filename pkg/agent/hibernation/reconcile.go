@@ -206,7 +206,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		return v
 	}
 	v.facts.UID = string(cm.UID)
-	v.intent = annotations.Intent(cm.Annotations)
+	v.intent = c.Documents.Intent(cm)
 	var faults document.Faults
 	v.hold, faults = annotations.ReadHold(cm.Annotations)
 	v.faults = append(slices.Clone(v.faults), faults...)

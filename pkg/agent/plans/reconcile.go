@@ -128,7 +128,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	f := trigger.Facts{
 		Now: c.Now(), LookingSince: c.LookingSince(), Namespace: k.Namespace, Name: k.Name, UID: uid,
 		CreatedAt: cm.CreationTimestamp.Time, EditedAt: annotations.EditedAt(&cm.ObjectMeta), Spec: known.Spec, Faults: known.Faults,
-		Intent: annotations.Intent(cm.Annotations), ResumeSeen: known.Resume.At, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
+		Intent: c.Documents.Intent(cm), ResumeSeen: known.Resume.At, Pauses: c.Documents.Pauses(k.Namespace), Ready: trigger.Readiness{OK: true}, ClockDoubt: c.ClockDoubt(),
 		NameOf: func(r run.Request) string { return annotations.RunName(k.Name, uid, r) },
 	}
 	f.Faults = append(slices.Clone(f.Faults), c.templateFaults(k.Namespace, known)...)

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -36,7 +35,7 @@ func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 	if cm == nil {
 		return nil
 	}
-	in := annotations.Intent(cm.Annotations)
+	in := c.Documents.Intent(cm)
 	q := in.Query(cm.Namespace, l.Run.Spec.Policies)
 	q.Bypass = nil
 	return run.PassedBy(c.Gates.Ask(q), l.Run.Request, in, now)

@@ -149,7 +149,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	if l.Object.DeletionTimestamp != nil {
 		return workflow.Signals{Abort: &run.End{Phase: run.Aborted, Reason: "Deleted", Message: "the run was deleted"}}
 	}
-	in := annotations.Intent(cm.Annotations)
+	in := c.Documents.Intent(cm)
 	now := c.Now()
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
@@ -302,7 +302,7 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	case cm == nil || string(cm.UID) != l.Run.PlanUID:
 		s.EntryOpen = true // its ledger went with its plan: it is aborted, not void
 	default:
-		s.Hold = c.holdOf(l, cm, annotations.Intent(cm.Annotations), s.Now)
+		s.Hold = c.holdOf(l, cm, c.Documents.Intent(cm), s.Now)
 	}
 	c.heldBy(l, &s)
 	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {

@@ -21,11 +21,12 @@ type Documents struct {
 	namespaces *informer.Cache
 	own        string // the agent's namespace
 	fresh      *freshness
+	Actors     *Actors
 }
 
 // NewDocuments looks into the caches of documents and of namespaces' metadata.
 func NewDocuments(cache, namespaces *informer.Cache, c FreshConfig) *Documents {
-	d := &Documents{cache: cache, namespaces: namespaces, own: c.Namespace}
+	d := &Documents{cache: cache, namespaces: namespaces, own: c.Namespace, Actors: newActors()}
 	d.fresh = newFreshness(d, c)
 	return d
 }
