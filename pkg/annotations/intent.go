@@ -200,6 +200,9 @@ func readOptions(value string, faults document.Faults) (intent.TriggerOptions, d
 	if size := sizeOf(o.Parameters); size > maxParameters {
 		return intent.TriggerOptions{}, append(faults, document.Fault{Path: TriggerOptions, Message: fmt.Sprintf("holds parameters of %d bytes, and the trigger waits: at most %d are kept", size, maxParameters)})
 	}
+	if o.AsOf != "" && len(o.Parameters) > 0 {
+		return intent.TriggerOptions{}, append(faults, document.Fault{Path: TriggerOptions, Message: "holds asOf and parameters, and the trigger waits: a rollback has the parameters of its run"})
+	}
 	o.Token, o.Reason = token(o.Token), document.Cut(strings.TrimSpace(o.Reason), 512)
 	if o.OutsideWindow && o.Reason == "" {
 		faults = append(faults, document.Fault{Path: TriggerOptions, Message: "outsideWindow needs a reason"})

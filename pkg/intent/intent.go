@@ -78,6 +78,8 @@ type TriggerOptions struct {
 	DryRun        bool              `json:"dryRun,omitempty"`
 	OutsideWindow bool              `json:"outsideWindow,omitempty"`
 	Parameters    map[string]string `json:"parameters,omitempty"`
+	// AsOf names an earlier run of the plan, whose snapshot and parameters run again.
+	AsOf string `json:"asOf,omitempty"`
 }
 
 // RunRef names a run, or one of its steps as <run>/<step>, that an intent is for.

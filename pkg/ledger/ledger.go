@@ -42,7 +42,8 @@ type Entry struct {
 	Refused   string          `json:"refused,omitempty"` // while open: why the API server does not take its run
 	Slept     []Slept         `json:"slept,omitempty"`   // of off-hours that are over: what slept in them
 	EndedAt   *time.Time      `json:"endedAt,omitempty"` // of off-hours that are over: when all was awake
-	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended
+	Outcome   *Outcome        `json:"outcome,omitempty"` // of an entry that had a run: how that ended; of a trigger that was refused: why
+	AsOf      string          `json:"asOf,omitempty"`    // the earlier run that a rollback goes back to
 }
 
 // LabelState is what the ledger knows of the requests by one label.
@@ -169,7 +170,7 @@ func (l Ledger) Claim(one string, r run.Request, targetUID string) Ledger {
 	if _, open := l.OpenEntry(one); open {
 		return l
 	}
-	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: run.Open, Reason: r.Why(), Run: one, Actor: r.Actor, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID}
+	e := Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: run.Open, Reason: r.Why(), Run: one, Actor: r.Actor, DryRun: r.DryRun, At: r.At, Request: &r, TargetUID: targetUID, AsOf: r.AsOf}
 	l.Open = append(slices.Clone(l.Open), e)
 	return l
 }
@@ -210,6 +211,18 @@ func (l Ledger) CloseRun(r run.Run, j run.Journal, now time.Time) Ledger {
 // End records a slot that never had a run.
 func (l Ledger) End(r run.Request, result run.Result, reason string, now time.Time) Ledger {
 	return l.add(Entry{Slot: r.Slot, Local: r.Local, Kind: r.Kind, Result: result, Reason: reason, DryRun: r.DryRun, At: now})
+}
+
+// NotRun records a request without a slot that no run will answer, and why. It has the
+// name that its run would have had, so that whoever waits for that hears of it.
+func (l Ledger) NotRun(one string, r run.Request, reason, message string, now time.Time) Ledger {
+	return l.Claim(one, r, "").GiveUp(one, reason, message, now)
+}
+
+// GiveUp ends the claim of a run that will not be made, and says why.
+func (l Ledger) GiveUp(one, reason, message string, now time.Time) Ledger {
+	why := &Outcome{Phase: run.Aborted, Message: document.Cut(message, maxOutcomeMessage)}
+	return l.closeWith(one, run.Skipped, reason, nil, why, now)
 }
 
 // add appends a closed entry and counts it. What a dry run says counts nowhere.

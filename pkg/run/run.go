@@ -77,6 +77,7 @@ type Request struct {
 	Parameters    map[string]string `json:"parameters,omitempty"`    // manual
 	DryRun        bool              `json:"dryRun,omitempty"`        // manual, or the plan's
 	OutsideWindow bool              `json:"outsideWindow,omitempty"` // manual
+	AsOf          string            `json:"asOf,omitempty"`          // manual: the earlier run whose snapshot this one has
 }
 
 // Identity is what makes a request the same request, for one plan.
@@ -104,16 +105,22 @@ func (r Request) Why() string {
 		return "watch:" + r.ObjectKind + "/" + r.Name
 	case r.Kind == ByToken && r.Reason != "":
 		return r.Reason
+	case r.AsOf != "":
+		return "rollback"
 	}
 	return string(r.Kind)
 }
 
-// Said is the reason in words for people: a dry run is named as one.
+// Said is the reason in words for people: a rollback and a dry run are named as such.
 func (r Request) Said() string {
-	if r.DryRun {
-		return r.Why() + ", dry run"
+	text := r.Why()
+	if r.AsOf != "" {
+		text += ", as of run " + r.AsOf
 	}
-	return r.Why()
+	if r.DryRun {
+		text += ", dry run"
+	}
+	return text
 }
 
 // ScheduledAt is the slot, or the instant of the request for a run without one.

@@ -43,6 +43,8 @@ type Facts struct {
 	Watched []watchrule.Observed
 	// Unwatched says why a watch rule sees nothing; the other triggers go on.
 	Unwatched string
+	// Earlier is the run that AsOf names; nil: there is none, or nobody has looked.
+	Earlier *Earlier
 	// NameOf names the run that answers a request.
 	NameOf func(run.Request) string
 }
@@ -153,6 +155,7 @@ type Decision struct {
 	Window    *schedule.Verdict // what the gate says; nil without one
 	Waiting   string            // what was asked for and cannot be claimed yet, and why
 	Refused   string            // what was claimed and has no run yet, since the API server does not take it, and why
+	NotRun    string            // why a trigger was given up just now, which no run will answer
 	Ready     Readiness         // with what the gate adds
 	Wake      time.Time         // the next instant at which the answer may differ; zero: only on change
 }
@@ -561,8 +564,11 @@ func (d *decider) token() {
 	}
 	r := run.Request{Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), DryRun: d.f.Spec.DryRun, Actor: d.f.Intent.Actors["trigger"].Name, Verified: d.f.Intent.Actors["trigger"].Verified}
 	if o := d.f.Intent.Asked; o.Token == token {
-		r.Reason, r.Parameters, r.OutsideWindow = o.Reason, o.Parameters, o.OutsideWindow
+		r.Reason, r.Parameters, r.OutsideWindow, r.AsOf = o.Reason, o.Parameters, o.OutsideWindow, o.AsOf
 		r.DryRun = r.DryRun || o.DryRun
+	}
+	if r.AsOf != "" && !d.goBack(&r) {
+		return
 	}
 	d.write(d.out.Ledger.WithToken(token))
 	d.claim(r)
@@ -575,7 +581,7 @@ func (d *decider) retry() {
 	if name == "" || last == nil || last.Name != name || last.Phase != run.Failed && last.Phase != run.Aborted {
 		return
 	}
-	token := "retry/" + name
+	token := retryToken(name)
 	if d.out.Ledger.KnowsToken(token) || !d.mayClaim("the retry of "+name) {
 		return
 	}
@@ -585,15 +591,21 @@ func (d *decider) retry() {
 	}
 	r := run.Request{
 		Kind: run.ByToken, Token: token, At: d.f.Now.UTC(), Reason: "retry of " + name, DryRun: last.Request.DryRun,
-		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name, Verified: d.f.Intent.Actors["retry"].Verified,
+		Parameters: last.Request.Parameters, Actor: d.f.Intent.Actors["retry"].Name, Verified: d.f.Intent.Actors["retry"].Verified, AsOf: last.Request.AsOf,
+	}
+	if r.AsOf != "" && !d.goBack(&r) { // what failed was a rollback: so is its retry
+		return
 	}
 	d.write(d.out.Ledger.WithToken(token))
 	d.claim(r)
 }
 
+// retryToken stands in a ledger for the retry of a run.
+func retryToken(name string) string { return "retry/" + name }
+
 // RetryHandled says whether a retry intent needs no more looking at: it was
 // claimed, or there is nothing that it could mean.
 func RetryHandled(l ledger.Ledger, ask intent.RunRef) bool {
-	return ask.Run != "" && (l.KnowsToken("retry/"+ask.Run) || l.Last == nil || l.Last.Name != ask.Run ||
+	return ask.Run != "" && (l.KnowsToken(retryToken(ask.Run)) || l.Last == nil || l.Last.Name != ask.Run ||
 		l.Last.Phase != run.Failed && l.Last.Phase != run.Aborted)
 }

@@ -80,6 +80,9 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		}
 		c.Metrics.SlotsEnded(facts.Ledger, decision.Ledger)
 		c.recordEnds(cm, facts.Ledger, decision.Ledger)
+		if decision.NotRun != "" {
+			c.recordNotRun(cm, decision.NotRun)
+		}
 	}
 	if err := noted(ctx, true); err != nil {
 		return time.Time{}, err
@@ -135,7 +138,7 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	if len(f.Faults) == 0 {
 		f.Faults = c.connectorFaults(k.Namespace, known)
 	}
-	if denied := c.deniedSteps(k.Namespace, known); denied != "" {
+	if denied := c.deniedSteps(k.Namespace, run.Run{Spec: known.Spec, Templates: known.Templates}); denied != "" {
 		f.Faults = append(slices.Clone(f.Faults), document.Fault{Path: "spec.steps", Message: denied})
 	}
 	f.Spec.DryRun = f.Spec.DryRun || c.DryRun
@@ -151,6 +154,9 @@ func (c *Controller) facts(ctx context.Context, k types.NamespacedName, cm *core
 	f.Ledger = ledger
 	f.Gate = c.Gates.Of(&known.Gate, f.Intent.Query(cm.Namespace, known.Spec.Policies))
 	c.noteGate(k, cm, known, ledger)
+	if err := c.noteEarlier(ctx, k, &f); err != nil {
+		return f, err
+	}
 	f.LedgerLost, f.Handled = ledger == nil && (wasDecided(cm) || c.Ledgers.Lost(k, uid)), cm.Annotations[annotations.StatusTrigger]
 	if len(f.Faults) == 0 {
 		c.labelTarget(ctx, k, known, &f)
@@ -185,13 +191,12 @@ func (c *Controller) noteGate(k types.NamespacedName, cm *corev1.ConfigMap, know
 
 // deniedSteps says which step the agent's configuration does not allow in a
 // namespace, also among those that other steps and templates hold.
-func (c *Controller) deniedSteps(namespace string, known *store.CachedPlan) string {
+func (c *Controller) deniedSteps(namespace string, r run.Run) string {
 	denied := c.Settings().Denied(namespace)
 	if len(denied) == 0 {
 		return ""
 	}
 	found := ""
-	r := run.Run{Spec: known.Spec, Templates: known.Templates}
 	r.Tree().Walk(func(s plan.Step) {
 		if found == "" && slices.Contains(denied, s.Type) {
 			found = fmt.Sprintf("step %s is of type %s, which the agent's configuration does not allow in namespace %s", s.Name, s.Type, namespace)
@@ -231,12 +236,10 @@ func (c *Controller) createRuns(ctx context.Context, k types.NamespacedName, cm 
 }
 
 func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, f trigger.Facts, known *store.CachedPlan, e ledger.Entry) (retry time.Time, err error) {
-	watched, err := c.Rules.Watched(ctx, k, client.Account{Namespace: k.Namespace, Name: plan.Account(f.Spec)}, *e.Request)
-	if err != nil {
+	r, ok, err := c.newRun(ctx, k, cm, f, known.Templates, known.Connectors, e)
+	if err != nil || !ok {
 		return time.Time{}, err
 	}
-	r := f.NewRun(e, known.Templates)
-	r.Watched, r.Connectors = watched, known.Connectors
 	journal := workflow.NewJournal(r)
 	object, err := annotations.RunObject(r, journal)
 	if err != nil {
@@ -259,6 +262,7 @@ func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *
 	l := &store.CachedRun{Object: made, Run: r, Journal: journal}
 	c.Runs.Put(l)
 	c.EnqueueRun(l.Key())
+	c.recordAsOf(cm, r)
 	if e.Refused == "" {
 		return time.Time{}, nil
 	}

@@ -1,0 +1,92 @@
+package trigger
+
+import (
+	"fmt"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// Earlier is what was found of an earlier run whose snapshot is to run again.
+type Earlier struct {
+	Name    string  // as it was asked for
+	Run     run.Run // where it may run again
+	Refused string  // why it may not; empty: it may
+}
+
+// AsOf names the earlier run that the next claim needs; empty: none. Whoever decides
+// looks for it, and puts what was found into Earlier.
+func (f Facts) AsOf() string {
+	if o := f.Intent.Asked; o.AsOf != "" && o.Token == f.Intent.Token && (f.Ledger == nil || !f.Ledger.KnowsToken(o.Token)) {
+		return o.AsOf
+	}
+	if f.Ledger == nil || f.Ledger.Last == nil || !f.Intent.Retry.For(f.Ledger.Last.Name) || f.Ledger.KnowsToken(retryToken(f.Ledger.Last.Name)) {
+		return ""
+	}
+	return f.Ledger.Last.Request.AsOf
+}
+
+// CheckEarlier says why a run of the plan may not run again; empty: it may. Account and
+// target stay those of the plan as it stands: who may ask for a run may not choose
+// another account by it, and the claim holds the target that the plan has now.
+func (f Facts) CheckEarlier(r run.Run, j run.Journal) string {
+	was, is := plan.Account(r.Spec), plan.Account(f.Spec)
+	switch {
+	case r.Plan != f.Name:
+		return fmt.Sprintf("run %s is of plan %s", r.Name, r.Plan)
+	case r.PlanUID != f.UID:
+		return fmt.Sprintf("run %s is of an earlier plan of that name, which was deleted", r.Name)
+	case !j.Phase.Ended():
+		return fmt.Sprintf("run %s has not ended", r.Name)
+	case was != is:
+		return fmt.Sprintf("run %s worked as ServiceAccount %s, and the plan now names %s: a rollback does not change the account", r.Name, was, is)
+	case said(r.Spec.Target) != said(f.Spec.Target):
+		return fmt.Sprintf("run %s was about %s, and the plan now is about %s: a rollback does not change the target", r.Name, said(r.Spec.Target), said(f.Spec.Target))
+	}
+	return ""
+}
+
+func said(target *plan.ObjectRef) string {
+	if target == nil {
+		return "no target"
+	}
+	return target.APIVersion + " " + target.String()
+}
+
+// SpecAsOf is what an earlier run did, under the rules of the plan as it stands: which
+// requests run, when change is permitted, who approves, and how long history is kept are
+// not taken from the run. Else whoever may ask for a run could undo a gate or an approval.
+func SpecAsOf(now, earlier plan.Spec) plan.Spec {
+	out := now
+	out.Description, out.Parameters, out.MaxDuration, out.RetryLimit = earlier.Description, earlier.Parameters, earlier.MaxDuration, earlier.RetryLimit
+	out.OnDrift, out.HoldOwners, out.FreezeTarget = earlier.OnDrift, earlier.HoldOwners, earlier.FreezeTarget
+	out.Steps, out.OnFailure, out.Finally = earlier.Steps, earlier.OnFailure, earlier.Finally
+	return out
+}
+
+// RunAsOf is the run of a claim that goes back to an earlier run: what that did, with the
+// templates and the watched object that it had.
+func (f Facts) RunAsOf(e ledger.Entry, earlier run.Run) run.Run {
+	f.Spec = SpecAsOf(f.Spec, earlier.Spec)
+	r := f.NewRun(e, earlier.Templates)
+	r.Watched = earlier.Watched
+	return r
+}
+
+// goBack gives a request what it takes from the earlier run that it names. Where that may
+// not run again, the request ends without a run: it is not left to hold up the next one.
+func (d *decider) goBack(r *run.Request) bool {
+	e := d.f.Earlier
+	switch {
+	case e == nil || e.Name != r.AsOf: // nobody has looked for it yet
+		d.waiting = "the rollback waits until run " + r.AsOf + " is looked for"
+		return false
+	case e.Refused == "":
+		r.Parameters = e.Run.Request.Parameters
+		return true
+	}
+	d.write(d.out.Ledger.WithToken(r.Token).NotRun(d.f.NameOf(*r), *r, run.ReasonRefused, e.Refused, d.f.Now))
+	d.out.NotRun = e.Refused
+	return false
+}
