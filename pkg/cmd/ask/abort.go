@@ -122,9 +122,11 @@ func (o *abortOptions) Run(ctx context.Context) error {
 	if err := askRun(ctx, o.Factory, k, r, annotations.Abort, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
-	if !o.Wait || o.Mark() != "" {
-		fmt.Fprintf(o.Out, "run/%s is being aborted%s\n", r.Run.Name, o.Mark())
-		return nil
+	if !o.Wait || !o.Kept() {
+		return o.Report(o.IOStreams, false, "run/%s is being aborted%s", r.Run.Name, o.Mark())
+	}
+	if err := o.ReportObjects(o.IOStreams); err != nil {
+		return err
 	}
 	return o.waitForEnd(ctx, k, r)
 }
@@ -135,7 +137,7 @@ func (o *abortOptions) waitForEnd(ctx context.Context, k *factory.Cluster, r vie
 	ctx, cancel := watch.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	cm := planOf(r)
-	err := watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
+	err := watch.FollowRun(ctx, o.Beside(&o.DryRun), k, cm, r.Run.Name)
 	end, readErr := k.Run(ctx, r.Run.Name)
 	if readErr == nil && end.Journal.Phase == run.Aborted && len(view.NotPutBack(end)) == 0 {
 		return nil

@@ -155,8 +155,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, target, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s %s%s\n", target.String(), words, o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "%s %s%s", target.String(), words, o.Mark())
 }
 
 // check refuses what would do harm when it ends by itself: to permit where no
@@ -232,6 +231,7 @@ func (o *overrideOptions) find(ctx context.Context, k *factory.Cluster) (found, 
 
 func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) error {
 	if o.Client() {
+		o.WouldWrite(f.info.Object, c)
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": f.meta.GetUID(), "annotations": c}})
@@ -240,9 +240,12 @@ func (o *overrideOptions) write(ctx context.Context, f found, c factory.Change) 
 	}
 	options := o.Options()
 	helper := resource.NewHelper(f.info.Client, f.info.Mapping).WithFieldManager(annotations.ManagerCLI)
-	_, err = helper.Patch(f.meta.GetNamespace(), f.meta.GetName(), types.MergePatchType, patch, &options)
+	written, err := helper.Patch(f.meta.GetNamespace(), f.meta.GetName(), types.MergePatchType, patch, &options)
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 		return fmt.Errorf("%s was deleted and created again meanwhile: look at it and ask again", f)
+	}
+	if err == nil {
+		o.Wrote(written)
 	}
 	_ = ctx // the builder's client has none
 	return factory.Explain("write to "+f.String(), err)

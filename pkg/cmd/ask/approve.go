@@ -100,12 +100,13 @@ func (o *answerOptions) Run(ctx context.Context) error {
 	if err := askRun(ctx, o.Factory, k, r, o.intent, wanted, o.reason, &o.DryRun, o.other); err != nil {
 		return err
 	}
-	if !o.Wait || o.Mark() != "" {
-		fmt.Fprintf(o.Out, "run/%s %s%s\n", wanted, o.word, o.Mark())
-		return nil
+	if !o.Wait || !o.Kept() {
+		return o.Report(o.IOStreams, false, "run/%s %s%s", wanted, o.word, o.Mark())
 	}
-	cm := planOf(r)
-	return watch.FollowRun(ctx, o.Factory, k, cm, r.Run.Name)
+	if err := o.ReportObjects(o.IOStreams); err != nil {
+		return err
+	}
+	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, planOf(r), r.Run.Name)
 }
 
 // asked is what the answer is for, as the annotation names it.

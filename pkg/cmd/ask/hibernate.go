@@ -305,8 +305,7 @@ func (o *holdOptions) write(ctx context.Context, k *factory.Cluster, s view.Slee
 		return hold, err
 	}
 	s.Hold = hold
-	o.say(s, was, unchanged)
-	return hold, nil
+	return hold, o.say(s, was, unchanged)
 }
 
 // change is what has a hold stand; nothing where it does.
@@ -333,7 +332,7 @@ func (o *holdOptions) change(cm *corev1.ConfigMap, hold hibernate.Hold, actor st
 	return c.Signed(annotations.HoldState, actor, o.reason)
 }
 
-func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) {
+func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) error {
 	v := print.New(o.Env, s.Zone())
 	words := v.HoldWords(s.Name, s.Hold)
 	switch {
@@ -344,12 +343,16 @@ func (o *holdOptions) say(s view.Sleeper, was hibernate.Hold, unchanged bool) {
 	case unchanged:
 		words = "unchanged: " + words
 	}
-	fmt.Fprintf(o.Out, "hibernate-plan/%s %s%s\n", s.Name, words, o.Mark())
-	if s.Table == nil {
-		fmt.Fprintf(o.ErrOut, "plan %s is not valid: when it sleeps next is not known (%s)\n", s.Name, s.Faults[0])
-		return
+	if err := o.Report(o.IOStreams, false, "hibernate-plan/%s %s%s", s.Name, words, o.Mark()); err != nil {
+		return err
 	}
-	fmt.Fprintf(o.Out, "  %s\n", v.Then(s))
+	switch {
+	case s.Table == nil:
+		fmt.Fprintf(o.ErrOut, "plan %s is not valid: when it sleeps next is not known (%s)\n", s.Name, s.Faults[0])
+	case o.Format() == "":
+		fmt.Fprintf(o.Out, "  %s\n", v.Then(s))
+	}
+	return nil
 }
 
 // awaited is what a plan is waited for.

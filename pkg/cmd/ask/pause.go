@@ -170,10 +170,10 @@ func (o *pauseOptions) pauseNode(ctx context.Context, k *factory.Cluster, found 
 	_, err = k.AnnotateNode(ctx, found.Node, &o.DryRun, func(*corev1.Node) (factory.Change, error) {
 		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
 	})
-	if err == nil {
-		fmt.Fprintf(o.Out, "node/%s paused %s%s\n", found.Node.Name, words, o.Mark())
+	if err != nil {
+		return err
 	}
-	return err
+	return o.Report(o.IOStreams, false, "node/%s paused %s%s", found.Node.Name, words, o.Mark())
 }
 
 func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found factory.Resource, actor string) error {
@@ -185,10 +185,10 @@ func (o *pauseOptions) pauseOne(ctx context.Context, k *factory.Cluster, found f
 	err = k.Annotate(ctx, cm, &o.DryRun, func(*corev1.ConfigMap) (factory.Change, error) {
 		return factory.Change{annotations.Pause: to}.Signed(annotations.Pause, actor, o.reason), nil
 	})
-	if err == nil {
-		fmt.Fprintf(o.Out, "%s/%s paused %s%s\n", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
+	if err != nil {
+		return err
 	}
-	return err
+	return o.Report(o.IOStreams, false, "%s/%s paused %s%s", cm.Labels[annotations.LabelKind], cm.Name, words, o.Mark())
 }
 
 // zoneOf is the zone in which people think of a document's times.
@@ -226,8 +226,7 @@ func (o *pauseOptions) pauseAll(ctx context.Context, k *factory.Cluster) error {
 	if err := annotateNamespace(ctx, k, namespace, &o.DryRun, func(*corev1.Namespace) factory.Change { return c }); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "%s paused %s%s\n", what, words, o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "%s paused %s%s", what, words, o.Mark())
 }
 
 // annotateNamespace writes an intent that holds for all plans of a namespace.
@@ -241,13 +240,17 @@ func annotateNamespace(ctx context.Context, k *factory.Cluster, name string, dry
 	}
 	c := wanted(ns)
 	if dry.Client() || c == nil {
+		dry.WouldWrite(ns, c)
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ns.UID, "annotations": c}})
 	if err != nil {
 		return err
 	}
-	_, err = k.Kube.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, dry.Options())
+	written, err := k.Kube.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, patch, dry.Options())
+	if err == nil {
+		dry.Wrote(written)
+	}
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w\nthe switch for all stands on the namespace; to hold single plans, name them", factory.Explain("write to namespace "+name, err))
 	}

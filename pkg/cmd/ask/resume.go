@@ -156,10 +156,12 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 	if err != nil {
 		return err
 	}
+	words := "resumed" + o.Mark()
 	if was == "" || was == "false" {
-		fmt.Fprintf(o.Out, "node/%s was not paused\n", n.Name)
-	} else {
-		fmt.Fprintf(o.Out, "node/%s resumed%s\n", n.Name, o.Mark())
+		words = "was not paused"
+	}
+	if err := o.Report(o.IOStreams, false, "node/%s %s", n.Name, words); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
 		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see %s\n", o.Suggest().ResumeCluster())
@@ -183,10 +185,14 @@ func (o *resumeOptions) resumePlan(ctx context.Context, k *factory.Cluster, cm *
 	if unseen {
 		o.sayEnded(was)
 	}
-	if was == "" || was == "false" {
-		fmt.Fprintf(o.Out, "%s/%s was not paused\n", cm.Labels[annotations.LabelKind], cm.Name)
-	} else {
-		fmt.Fprintf(o.Out, "%s/%s resumed%s\n", cm.Labels[annotations.LabelKind], cm.Name, o.Mark())
+	words, paused := "resumed"+o.Mark(), was != "" && was != "false"
+	if !paused {
+		words = "was not paused"
+	}
+	if err := o.Report(o.IOStreams, false, "%s/%s %s", cm.Labels[annotations.LabelKind], cm.Name, words); err != nil {
+		return err
+	}
+	if paused && o.Format() == "" {
 		o.sayLevel(cm)
 	}
 	o.stillPaused(ctx, k, agent.Namespace, cm.Namespace)
@@ -282,8 +288,7 @@ func (o *resumeOptions) resumeRun(ctx context.Context, k *factory.Cluster, cm *c
 	for _, rec := range drifting {
 		fmt.Fprintf(o.ErrOut, "it goes on although after step %s %s\n", rec.Path, rec.Drift.Said())
 	}
-	fmt.Fprintf(o.Out, "run/%s resumed%s\n", cm.Name, o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "run/%s resumed%s", cm.Name, o.Mark())
 }
 
 // acknowledge says that somebody knows what an ended run did not put back.
@@ -291,8 +296,7 @@ func (o *resumeOptions) acknowledge(ctx context.Context, k *factory.Cluster, r v
 	if err := askRun(ctx, o.Factory, k, r, annotations.Resume, r.Run.Name, o.reason, &o.DryRun); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Out, "run/%s: what it did not put back is acknowledged%s; it stays as it is\n", r.Run.Name, o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "run/%s: what it did not put back is acknowledged%s; it stays as it is", r.Run.Name, o.Mark())
 }
 
 // suspended says whether a run is at a suspend that somebody can end.
@@ -324,7 +328,9 @@ func (o *resumeOptions) resumeAll(ctx context.Context, k *factory.Cluster) error
 	if o.everywhere {
 		what, listed = "all maintenance in the cluster", ""
 	}
-	fmt.Fprintf(o.Out, "%s resumed%s\n", what, o.Mark())
+	if err := o.Report(o.IOStreams, false, "%s resumed%s", what, o.Mark()); err != nil {
+		return err
+	}
 	o.pausedThemselves(ctx, k, listed)
 	return nil
 }

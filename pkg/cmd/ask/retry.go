@@ -70,12 +70,15 @@ func (o *retryOptions) Run(ctx context.Context) error {
 		return err
 	}
 	name := annotations.RetryName(r.Run.Plan, r.Run.PlanUID, r.Run.Name)
-	if !o.Wait || o.Mark() != "" {
-		fmt.Fprintf(o.Out, "run/%s requested%s\n", name, o.Mark())
-		return nil
+	if !o.Wait || !o.Kept() {
+		return o.ReportRun(o.IOStreams, false, name)
 	}
-	cm := planOf(r)
-	return watch.FollowRun(ctx, o.Factory, k, cm, name)
+	if o.Format() != "" {
+		if err := o.ReportRun(o.IOStreams, false, name); err != nil {
+			return err
+		}
+	}
+	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, planOf(r), name)
 }
 
 // possible refuses what the agent would not do.

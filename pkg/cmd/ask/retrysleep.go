@@ -51,7 +51,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	}
 	token, actor := uuid.NewString(), k.Actor(ctx)
 	var again []string
-	err := k.Annotate(ctx, cm, &factory.DryRun{}, func(cm *corev1.ConfigMap) (factory.Change, error) {
+	err := k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
 		again = failedOf(cm.Annotations)
 		if len(again) == 0 {
 			return nil, exit.Errorf(exit.CodeNotNow, "nothing of plan %s has failed (%s), so that there is nothing to try again; %s or %s does what its schedule does not say", cm.Name, print.New(o.Env, s.Zone()).SleepHead(s), o.Suggest().Hibernate(cm.Name), o.Suggest().Wake(cm.Name))
@@ -61,15 +61,11 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 	if err != nil {
 		return err
 	}
-	out := o.Out
-	if o.Wait {
-		out = o.ErrOut
+	waits := o.Wait && o.Kept()
+	if err := o.Report(o.IOStreams, waits, "hibernate-plan/%s is tried again: %s%s", cm.Name, strings.Join(again, ", "), o.Mark()); err != nil || !waits {
+		return err
 	}
-	fmt.Fprintf(out, "hibernate-plan/%s is tried again: %s\n", cm.Name, strings.Join(again, ", "))
-	if !o.Wait {
-		return nil
-	}
-	return watch.FollowSleep(ctx, o.Factory, k, []watch.Awaited{{
+	return watch.FollowSleep(ctx, o.Beside(&o.DryRun), k, []watch.Awaited{{
 		Object: cm, Key: annotations.StatusTrigger, Value: token, Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended, hibernate.Hibernated},
 	}})
 }
@@ -77,7 +73,7 @@ func (o *triggerOptions) retrySleep(ctx context.Context, k *factory.Cluster, cm 
 // checkSleep refuses what makes no sense for a HibernatePlan, and what the agent would not do.
 func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s view.Sleeper) error {
 	var f exit.Faults
-	for flag, given := range map[string]bool{"--param": len(o.params) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.dryRun} {
+	for flag, given := range map[string]bool{"--param": len(o.params) > 0, "--outside-window": o.outsideWindow, "--dry-run": o.Mode == factory.RunMode} {
 		if given {
 			f.Add("%s is for the run of a plan; %s is a HibernatePlan, of which what failed is tried again", flag, s.Name)
 		}
@@ -88,6 +84,9 @@ func (o *triggerOptions) checkSleep(ctx context.Context, k *factory.Cluster, s v
 	}
 	if len(s.Faults) > 0 && s.Table == nil {
 		return fmt.Errorf("plan %s is not valid, so that nothing would be tried:\n%w", s.Name, s.Faults)
+	}
+	if o.Client() {
+		return nil
 	}
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err

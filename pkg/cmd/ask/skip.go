@@ -128,7 +128,9 @@ func (o *skipOptions) Run(ctx context.Context) error {
 		return err
 	}
 	for _, line := range said {
-		fmt.Fprintf(o.Out, "%s/%s skips %s%s\n", p.kind, cm.Name, line, o.Mark())
+		if err := o.Report(o.IOStreams, false, "%s/%s skips %s%s", p.kind, cm.Name, line, o.Mark()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -310,10 +312,10 @@ func (o *unskipOptions) Run(ctx context.Context) error {
 		c, said, err = o.left(cm, p, zone)
 		return c, err
 	})
-	if err == nil {
-		fmt.Fprintf(o.Out, "%s/%s %s%s\n", p.kind, cm.Name, said, o.Mark())
+	if err != nil {
+		return err
 	}
-	return err
+	return o.Report(o.IOStreams, false, "%s/%s %s%s", p.kind, cm.Name, said, o.Mark())
 }
 
 // left is what of the skip stays.

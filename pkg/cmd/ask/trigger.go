@@ -28,12 +28,13 @@ import (
 
 type triggerOptions struct {
 	*factory.Factory
+	factory.DryRun
 	watch.Waiting
 	name          string
 	reason        string
 	params        []string
 	outsideWindow bool
-	dryRun        bool
+	asOf          string // the earlier run that a rollback goes back to
 
 	parameters map[string]string
 	faults     exit.Faults
@@ -48,8 +49,12 @@ func NewTrigger(c *factory.Factory) *cobra.Command {
 		Long: `Ask for one run of a plan, now.
 
 The agent takes the request up as soon as it can: a paused or busy plan runs
-later. The run's name is printed. With --wait the run is shown until it ends;
-the exit code is 4 when it failed, 3 when it did not start.
+later. The run's name is printed; with -o name it alone is on standard output, also
+with --wait. With --wait the run is shown until it ends; the exit code is 4 when it
+failed, 3 when it did not start.
+
+--dry-run, or --dry-run=run, asks for a run that changes nothing. --dry-run=client
+sends nothing, --dry-run=server has the API server try what would be written.
 
 Of a HibernatePlan what failed is tried again at once, falling asleep or waking; to
 have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
@@ -62,7 +67,8 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
 	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
-	f.BoolVar(&o.dryRun, "dry-run", false, "a run that changes nothing: its steps are tried and shown")
+	o.AddRunMode(cmd, factory.RunMode)
+	o.AddOutput(cmd)
 	o.Waiting.AddFlags(cmd, "the run until it ends")
 	return cmd
 }
@@ -85,6 +91,7 @@ func (o *triggerOptions) Validate() error {
 	if o.outsideWindow && o.reason == "" {
 		o.faults.Add("--outside-window needs a --reason")
 	}
+	o.DryRun.Check(&o.faults)
 	o.Waiting.Check(&o.faults)
 	return o.faults.Err()
 }
@@ -106,20 +113,26 @@ func (o *triggerOptions) Run(ctx context.Context) error {
 	if err := o.check(ctx, k, cm); err != nil {
 		return err
 	}
-	if cm, err = o.ready(ctx, k, cm); err != nil {
-		return err
+	return o.ask(ctx, k, cm)
+}
+
+// ask writes the token, once it would count, and shows the run that answers it.
+func (o *triggerOptions) ask(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (err error) {
+	if !o.Client() {
+		if cm, err = o.ready(ctx, k, cm); err != nil {
+			return err
+		}
 	}
 	token := uuid.NewString()
 	if err := o.write(ctx, k, cm, token); err != nil {
 		return err
 	}
 	name := annotations.RunName(cm.Name, string(cm.UID), run.Request{Kind: run.ByToken, Token: token})
-	if !o.Wait {
-		fmt.Fprintf(o.Out, "run/%s requested\n", name)
-		return nil
+	waits := o.Wait && o.Kept()
+	if err := o.ReportRun(o.IOStreams, waits, name); err != nil || !waits {
+		return err
 	}
-	fmt.Fprintf(o.ErrOut, "run/%s requested\n", name)
-	return watch.FollowRun(ctx, o.Factory, k, cm, name)
+	return watch.FollowRun(ctx, o.Beside(&o.DryRun), k, cm, name)
 }
 
 // check refuses what the agent would refuse, before anything is written.
@@ -132,6 +145,9 @@ func (o *triggerOptions) check(ctx context.Context, k *factory.Cluster, cm *core
 	checkParameters(spec, o.parameters, &f)
 	if err := f.Err(); err != nil {
 		return err
+	}
+	if o.Client() {
+		return nil
 	}
 	if err := o.NeedAgent(ctx, k); err != nil {
 		return err
@@ -274,12 +290,12 @@ func (o *triggerOptions) notReady(ctx context.Context, cm *corev1.ConfigMap, mis
 
 func (o *triggerOptions) write(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, token string) error {
 	actor := k.Actor(ctx)
-	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.dryRun, OutsideWindow: o.outsideWindow, Parameters: o.parameters})
+	options, err := json.Marshal(intent.TriggerOptions{Token: token, Reason: o.reason, DryRun: o.Mode == factory.RunMode, OutsideWindow: o.outsideWindow, Parameters: o.parameters, AsOf: o.asOf})
 	if err != nil {
 		return err
 	}
-	return k.Annotate(ctx, cm, &factory.DryRun{}, func(cm *corev1.ConfigMap) (factory.Change, error) {
-		if missing := o.readyNow(ctx, k, cm); missing != "" {
+	return k.Annotate(ctx, cm, &o.DryRun, func(cm *corev1.ConfigMap) (factory.Change, error) {
+		if missing := o.readyNow(ctx, k, cm); missing != "" && !o.Client() {
 			return nil, exit.Errorf(exit.CodeNotNow, "%s; nothing was asked", missing)
 		}
 		c := factory.Change{annotations.Trigger: factory.Value(token), annotations.TriggerOptions: factory.Value(string(options))}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
-	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
 // Change is what an intent does to annotations: a value, or nil to take the key
@@ -37,61 +35,28 @@ func (c Change) Signed(intent, actor, reason string) Change {
 	return c
 }
 
-// DryRun is the --dry-run of commands that write.
-type DryRun struct{ Mode string }
-
-// AddFlag adds --dry-run.
-func (d *DryRun) AddFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&d.Mode, "dry-run", "none", `"none", "client" (nothing is sent) or "server" (sent, and not kept)`)
-	cmd.Flags().Lookup("dry-run").NoOptDefVal = "client"
-}
-
-// Check refuses an unknown mode.
-func (d *DryRun) Check(f *exit.Faults) {
-	switch d.Mode {
-	case "none", "client", "server":
-	default:
-		f.Add("--dry-run: %q is not one of none, client, server", d.Mode)
-	}
-}
-
-// Client says whether nothing is sent.
-func (d *DryRun) Client() bool { return d.Mode == "client" }
-
-// Mark is what is added to a line that tells of something that was only tried.
-func (d *DryRun) Mark() string {
-	switch d.Mode {
-	case "client":
-		return " (dry run)"
-	case "server":
-		return " (server dry run)"
-	}
-	return ""
-}
-
-// Options are those of a patch.
-func (d *DryRun) Options() metav1.PatchOptions {
-	o := metav1.PatchOptions{FieldManager: annotations.ManagerCLI}
-	if d.Mode == "server" {
-		o.DryRun = []string{metav1.DryRunAll}
-	}
-	return o
-}
-
 // Annotate writes an intent on a document by JSON merge patch. decide looks at
 // the document and says what to change; it is asked again when somebody else
 // wrote in between, so that nobody's intent is lost. No change is no write.
 func (k *Cluster) Annotate(ctx context.Context, cm *corev1.ConfigMap, dry *DryRun, decide func(*corev1.ConfigMap) (Change, error)) error {
 	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(cm)
-		if err != nil || len(c) == 0 || dry.Client() {
+		if err != nil {
 			return err
+		}
+		if len(c) == 0 || dry.Client() {
+			dry.WouldWrite(cm, c)
+			return nil
 		}
 		patch, err := mergePatch(cm.ObjectMeta, c)
 		if err != nil {
 			return err
 		}
-		_, refusal := k.ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, dry.Options())
+		written, refusal := k.ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, dry.Options())
+		if refusal == nil {
+			dry.Wrote(written)
+			return nil
+		}
 		if !apierrors.IsConflict(refusal) {
 			return Explain(fmt.Sprintf("write to %s/%s", cm.Namespace, cm.Name), refusal)
 		}

@@ -31,9 +31,16 @@ func (c *Factory) Keyring(ctx context.Context, k *Cluster) (annotations.Keyring,
 // Sign signs a record of the agent's and writes it, on top of what was read: a conflict is
 // the API server's.
 func (k *Cluster) Sign(ctx context.Context, ring annotations.Keyring, cm *corev1.ConfigMap, dry *DryRun) error {
-	if err := ring.Sign(cm); err != nil || dry.Client() {
+	if err := ring.Sign(cm); err != nil {
 		return err
 	}
-	_, err := k.ConfigMaps(cm.Namespace).Update(ctx, cm, metav1.UpdateOptions{FieldManager: annotations.ManagerCLI, DryRun: dry.Options().DryRun})
+	if dry.Client() {
+		dry.Wrote(cm)
+		return nil
+	}
+	written, err := k.ConfigMaps(cm.Namespace).Update(ctx, cm, metav1.UpdateOptions{FieldManager: annotations.ManagerCLI, DryRun: dry.Options().DryRun})
+	if err == nil {
+		dry.Wrote(written)
+	}
 	return err
 }

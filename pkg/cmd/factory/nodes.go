@@ -94,8 +94,12 @@ func nodeNames(args []string) []string {
 func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun, decide func(*corev1.Node) (Change, error)) (*corev1.Node, error) {
 	err := retry.RetryOnConflict(conflictBackoff(), func() error {
 		c, err := decide(n)
-		if err != nil || len(c) == 0 || dry.Client() {
+		if err != nil {
 			return err
+		}
+		if len(c) == 0 || dry.Client() {
+			dry.WouldWrite(n, c)
+			return nil
 		}
 		patch, err := mergePatch(n.ObjectMeta, c)
 		if err != nil {
@@ -104,6 +108,7 @@ func (k *Cluster) AnnotateNode(ctx context.Context, n *corev1.Node, dry *DryRun,
 		written, refusal := k.Kube.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, dry.Options())
 		if refusal == nil {
 			n = written
+			dry.Wrote(n)
 			return nil
 		}
 		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) { // another uid is invalid

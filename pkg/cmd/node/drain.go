@@ -161,7 +161,7 @@ read, or was given up, the exit code is 1. Interrupted, the request stays.`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompleteNodes(nil),
 	}
-	o.DryRun.AddFlag(cmd)
+	o.DryRun.AddMode(cmd)
 	o.Consent.AddFlag(cmd)
 	o.request.addFlags(cmd)
 	o.out.AddFlags(cmd)
@@ -182,16 +182,18 @@ func (o *drainOptions) Complete(_ *cobra.Command, args []string) error {
 // Validate checks the flags, and the request by the rules by which it is read.
 func (o *drainOptions) Validate() error {
 	checkNodes(o.names, o.selector, &o.faults)
-	o.DryRun.Check(&o.faults)
 	o.Waiting.Check(&o.faults)
 	checkRequestor(o.requestor, &o.faults)
 	o.out.Check(&o.faults)
 	switch {
 	case o.plan && o.Wait:
 		o.faults.Add("--plan asks for nothing, so there is nothing to --wait for")
-	case !o.plan && o.out.Format() != "":
-		o.faults.Add("-o is for --plan")
+	case !o.plan && o.out.Format() == "wide":
+		o.faults.Add("-o wide is for --plan")
+	case !o.plan:
+		o.DryRun.UseOutput(o.out.Format())
 	}
+	o.DryRun.Check(&o.faults)
 	var found document.Faults
 	if _, err := nodes.Parse("cli.me", o.text); errors.As(err, &found) {
 		for _, fault := range found {
@@ -232,7 +234,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 	if err := o.write(ctx, k, targets); err != nil {
 		return err
 	}
-	if !o.Wait || o.Mark() != "" {
+	if !o.Wait || !o.Kept() {
 		return nil
 	}
 	return o.waitForNodes(ctx, k, targets)
@@ -293,11 +295,9 @@ func (o *drainOptions) write(ctx context.Context, k *factory.Cluster, targets []
 		if err != nil {
 			return err
 		}
-		out := o.Out
-		if o.Wait && o.Mark() == "" {
-			out = o.ErrOut
+		if err := o.Report(o.IOStreams, o.Wait && o.Kept(), "node/%s %s", n.Name, words); err != nil {
+			return err
 		}
-		fmt.Fprintf(out, "node/%s %s\n", n.Name, words)
 	}
 	return nil
 }

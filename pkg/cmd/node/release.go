@@ -127,7 +127,7 @@ func (o *releaseOptions) targets(ctx context.Context, k *factory.Cluster) ([]*co
 		_, stands := annotations.Requests(n.Annotations)[o.requestor]
 		return !stands
 	})
-	if len(list) == 0 {
+	if len(list) == 0 && o.Format() == "" {
 		fmt.Fprintf(o.Out, "%s asks for no node\n", o.requestor)
 	}
 	return list, nil
@@ -162,13 +162,12 @@ func (o *releaseOptions) release(ctx context.Context, k *factory.Cluster, n *cor
 	others := standing(facts, o.requestor)
 	switch {
 	case done:
-		out := o.Out
-		if o.Wait && o.Mark() == "" {
-			out = o.ErrOut
-		}
-		fmt.Fprintf(out, "node/%s released by %s%s%s\n", n.Name, o.requestor, o.Mark(), view.PrefixList("; still asked for by ", others))
+		err = o.Report(o.IOStreams, o.Wait && o.Kept(), "node/%s released by %s%s%s", n.Name, o.requestor, o.Mark(), view.PrefixList("; still asked for by ", others))
 	default:
-		fmt.Fprintf(o.Out, "node/%s was not asked for by %s%s\n", n.Name, o.requestor, view.PrefixList("; it is by ", others))
+		err = o.Report(o.IOStreams, false, "node/%s was not asked for by %s%s", n.Name, o.requestor, view.PrefixList("; it is by ", others))
+	}
+	if err != nil {
+		return done, err
 	}
 	if len(others) == 0 {
 		o.stays(facts)

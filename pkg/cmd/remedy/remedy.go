@@ -78,6 +78,9 @@ func (c Commands) PauseCluster() string { return c.line("pause --all -A") }
 // Retry runs once more what a run failed at.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
 
+// RollbackTo asks for a run that does what another earlier run did.
+func (c Commands) RollbackTo(plan string) string { return c.line("rollback %s --to RUN", plan) }
+
 // Schedule writes a plan.
 func (c Commands) Schedule() string { return c.line("schedule") }
 

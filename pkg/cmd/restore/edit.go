@@ -89,8 +89,7 @@ func (o *editOptions) Run(ctx context.Context) error {
 		return e.kept(err)
 	}
 	_ = os.Remove(e.file) // what it held is written
-	fmt.Fprintf(o.Out, "configmap/%s edited: %s%s\n", e.object.Name, strings.Join(e.changed, ", "), o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "configmap/%s edited: %s%s", e.object.Name, strings.Join(e.changed, ", "), o.Mark())
 }
 
 // counted is restore data that the agent counts.

@@ -186,6 +186,5 @@ func (o *adoptOptions) sign(ctx context.Context, k *factory.Cluster, ring annota
 	if err != nil {
 		return factory.Explain("sign configmap/"+cm.Name, err)
 	}
-	fmt.Fprintf(o.Out, "configmap/%s signed%s\n", cm.Name, o.Mark())
-	return nil
+	return o.Report(o.IOStreams, false, "configmap/%s signed%s", cm.Name, o.Mark())
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/pmezard/go-difflib/difflib"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +20,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // applier brings single objects into the cluster.
@@ -243,15 +243,7 @@ func (c change) unified() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("show %s: %w", named(c.of), err)
 	}
-	return difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: lines(before), B: lines(after),
-		FromFile: "cluster/" + named(c.of), ToFile: "install/" + named(c.of), Context: 3,
-	})
-}
-
-func lines(text string) []string {
-	out := strings.SplitAfter(text, "\n")
-	return out[:len(out)-1] // after the last end of a line there is nothing
+	return view.Difference("cluster/"+named(c.of), before, "install/"+named(c.of), after)
 }
 
 // knownRules are the rules that the manifests have for each role, whatever is left out.

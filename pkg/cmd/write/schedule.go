@@ -67,7 +67,7 @@ removes one; selector=KEY=VALUE picks by a label.`,
     --step roll=restart,resource=Deployment/orders --step healthy=health-check,selector=app=orders`,
 		RunE: factory.RunE(o),
 	}
-	o.DryRun.AddFlag(cmd)
+	o.DryRun.AddMode(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
 	f.StringVar(&o.rrule, "rrule", "", "an RFC 5545 rule")

@@ -1,0 +1,198 @@
+package factory
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+)
+
+// DryRun is the --dry-run of commands that write, and their -o: what they have to say is a
+// line for people, or the objects that they wrote.
+type DryRun struct {
+	Mode    string
+	runs    bool // the command asks for a run, which may be a dry one
+	flags   *genericclioptions.PrintFlags
+	printer printers.ResourcePrinter // of -o, kept so that YAML documents are divided
+	wrote   []runtime.Object         // and not reported yet
+}
+
+// RunMode is the --dry-run of commands that ask for a run: it is one that changes nothing.
+const RunMode = "run"
+
+// AddFlag adds --dry-run and -o.
+func (d *DryRun) AddFlag(cmd *cobra.Command) {
+	d.AddMode(cmd)
+	d.AddOutput(cmd)
+}
+
+// AddMode adds --dry-run alone.
+func (d *DryRun) AddMode(cmd *cobra.Command) {
+	d.addMode(cmd, "client", `"none", "client" (nothing is sent) or "server" (sent, and not kept)`)
+}
+
+// AddRunMode adds --dry-run to a command that asks for a run. def is what it means alone.
+func (d *DryRun) AddRunMode(cmd *cobra.Command, def string) {
+	d.runs = true
+	d.addMode(cmd, def, `"none", "run" (a run that changes nothing: its steps are tried and shown), "client" (nothing is sent) or "server" (sent, and not kept)`)
+}
+
+func (d *DryRun) addMode(cmd *cobra.Command, def, usage string) {
+	cmd.Flags().StringVar(&d.Mode, "dry-run", "none", usage)
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = def
+}
+
+// AddOutput adds -o.
+func (d *DryRun) AddOutput(cmd *cobra.Command) {
+	d.flags = newPrintFlags("")
+	cmd.Flags().StringVarP(d.flags.OutputFormat, "output", "o", "", "json, yaml, name or jsonpath=…: prints what was written; or nothing for words")
+}
+
+// UseOutput has a command that has an -o of its own print what was written, as that says.
+func (d *DryRun) UseOutput(format string) { d.flags = newPrintFlags(format) }
+
+func newPrintFlags(format string) *genericclioptions.PrintFlags {
+	return genericclioptions.NewPrintFlags("").WithTypeSetter(scheme.Scheme).WithDefaultOutput(format)
+}
+
+// Check refuses an unknown mode and an unknown format.
+func (d *DryRun) Check(f *exit.Faults) {
+	switch {
+	case d.Mode == "none", d.Mode == "client", d.Mode == "server", d.runs && d.Mode == RunMode:
+	case d.runs:
+		f.Add("--dry-run: %q is not one of none, run, client, server", d.Mode)
+	default:
+		f.Add("--dry-run: %q is not one of none, client, server", d.Mode)
+	}
+	if d.Format() == "" {
+		return
+	}
+	printer, err := d.flags.ToPrinter()
+	if err != nil {
+		f.Add("-o %s: %v", d.Format(), err)
+		return
+	}
+	d.printer = printer
+}
+
+// Format is what -o says; empty: words.
+func (d *DryRun) Format() string {
+	if d.flags == nil {
+		return ""
+	}
+	return *d.flags.OutputFormat
+}
+
+// Client says whether nothing is sent.
+func (d *DryRun) Client() bool { return d.Mode == "client" }
+
+// Kept says whether what is written stays: only then there is something to wait for.
+func (d *DryRun) Kept() bool { return d.Mark() == "" }
+
+// Mark is what is added to a line that tells of something that was only tried.
+func (d *DryRun) Mark() string {
+	switch d.Mode {
+	case "client":
+		return " (dry run)"
+	case "server":
+		return " (server dry run)"
+	}
+	return ""
+}
+
+// Options are those of a patch.
+func (d *DryRun) Options() metav1.PatchOptions {
+	o := metav1.PatchOptions{FieldManager: annotations.ManagerCLI}
+	if d.Mode == "server" {
+		o.DryRun = []string{metav1.DryRunAll}
+	}
+	return o
+}
+
+// Wrote keeps an object for -o, as it was written.
+func (d *DryRun) Wrote(o runtime.Object) {
+	if d.Format() != "" {
+		d.wrote = append(d.wrote, o)
+	}
+}
+
+// WouldWrite keeps an object for -o of which nothing is sent, as it would be.
+func (d *DryRun) WouldWrite(o runtime.Object, c Change) {
+	if d.Format() == "" {
+		return
+	}
+	o = o.DeepCopyObject()
+	if m, ok := o.(metav1.Object); ok {
+		m.SetAnnotations(c.On(m.GetAnnotations()))
+	}
+	d.Wrote(o)
+}
+
+// On is what a change makes of annotations.
+func (c Change) On(have map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range have {
+		out[key] = value
+	}
+	for key, value := range c {
+		delete(out, key)
+		if value != nil {
+			out[key] = *value
+		}
+	}
+	return out
+}
+
+// Report says what was done: the line, on standard error where something is waited for, or
+// with -o the objects.
+func (d *DryRun) Report(to genericiooptions.IOStreams, waits bool, format string, args ...any) error {
+	if d.Format() == "" {
+		out := to.Out
+		if waits {
+			out = to.ErrOut
+		}
+		_, err := fmt.Fprintf(out, format+"\n", args...)
+		return err
+	}
+	return d.ReportObjects(to)
+}
+
+// ReportObjects prints with -o what was written, and nothing without.
+func (d *DryRun) ReportObjects(to genericiooptions.IOStreams) error {
+	objects := d.wrote
+	d.wrote = nil
+	for _, o := range objects {
+		if err := d.printer.PrintObj(o, to.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReportRun is Report of a run that was asked for: its name alone with -o name.
+func (d *DryRun) ReportRun(to genericiooptions.IOStreams, waits bool, run string) error {
+	if d.Format() == "name" {
+		_, err := fmt.Fprintln(to.Out, run)
+		return err
+	}
+	return d.Report(to, waits, "run/%s requested%s", run, d.Mark())
+}
+
+// Beside is a Factory whose results go to standard error, for what is shown while -o has
+// standard output for itself.
+func (c *Factory) Beside(d *DryRun) *Factory {
+	if d.Format() == "" {
+		return c
+	}
+	out := *c
+	out.Out, out.OutTerminal = c.ErrOut, false
+	return &out
+}
