@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 )
 
@@ -33,17 +34,22 @@ func main() {
 // environment is what the process was given.
 func environment() cmd.Env {
 	out := int(os.Stdout.Fd())
-	interactive, mark := term.IsTerminal(out), terminal.NewMark()
+	interactive, mark := term.IsTerminal(out) && os.Getenv("TERM") != "dumb", terminal.NewMark()
 	width, _, err := term.GetSize(out)
 	if err != nil {
 		width = 0
 	}
-	return cmd.Env{
+	typed := term.IsTerminal(int(os.Stdin.Fd()))
+	env := cmd.Env{
 		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: terminal.NewWriter(os.Stdout, mark), ErrOut: terminal.NewWriter(os.Stderr, mark)},
 		Name:      calledAs(os.Args[0]), Version: version, Now: time.Now, Zone: zone(),
-		InTerminal: term.IsTerminal(int(os.Stdin.Fd())), OutTerminal: interactive,
+		InTerminal: typed, OutTerminal: interactive,
 		Mark: mark, Color: interactive && os.Getenv("NO_COLOR") == "", Width: width,
 	}
+	if interactive && typed {
+		env.Screen = &factory.Screen{In: os.Stdin, Out: os.Stdout}
+	}
+	return env
 }
 
 // calledAs is how help speaks: as a plugin of kubectl where kubectl runs us.

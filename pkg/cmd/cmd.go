@@ -61,6 +61,9 @@ func New(env factory.Env) *cobra.Command { return rootOf(factory.New(env)) }
 
 func rootOf(c *factory.Factory) *cobra.Command {
 	env := c.Env
+	c.Perform = func(ctx context.Context, env factory.Env, k *factory.Cluster, args []string) error {
+		return perform(ctx, c, env, k, args)
+	}
 	root := &cobra.Command{
 		Use:           strings.ReplaceAll(env.Name, " ", "-"),
 		Short:         "Maintenance that runs at its time, as its own account, and can be seen",
@@ -76,7 +79,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
 	c.Config.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", "", "namespace the agent runs in; looked for when not given")
+	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", c.AgentNamespace, "namespace the agent runs in; looked for when not given")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.Errorf(exit.CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
 	})
@@ -90,6 +93,15 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	root.SetHelpCommandGroupID("More")
 	root.SetUsageTemplate(usageTemplate(env.Name))
 	return root
+}
+
+// perform runs a command line within another one.
+func perform(ctx context.Context, c *factory.Factory, env factory.Env, k *factory.Cluster, args []string) error {
+	within := factory.NewOn(env, k)
+	within.AgentNamespace = c.AgentNamespace
+	root := rootOf(within)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
 }
 
 const rootLong = `Maintenance that runs at its time, as its own account, and can be seen.

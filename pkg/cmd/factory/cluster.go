@@ -24,6 +24,18 @@ type Cluster struct {
 	Metadata  metadata.Interface // of objects without the rest of them
 	Namespace string
 	clock     *serverClock // nil: its clock is ours
+
+	// Broken hears why a watch does not go on for now; nil: nobody listens.
+	Broken func(error)
+}
+
+// In is the same cluster for who speaks of another namespace.
+func (k *Cluster) In(namespace string) *Cluster {
+	out := *k
+	if namespace != "" {
+		out.Namespace = namespace
+	}
+	return &out
 }
 
 // serverClock is how far the API server's clock is from ours, by its answers.

@@ -1,8 +1,10 @@
 package factory
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -15,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 // Env is everything that a command line takes from the process it runs in.
@@ -29,7 +32,16 @@ type Env struct {
 	Color       bool
 	Mark        terminal.Mark // of our own control sequences
 	Width       int           // of the terminal, 0 where unknown
+
+	// Screen is the terminal as a whole, for live views; nil: none is to be had, and what changes is
+	// shown in lines.
+	Screen *Screen
+	// Show takes what a command shows live within the view of another one; nil: it is by itself.
+	Show func([]view.Line)
 }
+
+// Screen is a terminal that somebody types at.
+type Screen struct{ In, Out *os.File }
 
 // Suggest are the command lines that messages tell people to give.
 func (e Env) Suggest() remedy.Commands { return remedy.Commands(e.Name) }
@@ -39,8 +51,11 @@ type Factory struct {
 	Env
 	Config         *genericclioptions.ConfigFlags
 	AgentNamespace string
-	fixed          *Cluster // instead of what the kubeconfig points at; nil: that
-	warned         map[string]bool
+	// Perform runs another command line as if it had been given, on clients and with streams of its
+	// own: live views do what keys ask that way. The root of the commands sets it.
+	Perform func(ctx context.Context, env Env, k *Cluster, args []string) error
+	fixed   *Cluster // instead of what the kubeconfig points at; nil: that
+	warned  map[string]bool
 }
 
 // Warn tells on standard error what somebody should know, each thing once.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +41,8 @@ func NewStatus(c *factory.Factory) *cobra.Command {
 		Long: `What runs, what waits and why, what sleeps until when, and what is next: on one screen
 for a namespace and the nodes that are in maintenance or asked for, in full for what
 is named. Where
-a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live,
+a plan and a node have one name, write plan/NAME or node/NAME. -w keeps it live: on a
+terminal as a screen with keys (? shows them, q ends it), else a line for each change,
 until Ctrl-C.`,
 		Example: `  kubectl maint status
   kubectl maint status orders-weekly -w
@@ -79,59 +79,8 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(o.Out, strings.Join(lines, "\n")+"\n")
+	_, err = io.WriteString(o.Out, strings.Join(view.Texts(lines), "\n")+"\n")
 	return err
-}
-
-// live shows the picture again whenever something changes.
-func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
-	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in (plan,hibernate-plan,run)"))
-	if err != nil {
-		return watch.NotFollowed(ctx, "", err)
-	}
-	o.watchNodes(ctx, k, w.Changed)
-	screen := watch.Screen{Env: o.Env}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		lines, said, err := o.picture(ctx, k)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil && screen.Empty():
-			return err
-		case err != nil: // what is on the screen was true; say why it is not renewed
-			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
-		default:
-			screen.Show(lines, said)
-		}
-		pause := tick.C
-		if !o.OutTerminal {
-			pause = nil
-		}
-		select {
-		case <-ctx.Done():
-			return &exit.Error{Code: exit.CodeInterrupted}
-		case <-w.Changed:
-		case <-pause: // the ages run on
-		}
-	}
-}
-
-// watchNodes has changes of nodes redraw the status as well: of all where all is shown, else of
-// those that are named. Who may not read nodes does without.
-func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
-	var names []string
-	for _, name := range o.names {
-		if found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun); err == nil && found.Node != nil {
-			names = append(names, found.Node.Name)
-		}
-	}
-	if len(o.names) > 0 && len(names) == 0 {
-		return
-	}
-	if seen, err := watch.Nodes(ctx, k, changed, names...); err == nil && len(o.names) == 0 {
-		o.seen = seen
-	}
 }
 
 func (o *statusOptions) namespace(k *factory.Cluster) string {
@@ -142,18 +91,18 @@ func (o *statusOptions) namespace(k *factory.Cluster) string {
 }
 
 // picture is the status as a screen, and as plain lines for those who watch.
-func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]string, []print.Update, error) {
+func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view.Line, []print.Update, error) {
 	agent, err := o.Agent(ctx, k)
-	head := o.agentLines(agent, err)
+	head := heads(o.agentLines(agent, err)...)
 	if len(o.names) == 0 {
 		lines, said, err := o.overview(ctx, k, agent)
 		return append(head, lines...), said, err
 	}
-	var lines []string
+	var lines []view.Line
 	var said []print.Update
 	for i, name := range o.names {
 		if i > 0 {
-			lines = append(lines, "")
+			lines = append(lines, view.Line{})
 		}
 		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
 		if err != nil {
@@ -180,13 +129,13 @@ func (o *statusOptions) agentLines(s factory.AgentState, err error) []string {
 }
 
 // one is a plan, a run or a node in full.
-func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent factory.AgentState, found factory.Resource) ([]string, []print.Update, error) {
+func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent factory.AgentState, found factory.Resource) ([]view.Line, []print.Update, error) {
 	if found.Node != nil {
 		n, err := source.ReadNode(ctx, o.Factory, k, agent, found.Node)
 		if err != nil {
 			return nil, nil, err
 		}
-		return print.New(o.Env, o.Zone).NodeLines(n), print.NodeUpdates(n), nil
+		return view.LinesOf(view.NodeThing(n.Name), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -195,22 +144,23 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 			return nil, nil, err
 		}
 		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
-		return append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...), print.RunUpdates(r), nil
+		lines := append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
+		return view.LinesOf(view.RunThing(r), lines...), print.RunUpdates(r), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
-		return print.New(o.Env, s.Zone()).SleeperLines(s, false), print.SleepUpdates(s), nil
+		return view.LinesOf(view.SleeperThing(s), print.New(o.Env, s.Zone()).SleeperLines(s, false)...), print.SleepUpdates(s), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
-	return print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false), print.PlanUpdates(p), nil
+	return view.LinesOf(view.PlanThing(p), print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false)...), print.PlanUpdates(p), nil
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
 // is next.
-func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]string, []print.Update, error) {
+func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Line, []print.Update, error) {
 	plans, err := o.plans(ctx, k, agent)
 	if err != nil {
 		return nil, nil, err
@@ -221,51 +171,60 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	}
 	below, about, needs := o.nodeLines(ctx, k)
 	if len(plans)+len(sleepers) == 0 {
-		head := append(print.New(o.Env, o.Zone).NeedLines(needs), fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))
+		head := append(o.needLines(nil, nil, needs), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)
 		return append(head, below...), about, nil
 	}
-	lines := append(o.pauseLines(ctx, k, agent), o.needLines(plans, sleepers, needs)...)
+	lines := append(heads(o.pauseLines(ctx, k, agent)...), o.needLines(plans, sleepers, needs)...)
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		said = append(said, print.PlanUpdates(p)...)
 		for _, r := range p.Active {
-			lines = append(lines, v.Bold(r.Run.Namespace+"/"+r.Run.Name)+"  "+v.RunHead(r))
-			lines = append(lines, print.Indent(v.StepLines(r))...)
-			lines = append(lines, "")
+			about := append([]string{v.Bold(r.Run.Namespace+"/"+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
+			lines = append(append(lines, view.LinesOf(view.RunThing(r), about...)...), view.Line{})
 		}
 	}
 	for _, s := range sleepers {
-		lines = append(lines, print.New(o.Env, s.Zone()).SleepBusy(s)...)
+		lines = append(lines, view.LinesOf(view.SleeperThing(s), print.New(o.Env, s.Zone()).SleepBusy(s)...)...)
 		said = append(said, print.SleepUpdates(s)...)
 	}
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
 }
 
 // needLines are what needs somebody, before all that goes on by itself.
-func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []string {
+func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
 	var all []print.Need
-	add := func(namespace string, needs []print.Need) {
+	var about []view.Thing
+	add := func(of view.Thing, namespace string, needs []print.Need) {
 		for _, n := range needs {
 			if o.everywhere {
 				n.About = namespace + "/" + n.About
 				n.Remedy = strings.ReplaceAll(n.Remedy, o.Name+" ", o.Name+" -n "+namespace+" ")
 			}
-			all = append(all, n)
+			all, about = append(all, n), append(about, of)
 		}
 	}
 	for _, p := range plans {
-		add(p.Object.Namespace, print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanNeeds(p))
+		add(view.PlanThing(p), p.Object.Namespace, print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanNeeds(p))
 	}
 	for _, s := range sleepers {
-		add(s.Namespace, print.New(o.Env, s.Zone()).SleeperNeeds(s))
+		add(view.SleeperThing(s), s.Namespace, print.New(o.Env, s.Zone()).SleeperNeeds(s))
 	}
-	return print.New(o.Env, o.Zone).NeedLines(append(all, nodes...))
+	for _, n := range nodes {
+		all, about = append(all, n), append(about, view.NodeThing(n.About))
+	}
+	lines := heads(print.New(o.Env, o.Zone).NeedLines(all)...)
+	for i, of := range about { // two lines each, below the heading
+		for n := 1 + 2*i; n <= 2+2*i; n++ {
+			lines[n].Of, lines[n].Head = of, false
+		}
+	}
+	return lines
 }
 
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.
 // Who may not read nodes does without.
-func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]string, []print.Update, []print.Need) {
+func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]view.Line, []print.Update, []print.Need) {
 	var list []*corev1.Node
 	if o.seen != nil {
 		list = o.seen.Nodes()
@@ -284,7 +243,11 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]st
 		return nil, nil, nil
 	}
 	v := print.New(o.Env, o.Zone)
-	return append([]string{""}, v.ClaimTable(claims)...), print.ClaimUpdates(claims), v.ClaimNeeds(claims)
+	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
+	for i, c := range claims {
+		lines[i+2].Of, lines[i+2].Head = view.NodeThing(c.Node), false
+	}
+	return lines, print.ClaimUpdates(claims), v.ClaimNeeds(claims)
 }
 
 func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Plan, error) {
@@ -349,14 +312,16 @@ func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agen
 	return lines
 }
 
-func (o *statusOptions) planTable(plans []view.Plan) []string {
+func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 	var rows [][]string
+	var about []view.Thing
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, message := p.Phase()
+		about = append(about, view.PlanThing(p))
 		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message})
 	}
-	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows)
+	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
 }
 
 // sleepers are the HibernatePlans; what needs eyes first.
@@ -381,29 +346,40 @@ func sleepUrgency(s view.Sleeper) int {
 }
 
 // sleeperTable is below that of the plans, where there are any.
-func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []string {
+func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view.Line {
 	var rows [][]string
+	var about []view.Thing
 	for _, s := range sleepers {
 		v := print.New(o.Env, s.Zone())
 		phase, message := s.Phase()
+		about = append(about, view.SleeperThing(s))
 		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), message})
 	}
-	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows)
+	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
 	if below && len(lines) > 0 {
-		return append([]string{""}, lines...)
+		return append([]view.Line{{}}, lines...)
 	}
 	return lines
 }
 
-// table has the namespace in its first column, which is shown where there may be several.
-func (o *statusOptions) table(head []string, rows [][]string) []string {
+// table has the namespace in its first column, which is shown where there may be several. A
+// narrow screen goes without the columns to spare.
+func (o *statusOptions) table(head []string, rows [][]string, about []view.Thing, spare ...string) []view.Line {
 	if len(rows) == 0 {
 		return nil
 	}
+	if !o.everywhere {
+		head = head[1:]
+	}
+	t := &view.Table{}
+	for _, name := range spare {
+		t.Spare = append(t.Spare, slices.Index(head, name))
+	}
 	var b strings.Builder
 	w := printers.GetNewTabWriter(&b)
+	cells := make([][]string, len(rows)+1)
 	for i, row := range append([][]string{head}, rows...) {
-		if !o.everywhere {
+		if i > 0 && !o.everywhere {
 			row = row[1:]
 		}
 		for j, cell := range row {
@@ -411,8 +387,34 @@ func (o *statusOptions) table(head []string, rows [][]string) []string {
 				row[j] = view.OrDash(cell)
 			}
 		}
+		t.Fit(row)
+		cells[i] = row
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a Builder takes everything
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	return tableLines(t, strings.Split(strings.TrimRight(b.String(), "\n"), "\n"), cells, about)
+}
+
+// tableLines are a table's text with its cells beside it.
+func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Thing) []view.Line {
+	lines := heads(texts...)
+	if len(texts) != len(cells) { // a message of several lines: it is text alone
+		return lines
+	}
+	for i := range lines {
+		lines[i].Cells, lines[i].Table = cells[i], t
+		if i > 0 {
+			lines[i].Of, lines[i].Head = about[i-1], false
+		}
+	}
+	return lines
+}
+
+// heads are lines that are about no single thing, and stay whatever is looked for.
+func heads(texts ...string) []view.Line {
+	lines := view.LinesOf(view.Thing{}, texts...)
+	for i := range lines {
+		lines[i].Head = true
+	}
+	return lines
 }

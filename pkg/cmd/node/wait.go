@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
@@ -42,6 +43,7 @@ func podsOn(ctx context.Context, k *factory.Cluster, node string) ([]drain.Pod, 
 // nodeWait shows a requestor's nodes live, until each of them has settled.
 type nodeWait struct {
 	factory.Env
+	c         *factory.Factory
 	k         *factory.Cluster
 	agent     *factory.Attendance
 	requestor string
@@ -73,7 +75,7 @@ type podsOf struct {
 
 func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		Env: c.Env, k: k, agent: c.Attend(k), requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: c.Env},
+		Env: c.Env, c: c, k: k, agent: c.Attend(k), requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: c.Env},
 		changed: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
 	}
 	for _, n := range targets {
@@ -82,8 +84,15 @@ func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targe
 	return w
 }
 
-// run shows the nodes until all have settled.
+// run shows the nodes until all have settled, on the whole screen where there is one.
 func (w *nodeWait) run(ctx context.Context) error {
+	return live.Run(ctx, w.c, w.k, live.View{Title: "nodes of " + w.requestor}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+		w.k, w.screen.Live = k, show
+		return w.follow(ctx)
+	})
+}
+
+func (w *nodeWait) follow(ctx context.Context) error {
 	var err error
 	if w.nodes, err = watch.Nodes(ctx, w.k, w.changed, w.names...); err != nil {
 		return w.ended(ctx, err)
@@ -137,7 +146,7 @@ func (w *nodeWait) ended(ctx context.Context, err error) error {
 // refresh shows how the nodes stand, and says whether all have settled.
 func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 	w.view = print.New(w.Env, w.Zone)
-	var picture []string
+	var picture []view.Line
 	var lines []print.Update
 	var faults []error
 	over = true
@@ -152,9 +161,9 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 			faults = append(faults, err)
 		}
 		one, said := w.show(ctx, name, n)
-		picture, lines = append(picture, one...), append(lines, said...)
+		picture, lines = append(picture, view.LinesOf(view.NodeThing(name), one...)...), append(lines, said...)
 	}
-	w.screen.Show(picture, lines)
+	w.screen.ShowOf(picture, lines)
 	w.warn()
 	return over, errors.Join(faults...)
 }

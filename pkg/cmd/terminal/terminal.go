@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/big"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -36,8 +37,10 @@ func (m Mark) Sequence(code string) string { return "\x1b[" + string(m) + code }
 // break, a tab or the beginning of a sequence with the mark. Of what turns the direction of
 // text around it shows the code.
 type Writer struct {
-	to   io.Writer
 	mark Mark
+
+	mu   sync.Mutex
+	to   io.Writer
 	rest []byte // the beginning of a character whose end has not come yet
 }
 
@@ -46,13 +49,29 @@ func NewWriter(to io.Writer, m Mark) *Writer { return &Writer{to: to, mark: m} }
 
 // Write is io.Writer's.
 func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	text := string(w.rest) + string(p)
 	whole := len(text) - unfinished(text)
 	w.rest = []byte(text[whole:])
-	if _, err := io.WriteString(w.to, w.clean(text[:whole])); err != nil {
+	if _, err := io.WriteString(w.to, w.mark.Clean(text[:whole])); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// Divert sends what is written elsewhere until the answer is called: who draws the whole screen
+// shows it there.
+func (w *Writer) Divert(to io.Writer) (back func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.to
+	w.to = to
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.to = was
+	}
 }
 
 // unfinished is how many bytes at the end of a text begin a character that is not whole.
@@ -68,14 +87,15 @@ func unfinished(text string) int {
 	return 0
 }
 
-func (w *Writer) clean(text string) string {
+// Clean is a text as a terminal may have it: sequences of ours take effect, and nothing else.
+func (m Mark) Clean(text string) string {
 	if strings.IndexFunc(text, harmful) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		switch ours := w.ours(text); {
+		switch ours := m.ours(text); {
 		case ours > 0:
 			b.WriteString("\x1b[")
 			size = ours
@@ -96,9 +116,9 @@ func (w *Writer) clean(text string) string {
 }
 
 // ours is how long the beginning of a sequence with the mark is; 0: it is none.
-func (w *Writer) ours(text string) int {
-	begin := w.mark.Sequence("")
-	if w.mark == "" || !strings.HasPrefix(text, begin) {
+func (m Mark) ours(text string) int {
+	begin := m.Sequence("")
+	if m == "" || !strings.HasPrefix(text, begin) {
 		return 0
 	}
 	return len(begin)

@@ -2,8 +2,11 @@ package watch
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers/core/v1"
@@ -47,16 +50,16 @@ func ConfigMaps(ctx context.Context, k *factory.Cluster, namespace string, tweak
 	if _, err := k.ConfigMaps(namespace).List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch ConfigMaps", err)
 	}
-	return start(ctx, v1.NewFilteredConfigMapInformer(k.Kube, namespace, 0, cache.Indexers{}, tweak))
+	return start(ctx, k, v1.NewFilteredConfigMapInformer(k.Kube, namespace, 0, cache.Indexers{}, tweak))
 }
 
 // start runs an informer until ctx ends.
-func start(ctx context.Context, informer cache.SharedIndexInformer) (*Cache, error) {
-	return startInto(ctx, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
+func start(ctx context.Context, k *factory.Cluster, informer cache.SharedIndexInformer) (*Cache, error) {
+	return startInto(ctx, k, informer, make(chan struct{}, 1), func(_, _ any) bool { return true })
 }
 
 // startInto sends to a channel that others send to as well, for changes that are news.
-func startInto(ctx context.Context, informer cache.SharedIndexInformer, changed chan struct{}, news func(was, is any) bool) (*Cache, error) {
+func startInto(ctx context.Context, k *factory.Cluster, informer cache.SharedIndexInformer, changed chan struct{}, news func(was, is any) bool) (*Cache, error) {
 	w := &Cache{store: informer.GetStore(), Changed: changed}
 	notify := func(any) {
 		select {
@@ -72,9 +75,23 @@ func startInto(ctx context.Context, informer cache.SharedIndexInformer, changed 
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: notify, UpdateFunc: update, DeleteFunc: notify}); err != nil {
 		return nil, err
 	}
+	if err := informer.SetWatchErrorHandlerWithContext(broken(k)); err != nil {
+		return nil, err
+	}
 	go informer.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return nil, context.Cause(ctx)
 	}
 	return w, nil
+}
+
+// broken tells whoever looks that a watch does not go on for now. That a server ends one after a
+// while, or has forgotten where it was, is no news.
+func broken(k *factory.Cluster) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		usual := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+		if k.Broken != nil && !usual && ctx.Err() == nil {
+			k.Broken(err)
+		}
+	}
 }

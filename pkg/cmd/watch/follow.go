@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
@@ -20,6 +21,12 @@ import (
 // FollowRun shows a run live until it ends, and answers with the exit code that
 // its end has. It ends when the agent has been silent for too long.
 func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string) error {
+	return live.Run(ctx, c, k, live.View{Title: "run " + name}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+		return followRun(ctx, c, k, cm, name, show)
+	})
+}
+
+func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *corev1.ConfigMap, name string, show func([]view.Line)) error {
 	runs, err := ConfigMaps(ctx, k, cm.Namespace, ByName(name))
 	if err != nil {
 		return NotFollowed(ctx, name, err)
@@ -28,7 +35,7 @@ func FollowRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 	if err != nil {
 		return NotFollowed(ctx, name, err)
 	}
-	f := follower{Env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env}}
+	f := follower{Env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env, Live: show}}
 	agent := c.Attend(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -76,7 +83,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		}
 		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
-		f.screen.Show(picture, print.RunUpdates(r))
+		f.screen.ShowOf(view.LinesOf(view.RunThing(r), picture...), print.RunUpdates(r))
 		if r.Journal.Phase.Ended() {
 			for _, line := range print.DifferenceLines(r) {
 				fmt.Fprintln(f.Out, line)
@@ -90,8 +97,13 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 	}
 	message := cm.Annotations[annotations.StatusMessage]
 	text := fmt.Sprintf("waiting for run %s%s", f.name, view.Colon(message))
-	f.screen.Show([]string{text}, []print.Update{{Of: "wait", Text: text}})
+	f.screen.ShowOf(view.LinesOf(planThing(f.plan), text), []print.Update{{Of: "wait", Text: text}})
 	return f.endedUnseen(ctx)
+}
+
+// planThing is a plan of which no more is known than its object.
+func planThing(cm *corev1.ConfigMap) view.Thing {
+	return view.Thing{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
 }
 
 // endedUnseen looks into the ledger for a run that is not there: it may have

@@ -33,7 +33,7 @@ func Nodes(ctx context.Context, k *factory.Cluster, changed chan struct{}, names
 	if err := informer.SetTransform(slimNode); err != nil {
 		return nil, err
 	}
-	return startInto(ctx, informer, changed, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
+	return startInto(ctx, k, informer, changed, func(was, is any) bool { return !sameNode(was.(*corev1.Node), is.(*corev1.Node)) })
 }
 
 // slimNode keeps of a node what is looked at.
@@ -88,7 +88,7 @@ func PodsOn(ctx context.Context, k *factory.Cluster, changed chan struct{}, node
 	if _, err := k.Kube.CoreV1().Pods("").List(ctx, probe); err != nil {
 		return nil, factory.Explain("watch the pods of node "+node, err)
 	}
-	return startInto(ctx, informers.NewFilteredPodInformer(k.Kube, "", 0, cache.Indexers{}, tweak), changed, func(_, _ any) bool { return true })
+	return startInto(ctx, k, informers.NewFilteredPodInformer(k.Kube, "", 0, cache.Indexers{}, tweak), changed, func(_, _ any) bool { return true })
 }
 
 // Pods keeps a live picture of the pods of a namespace that a selector picks.
@@ -96,7 +96,7 @@ func Pods(ctx context.Context, k *factory.Cluster, namespace, selector string) (
 	if _, err := k.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: 1}); err != nil {
 		return nil, err
 	}
-	return start(ctx, informers.NewFilteredPodInformer(k.Kube, namespace, 0, cache.Indexers{}, ByLabel(selector)))
+	return start(ctx, k, informers.NewFilteredPodInformer(k.Kube, namespace, 0, cache.Indexers{}, ByLabel(selector)))
 }
 
 // Pods are the pods of the picture that are on a node, or all where node is empty,

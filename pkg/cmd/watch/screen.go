@@ -6,12 +6,14 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// Screen shows lines that change: redrawn in place on a terminal, else each new
-// line once.
+// Screen shows lines that change: in a live view where there is one, redrawn in place on a
+// terminal that nobody types at, else each new line once.
 type Screen struct {
 	Env   factory.Env
+	Live  func([]view.Line) // the live view; nil: there is none
 	drawn int
 	told  map[string]string
 }
@@ -19,6 +21,20 @@ type Screen struct {
 // Show takes the whole picture, and the same as plain lines by what they speak
 // of, in order.
 func (s *Screen) Show(picture []string, lines []print.Update) {
+	s.ShowOf(view.LinesOf(view.Thing{}, picture...), lines)
+}
+
+// ShowOf is Show of lines that say what they are about.
+func (s *Screen) ShowOf(lines []view.Line, said []print.Update) {
+	if s.Live != nil {
+		s.drawn = len(lines)
+		s.Live(lines)
+		return
+	}
+	s.print(view.Texts(lines), said)
+}
+
+func (s *Screen) print(picture []string, lines []print.Update) {
 	if s.Env.OutTerminal {
 		if s.drawn > 0 {
 			fmt.Fprint(s.Env.Out, s.Env.Mark.Sequence(fmt.Sprintf("%dA", s.drawn))+s.Env.Mark.Sequence("J"))

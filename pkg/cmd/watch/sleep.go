@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -29,12 +30,18 @@ type Awaited struct {
 // FollowSleep shows HibernatePlans of the namespace live until each of them is as awaited,
 // or has failed.
 func FollowSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, plans []Awaited) error {
+	return live.Run(ctx, c, k, live.View{Title: "hibernation"}, func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+		return followSleep(ctx, c, k, plans, show)
+	})
+}
+
+func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, plans []Awaited, show func([]view.Line)) error {
 	only := ByLabel(annotations.LabelKind + "=" + annotations.KindHibernatePlan)
 	if len(plans) == 1 {
 		only = ByName(plans[0].Object.Name)
 	}
 	seen, err := ConfigMaps(ctx, k, k.Namespace, only)
-	f := sleepFollower{c: c, plans: plans, seen: seen, screen: Screen{Env: c.Env}}
+	f := sleepFollower{c: c, plans: plans, seen: seen, screen: Screen{Env: c.Env, Live: show}}
 	if err != nil {
 		return f.ended(ctx, err)
 	}
@@ -73,7 +80,7 @@ type sleepFollower struct {
 func (f *sleepFollower) refresh() (over bool, err error) {
 	over = true
 	var failed, gone []string
-	var picture []string
+	var picture []view.Line
 	var said []print.Update
 	for _, a := range f.plans {
 		cm := f.seen.ConfigMap(a.Object.Namespace, a.Object.Name)
@@ -82,7 +89,7 @@ func (f *sleepFollower) refresh() (over bool, err error) {
 			continue
 		}
 		s := view.NewSleeper(cm, nil, nil)
-		picture = append(picture, print.New(f.c.Env, s.Zone()).SleepPicture(s)...)
+		picture = append(picture, view.LinesOf(view.SleeperThing(s), print.New(f.c.Env, s.Zone()).SleepPicture(s)...)...)
 		said = append(said, print.SleepUpdates(s)...)
 		done, why := a.at(s)
 		over = over && done
@@ -90,7 +97,7 @@ func (f *sleepFollower) refresh() (over bool, err error) {
 			failed = append(failed, why)
 		}
 	}
-	f.screen.Show(picture, said)
+	f.screen.ShowOf(picture, said)
 	switch {
 	case !over:
 		return false, nil

@@ -1,0 +1,51 @@
+package live
+
+import (
+	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// command is a command line that a key stands for.
+type command struct {
+	namespace string
+	args      []string // as they are shown, and carried out
+}
+
+// line is the command as a person would type it.
+func (c command) line(name string) string { return name + " " + strings.Join(c.args, " ") }
+
+// commandFor is what a key asks of a thing. Where it asks nothing that makes sense, why not
+// says so.
+func commandFor(key string, of view.Thing, home string) (c command, whyNot string) {
+	kind, isRun, isPlan := of.Kind, of.Kind == annotations.KindRun, of.Kind == annotations.KindPlan
+	switch {
+	case kind == "":
+		return command{}, "no run, plan or node is on this line"
+	case key == "enter":
+		return onto(of, home, "status", kind+"/"+of.Name, "-w"), ""
+	case key == "r":
+		return onto(of, home, "resume", kind+"/"+of.Name), ""
+	case key == "a" && of.Question != "":
+		return onto(of, home, "approve", of.Question), ""
+	case key == "a" && (isRun || isPlan):
+		return onto(of, home, "approve", of.Name), ""
+	case key == "l" && (isRun || isPlan):
+		return onto(of, home, "logs", of.Name, "-f"), ""
+	case key == "s" && isRun && of.Plan != "":
+		return onto(of, home, "skip", of.Plan, "--next", "1"), ""
+	case key == "s" && (isPlan || kind == annotations.KindHibernatePlan):
+		return onto(of, home, "skip", of.Name, "--next", "1"), ""
+	}
+	return command{}, "a " + strings.ReplaceAll(kind, "-", " ") + " has nothing to " + map[string]string{"a": "approve", "l": "log", "s": "skip"}[key]
+}
+
+// onto names the namespace where the view is not of that one.
+func onto(of view.Thing, home string, args ...string) command {
+	c := command{namespace: of.Namespace, args: args}
+	if of.Namespace != "" && of.Namespace != home {
+		c.args = append([]string{"-n", of.Namespace}, args...)
+	}
+	return c
+}

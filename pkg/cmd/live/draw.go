@@ -1,0 +1,233 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// frame is the part of the screen that a page has.
+type frame struct {
+	columns, rows int
+	mark          terminal.Mark
+}
+
+// gutter is where the cursor stands, where there is one.
+const gutter = 2
+
+// height is how many rows a line takes.
+func (f frame) height(p page, l view.Line) int { return len(f.wrapped(p, l)) }
+
+// wrapped is a line in rows of the screen. A row of a table is cut; of all else nothing is lost
+// unless it would fill the screen.
+func (f frame) wrapped(p page, l view.Line) []string {
+	columns := f.columns
+	if p.picks() {
+		columns -= gutter
+	}
+	columns = max(columns, 1)
+	if l.Table != nil {
+		return []string{ansi.Truncate(f.clean(row(l, columns)), columns, "…")}
+	}
+	text := f.clean(l.Text)
+	if ansi.StringWidth(text) <= columns {
+		return []string{text}
+	}
+	indent := hanging(text, columns)
+	rows := strings.Split(ansi.Wrap(text, columns-len(indent), ""), "\n")
+	for i := 1; i < len(rows); i++ {
+		rows[i] = indent + strings.TrimLeft(rows[i], " ")
+	}
+	if most := max(f.rows, 1); len(rows) > most {
+		rows = append(rows[:most-1], ansi.Truncate(rows[most-1], columns-1, "")+"…")
+	}
+	return rows
+}
+
+// clean is what may reach the terminal of a line: no breaks, and no sequences but ours.
+func (f frame) clean(text string) string {
+	text = f.mark.Clean(text)
+	return strings.NewReplacer("\t", "    ", "\r\n", "; ", "\n", "; ").Replace(text)
+}
+
+// hanging is how far the rest of a line is moved to the right below its beginning.
+func hanging(text string, columns int) string {
+	bare := ansi.Strip(text)
+	n := len(bare) - len(strings.TrimLeft(bare, " ")) + 4
+	return strings.Repeat(" ", min(n, columns/4))
+}
+
+// row brings the cells of a table into columns; those to be spared are left out, one after
+// the other, until the rest fits or none is left.
+func row(l view.Line, columns int) string {
+	left := make([]int, 0, len(l.Cells))
+	for i := range l.Cells {
+		left = append(left, i)
+	}
+	for _, spare := range l.Table.Spare {
+		if wide(l.Table, left) <= columns {
+			break
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return i == spare })
+	}
+	var b strings.Builder
+	for n, i := range left {
+		if n > 0 {
+			b.WriteString("  ")
+		}
+		b.WriteString(l.Cells[i])
+		if n < len(left)-1 {
+			b.WriteString(strings.Repeat(" ", max(l.Table.Widths[i]-ansi.StringWidth(l.Cells[i]), 0)))
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// wide is how wide the columns of a table are together; the last one, which says why, counts with a
+// part only.
+func wide(t *view.Table, columns []int) (n int) {
+	for k, i := range columns {
+		w := t.Widths[i]
+		if k == len(columns)-1 {
+			w = min(w, 30)
+		}
+		n += w + 2
+	}
+	return n - 2
+}
+
+// frame is what the page at the front has of the screen.
+func (m model) frame() frame {
+	return frame{columns: m.width, rows: max(m.height-len(m.below()), 1), mark: m.mark}
+}
+
+// screen draws what is visible of the page at the front, and below it what is asked, told and
+// possible.
+func (m model) screen() string {
+	below := m.below()
+	f := m.frame()
+	rows := m.helpRows()
+	if !m.help {
+		rows = m.front().rows(f)
+	}
+	rows = rows[:min(len(rows), f.rows)]
+	for len(rows) < f.rows {
+		rows = append(rows, "")
+	}
+	rows = append(rows, below...)
+	return strings.Join(rows[max(0, len(rows)-m.height):], "\n")
+}
+
+// rows are those of a page that are visible.
+func (p page) rows(f frame) []string {
+	var out []string
+	for i := p.top; i < len(p.shown) && len(out) < f.rows; i++ {
+		for n, row := range f.wrapped(p, p.at(i)) {
+			switch {
+			case !p.picks():
+			case i == p.cursor && n == 0:
+				row = "> " + row
+			default:
+				row = "  " + row
+			}
+			out = append(out, row)
+		}
+	}
+	return out
+}
+
+// below are the lines at the bottom.
+func (m model) below() []string {
+	var out []string
+	say := func(text string) {
+		text = frame{mark: m.mark}.clean(text)
+		out = append(out, strings.Split(ansi.Wrap(text, max(m.width, 1), ""), "\n")...)
+	}
+	if m.trouble != "" {
+		say(m.trouble)
+	}
+	switch {
+	case m.confirm != nil:
+		say("carry out '" + m.confirm.line(m.name) + "'? [y/N]")
+	case m.doing != "":
+		say("carries out '" + m.doing + "' …")
+	case m.notice != "":
+		say(m.notice)
+	}
+	if over := len(out) - max(m.height-2, 0); over > 0 {
+		out = out[over:] // at least a row stays for the page, and what is asked stands last
+	}
+	return append(out, ansi.Truncate(m.foot(), max(m.width, 1), "…"))
+}
+
+// foot says where on the page one is, and which keys there are; as many as there is room for.
+func (m model) foot() string {
+	p := m.front()
+	if m.typing {
+		return "/" + frame{mark: m.mark}.clean(p.filter) + "█"
+	}
+	f := frame{columns: m.width, rows: max(m.height-1, 1), mark: m.mark}
+	text := p.place(f)
+	for _, more := range m.hints(p) {
+		if ansi.StringWidth(text)+2+ansi.StringWidth(more) <= m.width {
+			text += "  " + more
+		}
+	}
+	return text
+}
+
+// place is where on the page one is.
+func (p page) place(f frame) string {
+	rows, n := 0, 0
+	for i := p.top; i < len(p.shown) && rows < f.rows; i++ {
+		rows += f.height(p, p.at(i))
+		n++
+	}
+	text := fmt.Sprintf("%d-%d/%d", min(p.top+1, len(p.shown)), p.top+n, len(p.shown))
+	if p.filter != "" {
+		text += " /" + f.clean(p.filter)
+	}
+	return text
+}
+
+func (m model) hints(p page) []string {
+	out := []string{"q quit", "? help"}
+	if len(m.pages) > 1 {
+		out = append(out, "esc back")
+	}
+	out = append(out, "/ filter")
+	if p.picks() {
+		out = append(out, "enter open")
+	}
+	if m.acts() && p.things > 0 {
+		out = append(out, "a approve", "r resume", "s skip", "l logs")
+	}
+	return append(out, frame{mark: m.mark}.clean(p.title))
+}
+
+func (m model) helpRows() []string {
+	rows := []string{
+		"up, k      down, j      a line up or down",
+		"pgup, b    pgdn, space  a screen up or down",
+		"g, home    G, end       to the beginning or the end",
+		"/    only lines with these words; esc shows all again",
+		"enter    open the plan, run or node of the line",
+		"esc      back",
+		"a    approve what the run waits for",
+		"r    resume the plan, the run or the node",
+		"s    skip the next slot of the plan",
+		"l    logs of the run",
+		"     a, r and s ask before they do anything",
+		"q    " + m.quitWords,
+		"any key closes this help",
+	}
+	for i := range rows {
+		rows[i] = ansi.Truncate(rows[i], max(m.width, 1), "…")
+	}
+	return rows
+}

@@ -1,0 +1,156 @@
+package live
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// feed is between what follows something and the model. Of pictures only the newest is of
+// interest, so that thousands of changes make no queue.
+type feed struct {
+	mu      sync.Mutex
+	picture []view.Line
+	shown   bool // there is a picture, or text
+	fresh   bool // and the model has not had it
+	texts   []string
+	rest    string // the beginning of a line whose end has not come yet
+	notices []string
+	trouble string      // why what is shown may be old
+	heals   *time.Timer // takes the trouble away when nothing is heard of it any more
+	turned  bool        // the model has not had the trouble as it is now
+	over    bool
+	news    chan struct{}
+}
+
+func newFeed() *feed { return &feed{news: make(chan struct{}, 1)} }
+
+// wake must be called with mu held.
+func (f *feed) wake() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+func (f *feed) show(lines []view.Line) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.picture, f.shown, f.fresh = lines, true, true
+	f.wake()
+}
+
+// Write takes what a command prints, line by line.
+func (f *feed) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lines := strings.Split(f.rest+string(bytes.ReplaceAll(p, []byte("\r\n"), []byte("\n"))), "\n")
+	f.rest = lines[len(lines)-1]
+	f.texts = append(f.texts, lines[:len(lines)-1]...)
+	f.shown = true
+	f.wake()
+	return len(p), nil
+}
+
+func (f *feed) notice(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.notices = append(f.notices, text)
+	f.wake()
+}
+
+// healed is how long after the last failure of a watch it is taken to go on again: while it does
+// not, it fails at least every half minute.
+const healed = 45 * time.Second
+
+// broke says that a watch does not go on for now.
+func (f *feed) broke(err error) {
+	at := time.Now().Format(time.TimeOnly)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.heals == nil {
+		f.heals = time.AfterFunc(healed, f.heal)
+	}
+	f.heals.Reset(healed)
+	f.trouble, f.turned = "at "+at+" the API server did not answer; what is shown may be old: "+err.Error(), true
+	f.wake()
+}
+
+func (f *feed) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trouble, f.turned = "", true
+	f.wake()
+}
+
+// end says that nothing more comes.
+func (f *feed) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rest != "" {
+		f.texts, f.rest = append(f.texts, f.rest), ""
+	}
+	f.over = true
+	f.wake()
+}
+
+// begun waits for the first picture; false: it ended without one.
+func (f *feed) begun() bool {
+	for range f.news {
+		f.mu.Lock()
+		shown, over := f.shown, f.over
+		f.mu.Unlock()
+		if shown || over {
+			f.mu.Lock()
+			f.wake()
+			f.mu.Unlock()
+			return shown
+		}
+	}
+	return false
+}
+
+// last is the newest picture.
+func (f *feed) last() []view.Line {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.picture
+}
+
+// pump hands on what is new, at most as often as the screen is drawn, until all is said.
+func (f *feed) pump(id int, send func(tea.Msg)) {
+	for range f.news {
+		msgs, over := f.take(id)
+		for _, msg := range msgs {
+			send(msg)
+		}
+		if over {
+			return
+		}
+		time.Sleep(time.Second / frames)
+	}
+}
+
+func (f *feed) take(id int) (msgs []tea.Msg, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fresh {
+		msgs = append(msgs, pictureMsg{page: id, lines: f.picture})
+	}
+	if len(f.texts) > 0 {
+		msgs = append(msgs, textMsg{page: id, lines: f.texts})
+	}
+	for _, text := range f.notices {
+		msgs = append(msgs, noticeMsg(text))
+	}
+	if f.turned {
+		msgs = append(msgs, troubleMsg(f.trouble))
+	}
+	f.fresh, f.texts, f.notices, f.turned = false, nil, nil, false
+	return msgs, f.over
+}

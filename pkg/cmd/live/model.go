@@ -1,0 +1,298 @@
+package live
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// What the model hears beside keys and sizes.
+type (
+	// pictureMsg is what a page shows from now on.
+	pictureMsg struct {
+		page  int
+		lines []view.Line
+	}
+	// textMsg is what the command of a page wrote, whole lines.
+	textMsg struct {
+		page  int
+		lines []string
+	}
+	// overMsg says that the command of a page has ended, and how.
+	overMsg struct {
+		page int
+		err  error
+	}
+	// noticeMsg is something to be known beside the pages.
+	noticeMsg string
+	// troubleMsg is why what is shown may be old; empty: it is not.
+	troubleMsg string
+	// doneMsg is what came of a command that was confirmed.
+	doneMsg struct{ said string }
+)
+
+// effects are what the model asks to be done outside of it.
+type effects interface {
+	open(page int, c command) tea.Cmd // begins a page with what a command shows
+	close(page int) tea.Cmd
+	carryOut(c command) tea.Cmd
+}
+
+// model is all that is on the screen.
+type model struct {
+	effects
+	name      string // as which the plugin was called
+	home      string // the namespace that commands speak of where they name none
+	quitWords string // what q does
+	mark      terminal.Mark
+
+	width, height int
+	pages         []page // the last one is at the front
+	opened        int    // how many pages there were
+	typing        bool   // the filter
+	help          bool
+	confirm       *command
+	doing         string // what is being carried out
+	notice        string
+	trouble       string
+
+	left        bool // somebody left by q
+	interrupted bool // or by Ctrl-C
+}
+
+// maxText is how many lines of a log are kept: a terminal keeps about as many.
+const maxText = 20_000
+
+func (m model) front() page { return m.pages[len(m.pages)-1] }
+
+// with is the model with another page at the front.
+func (m model) with(p page) model {
+	m.pages = append(slices.Clone(m.pages[:len(m.pages)-1]), p)
+	return m
+}
+
+// acts says whether keys can carry commands out.
+func (m model) acts() bool { return m.effects != nil }
+
+// Init is tea.Model's.
+func (m model) Init() tea.Cmd { return nil }
+
+// View is tea.Model's.
+func (m model) View() tea.View {
+	v := tea.NewView(m.screen())
+	v.AltScreen = true
+	return v
+}
+
+// Update is tea.Model's.
+func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	next, cmd := m.update(msg)
+	return next.with(next.front().within(next.frame())), cmd
+}
+
+func (m model) update(msg tea.Msg) (model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case pictureMsg:
+		return m.change(msg.page, func(p page) page { return p.show(msg.lines) }), nil
+	case textMsg:
+		return m.change(msg.page, func(p page) page { return p.write(msg.lines) }), nil
+	case overMsg:
+		return m.ended(msg)
+	case noticeMsg:
+		m.notice = string(msg)
+	case troubleMsg:
+		m.trouble = string(msg)
+	case doneMsg:
+		m.doing, m.notice = "", msg.said
+	case tea.PasteMsg:
+		if m.typing {
+			m = m.with(m.front().filterBy(m.front().filter + strings.Join(strings.Fields(msg.Content), " ")))
+		}
+	case tea.KeyPressMsg:
+		return m.key(msg)
+	}
+	return m, nil
+}
+
+// change is the model with one page changed; one that was left is no more.
+func (m model) change(id int, edit func(page) page) model {
+	at := slices.IndexFunc(m.pages, func(p page) bool { return p.id == id })
+	if at < 0 {
+		return m
+	}
+	m.pages = slices.Clone(m.pages)
+	m.pages[at] = edit(m.pages[at])
+	return m
+}
+
+// write adds lines at the end of a page.
+func (p page) write(texts []string) page {
+	lines := append(slices.Clone(p.lines), view.LinesOf(view.Thing{}, texts...)...)
+	if over := len(lines) - maxText; over > 0 {
+		lines = lines[over:]
+		p.top = max(p.top-over, 0)
+	}
+	return p.show(lines)
+}
+
+// ended leaves the view with what it followed, unless somebody looks at something else just
+// then.
+func (m model) ended(msg overMsg) (model, tea.Cmd) {
+	m = m.change(msg.page, func(p page) page { p.over = true; return p })
+	switch {
+	case msg.page != 0 && msg.err != nil:
+		m.notice = "error: " + strings.ReplaceAll(msg.err.Error(), "\n", "; ")
+	case msg.page != 0:
+	case len(m.pages) == 1 && m.confirm == nil && m.doing == "":
+		return m, tea.Quit
+	default:
+		m.notice = "what was followed has ended: esc goes back to it"
+	}
+	return m, nil
+}
+
+// key is what somebody typed.
+func (m model) key(k tea.KeyPressMsg) (model, tea.Cmd) {
+	name := k.String()
+	switch {
+	case name == "ctrl+c":
+		m.interrupted = true
+		return m, tea.Quit
+	case name == "ctrl+z":
+		return m, tea.Suspend
+	case m.typing:
+		return m.type1(k), nil
+	case m.confirm != nil:
+		return m.answer(name)
+	case m.help:
+		m.help = false
+		return m, nil
+	}
+	m.notice = ""
+	return m.order(name)
+}
+
+// type1 takes a key for the filter.
+func (m model) type1(k tea.KeyPressMsg) model {
+	p := m.front()
+	switch k.String() {
+	case "enter":
+		m.typing = false
+		return m
+	case "esc":
+		m.typing = false
+		return m.with(p.filterBy(""))
+	case "backspace":
+		_, size := utf8.DecodeLastRuneInString(p.filter)
+		return m.with(p.filterBy(p.filter[:len(p.filter)-size]))
+	}
+	if k.Text == "" {
+		return m
+	}
+	return m.with(p.filterBy(p.filter + k.Text))
+}
+
+// answer is y, or no.
+func (m model) answer(name string) (model, tea.Cmd) {
+	c := *m.confirm
+	m.confirm = nil
+	if name != "y" && name != "Y" {
+		m.notice = "nothing was done"
+		if m.overAtFront() {
+			return m, tea.Quit
+		}
+		return m, nil
+	}
+	m.doing = c.line(m.name)
+	return m, m.carryOut(c)
+}
+
+// overAtFront says that nothing more comes of what the view is for, and that it is at the front.
+func (m model) overAtFront() bool { return len(m.pages) == 1 && m.pages[0].over }
+
+// order is a key while nothing is asked.
+func (m model) order(name string) (model, tea.Cmd) {
+	f := m.frame()
+	p := m.front()
+	switch name {
+	case "q":
+		m.left = true
+		return m, tea.Quit
+	case "esc":
+		return m.back()
+	case "?":
+		m.help = true
+	case "/":
+		m.typing = true
+	case "up", "k":
+		return m.with(p.move(-1, f)), nil
+	case "down", "j":
+		return m.with(p.move(1, f)), nil
+	case "pgup", "b", "ctrl+b", "ctrl+u":
+		return m.with(p.move(-f.rows, f)), nil
+	case "pgdown", "space", "ctrl+f", "ctrl+d":
+		return m.with(p.move(f.rows, f)), nil
+	case "g", "home":
+		return m.with(p.end(false, f)), nil
+	case "G", "end":
+		return m.with(p.end(true, f)), nil
+	case "enter", "l":
+		return m.look(name)
+	case "a", "r", "s":
+		return m.ask(name), nil
+	}
+	return m, nil
+}
+
+// back leaves the filter, or the page at the front.
+func (m model) back() (model, tea.Cmd) {
+	p := m.front()
+	switch {
+	case p.filter != "":
+		return m.with(p.filterBy("")), nil
+	case len(m.pages) == 1:
+		return m, nil
+	}
+	m.pages = m.pages[:len(m.pages)-1]
+	if m.overAtFront() {
+		return m, tea.Quit
+	}
+	return m, m.close(p.id)
+}
+
+// look opens another page.
+func (m model) look(key string) (model, tea.Cmd) {
+	p := m.front()
+	if !m.acts() || key == "enter" && !p.picks() {
+		return m, nil
+	}
+	c, whyNot := commandFor(key, p.thing(), m.home)
+	if whyNot != "" {
+		m.notice = whyNot
+		return m, nil
+	}
+	m.opened++
+	m.pages = append(slices.Clone(m.pages), page{id: m.opened, title: c.line(m.name), tail: key == "l"})
+	return m, m.open(m.opened, c)
+}
+
+// ask asks whether a command is to be carried out.
+func (m model) ask(key string) model {
+	switch c, whyNot := commandFor(key, m.front().thing(), m.home); {
+	case !m.acts():
+	case m.doing != "":
+		m.notice = "one at a time: '" + m.doing + "' is being carried out"
+	case whyNot != "":
+		m.notice = whyNot
+	default:
+		m.confirm = &c
+	}
+	return m
+}

@@ -1,0 +1,258 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// frames are how many pictures a second are drawn at most.
+const frames = 10
+
+// View is what a command shows live.
+type View struct {
+	Title string // the command, as it was given
+	// Ends says that q is the usual end of the view; else it leaves something that was waited for.
+	Ends bool
+}
+
+// Follow follows something until it has ended or ctx does, and shows it; show is nil where there
+// is no screen to show it on.
+type Follow func(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error
+
+// Run shows on the whole screen what follow shows, until it returns or somebody leaves. What it
+// showed last stays on the terminal. Without a screen, or within another view, it only follows.
+func Run(ctx context.Context, c *factory.Factory, k *factory.Cluster, v View, follow Follow) error {
+	switch {
+	case c.Show != nil:
+		return follow(ctx, k, c.Show)
+	case c.Screen == nil:
+		return follow(ctx, k, nil)
+	}
+	s := &session{c: c, k: k, view: v, stops: map[int]context.CancelFunc{}, outer: ctx}
+	return s.run(ctx, follow)
+}
+
+// session is one live view and the commands that run in it.
+type session struct {
+	c     *factory.Factory
+	k     *factory.Cluster
+	view  View
+	outer context.Context //nolint:containedctx // of the command: keys begin others under it
+
+	program *tea.Program
+	ctx     context.Context //nolint:containedctx // of what is shown: it ends when somebody leaves
+	writes  sync.WaitGroup
+	shown   string // what was shown last
+	out     kept   // what was written meanwhile
+	beside  kept   // and to standard error
+
+	mu    sync.Mutex
+	stops map[int]context.CancelFunc // of the pages that are open
+}
+
+// kept is what is printed when the screen is given back.
+type kept struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *kept) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *kept) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// run begins to follow, and takes the screen once there is something to show: what cannot be
+// followed at all is an error like any other.
+func (s *session) run(ctx context.Context, follow Follow) error {
+	inner, leave := context.WithCancel(ctx)
+	defer leave()
+	s.ctx = inner
+	f := newFeed()
+	k := s.k.In("")
+	k.Broken = f.broke
+	ended := make(chan error, 1)
+	defer s.divert(f)()
+	go func() {
+		err := follow(inner, k, f.show)
+		f.end()
+		ended <- err
+	}()
+	if !f.begun() {
+		return <-ended
+	}
+	last, err := s.draw(f, ended)
+	leave()
+	result := <-ended
+	s.writes.Wait()
+	if err != nil {
+		return fmt.Errorf("draw on the terminal: %w", err)
+	}
+	return s.result(last, result, f)
+}
+
+// draw shows what is fed until somebody leaves, or there is nothing left to follow.
+func (s *session) draw(f *feed, ended chan error) (model, error) {
+	m := model{
+		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quitWords: s.quitWords(), mark: s.c.Mark,
+		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title}},
+	}
+	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
+	go func() {
+		f.pump(0, s.program.Send)
+		err := <-ended
+		ended <- err
+		if s.outer.Err() != nil { // interrupted from outside, or the time is over
+			s.program.Quit()
+			return
+		}
+		s.program.Send(overMsg{err: err})
+	}()
+	last, err := s.program.Run()
+	if m, is := last.(model); is {
+		return m, err
+	}
+	return m, err
+}
+
+// effects are nil where the command was not begun by the root: then there are no others to begin.
+func (s *session) effects() effects {
+	if s.c.Perform == nil {
+		return nil
+	}
+	return s
+}
+
+func (s *session) quitWords() string {
+	if s.view.Ends {
+		return "quit"
+	}
+	return "quit; what is waited for goes on without you (exit code 130)"
+}
+
+// divert keeps what is written meanwhile from the screen.
+func (s *session) divert(f *feed) (back func()) {
+	type diverted interface{ Divert(to io.Writer) func() }
+	undo := []func(){func() {}, func() {}}
+	if w, is := s.c.Out.(diverted); is {
+		undo[0] = w.Divert(&s.out)
+	}
+	if w, is := s.c.ErrOut.(diverted); is {
+		undo[1] = w.Divert(io.MultiWriter(&s.beside, noticer{f}))
+	}
+	return sync.OnceFunc(func() {
+		undo[0]()
+		undo[1]()
+		fmt.Fprint(s.c.Out, s.shown, s.out.String())
+		fmt.Fprint(s.c.ErrOut, s.beside.String())
+	})
+}
+
+// noticer shows beside the pages what is told on standard error.
+type noticer struct{ f *feed }
+
+func (n noticer) Write(p []byte) (int, error) {
+	if text := strings.TrimSpace(string(p)); text != "" {
+		n.f.notice(text)
+	}
+	return len(p), nil
+}
+
+// result leaves on the terminal what was shown last, and says how the command ends.
+func (s *session) result(m model, followed error, f *feed) error {
+	lines := f.last()
+	if s.view.Ends && len(lines) >= m.height && m.height > 1 {
+		more := len(lines) - m.height + 2
+		lines = append(lines[:m.height-2:m.height-2], view.Line{Text: fmt.Sprintf("… and %d more lines", more)})
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.Text + "\n")
+	}
+	s.shown = b.String()
+	switch {
+	case m.interrupted && s.view.Ends:
+		return &exit.Error{Code: exit.CodeInterrupted}
+	case m.left && s.view.Ends:
+		return nil
+	}
+	return followed
+}
+
+// open begins a page with what another command shows.
+func (s *session) open(id int, c command) tea.Cmd {
+	return func() tea.Msg {
+		ctx, stop := context.WithCancel(s.ctx)
+		s.mu.Lock()
+		s.stops[id] = stop
+		s.mu.Unlock()
+		f := newFeed()
+		env := s.within()
+		env.Show, env.Out, env.ErrOut = f.show, f, noticer{f}
+		go f.pump(id, s.program.Send)
+		err := s.c.Perform(ctx, env, s.k.In(c.namespace), c.args)
+		f.end()
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return overMsg{page: id, err: err}
+	}
+}
+
+// close ends the command of a page that was left.
+func (s *session) close(id int) tea.Cmd {
+	return func() tea.Msg {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if stop := s.stops[id]; stop != nil {
+			stop()
+			delete(s.stops, id)
+		}
+		return nil
+	}
+}
+
+// carryOut runs a command that was confirmed. It goes on when the view ends meanwhile: what it did
+// is told then.
+func (s *session) carryOut(c command) tea.Cmd {
+	done := make(chan string, 1)
+	s.writes.Go(func() {
+		var out kept
+		env := s.within()
+		env.Out, env.ErrOut = &out, &out
+		err := s.c.Perform(s.outer, env, s.k.In(c.namespace), c.args)
+		said := out.String()
+		if err != nil {
+			said += "error: " + err.Error()
+		}
+		said = strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")
+		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.c.Name), said)
+		done <- said
+	})
+	return func() tea.Msg { return doneMsg{said: <-done} }
+}
+
+// within is what a command has that runs in the view: nobody answers it, and it draws nothing.
+func (s *session) within() factory.Env {
+	env := s.c.Env
+	env.Screen, env.Show, env.InTerminal, env.OutTerminal, env.Width = nil, nil, false, false, 0
+	env.In = strings.NewReader("")
+	return env
+}

@@ -1,0 +1,108 @@
+package look
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/live"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
+)
+
+// live shows the picture again whenever something changes.
+func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
+	v := live.View{Title: strings.Join(append([]string{"status"}, o.names...), " "), Ends: true}
+	return live.Run(ctx, o.Factory, k, v, o.follow)
+}
+
+// watched are the kinds that the status is made of; what else there is to read is read anew after
+// some seconds.
+func watched() []string {
+	return []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun, annotations.KindLedger}
+}
+
+func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in ("+strings.Join(watched(), ",")+")"))
+	if err != nil {
+		return watch.NotFollowed(ctx, "", err)
+	}
+	o.watchNodes(ctx, k, w.Changed)
+	if show != nil { // lines are written on news alone, and then everything is read as it is
+		k = w.Reader(k, o.namespace(k), watched()...)
+	}
+	screen := watch.Screen{Env: o.Env, Live: show}
+	for {
+		begun := time.Now()
+		lines, said, err := o.picture(ctx, k)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && screen.Empty():
+			return err
+		case err != nil: // what is on the screen was true; say why it is not renewed
+			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
+		default:
+			screen.ShowOf(lines, said)
+		}
+		if !o.pause(ctx, w, show != nil, time.Since(begun)) {
+			return &exit.Error{Code: exit.CodeInterrupted}
+		}
+	}
+}
+
+// pause waits for news, on a screen for no longer than until the ages run on; false: ctx has
+// ended. After that it lets more news gather, so that a picture of thousands of plans takes a
+// share of the time and not all of it.
+func (o *statusOptions) pause(ctx context.Context, w *watch.Cache, drawn bool, took time.Duration) bool {
+	var ages <-chan time.Time
+	if drawn || o.OutTerminal {
+		tick := time.NewTimer(max(time.Second, 10*took))
+		defer tick.Stop()
+		ages = tick.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-ages:
+		return true
+	case <-w.Changed:
+	}
+	if !drawn {
+		return true
+	}
+	gather := time.NewTimer(max(100*time.Millisecond, 4*took))
+	defer gather.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-gather.C:
+		return true
+	}
+}
+
+// watchNodes has changes of nodes redraw the status as well: of all where all is shown, else of
+// those that are named. Who may not read nodes does without.
+func (o *statusOptions) watchNodes(ctx context.Context, k *factory.Cluster, changed chan struct{}) {
+	var names []string
+	for i, name := range o.names {
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		switch {
+		case err != nil:
+		case found.Node != nil:
+			names = append(names, found.Node.Name)
+			o.names[i] = factory.KindNode + "/" + found.Node.Name
+		default: // found once, it is not looked for among nodes again
+			o.names[i] = found.Document.Labels[annotations.LabelKind] + "/" + found.Document.Name
+		}
+	}
+	if len(o.names) > 0 && len(names) == 0 {
+		return
+	}
+	if seen, err := watch.Nodes(ctx, k, changed, names...); err == nil && len(o.names) == 0 {
+		o.seen = seen
+	}
+}

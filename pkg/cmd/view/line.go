@@ -1,0 +1,99 @@
+package view
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+// Line is one line of what a command shows, and what it is about. One of a table has its cells
+// beside its text, so that a narrow screen can leave columns out.
+type Line struct {
+	Text  string
+	Of    Thing
+	Cells []string
+	Table *Table // to which the cells belong; nil: it is no line of a table
+	Head  bool   // it says what is below it
+}
+
+// Thing is what a line is about, as a command line would name it. The zero value is nothing.
+type Thing struct {
+	Kind, Namespace, Name string
+	Plan                  string // of a run
+	Question              string // RUN or RUN/STEP that waits for an answer; empty: none does
+}
+
+// Key tells things apart, however they stand.
+func (t Thing) Key() string {
+	if t.Kind == "" {
+		return ""
+	}
+	return t.Kind + "/" + t.Namespace + "/" + t.Name
+}
+
+// Table is what the lines of a table have in common.
+type Table struct {
+	Spare  []int // columns that a narrow screen goes without, the first to go first
+	Widths []int // of the widest cell of each column
+}
+
+// Fit makes room for a row.
+func (t *Table) Fit(cells []string) {
+	for len(t.Widths) < len(cells) {
+		t.Widths = append(t.Widths, 0)
+	}
+	for i, cell := range cells {
+		t.Widths[i] = max(t.Widths[i], utf8.RuneCountInString(cell))
+	}
+}
+
+// LinesOf are lines about one thing.
+func LinesOf(of Thing, texts ...string) []Line {
+	out := make([]Line, len(texts))
+	for i, text := range texts {
+		out[i] = Line{Text: text, Of: of}
+	}
+	return out
+}
+
+// Texts are lines as plain text.
+func Texts(lines []Line) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = l.Text
+	}
+	return out
+}
+
+// RunThing is a run as something that commands are given for.
+func RunThing(r Run) Thing {
+	return Thing{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r))}
+}
+
+// PlanThing is a plan as something that commands are given for: what one of its runs asks is
+// asked of whoever looks at the plan.
+func PlanThing(p Plan) Thing {
+	var open []string
+	for _, r := range p.Active {
+		open = append(open, Questions(r)...)
+	}
+	return Thing{Kind: annotations.KindPlan, Namespace: p.Object.Namespace, Name: p.Object.Name, Question: firstOf(open)}
+}
+
+// SleeperThing is a HibernatePlan as something that commands are given for.
+func SleeperThing(s Sleeper) Thing {
+	return Thing{Kind: annotations.KindHibernatePlan, Namespace: s.Namespace, Name: s.Name}
+}
+
+// NodeThing is a node as something that commands are given for.
+func NodeThing(name string) Thing {
+	return Thing{Kind: "node", Name: strings.TrimPrefix(name, "node ")}
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}

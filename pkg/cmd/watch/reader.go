@@ -1,0 +1,152 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+)
+
+// readAgain is how old an answer may be that no watch keeps up to date.
+const readAgain = 5 * time.Second
+
+// Reader is a cluster for who looks again and again: ConfigMaps of these kinds, of a namespace or
+// of all where it is empty, are read from the picture, and of all else an answer is used for some
+// seconds. It is for reading alone: what it hands out is shared.
+func (w *Cache) Reader(k *factory.Cluster, namespace string, kinds ...string) *factory.Cluster {
+	out := k.In("")
+	out.Kube = reader{Interface: k.Kube, core: coreReader{CoreV1Interface: k.Kube.CoreV1(), seen: w, namespace: namespace, kinds: kinds, answers: &answers{}}}
+	return out
+}
+
+type reader struct {
+	kubernetes.Interface
+	core coreReader
+}
+
+func (r reader) CoreV1() typedcorev1.CoreV1Interface { return r.core }
+
+type coreReader struct {
+	typedcorev1.CoreV1Interface
+	seen      *Cache
+	namespace string
+	kinds     []string
+	answers   *answers
+}
+
+func (r coreReader) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
+	return configMapReader{ConfigMapInterface: r.CoreV1Interface.ConfigMaps(namespace), core: r, namespace: namespace}
+}
+
+func (r coreReader) Namespaces() typedcorev1.NamespaceInterface {
+	return namespaceReader{NamespaceInterface: r.CoreV1Interface.Namespaces(), core: r}
+}
+
+type configMapReader struct {
+	typedcorev1.ConfigMapInterface
+	core      coreReader
+	namespace string
+}
+
+func (r configMapReader) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.ConfigMap, error) {
+	if cm := r.core.seen.ConfigMap(r.namespace, name); cm != nil {
+		return cm, nil
+	}
+	return answer(r.core.answers, "configmap/"+r.namespace+"/"+name, func() (*corev1.ConfigMap, error) { return r.ConfigMapInterface.Get(ctx, name, o) })
+}
+
+func (r configMapReader) List(ctx context.Context, o metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	selector, err := labels.Parse(o.LabelSelector)
+	if err != nil || !r.covers(selector, o) {
+		return answer(r.core.answers, "configmaps/"+r.namespace+"/"+o.LabelSelector+"/"+o.FieldSelector, func() (*corev1.ConfigMapList, error) { return r.ConfigMapInterface.List(ctx, o) })
+	}
+	out := &corev1.ConfigMapList{}
+	for _, cm := range r.core.seen.configMaps() {
+		if (r.namespace == "" || cm.Namespace == r.namespace) && selector.Matches(labels.Set(cm.Labels)) {
+			out.Items = append(out.Items, *cm)
+		}
+	}
+	return out, nil
+}
+
+// covers says whether all that is asked for is in the picture.
+func (r configMapReader) covers(selector labels.Selector, o metav1.ListOptions) bool {
+	if o.FieldSelector != "" || r.core.namespace != "" && r.core.namespace != r.namespace {
+		return false
+	}
+	needs, selectable := selector.Requirements()
+	return selectable && slices.ContainsFunc(needs, func(need labels.Requirement) bool {
+		kinds := need.Values().UnsortedList()
+		return need.Key() == annotations.LabelKind && len(kinds) > 0 && need.Operator() != "!=" && need.Operator() != "notin" &&
+			!slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(r.core.kinds, kind) })
+	})
+}
+
+type namespaceReader struct {
+	typedcorev1.NamespaceInterface
+	core coreReader
+}
+
+func (r namespaceReader) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Namespace, error) {
+	return answer(r.core.answers, "namespace/"+name, func() (*corev1.Namespace, error) { return r.NamespaceInterface.Get(ctx, name, o) })
+}
+
+func (r namespaceReader) List(ctx context.Context, o metav1.ListOptions) (*corev1.NamespaceList, error) {
+	return answer(r.core.answers, "namespaces/"+o.LabelSelector, func() (*corev1.NamespaceList, error) { return r.NamespaceInterface.List(ctx, o) })
+}
+
+// answers are those of the API server that are used for a while.
+type answers struct {
+	mu    sync.Mutex
+	known map[string]known
+}
+
+type known struct {
+	value any
+	err   error
+	at    time.Time
+}
+
+// answer asks, unless it is known what the answer was a moment ago.
+func answer[T any](a *answers, question string, ask func() (T, error)) (T, error) {
+	a.mu.Lock()
+	was, there := a.known[question]
+	a.mu.Unlock()
+	if there && time.Since(was.at) < readAgain {
+		return was.value.(T), was.err
+	}
+	value, err := ask()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		a.known = map[string]known{}
+	}
+	a.known[question] = known{value, err, time.Now()}
+	return value, err
+}
+
+// configMaps are all of the picture, by namespace and name.
+func (w *Cache) configMaps() []*corev1.ConfigMap {
+	list := w.store.List()
+	out := make([]*corev1.ConfigMap, len(list))
+	for i, o := range list {
+		out[i] = o.(*corev1.ConfigMap)
+	}
+	slices.SortFunc(out, byName)
+	return out
+}
+
+func byName(a, b *corev1.ConfigMap) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
