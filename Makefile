@@ -42,7 +42,7 @@ image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 ##@ Test
 
 .PHONY: test
-test: tools-kube tools-flux ## Everything: unit tests, a real API server, the import walls, the race detector
+test: tools-kube tools-flux tools-helm ## Everything: unit tests, a real API server, the import walls, the race detector
 	go test -timeout 40m ./...
 	$(MAKE) --no-print-directory test-tools walls race
 
@@ -51,7 +51,7 @@ test-unit: ## Tests that need nothing but Go
 	go test $(UNIT_PACKAGES)
 
 .PHONY: test-api
-test-api: tools-kube tools-flux ## Tests against a real API server
+test-api: tools-kube tools-flux tools-helm ## Tests against a real API server
 	go test -timeout 15m ./test/...
 
 .PHONY: test-tools
@@ -61,6 +61,10 @@ test-tools: ## Tests of what makes the image and the schemas
 
 CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/connector pkg/rights
 MUTANTS ?= 100
+
+.PHONY: chart-test
+chart-test: tools-kube tools-helm ## Lint the Helm chart, install, upgrade, roll back and uninstall it on a cluster of its own; `make test` leaves it out
+	MAINT_CHART=1 go test -v -count=1 -timeout 15m ./test/packages
 
 .PHONY: mutations
 mutations: tools-kube ## Ten thousand broken objects of a tenant against a live agent; MUTATIONS=… takes another number
@@ -140,7 +144,8 @@ vet: ## go vet
 	go vet ./...
 
 .PHONY: generate
-generate: ## Write what is generated: docs/schemas, and the Go of the .proto files
+generate: ## Write what is generated: docs/schemas, manifests/ and the Go of the .proto files
+	go run ./tools/manifests -o manifests
 	cd tools/schemagen && GOWORK=off go run . -o ../../docs/schemas
 	cd tools/protogen && GOWORK=off go run . -o ../..
 
@@ -148,9 +153,10 @@ generate: ## Write what is generated: docs/schemas, and the Go of the .proto fil
 verify-generated: ## Fail when something is not what `make generate` writes
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	(cd tools/schemagen && GOWORK=off go run . -o "$$fresh/docs/schemas"); \
+	go run ./tools/manifests -o "$$fresh/manifests"; \
 	(cd tools/protogen && GOWORK=off go run . -o "$$fresh"); \
 	diff -r docs/schemas "$$fresh/docs/schemas" || { echo "docs/schemas is stale: run make generate" >&2; exit 1; }; \
-	(cd "$$fresh" && find pkg -type f) | while read -r file; do \
+	(cd "$$fresh" && find pkg manifests -type f) | while read -r file; do \
 		diff "$$file" "$$fresh/$$file" || { echo "$$file is stale: run make generate" >&2; exit 1; }; \
 	done
 
@@ -173,6 +179,10 @@ tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root)
 	@for binary in kubelet kube-proxy; do \
 		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
 	done
+
+.PHONY: tools-helm
+tools-helm: ## helm, which renders and installs the chart in tests: about 5 minutes the first time
+	@tools/build.sh helm helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: tools-flux
 tools-flux: ## kustomize-controller of Flux, beside which test/gitops runs: about 5 minutes the first time

@@ -29,6 +29,7 @@ etcd) expected="about 30 seconds" ;;
 kube-apiserver) expected="4 to 6 minutes" ;;
 kube-controller-manager) expected="1 to 2 minutes" ;;
 kwok) expected="1 to 3 minutes" ;;
+helm) expected="3 to 6 minutes" ;;
 kustomize-controller) expected="3 to 6 minutes" ;;
 containerd) expected="2 to 6 minutes" ;;
 golangci-lint) expected="2 to 3 minutes" ;;

@@ -22,6 +22,7 @@ const (
 	flagReplicas    = "replicas"
 	flagImage       = "image"
 	flagAdmission   = "with-admission"
+	flagSingle      = "single-namespace"
 )
 
 // adopt takes over what stands in the cluster, where the command line says nothing:
@@ -47,6 +48,9 @@ func (m *Manifests) adopt(live objectsByKey, given func(flag string) bool) {
 	}
 	if !given(flagMetricsAuth) {
 		m.MetricsAuth = slices.ContainsFunc(argsOf(deployment), func(arg string) bool { return arg == argMetricsAuth || arg == argMetricsAuth+"=true" })
+	}
+	if !given(flagSingle) {
+		m.SingleNamespace = live[objectKey{"RoleBinding", documentsRole}] != nil
 	}
 	if policy := live[objectKey{"ValidatingAdmissionPolicy", "maint-agent-configmaps"}]; policy != nil && !given(flagKubeSystem) {
 		m.KubeSystem = !speaksOf(policy, kubeSystem)
@@ -92,9 +96,10 @@ func leftOut(deployment *unstructured.Unstructured, live objectsByKey) []string 
 	return out
 }
 
-// neverBound are the parts that a read-only agent does not get.
+// neverBound are the parts that a read-only agent does not get, or one of a namespace.
 func neverBound(deployment *unstructured.Unstructured, part string) bool {
-	was := Manifests{ReadOnly: slices.Contains(argsOf(deployment), argDryRun)}
+	args := argsOf(deployment)
+	was := Manifests{ReadOnly: slices.Contains(args, argDryRun), SingleNamespace: slices.Contains(args, argWatch+"="+deployment.GetNamespace())}
 	return !was.Has(part)
 }
 

@@ -43,8 +43,8 @@ and is told: the configuration, replicas, resources, the image's registry and
 repository, accounts and subjects that were added, and any other field. Rights,
 policies and the image's tag become those of this version. What an earlier install
 was told by --without, --read-only, --kube-system, --metrics-auth, --cloud,
---tolerate-cordon and --with-admission still holds where these flags are not given
-again. --diff shows what --apply would change, and exits 1 if there is anything.
+--single-namespace, --tolerate-cordon and --with-admission still holds where these flags
+are not given again. --diff shows what --apply would change, and exits 1 if there is anything.
 
 --without leaves parts out, and takes them away where they are: 'requests' (rights
 over nodes for requests), 'force' (deleting pods for them), 'volumes' (reading claims
@@ -55,6 +55,10 @@ may not ask for its own node). --without none brings all of them back.
 --with-admission adds policies that bind everybody else (Kubernetes 1.30; 1.36 to stamp
 who gave an intent): intents and requests for nodes become verbs in RBAC, and what the
 agent keeps for itself is the agent's alone. --with-admission=false takes them away.
+
+--single-namespace is for a team with a namespace of its own: the agent lives in it and
+looks at nothing else, by a Role there. Nodes, namespaces and other namespaces' policies
+are then none of its business.
 
 With --read-only the agent may act as no ServiceAccount at all: it decides,
 records and shows, and every step fails by its missing right. Object steps are
@@ -74,6 +78,7 @@ shown as dry runs where they can be.`,
 	f.StringSliceVar(&m.Without, flagWithout, nil, "`PARTS` to leave out: "+strings.Join(parts(), ", ")+"; or none")
 	f.BoolVar(&m.ReadOnly, flagReadOnly, false, "an agent that may act as nobody")
 	f.BoolVar(&m.KubeSystem, flagKubeSystem, false, "the agent may write ConfigMaps in kube-system: for plans there")
+	f.BoolVar(&m.SingleNamespace, flagSingle, false, "the agent looks at its own namespace alone, and has a Role there instead of rights in the cluster")
 	f.BoolVar(&m.MetricsAuth, flagMetricsAuth, false, "the agent answers /metrics only to tokens whose user may get /metrics (ClusterRole maint-metrics-reader)")
 	f.BoolVar(&m.Cloud, flagCloud, false, "the agent may ask for tokens of the ServiceAccounts that it acts as, for STS of AWS alone: for connectors with auth.serviceAccount")
 	f.BoolVar(&m.TolerateCordon, flagTolerate, false, "the agent may start on a cordoned node: for a cluster of one node")
@@ -144,6 +149,9 @@ func (o *installOptions) Validate() error {
 	}
 	if m.Cloud && slices.Contains(m.Without, partConfinement) {
 		o.faults.Add("--cloud lets the agent ask for tokens, and without the part %s nothing says for whom: leave one of them out", partConfinement)
+	}
+	if m.SingleNamespace && m.Namespace == kubeSystem {
+		o.faults.Add("--single-namespace is for a namespace of a team: in %s an agent looks at the cluster", kubeSystem)
 	}
 	if m.Cloud && m.ReadOnly {
 		o.faults.Add("--cloud is for an agent that acts as accounts, and --read-only lets it act as none: give one of them")
@@ -238,6 +246,8 @@ func (o *installOptions) takesAway(u *unstructured.Unstructured) bool {
 		return o.given(flagAdmission)
 	case u.GetName() == "maint-agent-metrics", u.GetName() == "maint-metrics-reader":
 		return o.given(flagMetricsAuth)
+	case u.GetName() == documentsRole, o.given(flagSingle) && len(u.GetNamespace()) == 0 && !policyKind(u.GetKind()):
+		return o.given(flagSingle)
 	case u.GetName() == cloudRole, u.GetName() == tokenPolicy:
 		return o.given(flagCloud)
 	}

@@ -20,6 +20,7 @@ const (
 	argDryRun      = "--dry-run"
 	argMetricsAuth = "--metrics-auth"
 	argLeaderElect = "--leader-elect"
+	argWatch       = "--watch-namespace"
 	versionLabel   = "app.kubernetes.io/version"
 )
 
@@ -130,7 +131,11 @@ func (m merger) deployment(want, live *unstructured.Unstructured) (kept []string
 			kept = append(kept, fmt.Sprintf("the image %s: %s; --image changes it", image, why))
 		}
 	}
-	args, extra := mergeArgs(argsOf(want), argsOf(live))
+	standingArgs := argsOf(live)
+	if m.given(flagSingle) { // what an earlier install wrote; with another namespace it is an admin's
+		standingArgs = slices.DeleteFunc(standingArgs, func(arg string) bool { return arg == argWatch+"="+live.GetNamespace() })
+	}
+	args, extra := mergeArgs(argsOf(want), standingArgs)
 	ours["args"] = args
 	if len(extra) > 0 {
 		kept = append(kept, "the arguments "+strings.Join(extra, " "))

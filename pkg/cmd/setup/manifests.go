@@ -2,7 +2,7 @@ package setup
 
 import (
 	"bytes"
-	_ "embed" // for the manifests
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +18,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 )
 
-//go:embed manifests/agent.yaml
-var agentManifests string //nolint:gochecknoglobals // embedding needs a variable
+// manifestFiles are templates, read by install and, word for word, by the Helm chart:
+// they use what text/template has, and join, indent and toJson as Helm has them.
+//
+//go:embed manifests/*.yaml
+var manifestFiles embed.FS //nolint:gochecknoglobals // embedding needs a variable
 
 // The parts that install may leave out.
 const (
@@ -39,6 +42,9 @@ func parts() []string {
 // to offer, with a '-' before those that were left out. A part that is neither there
 // nor known is a new one.
 const partsKey = annotations.IntentPrefix + "parts"
+
+// documentsRole is what --single-namespace gives instead of rights in the cluster.
+const documentsRole = "maint-agent-documents"
 
 // cloudRole gives the right of --cloud, and tokenPolicy confines it.
 const (
@@ -61,6 +67,7 @@ type Manifests struct {
 	MetricsAuth               bool   // the agent asks who reads its metrics
 	Cloud                     bool   // the agent may ask for tokens of the accounts that it acts as, for AWS
 	KubeSystem                bool   // the agent may write ConfigMaps in kube-system
+	SingleNamespace           bool   // the agent looks at its own namespace alone, by a Role
 	Admission                 bool   // the policies of admission.go too
 	Outbound                  string // outboundOpen, outboundStrict; empty: open
 }
@@ -111,6 +118,8 @@ func (m Manifests) Has(part string) bool {
 	switch {
 	case slices.Contains(m.Without, part):
 		return false
+	case m.SingleNamespace && slices.Contains([]string{partRequests, partVolumes, partConditions}, part): // nodes are of no namespace
+		return false
 	case part == partForce:
 		return m.Has(partRequests) && !m.ReadOnly
 	case part == partKubelets: // a cluster that does not serve the one serves the other no more
@@ -134,25 +143,83 @@ func (m Manifests) Parts() string {
 
 // Render writes the objects as YAML documents.
 func (m Manifests) Render() (string, error) {
-	if m.Replicas == 0 {
-		m.Replicas = defaultReplicas
+	facts, err := m.facts()
+	if err != nil {
+		return "", err
 	}
-	if m.Namespace == kubeSystem {
-		m.KubeSystem = true
+	text, err := renderFile("agent", facts)
+	if err != nil {
+		return "", err
 	}
-	t, err := template.New("agent").Option("missingkey=error").Funcs(template.FuncMap{"join": strings.Join}).Parse(agentManifests)
+	if m.Admission {
+		policies, err := renderPolicies(m.Namespace)
+		return text + policies, err
+	}
+	return text, nil
+}
+
+// facts are what the templates speak of. The chart works out the same ones from its
+// values (manifests/chart/templates/_facts.tpl).
+type facts struct {
+	Version, Namespace, Image, Parts, Config string
+
+	Replicas                                   int
+	Accounts, SinkSecrets, Refused             []string
+	Has                                        map[string]bool
+	ReadOnly, MetricsAuth, Cloud, KubeSystem   bool
+	SingleNamespace, WithNamespace, WithConfig bool
+	Tolerations                                []any          // of the pod
+	Pod                                        map[string]any // other fields of its spec
+	Resources                                  map[string]any // of the container; empty: the default
+}
+
+func (m Manifests) facts() (facts, error) {
+	f := facts{
+		Version: m.Version, Namespace: m.Namespace, Image: m.Image, Parts: m.Parts(),
+		Replicas: m.Replicas, Accounts: m.Accounts(), SinkSecrets: m.SinkSecrets(), Refused: m.Refused(), Has: map[string]bool{},
+		ReadOnly: m.ReadOnly, MetricsAuth: m.MetricsAuth, Cloud: m.Cloud, KubeSystem: m.KubeSystem || m.Namespace == kubeSystem,
+		SingleNamespace: m.SingleNamespace, WithNamespace: true, WithConfig: true,
+	}
+	if f.Replicas == 0 {
+		f.Replicas = defaultReplicas
+	}
+	for _, part := range parts() {
+		f.Has[part] = m.Has(part)
+	}
+	if m.TolerateCordon { // it may start again on a node that is cordoned: on a cluster of one node
+		f.Tolerations = []any{map[string]any{"key": cordonTaint, "operator": "Exists", "effect": "NoSchedule"}}
+	}
+	var err error
+	f.Config, err = renderFile("config", f)
+	return f, err
+}
+
+// renderFile executes one of the templates.
+func renderFile(name string, f facts) (string, error) {
+	text, err := manifestFiles.ReadFile("manifests/" + name + ".yaml")
+	if err != nil {
+		return "", fmt.Errorf("read the manifests: %w", err)
+	}
+	t, err := template.New(name).Option("missingkey=error").Funcs(template.FuncMap{
+		"join": func(between string, list []string) string { return strings.Join(list, between) },
+		"indent": func(by int, text string) string {
+			return strings.Repeat(" ", by) + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+strings.Repeat(" ", by))
+		},
+		"toJson": toJSON,
+	}).Parse(string(text))
 	if err != nil {
 		return "", fmt.Errorf("read the manifests: %w", err)
 	}
 	var b strings.Builder
-	if err := t.Execute(&b, m); err != nil {
+	if err := t.Execute(&b, f); err != nil {
 		return "", fmt.Errorf("write the manifests: %w", err)
 	}
-	if m.Admission {
-		policies, err := renderPolicies(m.Namespace)
-		return b.String() + policies, err
-	}
 	return b.String(), nil
+}
+
+func toJSON(value any) (string, error) {
+	b, err := json.Marshal(value)
+	return string(b), err
 }
 
 // kubeSystem is the namespace that nobody but Kubernetes writes without being asked.
@@ -170,7 +237,23 @@ func (m Manifests) Objects() ([]*unstructured.Unstructured, error) {
 // all are the objects of every part: whatever install may have applied.
 func (m Manifests) all() ([]*unstructured.Unstructured, error) {
 	m.Without, m.ReadOnly, m.Admission, m.MetricsAuth, m.Cloud = nil, false, true, true, true
-	return m.Objects()
+	m.SingleNamespace = true
+	narrow, err := m.Objects()
+	if err != nil {
+		return nil, err
+	}
+	m.SingleNamespace = false
+	out, err := m.Objects()
+	if err != nil {
+		return nil, err
+	}
+	there := byKey(out)
+	for _, u := range narrow {
+		if there[keyOf(u)] == nil {
+			out = append(out, u)
+		}
+	}
+	return out, nil
 }
 
 // readObjects reads them as an API server's answers are read, numbers too.
