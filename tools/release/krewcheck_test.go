@@ -1,0 +1,99 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// template is the manifest in the repository.
+func template(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "plugins", "krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func faultsOf(text, file string) []string {
+	p, faults := readPlugin([]byte(text))
+	if len(faults) > 0 {
+		return faults
+	}
+	return p.faults(file)
+}
+
+func TestTheManifestInTheRepositoryKeepsKrewsRules(t *testing.T) {
+	if faults := faultsOf(template(t), "maint.yaml"); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
+
+func TestEachOfKrewsRulesIsChecked(t *testing.T) {
+	const sum = `"0000000000000000000000000000000000000000000000000000000000000000"`
+	for _, c := range []struct {
+		rule, was, is string // the first place
+		fault         string
+	}{
+		{"the version of the API", "v1alpha2", "v1", `apiVersion is "krew.googlecontainertools.github.com/v1"`},
+		{"the kind", "kind: Plugin", "kind: Plug", `kind is "Plug", not Plugin`},
+		{"no field that krew does not know", "  homepage:", "  home: x\n  homepage:", `unknown field "spec.home"`},
+		{"no field twice", "  version: v0.0.0", "  version: v0.0.0\n  version: v0.0.1", `already set`},
+		{"a safe name", "name: maint", "name: Maint!", `metadata.name "Maint!" is not lower-case words with dashes`},
+		{"no prefix that krew adds", "name: maint", "name: kubectl-maint", `metadata.name "kubectl-maint" has the prefix that krew adds`},
+		{"the name of the file", "name: maint", "name: main", `the file is maint.yaml, and the plugin is "main"`},
+		{"a version with v", "version: v0.0.0", "version: 0.0.0", `version "0.0.0" is not vX.Y.Z`},
+		{"a version of three numbers", "version: v0.0.0", "version: v0.0", `version "v0.0" is not vX.Y.Z`},
+		{"a version without zeros before", "version: v0.0.0", "version: v01.0.0", `version "v01.0.0" is not vX.Y.Z`},
+		{"a short description", "shortDescription: Plan, permit and run maintenance of a cluster", `shortDescription: ""`, "shortDescription is not one line"},
+		{"a short description of one line", "shortDescription: Plan, permit and run maintenance of a cluster", "shortDescription: |\n    Plan,\n    run", "shortDescription is not one line"},
+		{"a homepage", "homepage: https", "homepage: http", `is no https address`},
+		{"an address", "uri: https://github.com/", "uri: file:///", `is no https address`},
+		{"a kind of archive", "linux_amd64.tar.gz", "linux_amd64.tar.xz", `is neither .tar.gz nor .zip`},
+		{"a checksum of 64 digits", sum, `"00"`, `sha256 "00" is not 64 digits`},
+		{"a checksum in lower case", sum, `"` + strings.Repeat("A", 64) + `"`, `is not 64 digits of lower-case hex`},
+		{"an executable", "bin: kubectl-maint\n", "bin: ''\n", `bin "" is no file of the installation`},
+		{"an executable inside", "bin: kubectl-maint\n", "bin: ../kubectl-maint\n", `bin "../kubectl-maint" is no file of the installation`},
+		{"no .exe where it is not Windows", "bin: kubectl-maint\n", "bin: kubectl-maint.exe\n", `bin "kubectl-maint.exe" on linux`},
+		{".exe on Windows", "bin: kubectl-maint.exe", "bin: kubectl-maint", `bin "kubectl-maint" on windows`},
+		{"a selector by os and arch alone", "{os: linux, arch: amd64}", "{os: linux, arch: amd64, libc: musl}", `the selector speaks of "libc"`},
+		{"a selector that selects", "{os: linux, arch: amd64}", "{os: plan9, arch: amd64}", "the selector selects no system"},
+		{"no two for one system", "{os: linux, arch: arm64}", "{os: linux, arch: amd64}", "platforms[0] and [1] are both for linux/amd64"},
+		{"no two where one has no arch", "{os: linux, arch: amd64}", "{os: linux}", "platforms[0] and [1] are both for linux/arm64"},
+		{"no two by expressions", "{matchLabels: {os: linux, arch: amd64}}", "{matchExpressions: [{key: os, operator: In, values: [linux, darwin]}]}", "platforms[0] and [1] are both for linux/arm64"},
+		{"files that are named", "[{from: kubectl-maint, to: .}, {from: LICENSE, to: .}, {from: THIRD_PARTY_LICENSES, to: .}]", "[]", "files is empty"},
+		{"files with a source", "{from: kubectl-maint, to: .}", "{from: '', to: .}", `files: from "" is not in the archive`},
+		{"files with a place", "{from: kubectl-maint, to: .}", "{from: kubectl-maint, to: ''}", `files: to "" is not in the installation`},
+		{"files from inside", "{from: LICENSE, to: .}", "{from: ../LICENSE, to: .}", `files: from "../LICENSE" is not in the archive`},
+		{"files to inside", "{from: LICENSE, to: .}", "{from: LICENSE, to: /etc}", `files: to "/etc" is not in the installation`},
+		{"the executable is installed", "{from: kubectl-maint, to: .}, ", "", `bin "kubectl-maint" is not among the files`},
+		{"the executable is installed where bin says", "{from: kubectl-maint, to: .}", "{from: kubectl-maint, to: bin}", `bin "kubectl-maint" is not among the files`},
+		{"a licence is installed", "{from: LICENSE, to: .}, ", "", "no LICENSE is among the files"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			text := template(t)
+			if !strings.Contains(text, c.was) {
+				t.Fatalf("the manifest has no %q", c.was)
+			}
+			faults := strings.Join(faultsOf(strings.Replace(text, c.was, c.is, 1), "maint.yaml"), "\n")
+			if !strings.Contains(faults, c.fault) {
+				t.Errorf("it says %q, without %q", faults, c.fault)
+			}
+		})
+	}
+}
+
+func TestAManifestWithoutPlatformsOrDescriptionIsRefused(t *testing.T) {
+	text := template(t)
+	head, _, _ := strings.Cut(text, "  platforms:")
+	if faults := strings.Join(faultsOf(head+"  platforms: []\n", "maint.yaml"), "\n"); !strings.Contains(faults, "there are no platforms") {
+		t.Errorf("it says %q", faults)
+	}
+	before, after, _ := strings.Cut(text, "  description: |")
+	_, after, _ = strings.Cut(after, "  caveats:")
+	if faults := strings.Join(faultsOf(before+"  caveats:"+after, "maint.yaml"), "\n"); !strings.Contains(faults, "there is no description") {
+		t.Errorf("it says %q", faults)
+	}
+}
