@@ -173,7 +173,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, Rules: a.outboundRules})
+	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
@@ -221,6 +221,7 @@ func New(o Options) (*Agent, error) {
 	a.metrics.CountDocuments(a.memory.plans.Count, func(phase run.Phase) int {
 		return len(a.memory.runs.Where(func(l *store.CachedRun) bool { return l.Journal.Phase == phase }))
 	})
+	a.exportTroubles()
 	a.controllers.changes = policies.NewChanges(a.memory.gates, a.memory.runs, a.controllers.gates, o.Now, func() bool { return !a.lookingSince().IsZero() })
 	return a, nil
 }

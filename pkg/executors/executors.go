@@ -134,7 +134,23 @@ type Clients struct {
 	// Config is for what no client above can do, as streams into a container. It
 	// acts as the same account.
 	Config *rest.Config
+	// Certificate hears of certificates by which others are reached, and when they
+	// end. Nil: nobody listens.
+	Certificate func(c Certificate, ends time.Time)
 }
+
+// Certificate is one by which a function is called.
+type Certificate struct {
+	Namespace string // of the plan
+	Endpoint  string // of the function
+	Side      string // server or client: whose it is
+}
+
+// Sides of a certificate.
+const (
+	ServerSide = "server"
+	ClientSide = "client"
+)
 
 // Outcome is what a pass did.
 type Outcome struct {

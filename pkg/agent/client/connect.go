@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
 // Config is what a connection to the API server is told.
@@ -83,6 +85,8 @@ type Outside struct {
 	HTTP func() *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Sink func(ctx context.Context, namespace, name string) (string, error)
+	// Certificate hears of certificates by which functions are reached; nil: nobody listens.
+	Certificate func(c executors.Certificate, ends time.Time)
 	// Rules is a text that changes when the outbound rules do; nil: they never do.
 	Rules func() string
 	// Remote stands in for what dials other clusters by Dial; nil: nothing does.
@@ -95,6 +99,6 @@ type Outside struct {
 func (c *Connection) Impersonate(o Outside) *Impersonator {
 	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
 	a.outbound, a.remoteTransport = o.Rules, o.Remote
-	a.dial, a.sink, a.fence, a.awsEndpoint = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint
+	a.dial, a.sink, a.fence, a.awsEndpoint, a.certificate = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint, o.Certificate
 	return a
 }

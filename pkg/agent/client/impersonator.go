@@ -45,6 +45,8 @@ type Impersonator struct {
 	sink   func(ctx context.Context, namespace, name string) (string, error)
 	fence  func() error
 	now    func() time.Time
+	// certificate hears of certificates by which functions are reached; nil: nobody listens.
+	certificate func(c executors.Certificate, ends time.Time)
 	// awsEndpoint stands in for AWS; empty: nothing does.
 	awsEndpoint string
 	listen      func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
@@ -126,7 +128,7 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if a.sink != nil {
 		sink = func(ctx context.Context, name string) (string, error) { return a.sink(ctx, w.Namespace, name) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: sink, Fence: a.fence, Config: a.acting(as)}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: sink, Fence: a.fence, Config: a.acting(as), Certificate: a.certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is

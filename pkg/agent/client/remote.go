@@ -208,7 +208,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	clients := executors.Clients{
 		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
-		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence,
+		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence, Certificate: home.Certificate,
 	}
 	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil
 }

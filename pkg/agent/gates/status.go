@@ -108,6 +108,20 @@ func (g *Controller) Condition(k types.NamespacedName) []metav1.Condition {
 	return []metav1.Condition{out}
 }
 
+// Enforced says of each policy with gates whether these do what they should.
+func (g *Controller) Enforced() map[types.NamespacedName]bool {
+	g.mu.Lock()
+	names := slices.AppendSeq(slices.Collect(maps.Keys(g.policies)), maps.Keys(g.unsigned))
+	g.mu.Unlock()
+	out := map[types.NamespacedName]bool{}
+	for _, k := range names {
+		for _, c := range g.Condition(k) {
+			out[k] = c.Status == metav1.ConditionTrue
+		}
+	}
+	return out
+}
+
 // report says once, as an Event and in the log, why a policy's gates do not do
 // what they should.
 func (g *Controller) report(k types.NamespacedName, p *gatePolicy) {

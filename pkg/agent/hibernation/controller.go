@@ -51,8 +51,9 @@ type Config struct {
 // Controller has targets sleep and wake.
 type Controller struct {
 	Config
-	records *records
-	watches *watches
+	records  *records
+	watches  *watches
+	troubles troubles
 
 	mu    sync.Mutex
 	plans map[types.NamespacedName]*cachedPlan

@@ -45,6 +45,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	}
 	stored, copies := c.records.of(k), c.records.copies(k)
 	if cm == nil && len(stored)+len(copies) == 0 {
+		c.troubles.drop(k)
 		c.forget(k)
 		return time.Time{}, nil
 	}
@@ -80,6 +81,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if fresh, err := c.surely(ctx, cm, v, d); err != nil || !fresh {
 		return c.Now().Add(time.Second), err
 	}
+	c.troubles.note(k, v.facts.Trouble(v.want, d))
 	if err := c.apply(ctx, k, d); err != nil {
 		return c.soon(err)
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -497,12 +498,27 @@ func TestWhatDoesNotWakeIsTriedUntilItDoes(t *testing.T) {
 	night(t, oneToThree+apps, func(w *world) {
 		w.until("02:59")
 		w.api.Deny(runner, "list", "deployments")
+		if told := w.agent.Troubles(); len(told) != 0 {
+			t.Errorf("before its time metrics say %v", told)
+		}
 		w.until("04:59")
 		w.is("Error: apps failed: ")
+		due := time.Date(2000, 1, 1, 3, 0, 0, 0, time.UTC)
+		if told := w.agent.Troubles()[types.NamespacedName{Namespace: shop, Name: "nights"}]; !told.Overdue.Equal(due) || told.NotBack != 1 {
+			t.Errorf("metrics say %+v, want what is overdue since %s", told, due)
+		}
+		w.begins() // who leads now finds it in the records
+		w.after(time.Minute)
+		if told := w.agent.Troubles()[types.NamespacedName{Namespace: shop, Name: "nights"}]; !told.Overdue.Equal(due) {
+			t.Errorf("after a change of leader metrics say %+v", told)
+		}
 		w.api.Allow(runner, "list", "deployments")
 		w.until("05:15")
 		w.awake()
 		w.closed()
+		if told := w.agent.Troubles(); len(told) != 0 {
+			t.Errorf("when all is awake metrics say %v", told)
+		}
 	})
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Metrics are the agent's own, in a registry of their own. Their labels are
-// words of ours, so their number does not grow with the users' documents.
+// Metrics are the agent's own, in a registry of their own. The labels of what is
+// counted are words of ours, so their number does not grow with the users' documents;
+// what is wrong has the name of its object, as long as it is wrong.
 type Metrics struct {
 	registry     *prometheus.Registry
 	leading      prometheus.Gauge
@@ -32,6 +33,7 @@ type Metrics struct {
 	drains       prometheus.Histogram
 	evictions    *prometheus.CounterVec
 	hibernated   *hibernated
+	troubles     *troubles
 }
 
 // New has a registry of its own.
@@ -50,11 +52,11 @@ func New(version string) *Metrics {
 		drains:       prometheus.NewHistogram(prometheus.HistogramOpts{Name: "maint_drain_seconds", Help: "Drains for requestors, from their begin to their end.", Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}}),
 		evictions:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_evictions_total", Help: "Pods of drains for requestors that ended, by what became of them."}, []string{"result"}),
 	}
-	m.hibernated = newHibernated(time.Now)
+	m.hibernated, m.troubles = newHibernated(time.Now), newTroubles()
 	m.configOK.Set(1)
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "maint_build_info", Help: "Version of the agent and of its zone data."}, []string{"version", "tzdata"})
 	build.WithLabelValues(version, schedule.ZoneVersion()).Set(1)
-	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, m.hibernated, build,
+	m.registry.MustRegister(m.leading, m.panics, m.slots, m.lateness, m.durations, m.steps, m.http, m.configOK, m.nodeRequests, m.drains, m.evictions, m.hibernated, m.troubles, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

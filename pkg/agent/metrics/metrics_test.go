@@ -58,6 +58,9 @@ func everything() *Metrics {
 	m.NodeRequests(nil)
 	m.Hibernated(map[string]int{"workload": 1})
 	m.DrainEnded(instant(), *later(time.Minute), drain.Outcome{Evicted: 3, Forced: 1, Gone: 2})
+	m.CountTroubles(troubled(true))
+	m.DrainsBlocked([]BlockedDrain{{Node: "n1"}, {Namespace: "shop", Plan: "nightly", Node: "n2"}})
+	m.CertificateSeen(executors.Certificate{Namespace: "shop", Endpoint: "fn:9443", Side: executors.ServerSide}, *later(time.Hour))
 	m.CountWatches(func() int { return 3 }, func() int { return 2 }, func() int { return 1 })
 	m.CountDocuments(func() (int, int) { return 5, 1 }, func(p run.Phase) int { return map[run.Phase]int{run.Pending: 4, run.Running: 2}[p] })
 	return m
@@ -66,27 +69,36 @@ func everything() *Metrics {
 func TestWhatIsCounted(t *testing.T) {
 	got := scrape(t, everything())
 	for series, want := range map[string]string{
-		`maint_leading`:                                               "1",
-		`maint_internal_errors_total`:                                 "1",
-		`rest_client_requests_total{code="200",method="GET"}`:         "1",
-		`maint_start_lateness_seconds_sum`:                            "90",
-		`maint_slot_results_total{reason="manual",result="Ran"}`:      "1",
-		`maint_run_duration_seconds_sum{result="Succeeded"}`:          "60",
-		`maint_step_duration_seconds_sum{result="done",type="scale"}`: "2",
-		`maint_drain_seconds_sum`:                                     "60",
-		`maint_evictions_total{result="evicted"}`:                     "3",
-		`maint_evictions_total{result="forced"}`:                      "1",
-		`maint_evictions_total{result="gone"}`:                        "2",
-		`maint_evictions_total{result="left"}`:                        "0",
-		`maint_watches{for="targets"}`:                                "3",
-		`maint_watches{for="steps"}`:                                  "2",
-		`maint_watches{for="gates"}`:                                  "1",
-		`maint_documents{kind="plan",valid="true"}`:                   "5",
-		`maint_documents{kind="plan",valid="false"}`:                  "1",
-		`maint_runs{phase="Pending"}`:                                 "4",
-		`maint_runs{phase="Running"}`:                                 "2",
-		`maint_config_valid`:                                          "1",
-		`maint_node_requests{phase="Draining"}`:                       "0",
+		`maint_leading`:               "1",
+		`maint_internal_errors_total`: "1",
+		`rest_client_requests_total{code="200",method="GET"}`:                                                    "1",
+		`maint_start_lateness_seconds_sum`:                                                                       "90",
+		`maint_slot_results_total{reason="manual",result="Ran"}`:                                                 "1",
+		`maint_run_duration_seconds_sum{result="Succeeded"}`:                                                     "60",
+		`maint_step_duration_seconds_sum{result="done",type="scale"}`:                                            "2",
+		`maint_drain_seconds_sum`:                                                                                "60",
+		`maint_evictions_total{result="evicted"}`:                                                                "3",
+		`maint_evictions_total{result="forced"}`:                                                                 "1",
+		`maint_evictions_total{result="gone"}`:                                                                   "2",
+		`maint_evictions_total{result="left"}`:                                                                   "0",
+		`maint_watches{for="targets"}`:                                                                           "3",
+		`maint_watches{for="steps"}`:                                                                             "2",
+		`maint_watches{for="gates"}`:                                                                             "1",
+		`maint_documents{kind="plan",valid="true"}`:                                                              "5",
+		`maint_documents{kind="plan",valid="false"}`:                                                             "1",
+		`maint_runs{phase="Pending"}`:                                                                            "4",
+		`maint_runs{phase="Running"}`:                                                                            "2",
+		`maint_config_valid`:                                                                                     "1",
+		`maint_node_requests{phase="Draining"}`:                                                                  "0",
+		`maint_slot_missed_timestamp_seconds{namespace="shop",object="nightly"}`:                                 seconds(later(0)),
+		`maint_run_failed_timestamp_seconds{namespace="shop",object="nightly"}`:                                  seconds(later(time.Minute)),
+		`maint_not_put_back{kind="Plan",namespace="shop",object="nightly"}`:                                      "2",
+		`maint_not_put_back{kind="HibernatePlan",namespace="shop",object="nights"}`:                              "1",
+		`maint_asleep_past_wake_seconds{namespace="shop",object="nights"}`:                                       "300",
+		`maint_drain_blocked{namespace="",node="n1",object=""}`:                                                  "1",
+		`maint_drain_blocked{namespace="shop",node="n2",object="nightly"}`:                                       "1",
+		`maint_policy_enforced{namespace="shop",object="hours"}`:                                                 "0",
+		`maint_function_certificate_expiry_timestamp_seconds{endpoint="fn:9443",namespace="shop",side="server"}`: seconds(later(time.Hour)),
 	} {
 		if got[series] != want {
 			t.Errorf("%s is %q, want %s", series, got[series], want)

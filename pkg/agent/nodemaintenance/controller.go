@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
@@ -257,8 +258,33 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	k.notifyRuns(objects, claims, k.previewedGrants(ctx, claims, ranking, now))
 	k.reportLimits(ranking.Conditions, now)
 	k.Metrics.NodeRequests(world.Nodes)
+	k.Metrics.DrainsBlocked(k.blockedDrains(world.Nodes, claims, ranking))
 	k.apply(ctx, objects, world, ranking, writing)
 	return k.look.again
+}
+
+// blockedDrains are the drains that could not end: of requests, and of nodes that a run
+// would take and does not, since pods would not leave.
+func (k *Controller) blockedDrains(all []nodes.Node, c claims, ranking nodes.Ranking) []metrics.BlockedDrain {
+	var out []metrics.BlockedDrain
+	for _, n := range all {
+		blocked := func(a nodes.Asked) bool {
+			return !a.Gone && a.Status != nil && a.Status.Blocked != nil && a.Status.Blocked.Permanent
+		}
+		if slices.ContainsFunc(n.Asked, blocked) {
+			out = append(out, metrics.BlockedDrain{Node: n.Name})
+		}
+	}
+	for _, w := range ranking.Waits {
+		s, wanted := c.steps[w.Step]
+		if !wanted || w.Reason != nodes.WaitBlocked {
+			continue
+		}
+		if l := k.Runs.Get(s.Run); l != nil {
+			out = append(out, metrics.BlockedDrain{Namespace: s.Run.Namespace, Plan: l.Run.Plan, Node: w.Node})
+		}
+	}
+	return out
 }
 
 // unseen is why a node that a plan names is not given.

@@ -30,6 +30,7 @@ type Controller struct {
 	Config
 	blockers *blockers
 	refused  *refusedRuns
+	troubles troubles
 }
 
 // Config is what plans are decided on with.

@@ -42,6 +42,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.blockers.drop(k)
 		c.Rules.Drop(k)
 		c.Notify.Forget(k)
+		c.troubles.drop(k)
 		if cm == nil {
 			if !c.Documents.Terminating(k.Namespace) {
 				c.takeMirror(ctx, k)
@@ -84,6 +85,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 			c.recordNotRun(cm, decision.NotRun)
 		}
 	}
+	c.troubles.note(k, decision.Ledger)
 	if err := noted(ctx, true); err != nil {
 		return time.Time{}, err
 	}

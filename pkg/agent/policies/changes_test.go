@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -52,5 +53,18 @@ func TestMetricsOfChangeStandBesideTheRegistered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The page that operators read names each metric of change.
+func TestThePageOfOperatorsNamesTheMetricsOfChange(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range changeFamilies() {
+		if !strings.Contains(string(page), "`change_management_"+f.name) {
+			t.Errorf("docs/operations.md does not name change_management_%s", f.name)
+		}
 	}
 }

@@ -83,7 +83,10 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 	if t.Insecure {
 		return insecure.NewCredentials(), false, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, VerifyConnection: func(s tls.ConnectionState) error {
+		c.seen(executors.ServerSide, s.PeerCertificates)
+		return nil
+	}}
 	if t.SecretName == "" {
 		return credentials.NewTLS(config), t.ServerName != "", nil
 	}
@@ -94,7 +97,20 @@ func (c *conversation) security(ctx context.Context) (credentials.TransportCrede
 	if problem := useSecret(config, secret); problem != "" {
 		return nil, false, api.Refuse(executors.ReasonInvalid, "tls.secretName: secret %s/%s %s", c.call.Namespace, t.SecretName, problem)
 	}
+	for _, pair := range config.Certificates {
+		c.seen(executors.ClientSide, []*x509.Certificate{pair.Leaf})
+	}
 	return credentials.NewTLS(config), t.ServerName != "", nil
+}
+
+// seen tells when certificates end, the first of them: with it nobody is believed any more.
+func (c *conversation) seen(side string, chain []*x509.Certificate) {
+	if c.call.Clients.Certificate == nil || len(chain) == 0 {
+		return
+	}
+	first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	endpoint := document.Cut(c.props.Endpoint, document.MaxNameLength)
+	c.call.Clients.Certificate(executors.Certificate{Namespace: c.call.Namespace, Endpoint: endpoint, Side: side}, first.NotAfter)
 }
 
 // useSecret takes the authorities and the client's certificate from a Secret, or

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -153,5 +154,30 @@ func TestWhomItTrusts(t *testing.T) {
 			props(call).TLS = c.tls
 			ends(t, pass(t, call), c.state, c.final, c.reason, c.words...)
 		})
+	}
+}
+
+// Who looks at when certificates end hears of both, also where a call fails later.
+func TestCertificatesAreTold(t *testing.T) {
+	ours := newAuthority(t, "ours")
+	endpoint := ours.serve(t)
+	certificate, key := ours.signs(t)
+	call := callOf(endpoint, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tls"}, Data: map[string][]byte{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": key}})
+	props(call).TLS = &plan.FunctionTLS{SecretName: "tls"}
+	var mu sync.Mutex
+	told := map[executors.Certificate]time.Time{}
+	call.Clients.Certificate = func(c executors.Certificate, ends time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[c] = ends
+	}
+	ends(t, pass(t, call), executors.Done, false, "")
+	mu.Lock()
+	defer mu.Unlock()
+	for _, side := range []string{executors.ServerSide, executors.ClientSide} {
+		at := told[executors.Certificate{Namespace: "shop", Endpoint: endpoint, Side: side}]
+		if left := time.Until(at); left < 50*time.Minute || left > time.Hour { // signs says an hour
+			t.Errorf("the certificate of the %s is told to end in %s; told were %v", side, left, told)
+		}
 	}
 }

@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/metrics"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+)
+
+// exportTroubles has the metrics say what is wrong with which object.
+func (a *Agent) exportTroubles() {
+	a.metrics.CountTroubles(metrics.Troubles{
+		Leading:      func() bool { return !a.lookingSince().IsZero() },
+		Plans:        a.controllers.plans.Troubles,
+		Hibernations: a.controllers.hibernation.Troubles,
+		Drains:       a.blockedDrains,
+		Gates:        a.controllers.gates.Enforced,
+		Now:          a.options.Now,
+	})
+}
+
+// blockedDrains are those of steps at work, as their runs remember them.
+func (a *Agent) blockedDrains() []metrics.BlockedDrain {
+	live := a.memory.runs.Where(func(l *store.CachedRun) bool { return l.Broken == nil && !l.Run.Request.DryRun })
+	var out []metrics.BlockedDrain
+	for _, l := range live {
+		for _, rec := range l.Journal.Steps {
+			for _, t := range rec.Drains() {
+				if t.Blocked || t.Yielded {
+					out = append(out, metrics.BlockedDrain{Namespace: l.Object.Namespace, Plan: l.Run.Plan, Node: t.Name})
+				}
+			}
+		}
+	}
+	return out
+}

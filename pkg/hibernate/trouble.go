@@ -1,0 +1,42 @@
+package hibernate
+
+import "time"
+
+// Trouble is what somebody should know of a plan.
+type Trouble struct {
+	Overdue time.Time // since when something should be awake that is not; zero: nothing
+	NotBack int       // targets that cannot be woken by themselves, or not yet
+}
+
+// Trouble is what is wrong with a plan after a decision: what sleeps that should not, also
+// where somebody paused it, and what cannot be woken. It follows from the schedule and the
+// records, so that an agent that begins finds it again.
+func (f Facts) Trouble(want Want, d Decision) Trouble {
+	out := Trouble{NotBack: len(f.Missing) + len(f.Blocked)}
+	asleep := len(f.Blocked) > 0
+	for _, r := range f.Records {
+		if r.Operation == Wake && r.State == Failed {
+			out.NotBack++
+		}
+		asleep = asleep || r.Operation != Wake || r.State != Awake
+	}
+	if asleep && !f.Sleep && len(d.Closed) == 0 {
+		out.Overdue = f.wakeDue(want)
+	}
+	return out
+}
+
+// wakeDue is since when a plan is to be awake: by its schedule, else by what was recorded
+// when it fell asleep. Who wakes it before, by hand, does so now.
+func (f Facts) wakeDue(want Want) time.Time {
+	if want.By == BySchedule && !want.Level.Asleep && !want.Level.Since.IsZero() {
+		return want.Level.Since
+	}
+	due := f.Now
+	for _, r := range f.Records {
+		if at := r.Snapshot.WakeAt; at != nil && at.Before(due) {
+			due = *at
+		}
+	}
+	return due
+}
