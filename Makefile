@@ -160,6 +160,11 @@ verify-generated: ## Fail when something is not what `make generate` writes
 		diff "$$file" "$$fresh/$$file" || { echo "$$file is stale: run make generate" >&2; exit 1; }; \
 	done
 
+.PHONY: monitoring-check
+monitoring-check: ## promtool over the rules and their tests (Debian: apt-get install prometheus)
+	promtool check rules manifests/monitoring/rules.yaml
+	promtool test rules manifests/monitoring/tests/*.yaml
+
 .PHONY: manifests-check
 manifests-check: tools-kubeconform ## Check manifests/ and examples/ against the schemas of Kubernetes
 	tools/manifests-check.sh
