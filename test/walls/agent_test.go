@@ -27,7 +27,8 @@ func agentRooms() map[string][]string {
 		"freezes":         {"client", "queue", "status", "store"},
 		"hibernation":     {"client", "keys", "notify", "queue", "status", "store"},
 		"nodemaintenance": {"client", "metrics", "notify", "queue", "store"},
-		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets"},
+		"stepwatches":     {"client", "store"},
+		"runs":            {"client", "keys", "metrics", "notify", "queue", "status", "stepwatches", "store", "targets"},
 		"policies":        {"gates", "notify", "queue", "status", "store"},
 		"plans":           {"client", "keys", "metrics", "notify", "queue", "status", "store", "targets", "watchrules"},
 	}

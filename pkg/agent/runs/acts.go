@@ -64,7 +64,7 @@ func (c *Controller) pass(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	}
 	s := store.StepKey{Run: l.Key(), Path: m.Path}
 	if out.State != executors.Record {
-		c.watches.drop(s)
+		c.watches.Drop(s)
 	}
 	rep := c.report(l, m, out)
 	return outcome{note: func(j run.Journal) run.Journal { return workflow.Note(l.Run, j, m.Path, rep, c.Now()) }}, nil
@@ -128,7 +128,7 @@ func (c *Controller) call(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		out.clients, failed = c.clientsAt(ctx, l, m.Path, home)
 	}
 	if failed == nil {
-		failed = c.watches.failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, out.clients, c.Now())
+		failed = c.watches.Failure(ctx, store.StepKey{Run: l.Key(), Path: m.Path}, out.clients, c.Now())
 	}
 	executor, known := c.Executor(m.Step.Type)
 	if failed == nil && !known {
@@ -184,7 +184,7 @@ func (c *Controller) bounded(ctx context.Context, m workflow.Action, pass func(c
 // stop ends what an abandoned step left working. After a minute of trying it is
 // said and left.
 func (c *Controller) stop(ctx context.Context, l *store.CachedRun, m workflow.Action) (outcome, error) {
-	c.watches.drop(store.StepKey{Run: l.Key(), Path: m.Path})
+	c.watches.Drop(store.StepKey{Run: l.Key(), Path: m.Path})
 	stopped := func(err error) outcome {
 		return outcome{note: func(j run.Journal) run.Journal { return workflow.NoteStop(j, m.Path, err) }}
 	}

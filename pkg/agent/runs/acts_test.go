@@ -337,9 +337,11 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name}, Data: data}
 }
 
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"} //nolint:gochecknoglobals // a name
+
 // watching waits for what it watches, and for nothing else.
 func watching(name string) answer {
-	return is(executors.Outcome{State: executors.NotYet, Watch: &executors.Watch{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: shop, Name: name}})
+	return is(executors.Outcome{State: executors.NotYet, Watch: &executors.Watch{Resource: configMaps, Namespace: shop, Name: name}})
 }
 
 func TestAStepIsWokenByWhatItWatches(t *testing.T) {
@@ -437,7 +439,7 @@ func TestLooksThatCostArePausedBetween(t *testing.T) {
 	inWorld(t, "steps:\n- "+look+"\n", func(w *world) {
 		w.cluster.Put(configMap("ready", nil))
 		w.steps.does("pass look", is(executors.Outcome{State: executors.NotYet, Watch: &executors.Watch{
-			Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: shop, Name: "ready", Every: 10 * time.Second,
+			Resource: configMaps, Namespace: shop, Name: "ready", Every: 10 * time.Second,
 		}}))
 		w.begins("a")
 		w.after(30 * time.Second)

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/notify"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/stepwatches"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
@@ -31,7 +32,7 @@ import (
 // written before the next.
 type Controller struct {
 	Config
-	watches  *stepWatches
+	watches  *stepwatches.Watches
 	refusals *store.Refusals[store.StepKey]
 }
 
@@ -116,12 +117,12 @@ type Freezes interface {
 func New(c Config) *Controller {
 	return &Controller{
 		Config: c, refusals: store.NewRefusals[store.StepKey](),
-		watches: newStepWatches(c.Steps.Wake),
+		watches: stepwatches.New(c.Steps.Wake),
 	}
 }
 
 // WatchCount is how many watches are open for steps.
-func (c *Controller) WatchCount() int { return c.watches.set.Count() }
+func (c *Controller) WatchCount() int { return c.watches.Count() }
 
 // Run moves runs until ctx ends, and waits for the acts that are under way.
 func (c *Controller) Run(ctx context.Context, workers int) {

@@ -33,7 +33,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 	if failed != nil {
 		return rests(c.Now().Add(unwatchedLook)), nil
 	}
-	refused := c.watches.failure(ctx, s, call.Clients, c.Now())
+	refused := c.watches.Failure(ctx, s, call.Clients, c.Now())
 	found, watch, err := drifter.Drift(ctx, call)
 	if err != nil { // the step itself is not at stake: it is looked at again
 		return rests(c.Now().Add(max(executors.RetryAfter(err), unwatchedLook))), ctx.Err()
@@ -59,7 +59,7 @@ func (c *Controller) look(ctx context.Context, l *store.CachedRun, m workflow.Ac
 		o.wait.least = c.Now().Add(watch.Every)
 	}
 	if refused != nil {
-		c.watches.drop(s)
+		c.watches.Drop(s)
 		o.watch, o.wait.wake = nil, c.Now().Add(unwatchedLook)
 	}
 	if !reflect.DeepEqual(after, rec) {

@@ -113,7 +113,7 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 // release gives back what was held for a run that is no longer live.
 func (c *Controller) release(k types.NamespacedName) {
 	c.Runs.Holds.Drop(k, c.Now())
-	c.watches.dropRun(k)
+	c.watches.DropRun(k)
 	c.Steps.forget(k)
 	c.refusals.Forget(func(s store.StepKey) bool { return s.Run == k })
 	c.Nodes.Want(k, nil)

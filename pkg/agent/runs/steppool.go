@@ -30,6 +30,9 @@ const (
 	maxOwn        = 16
 )
 
+// unwatchedPause is how often a step looks that waits for what is not watched (a guess).
+const unwatchedPause = 15 * time.Second
+
 // retryDelay is when a pass that could not even be made is tried again.
 const retryDelay = 2 * time.Second
 
@@ -304,7 +307,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 		return false
 	}
 	c.Steps.complete(o)
-	if o.watch != nil && !c.watches.keep(ctx, o.step, l.Account(), o.clients, *o.watch) {
+	if o.watch != nil && !c.watches.Keep(ctx, o.step, l.Account(), o.clients, *o.watch) {
 		pause := unwatchedPause
 		if o.step.Look {
 			pause = unwatchedLook
@@ -312,7 +315,7 @@ func (c *Controller) complete(ctx context.Context, l *store.CachedRun, o outcome
 		c.Steps.lookBy(o.step, c.Now().Add(pause))
 	}
 	if c.Runs.Get(l.Key()) == nil { // it was let go while this was taken in
-		c.watches.dropRun(l.Key())
+		c.watches.DropRun(l.Key())
 		c.Steps.forget(l.Key())
 		return false
 	}

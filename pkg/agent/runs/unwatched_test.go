@@ -5,15 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
-	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
-// manyWatch opens watches as steps of other runs do, as many as it gets.
+// manyWatch has as many steps of a run watch an object each, as an account of a namespace.
 func (w *world) manyWatch(namespace string, n int) (leave func()) {
 	w.Helper()
 	account := client.Account{Namespace: namespace, Name: "maint-runner"}
@@ -21,22 +18,21 @@ func (w *world) manyWatch(namespace string, n int) (leave func()) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	var uses []*informer.Use
 	for i := range n {
-		k := account.WatchKey(executors.Watch{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: namespace, Name: fmt.Sprint("c", i)})
-		use, err := w.agent.watches.set.Join(w.Context(), k, source(k, account.User(), clients.Dynamic), informer.Member{Changed: func(any, bool) {}})
-		if err == nil {
-			uses = append(uses, use)
-		}
+		what := executors.Watch{Resource: configMaps, Namespace: namespace, Name: fmt.Sprint("c", i)}
+		w.agent.watches.Keep(w.Context(), stepOf(fmt.Sprint("other-", i)), account, clients, what)
 	}
 	return func() {
-		for _, use := range uses {
-			use.Leave()
+		for i := range n {
+			w.agent.watches.Drop(stepOf(fmt.Sprint("other-", i)))
 		}
 	}
 }
 
-func TestOneNamespaceOpensSoManyWatchesOfStepsAndNoMore(t *testing.T) {
+// mostWatches is how many watches of steps one namespace may have open: see stepwatches.
+const mostWatches = 128
+
+func TestAStepBeyondTheWatchesOfItsNamespaceLooksByItself(t *testing.T) {
 	for name, c := range map[string]struct {
 		in      string
 		watches int // of other steps
@@ -44,10 +40,10 @@ func TestOneNamespaceOpensSoManyWatchesOfStepsAndNoMore(t *testing.T) {
 		alone   int // passes in a minute, in which nothing changes
 	}{
 		"nobody else watches":               {in: shop, open: 1},
-		"there is room for one":             {in: shop, watches: maxWatches - 1, open: maxWatches},
-		"there are as many as may be":       {in: shop, watches: maxWatches, open: maxWatches, alone: 4},
-		"others ask for more than they get": {in: shop, watches: maxWatches + 9, open: maxWatches, alone: 4},
-		"another namespace has them all":    {in: "other", watches: maxWatches + 9, open: maxWatches + 1},
+		"there is room for one":             {in: shop, watches: mostWatches - 1, open: mostWatches},
+		"there are as many as may be":       {in: shop, watches: mostWatches, open: mostWatches, alone: 4},
+		"others ask for more than they get": {in: shop, watches: mostWatches + 9, open: mostWatches, alone: 4},
+		"another namespace has them all":    {in: "other", watches: mostWatches + 9, open: mostWatches + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, "steps:\n- "+look+"\n", func(w *world) {
@@ -105,7 +101,7 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 				w.begins("a")
 				w.after(time.Second)
 				if c.full {
-					w.manyWatch(shop, maxWatches)
+					w.manyWatch(shop, mostWatches)
 				}
 				l := w.agent.Runs.Get(stepOf("look").Run)
 				clients, err := w.agent.Accounts.Clients(l.Account(), runName)
@@ -118,7 +114,7 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 				if c.wake > 0 {
 					wait.wake = time.Now().Add(c.wake)
 				}
-				what := executors.Watch{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: shop, Name: "ready"}
+				what := executors.Watch{Resource: configMaps, Namespace: shop, Name: "ready"}
 				if !w.agent.complete(w.Context(), l, outcome{step: s, wait: wait, watch: &what, clients: clients}) {
 					t.Fatal("the run is gone")
 				}

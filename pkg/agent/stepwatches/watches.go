@@ -1,4 +1,6 @@
-package runs
+// Package stepwatches watches objects for the steps that wait for them, as the plans'
+// accounts.
+package stepwatches
 
 import (
 	"context"
@@ -16,16 +18,16 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 )
 
-// stepWatches watch objects for steps that wait for them, as the plan's account.
-// An event only wakes the step: what it means is read live.
-type stepWatches struct {
+// Watches watch objects for steps that wait for them, or for what they did. An event only
+// wakes the step: what it means is read live.
+type Watches struct {
 	wake func(store.StepKey)
 	set  *informer.Set
 	mu   sync.Mutex
-	open map[store.StepKey]stepWatch
+	open map[store.StepKey]watch
 }
 
-type stepWatch struct {
+type watch struct {
 	what    executors.Watch
 	account client.Account
 	cluster string // that it watches, and with which credentials: executors.Clients
@@ -33,24 +35,21 @@ type stepWatch struct {
 	use     *informer.Use
 }
 
-// maxWatches is how many watches are open for the steps of one namespace (a guess: two runs
+// maxOpen is how many watches are open for the steps of one namespace (a guess: two runs
 // that look after all that they did, and some steps that wait).
-const maxWatches = 128
+const maxOpen = 128
 
-// unwatchedPause is how often a step looks that waits for what is not watched (a guess).
-const unwatchedPause = 15 * time.Second
-
-// newStepWatches has nothing open.
-func newStepWatches(wake func(store.StepKey)) *stepWatches {
-	return &stepWatches{wake: wake, set: informer.NewSet(informer.Bound{Max: maxWatches}), open: map[store.StepKey]stepWatch{}}
+// New has nothing open.
+func New(wake func(store.StepKey)) *Watches {
+	return &Watches{wake: wake, set: informer.NewSet(informer.Bound{Max: maxOpen}), open: map[store.StepKey]watch{}}
 }
 
-// keep watches one object for a run, in place of what it watched before. The step is woken
+// Keep watches one object for a run, in place of what it watched before. The step is woken
 // once the watch stands, since whatever happened between its last look and now sent no
 // event, and when it is refused: what that means is for the next pass to ask. Where the
 // namespace has as many watches as it may, the object is not watched: then the step has to
 // look by itself, and asks for the watch again each time.
-func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Account, as executors.Clients, what executors.Watch) (watched bool) {
+func (s *Watches) Keep(ctx context.Context, rk store.StepKey, w client.Account, as executors.Clients, what executors.Watch) (watched bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	have := s.open[rk]
@@ -59,7 +58,7 @@ func (s *stepWatches) keep(ctx context.Context, rk store.StepKey, w client.Accou
 	}
 	k := w.WatchKey(what)
 	k.Variant = rk.Run.Name + " " + as.Connection // its requests are marked as the run's
-	sw := stepWatch{what: what, account: w, cluster: as.Cluster, conn: as.Connection}
+	sw := watch{what: what, account: w, cluster: as.Cluster, conn: as.Connection}
 	wake := func() { s.wake(rk) }
 	use, err := s.set.Join(ctx, k, source(k, sw.user(), as.Dynamic), informer.Member{Changed: func(any, bool) { wake() }, Standing: wake})
 	if have.use != nil { // after the other is joined: it may be the same
@@ -91,17 +90,20 @@ func source(k informer.Key, user string, as dynamic.Interface) informer.Source {
 	}
 }
 
-// drop ends what is watched for a step.
-func (s *stepWatches) drop(rk store.StepKey) {
+// Count is how many watches are open.
+func (s *Watches) Count() int { return s.set.Count() }
+
+// Drop ends what is watched for a step.
+func (s *Watches) Drop(rk store.StepKey) {
 	s.dropAll(func(at store.StepKey) bool { return at == rk })
 }
 
-// dropRun ends all that is watched for a run.
-func (s *stepWatches) dropRun(k types.NamespacedName) {
+// DropRun ends all that is watched for a run.
+func (s *Watches) DropRun(k types.NamespacedName) {
 	s.dropAll(func(at store.StepKey) bool { return at.Run == k })
 }
 
-func (s *stepWatches) dropAll(match func(store.StepKey) bool) {
+func (s *Watches) dropAll(match func(store.StepKey) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at, have := range s.open {
@@ -112,9 +114,9 @@ func (s *stepWatches) dropAll(match func(store.StepKey) bool) {
 	}
 }
 
-// failure is the outcome of a step whose object the API server does not let its
+// Failure is the outcome of a step whose object the API server does not let its
 // account watch; nil where it does. The watch is tried again all the while.
-func (s *stepWatches) failure(ctx context.Context, rk store.StepKey, c executors.Clients, now time.Time) *executors.Outcome {
+func (s *Watches) Failure(ctx context.Context, rk store.StepKey, c executors.Clients, now time.Time) *executors.Outcome {
 	s.mu.Lock()
 	sw, is := s.open[rk]
 	s.mu.Unlock()
@@ -129,7 +131,7 @@ func (s *stepWatches) failure(ctx context.Context, rk store.StepKey, c executors
 }
 
 // asked is the watch as it is judged when it was refused.
-func (sw stepWatch) asked() executors.Asked {
+func (sw watch) asked() executors.Asked {
 	gvr, named := sw.what.Resource, ""
 	if sw.what.Name != "" {
 		named = fmt.Sprintf(" %q", sw.what.Name)
@@ -145,11 +147,11 @@ func (sw stepWatch) asked() executors.Asked {
 	}
 }
 
-func (sw stepWatch) actor() string { return sw.call().Actor() }
+func (sw watch) actor() string { return sw.call().Actor() }
 
-func (sw stepWatch) user() string { return sw.call().User() }
+func (sw watch) user() string { return sw.call().User() }
 
 // call is as whom it watches.
-func (sw stepWatch) call() executors.Call {
+func (sw watch) call() executors.Call {
 	return executors.Call{Namespace: sw.account.Namespace, Account: sw.account.Name, Clients: executors.Clients{Cluster: sw.cluster}}
 }
