@@ -212,6 +212,13 @@ func TestWithoutATurnNothingBegins(t *testing.T) {
 	if got := s.Statuses["gpu"].Reason; got != "waits its turn (maxParallelOperations 1)" {
 		t.Errorf("it says %q", got)
 	}
+	d.statuses["gpu"] = s.Statuses["gpu"].String()
+	if s := nodes.Advance(d.view(), nil, d.limits, d.now.Add(time.Hour)); s.Writes() {
+		t.Errorf("without a ranking it says something else: %+v", s)
+	}
+	if got := nodes.Advance(d.view(), nodes.Turns{}, d.limits, d.now.Add(time.Hour)).Statuses["gpu"].Reason; got != "waits for its turn" {
+		t.Errorf("a ranking that has no word for it: it says %q", got)
+	}
 }
 
 func TestAClosedGate(t *testing.T) {

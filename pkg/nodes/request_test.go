@@ -179,3 +179,13 @@ func TestTheNameOfARequestorHas2To63Characters(t *testing.T) {
 		}
 	}
 }
+
+func TestARequestIsBoundedToTheByte(t *testing.T) {
+	for _, bytes := range []int{nodes.MaxRequestBytes - 1, nodes.MaxRequestBytes, nodes.MaxRequestBytes + 1} {
+		value := `{"reason":"x"}`
+		_, err := nodes.Parse("gpu", value+strings.Repeat(" ", bytes-len(value)))
+		if taken := err == nil; taken != (bytes <= nodes.MaxRequestBytes) {
+			t.Errorf("%d bytes: %v", bytes, err)
+		}
+	}
+}

@@ -214,6 +214,17 @@ func TestTwoBlockedDrainsLeaveTheSlotToOthers(t *testing.T) {
 	q.is("a: gpu Ready |; b: ; c: ")
 }
 
+// A node that is away already needs no place among the unavailable ones.
+func TestABlockedDrainYieldsToANodeThatIsAwayAlready(t *testing.T) {
+	limits := yields()
+	limits.Unavailable = &document.Share{N: 1}
+	q := newQueue(t, limits, one("a", "gpu"), one("b"))
+	q.stuck["a"] = true
+	q.settle()
+	q.world.Nodes[1] = cordoned(one("b", "net"))
+	q.is("a: gpu Draining yielded |; b: net Ready |")
+}
+
 // One slot is what is short.
 func TestOfTwoBlockedDrainsOneYieldsToOneThatWaits(t *testing.T) {
 	limits := yields()
