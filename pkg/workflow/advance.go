@@ -419,7 +419,7 @@ func waited(message, waits string) string {
 // items are those of a loop, to be changed: copied once, for the journal that was
 // handed in stays as it is.
 func (a *advance) items(rec *run.Record) []run.Item {
-	if len(rec.Items) > 0 && !a.ours[rec.Path] {
+	if !a.ours[rec.Path] {
 		if a.ours == nil {
 			a.ours = map[string]bool{}
 		}

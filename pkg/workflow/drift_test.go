@@ -177,3 +177,26 @@ func TestWhatTheRunItselfSetIsNoDrift(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsToBeLeftAsItIsWhileTheRunLives(t *testing.T) {
+	restoring := plan.Step{Name: "a", Type: "label", Properties: map[string]any{"restoreAfter": true}}
+	plain := plan.Step{Name: "a", Type: "label"}
+	for name, c := range map[string]struct {
+		step plan.Step
+		rec  run.Record
+		want bool
+	}{
+		"a scale":                               {plain, run.Record{Path: "a", Type: plan.TypeScale, Phase: run.StepSucceeded}, true},
+		"what was applied":                      {plain, run.Record{Path: "a", Type: plan.TypeApply, Phase: run.StepSucceeded}, true},
+		"a scale at work":                       {plain, run.Record{Path: "a", Type: plan.TypeScale, Phase: run.StepRunning}, false},
+		"a scale that failed":                   {plain, run.Record{Path: "a", Type: plan.TypeScale, Phase: run.StepFailed}, false},
+		"a scale that cleans up":                {plain, run.Record{Path: "finally/a", Type: plan.TypeScale, Phase: run.StepSucceeded}, false},
+		"a label that is put back":              {restoring, run.Record{Path: "a", Type: "label", Phase: run.StepSucceeded, Before: []byte("{}")}, true},
+		"a label that found nothing to be kept": {restoring, run.Record{Path: "a", Type: "label", Phase: run.StepSucceeded}, false},
+		"a label that stays":                    {plain, run.Record{Path: "a", Type: "label", Phase: run.StepSucceeded, Before: []byte("{}")}, false},
+	} {
+		if got := workflow.Holding(c.step, c.rec); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -225,7 +225,7 @@ func (a *advance) beginNodes(s scope, step plan.Step, path string, list []run.It
 	if len(wanted) > 0 {
 		a.wants = append(a.wants, NodeDemand{Path: path, Nodes: wanted, Most: most, Drain: a.firstDrain(step)})
 	}
-	if why != "" && most > 0 && !a.moved {
+	if why != "" && !a.moved {
 		a.says(path, c, "waits: "+why)
 	}
 }

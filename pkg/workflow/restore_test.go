@@ -137,6 +137,11 @@ func TestRestoresComeInTheReverseOrderOfSteps(t *testing.T) {
 			[]string{"g/c g/b", "g/a"},
 		},
 		{
+			"no more of them at once than were at work",
+			"steps: [" + parallel(2, scale("a"), scale("b"), scale("c")) + "]", nil, nil,
+			[]string{"g/c g/b", "g/a"},
+		},
+		{
 			"one that has to wait keeps the others from nothing, and its own earlier steps wait for it",
 			"steps: [" + loopOf("", scale("x"), scale("y")) + "]",
 			map[string][]string{"roll": {"i", "j"}},

@@ -239,6 +239,15 @@ func TestWhatARolloutSaysWhenTheWindowClosesOnNodesAtWork(t *testing.T) {
 	}
 }
 
+func TestARolloutThatHasNoNodeAtWorkEndsWithItsWindow(t *testing.T) {
+	f := fleetOf(t, "", 3)
+	f.run.Spec.OnWindowClose = plan.CloseAbort
+	f.sig.Hold = &run.ClosedGate{Reason: "closed", Until: f.now.Add(time.Hour)}
+	f.end("n0")
+	f.works()
+	f.ended("Aborted")
+}
+
 // What is away already costs no room; what is begun costs some, and a place.
 func TestNodesThatAreAwayAlreadyAreTakenWhereThereIsNoRoom(t *testing.T) {
 	f := fleetOf(t, "canary: 0, maxUnavailable: 3, onError: continue, ", 6)
