@@ -116,7 +116,7 @@ func (c *cluster) begin(at time.Time) {
 
 func (c *cluster) enqueue(b *item) {
 	switch {
-	case b.queued || b.dead:
+	case b.queued:
 		return
 	case b.run:
 		c.runs = append(c.runs, b)

@@ -15,11 +15,6 @@ import (
 // decide asks the core about one plan and does what it says, in the order in
 // which the agent does: the ledger, the runs, the items, the intents.
 func (c *cluster) decide(p *planState) (time.Time, error) {
-	for _, r := range p.live {
-		if r.journal.Phase == run.Pending || r.journal.HeldSince != nil {
-			c.enqueue(r.item)
-		}
-	}
 	d := trigger.Decide(c.facts(p))
 	if d.Phase == trigger.PhaseInvalid {
 		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Message)
@@ -30,8 +25,8 @@ func (c *cluster) decide(p *planState) (time.Time, error) {
 	ledger, _ := d.Ledger.Overflow()
 	p.ledger = &ledger
 	c.createRuns(p)
-	for _, name := range slices.Concat(d.Replace, d.Supersede) {
-		if r := p.run(name); r != nil {
+	for _, r := range p.live {
+		if slices.Contains(slices.Concat(d.Replace, d.Supersede), r.run.Name) {
 			c.enqueue(r.item)
 		}
 	}
@@ -52,14 +47,6 @@ func (c *cluster) facts(p *planState) trigger.Facts {
 	}
 	f.Live = p.siblings()
 	return f
-}
-
-func (p *planState) run(name string) *runState {
-	i := slices.IndexFunc(p.live, func(r *runState) bool { return r.run.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return p.live[i]
 }
 
 // createRuns makes the runs of the claims that have none yet.

@@ -54,8 +54,8 @@ func (c *cluster) admit(r *runState) (time.Time, error) {
 	}
 	if was.Waiting != verdict.Waiting || was.Message != verdict.Message {
 		c.enqueue(r.plan.item)
-		for _, other := range r.plan.live { // under Replace, the one at work gives way now
-			if verdict.Waiting == run.WaitQueue && other != r {
+		if verdict.Waiting == run.WaitQueue { // under Replace, the one at work gives way now
+			for _, other := range r.plan.live {
 				c.enqueue(other.item)
 			}
 		}
@@ -72,7 +72,7 @@ func (c *cluster) standing(r *runState) trigger.AdmissionFacts {
 	}
 	_, s.EntryOpen = p.ledger.OpenEntry(r.run.Name)
 	for _, other := range p.live {
-		if other != r && other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow {
+		if other.journal.Phase == run.Running && r.run.Spec.ConcurrencyPolicy != plan.Allow {
 			s.PlanBusy = other.run.Name
 		}
 	}
@@ -121,9 +121,7 @@ func (c *cluster) move(r *runState) (time.Time, error) {
 		for _, m := range next.All() {
 			until, done := c.act(r, m)
 			acted = acted || done
-			if wake.IsZero() || !until.IsZero() && until.Before(wake) {
-				wake = until
-			}
+			wake = schedule.Earliest(wake, until)
 		}
 		if !acted {
 			return wake, nil

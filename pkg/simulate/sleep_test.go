@@ -77,6 +77,12 @@ func TestWhatSleeps(t *testing.T) {
 		want    []string
 	}{
 		{name: "both nights, the second to its end", plan: nights(), want: []string{night1, night2}},
+		{name: "many targets, one after the other, fall asleep and wake at once", plan: nights(func(s *simulate.Sleeper) {
+			s.Spec.Targets = nil
+			for i := range 6 {
+				s.Spec.Targets = append(s.Spec.Targets, hibernate.Target{Name: fmt.Sprint("t", i), Type: "noop"})
+			}
+		}), want: []string{night1, night2}},
 		{name: "one is skipped by its start", plan: nights(skips(intent.Skip{Slots: []time.Time{at("2026-03-10 20:00")}})), want: []string{"10T20:00 Skipped(skip) - -", night2}},
 		{name: "the next is skipped, and no other", plan: nights(skips(intent.Skip{Next: true})), want: []string{"10T20:00 Skipped(skip) - -", night2}},
 		{name: "all are skipped", plan: nights(skips(intent.Skip{All: true})), want: []string{"10T20:00 Skipped(skip) - -", "11T20:00 Skipped(skip) - -"}},
