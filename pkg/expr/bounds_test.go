@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -135,6 +136,32 @@ func TestAStepHoldsAThousandExpressions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, told(expr.MaxExpressions+9)); diff != "" {
 		t.Errorf("what is beyond is told once:\n%s", diff)
+	}
+}
+
+// Each of them alone is within its bound; all together would hold a worker for minutes.
+func TestTheExpressionsOfAStepAreBoundedTogether(t *testing.T) {
+	fill := func(n int, text string) []any {
+		all := make([]any, n)
+		for i := range all {
+			all[i] = text
+		}
+		return all
+	}
+	const dear = "${lists.range(1500).all(a, a >= 0)}"
+	if _, err := expr.Expand(fill(3, dear), vars()); err != nil {
+		t.Errorf("a few that are dear: %v", err)
+	}
+	began := time.Now()
+	_, err := expr.Expand(fill(expr.MaxExpressions, dear), vars())
+	if err == nil || !strings.Contains(err.Error(), "all expressions of a step together may cost 200000") {
+		t.Errorf("a thousand that are dear: %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second { // an alarm: it was minutes
+		t.Errorf("took %s", took)
+	}
+	if _, err := expr.Expand(fill(expr.MaxExpressions, "${steps['a'].outputs.code == 200 ? 'ok ' + run.name : 'no'}"), map[string]any{"steps": map[string]any{"a": map[string]any{"outputs": map[string]any{"code": int64(200)}}}, "run": map[string]any{"name": "r"}}); err != nil {
+		t.Errorf("a thousand ordinary ones: %v", err)
 	}
 }
 

@@ -22,6 +22,9 @@ import (
 const (
 	MaxLength = 4096
 	MaxCost   = 50_000
+	// MaxStepCost is what all expressions of a step may cost together: a step may hold a
+	// thousand, and each of them at its own bound would take minutes.
+	MaxStepCost = 4 * MaxCost
 	// MaxResult is the most bytes that one expression, or one string with ${…},
 	// may grow to.
 	MaxResult = 256 << 10
@@ -72,27 +75,37 @@ func Value(text string, vars map[string]any) (any, error) {
 }
 
 func eval(text string, vars map[string]any, want *cel.Type) (ref.Val, error) {
+	v, _, err := evalWithin(MaxCost, text, vars, want)
+	return v, err
+}
+
+// evalWithin evaluates an expression that may cost so much, and says what it did cost.
+func evalWithin(limit uint64, text string, vars map[string]any, want *cel.Type) (ref.Val, uint64, error) {
 	roots := make([]string, 0, len(vars))
 	for name := range vars {
 		roots = append(roots, name)
 	}
 	ast, err := parse(text, roots, want)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	env, err := environment(roots)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	program, err := env.Program(ast, cel.CostLimit(MaxCost), cel.CustomDecoratorV2(boundLists))
+	program, err := env.Program(ast, cel.CostLimit(limit), cel.CustomDecoratorV2(boundLists))
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", text, err)
+		return nil, 0, fmt.Errorf("%q: %w", text, err)
 	}
-	v, _, err := program.Eval(vars)
+	v, details, err := program.Eval(vars)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", text, err)
+		return nil, 0, fmt.Errorf("%s: %w", text, err)
 	}
-	return v, nil
+	var cost uint64
+	if spent := details.ActualCost(); spent != nil {
+		cost = *spent
+	}
+	return v, cost, nil
 }
 
 // parse reads an expression and checks its types.

@@ -109,13 +109,14 @@ func below(path, child string) string {
 // expression yields is looked at again, so a value cannot smuggle in another
 // template, nor leave the string it stands in.
 func Expand(v any, vars map[string]any) (any, error) {
-	e := expander{vars: vars, left: MaxExpanded}
+	e := expander{vars: vars, left: MaxExpanded, cost: MaxStepCost}
 	return e.expand(v)
 }
 
 type expander struct {
 	vars map[string]any
-	left int // bytes that expressions may still yield
+	left int    // bytes that expressions may still yield
+	cost uint64 // that they may still have
 }
 
 func (e *expander) expand(v any) (any, error) {
@@ -174,7 +175,16 @@ func (e *expander) text(s string) (any, error) {
 
 // value evaluates one expression, and counts what it yields.
 func (e *expander) value(expression string) (any, error) {
-	v, err := Value(expression, e.vars)
+	limit := min(MaxCost, e.cost)
+	raw, cost, err := evalWithin(limit, expression, e.vars, nil)
+	if err != nil && limit < MaxCost {
+		return nil, fmt.Errorf("%w (all expressions of a step together may cost %d)", err, MaxStepCost)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.cost -= min(cost, e.cost)
+	v, err := toJSON(expression, raw)
 	if err != nil {
 		return nil, err
 	}
