@@ -1,0 +1,80 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+)
+
+const quickText = `apiVersion: maint.dev/v1alpha1
+kind: Plan
+spec:
+  steps:
+  - {name: note, type: annotate, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: app}, operation: add, annotations: {example.org/by: "${run.name}"}}}
+`
+
+// Who triggered a run is known once the policy that refuses false actors has stood for a
+// minute before the agent's eyes, and no more when that is gone.
+func TestWhoAskedIsVerifiedWhereFalseActorsAreRefused(t *testing.T) {
+	w := newTown(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	t.Cleanup(cancel)
+	w.ctx = ctx
+	w.Cleanup(func() {
+		if err := world.switchOn(context.WithoutCancel(ctx)); err != nil {
+			w.Fatal(err)
+		}
+	})
+	maps := world.as(editor()).CoreV1().ConfigMaps(w.ns)
+	_, err := maps.Create(w.ctx, plain("app"), metav1.CreateOptions{})
+	w.must(err)
+	_, err = maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", quickText, ""), metav1.CreateOptions{})
+	w.must(err)
+
+	began := time.Now()
+	if w.triggers() {
+		t.Errorf("whoever asked in the agent's first moments is verified, after %s", time.Since(began))
+	}
+	verified := false
+	for !verified && ctx.Err() == nil {
+		verified = w.triggers()
+	}
+	if !verified || time.Since(began) < 50*time.Second {
+		t.Errorf("verified: %t after %s, want it after a minute", verified, time.Since(began))
+	}
+	if w.triggers() != true {
+		t.Error("the next one is not")
+	}
+	w.must(world.switchOff(w.ctx))
+	w.until("the agent knows that anybody may be named", func() error {
+		if w.triggers() {
+			return errors.New("who asked is verified")
+		}
+		return nil
+	})
+}
+
+// triggers has the editor ask for a run, waits until it has ended, and returns whether the
+// agent knows that the editor asked.
+func (w *town) triggers() bool {
+	w.Helper()
+	before := w.runs()
+	w.does(editor(), "trigger", "orders", "--reason", "again")
+	name := w.new(before)
+	w.until(name+" ends", func() error {
+		if phase := w.runs()[name].Phase; !phase.Ended() {
+			return errors.New(string(phase))
+		}
+		return nil
+	})
+	asked := w.request(name)
+	if asked.Actor != "eddy" {
+		w.Errorf("the run was asked for by %q", asked.Actor)
+	}
+	return asked.Verified
+}
