@@ -15,7 +15,7 @@ const quickText = `apiVersion: maint.dev/v1alpha1
 kind: Plan
 spec:
   steps:
-  - {name: note, type: annotate, properties: {resource: {apiVersion: v1, kind: ConfigMap, name: app}, operation: add, annotations: {example.org/by: "${run.name}"}}}
+  - {name: note, type: annotate, properties: {object: {apiVersion: v1, kind: ConfigMap, name: app}, operation: add, annotations: {example.org/by: "${run.name}"}}}
 `
 
 // Who triggered a run is known once the policy that refuses false actors has stood for a
