@@ -30,6 +30,9 @@ func ReadGates(cm *corev1.ConfigMap) (policy.GateRecord, error) {
 	if cm.Labels[LabelKind] != KindGate {
 		return r, fmt.Errorf("%w: ConfigMap %s lacks the label %s=%s", ErrForeign, cm.Name, LabelKind, KindGate)
 	}
+	if err := understood(cm); err != nil {
+		return r, err
+	}
 	if err := json.Unmarshal([]byte(cm.Data[DataGate]), &r); err != nil {
 		return r, fmt.Errorf("%w: %s of ConfigMap %s: %w", ErrForeign, DataGate, cm.Name, err)
 	}

@@ -164,6 +164,9 @@ func ReadRestore(cm *corev1.ConfigMap) (hibernate.Record, error) {
 	if cm.Labels[LabelKind] != KindRestore {
 		return r, fmt.Errorf("%w: ConfigMap %s lacks the label %s=%s", ErrForeign, cm.Name, LabelKind, KindRestore)
 	}
+	if err := understood(cm); err != nil {
+		return r, err
+	}
 	if err := json.Unmarshal([]byte(cm.Data[DataRestore]), &r); err != nil {
 		return r, fmt.Errorf("%w: %s of ConfigMap %s: %w", ErrForeign, DataRestore, cm.Name, err)
 	}

@@ -156,6 +156,9 @@ func ReadRun(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 	if cm.Labels[LabelKind] != KindRun {
 		return run.Run{}, run.Journal{}, fmt.Errorf("%s/%s is no run: it lacks the label %s: %s", cm.Namespace, cm.Name, LabelKind, KindRun)
 	}
+	if err := understood(cm); err != nil {
+		return run.Run{}, run.Journal{}, err
+	}
 	r, err := readRun(cm)
 	if err != nil {
 		return run.Run{}, run.Journal{}, err
@@ -230,6 +233,9 @@ func ReadLedger(cm *corev1.ConfigMap, planUID string) (ledger.Ledger, error) {
 	var l ledger.Ledger
 	if cm.Labels[LabelKind] != KindLedger {
 		return l, fmt.Errorf("%s/%s %w: it lacks the label %s: %s; delete or rename it", cm.Namespace, cm.Name, ErrForeign, LabelKind, KindLedger)
+	}
+	if err := understood(cm); err != nil {
+		return l, err
 	}
 	if err := json.Unmarshal([]byte(cm.Data[DataLedger]), &l); err != nil {
 		return l, fmt.Errorf("read ledger %s/%s: %w", cm.Namespace, cm.Name, err)

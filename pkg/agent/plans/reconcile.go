@@ -120,7 +120,7 @@ var errLedger = errors.New("nothing of this plan starts or ends")
 
 // cannotDecide says on the plan why its ledger cannot be read or written.
 func (c *Controller) cannotDecide(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, reason error) (time.Time, error) {
-	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, errLedger) {
+	if !errors.Is(reason, annotations.ErrForeign) && !errors.Is(reason, annotations.ErrNewer) && !errors.Is(reason, errLedger) {
 		return time.Time{}, reason
 	}
 	facts := trigger.Facts{Now: c.Now(), Faults: document.Faults{{Message: reason.Error()}}, Spec: known.Spec}
