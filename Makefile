@@ -107,6 +107,10 @@ chaos: build tools-kube ## Two agents while everything breaks; CHAOS_FOR=2m is s
 monitoring-test: tools-kube ## A real Prometheus scrapes a real agent, and each alert fires by a real fault; `make test` leaves it out
 	MAINT_MONITORING=1 go test -v -count=1 -timeout 10m -run TestEachAlertFiresByARealFault ./test/monitoring
 
+.PHONY: upgrade-test
+upgrade-test: tools-kube ## The version before is replaced by this one and back, in mid-work; takes the repository's history
+	MAINT_UPGRADE=1 go test -v -count=1 -timeout 15m ./test/upgrade
+
 .PHONY: chaos-mutants
 chaos-mutants: tools-kube ## Put mended faults back, one by one, and see that chaos finds each; ONLY=… takes some
 	$(GOBUILD) -o bin/chaos ./test/chaos
