@@ -78,6 +78,12 @@ hibernate-crashes: tools-kube ## Kill the agent at every write and every call of
 mutants: ## Change one operator at a time in the core, and list what its own tests do not notice; half an hour
 	go run ./tools/mutants -n $(MUTANTS) $(CORE)
 
+.PHONY: sizes
+sizes: build ## How large plugin and agent are, and by what
+	@du -b bin/kubectl-maint bin/agent
+	@for one in kubectl-maint agent; do CGO_ENABLED=0 go build -trimpath -buildvcs=false -o bin/symbols/$$one ./cmd/$$one; done
+	@go run ./tools/sizes bin/symbols/kubectl-maint bin/symbols/agent
+
 .PHONY: cover
 cover: ## Coverage of each package by its own tests
 	go test -cover $(UNIT_PACKAGES) | grep -v 'no test files'

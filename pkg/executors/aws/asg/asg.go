@@ -32,7 +32,7 @@ type Sleeps struct {
 
 // New reaches Auto Scaling by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return autoscaling.NewFromConfig(config) })}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(autoscaling.NewFromConfig(config)) })}
 }
 
 // Validate looks whether each group that is named is there and can be put to sleep, and

@@ -33,7 +33,7 @@ type Sleeps struct {
 
 // New reaches EC2 by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return ec2.NewFromConfig(config) })}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(ec2.NewFromConfig(config)) })}
 }
 
 // atOnce is how many instances are asked for in one request (a guess: AWS takes a

@@ -41,10 +41,7 @@ type Sleeps struct {
 // New reaches EKS by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
 	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API {
-		return struct {
-			*eks.Client
-			autoscaling.DescribeAutoScalingGroupsAPIClient
-		}{eks.NewFromConfig(config), autoscaling.NewFromConfig(config)}
+		return newClient(autoscaling.NewFromConfig(config), eks.NewFromConfig(config))
 	})}
 }
 

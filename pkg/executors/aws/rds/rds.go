@@ -39,7 +39,7 @@ type Sleeps struct {
 
 // New reaches RDS by sessions of a pool.
 func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return rds.NewFromConfig(config) })}
+	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API { return newClient(rds.NewFromConfig(config)) })}
 }
 
 // before is what restore data holds of a database.
