@@ -201,7 +201,7 @@ func (m model) hints(p page) []string {
 		out = append(out, "esc back")
 	}
 	out = append(out, "/ filter")
-	if p.picks() {
+	if m.acts() && (p.picks() || p.opens && p.things > 0) {
 		out = append(out, "enter open")
 	}
 	if m.acts() && p.things > 0 {

@@ -270,7 +270,7 @@ func (m model) back() (model, tea.Cmd) {
 // look opens another page.
 func (m model) look(key string) (model, tea.Cmd) {
 	p := m.front()
-	if !m.acts() || key == "enter" && !p.picks() {
+	if !m.acts() || key == "enter" && !p.picks() && !p.opens {
 		return m, nil
 	}
 	c, whyNot := commandFor(key, p.thing(), m.home)

@@ -21,6 +21,7 @@ type page struct {
 	top    int  // the first one on the screen, of those shown
 	cursor int  // the one that keys are for, of those shown, where there are several things
 	tail   bool // it goes on at its end, as logs do
+	opens  bool // even the only thing there is can be opened: it is shown in short
 	over   bool // nothing comes any more
 }
 

@@ -24,6 +24,8 @@ type View struct {
 	Title string // the command, as it was given
 	// Ends says that q is the usual end of the view; else it leaves something that was waited for.
 	Ends bool
+	// Short says that things are shown in short, so that even the only one can be opened.
+	Short bool
 }
 
 // Follow follows something until it has ended or ctx does, and shows it; show is nil where there
@@ -112,7 +114,7 @@ func (s *session) run(ctx context.Context, follow Follow) error {
 func (s *session) draw(f *feed, ended chan error) (model, error) {
 	m := model{
 		effects: s.effects(), name: s.c.Name, home: s.k.Namespace, quitWords: s.quitWords(), mark: s.c.Mark,
-		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title}},
+		width: s.c.Width, height: 24, pages: []page{{title: s.view.Title, opens: s.view.Short}},
 	}
 	s.program = tea.NewProgram(m, tea.WithInput(s.c.Screen.In), tea.WithOutput(s.c.Screen.Out), tea.WithFPS(frames), tea.WithoutSignalHandler(), tea.WithColorProfile(colorprofile.ANSI))
 	go func() {
@@ -184,6 +186,9 @@ func (s *session) result(m model, followed error, f *feed) error {
 	}
 	var b strings.Builder
 	for _, l := range lines {
+		if l.Table != nil {
+			l.Text = row(l, m.width)
+		}
 		b.WriteString(l.Text + "\n")
 	}
 	s.shown = b.String()

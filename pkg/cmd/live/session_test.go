@@ -2,16 +2,10 @@ package live_test
 
 import (
 	"bytes"
-	"context"
-	"io"
-	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/charmbracelet/x/vt"
-	"github.com/creack/pty"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -27,88 +21,24 @@ import (
 
 // desk is a terminal at which a command line runs, on a cluster in memory.
 type desk struct {
-	*cmdtest.Cluster
-	keyboard, tty *os.File
-	errOut        bytes.Buffer
-	code          chan int
-
-	mu     sync.Mutex
-	screen *vt.Emulator
+	*cmdtest.Terminal
+	cluster *cmdtest.Cluster
+	errOut  bytes.Buffer
+	code    chan int
 }
 
 // sits begins a command line at a terminal of a size.
 func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Object) *desk {
 	t.Helper()
-	keyboard, tty, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &desk{Cluster: cmdtest.NewCluster(t, cmd.Run, objects...), keyboard: keyboard, tty: tty, code: make(chan int, 1), screen: vt.NewEmulator(columns, rows)}
-	if err := pty.Setsize(tty, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil { //nolint:gosec // sizes of a screen
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.Copy(d, keyboard) }()
-	go func() { _, _ = io.Copy(keyboard, d.screen) }() // what a terminal answers to questions
-	ctx, stop := context.WithCancel(t.Context())
-	d.Ctx = ctx
+	d := &desk{Terminal: cmdtest.NewTerminal(t, columns, rows), cluster: cmdtest.NewCluster(t, cmd.Run, objects...), code: make(chan int, 1)}
 	mark := terminal.NewMark()
 	env := factory.Env{
-		IOStreams: genericiooptions.IOStreams{In: tty, Out: terminal.NewWriter(tty, mark), ErrOut: terminal.NewWriter(&d.errOut, mark)},
+		IOStreams: genericiooptions.IOStreams{In: d.TTY, Out: terminal.NewWriter(d.TTY, mark), ErrOut: terminal.NewWriter(&d.errOut, mark)},
 		Name:      "kubectl maint", Version: "v0.1.0", Now: cmdtest.Now, Zone: "Europe/Berlin", InTerminal: true, OutTerminal: true,
-		Mark: mark, Color: true, Width: columns, Screen: &factory.Screen{In: tty, Out: tty},
+		Mark: mark, Color: true, Width: columns, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
 	}
-	go func() { d.code <- cmd.Run(ctx, factory.NewOn(env, d.Connected()), strings.Fields(line)) }()
-	t.Cleanup(func() {
-		stop()
-		_ = tty.Close()
-		_ = keyboard.Close()
-	})
+	go func() { d.code <- cmd.Run(t.Context(), factory.NewOn(env, d.cluster.Connected()), strings.Fields(line)) }()
 	return d
-}
-
-func (d *desk) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.screen.Write(p)
-}
-
-func (d *desk) text() (text string, whole bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.screen.String(), d.screen.IsAltScreen()
-}
-
-// sees waits until words are on the screen, or are not where they begin with a !.
-func (d *desk) sees(words ...string) {
-	d.Helper()
-	for _, w := range words {
-		bare, not := strings.CutPrefix(w, "!")
-		d.until(w, func(text string, _ bool) bool { return strings.Contains(text, bare) != not })
-	}
-}
-
-// until waits until something holds of the screen.
-func (d *desk) until(what string, holds func(text string, whole bool) bool) {
-	d.Helper()
-	limit := time.After(30 * time.Second)
-	for {
-		text, whole := d.text()
-		if holds(text, whole) {
-			return
-		}
-		select {
-		case <-limit:
-			d.Fatalf("%q is not so:\n%s\n%s", what, text, d.errOut.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-func (d *desk) types(keys string) {
-	d.Helper()
-	if _, err := io.WriteString(d.keyboard, keys); err != nil {
-		d.Fatal(err)
-	}
 }
 
 // ends waits for the exit code, and what stands on the usual screen then.
@@ -117,14 +47,13 @@ func (d *desk) ends(code int, words ...string) {
 	select {
 	case got := <-d.code:
 		if got != code {
-			d.Errorf("exit code %d, want %d", got, code)
+			d.Errorf("exit code %d, want %d\n%s", got, code, d.errOut.String())
 		}
-	case <-time.After(30 * time.Second):
-		text, _ := d.text()
+	case <-time.After(time.Minute):
+		text, _ := d.Screen()
 		d.Fatalf("it does not end:\n%s", text)
 	}
-	d.until("it left the alternate screen on", func(_ string, whole bool) bool { return !whole })
-	d.sees(words...)
+	d.IsBack(words...)
 }
 
 // asking is plan orders with a run at work that asks, and a quiet plan.
@@ -140,45 +69,45 @@ func runOfOrders(r view.Run) *corev1.ConfigMap { return cmdtest.RunObject(r, "ma
 
 func TestStatusOnTheWholeScreen(t *testing.T) {
 	d := sits(t, 80, 24, "status -w", asking()...)
-	d.sees("maint-run-orders-a", "▶ sure", "approval", "Running", "PLAN", "quiet", "q quit")
-	if _, whole := d.text(); !whole {
+	d.Sees("maint-run-orders-a", "▶ sure", "approval", "Running", "PLAN", "quiet", "q quit")
+	if _, whole := d.Screen(); !whole {
 		t.Error("it is not on the alternate screen")
 	}
-	d.types("/quiet\r")
-	d.sees("!▶ sure", "> quiet")
-	d.types("\r")
-	d.sees("Plan:", "esc back")
-	d.types("s")
-	d.sees("carry out 'kubectl maint skip quiet --next 1'? [y/N]")
-	d.types("n")
-	d.sees("nothing was done")
-	d.types("\x1b")
-	d.sees("> quiet")
-	d.types("\x1b")
-	d.sees("▶ sure")
-	d.types("q")
+	d.Types("/quiet\r")
+	d.Sees("!▶ sure", "> quiet")
+	d.Types("\r")
+	d.Sees("Plan:", "esc back")
+	d.Types("s")
+	d.Sees("carry out 'kubectl maint skip quiet --next 1'? [y/N]")
+	d.Types("n")
+	d.Sees("nothing was done")
+	d.Types("\x1b")
+	d.Sees("> quiet")
+	d.Types("\x1b")
+	d.Sees("▶ sure")
+	d.Types("q")
 	d.ends(0, "▶ sure", "quiet")
 }
 
 func TestAKeyWritesWhatTheCommandWrites(t *testing.T) {
 	d := sits(t, 80, 24, "status run/maint-run-orders-a -w", asking()...)
-	d.sees("▶ sure")
-	d.types("a")
-	d.sees("carry out 'kubectl maint approve maint-run-orders-a/sure'? [y/N]")
-	if v := d.Notes("orders")[annotations.Approve]; v != "" {
+	d.Sees("▶ sure")
+	d.Types("a")
+	d.Sees("carry out 'kubectl maint approve maint-run-orders-a/sure'? [y/N]")
+	if v := d.cluster.Notes("orders")[annotations.Approve]; v != "" {
 		t.Fatalf("it is approved before anybody said yes: %s", v)
 	}
-	d.types("y")
-	d.sees("run/maint-run-orders-a/sure approved")
-	if v := d.Notes("orders")[annotations.Approve]; v != "maint-run-orders-a/sure" {
+	d.Types("y")
+	d.Sees("run/maint-run-orders-a/sure approved")
+	if v := d.cluster.Notes("orders")[annotations.Approve]; v != "maint-run-orders-a/sure" {
 		t.Errorf("approved: %q", v)
 	}
-	d.Forbids("patch", "configmaps", "")
-	d.types("r")
-	d.sees("[y/N]")
-	d.types("y")
-	d.sees("error: ")
-	d.types("\x03")
+	d.cluster.Forbids("patch", "configmaps", "")
+	d.Types("r")
+	d.Sees("[y/N]")
+	d.Types("y")
+	d.Sees("error: ")
+	d.Types("\x03")
 	d.ends(130, "▶ sure")
 	if said := d.errOut.String(); !strings.Contains(said, "kubectl maint approve maint-run-orders-a/sure: run/maint-run-orders-a/sure approved\n") {
 		t.Errorf("standard error: %s", said)
@@ -187,10 +116,10 @@ func TestAKeyWritesWhatTheCommandWrites(t *testing.T) {
 
 func TestARunIsFollowedToItsEndOnTheWholeScreen(t *testing.T) {
 	d := sits(t, 80, 24, "wait maint-run-orders-a", asking()...)
-	d.sees("▶ sure")
+	d.Sees("▶ sure")
 	done := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepSucceeded), cmdtest.Record("sure", "approval", run.StepFailed))
 	done.Journal.Phase, done.Journal.Message, done.Journal.FinishedAt = run.Failed, "no \x1b[2Jdisk", cmdtest.Before(0)
-	d.Stores("configmaps", runOfOrders(done))
+	d.cluster.Stores("configmaps", runOfOrders(done))
 	d.ends(4, "Failed after", "no ^[[2Jdisk", "✗ sure")
 	if said := d.errOut.String(); said != "error: run maint-run-orders-a ended Failed: no ^[[2Jdisk\n" {
 		t.Errorf("%q", said)
@@ -199,8 +128,8 @@ func TestARunIsFollowedToItsEndOnTheWholeScreen(t *testing.T) {
 
 func TestWhoLeavesAWaitIsToldThatItGoesOn(t *testing.T) {
 	d := sits(t, 40, 12, "wait maint-run-orders-a", asking()...)
-	d.sees("▶ sure")
-	d.types("q")
+	d.Sees("▶ sure")
+	d.Types("q")
 	d.ends(130, "sure")
 	if said := d.errOut.String(); !strings.Contains(said, "run maint-run-orders-a goes on without you") {
 		t.Error(said)
@@ -213,7 +142,7 @@ func TestWhatIsNotThereTakesNoScreen(t *testing.T) {
 	if said := d.errOut.String(); !strings.Contains(said, `"nowhere"`) {
 		t.Error(said)
 	}
-	if text, _ := d.text(); strings.TrimSpace(text) != "" {
+	if text, _ := d.Screen(); strings.TrimSpace(text) != "" {
 		t.Errorf("%q", text)
 	}
 }

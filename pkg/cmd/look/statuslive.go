@@ -16,7 +16,7 @@ import (
 
 // live shows the picture again whenever something changes.
 func (o *statusOptions) live(ctx context.Context, k *factory.Cluster) error {
-	v := live.View{Title: strings.Join(append([]string{"status"}, o.names...), " "), Ends: true}
+	v := live.View{Title: strings.Join(append([]string{"status"}, o.names...), " "), Ends: true, Short: len(o.names) == 0}
 	return live.Run(ctx, o.Factory, k, v, o.follow)
 }
 

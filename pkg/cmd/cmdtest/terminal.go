@@ -1,0 +1,108 @@
+package cmdtest
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// Terminal is a pseudo terminal, with somebody who reads its screen and types.
+type Terminal struct {
+	*testing.T
+	TTY      *os.File // for the program
+	keyboard *os.File
+
+	mu     sync.Mutex
+	screen *vt.Emulator
+}
+
+// NewTerminal has a size.
+func NewTerminal(t *testing.T, columns, rows int) *Terminal {
+	t.Helper()
+	keyboard, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Terminal{T: t, TTY: tty, keyboard: keyboard, screen: vt.NewEmulator(columns, rows)}
+	d.Resizes(columns, rows)
+	go func() { _, _ = io.Copy(writer{d}, keyboard) }()
+	go func() { _, _ = io.Copy(keyboard, d.screen) }() // what a terminal answers to questions
+	t.Cleanup(func() {
+		_ = tty.Close()
+		_ = keyboard.Close()
+	})
+	return d
+}
+
+// writer draws what the program writes.
+type writer struct{ *Terminal }
+
+func (w writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.screen.Write(p)
+}
+
+// Screen is the text on it; whole says that it is the alternate one.
+func (d *Terminal) Screen() (text string, whole bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.screen.String(), d.screen.IsAltScreen()
+}
+
+// Resizes is what a window manager does.
+func (d *Terminal) Resizes(columns, rows int) {
+	d.Helper()
+	d.mu.Lock()
+	d.screen.Resize(columns, rows)
+	d.mu.Unlock()
+	if err := pty.Setsize(d.keyboard, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil { //nolint:gosec // sizes of a screen
+		d.Fatal(err)
+	}
+}
+
+// Types presses keys.
+func (d *Terminal) Types(keys string) {
+	d.Helper()
+	if _, err := io.WriteString(d.keyboard, keys); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// Sees waits until words are on the screen, or are not where they begin with a !.
+func (d *Terminal) Sees(words ...string) {
+	d.Helper()
+	for _, w := range words {
+		bare, not := strings.CutPrefix(w, "!")
+		d.until(w, func(text string, _ bool) bool { return strings.Contains(text, bare) != not })
+	}
+}
+
+// IsBack waits until the usual screen is shown, with words on it.
+func (d *Terminal) IsBack(words ...string) {
+	d.Helper()
+	d.until("the usual screen", func(_ string, whole bool) bool { return !whole })
+	d.Sees(words...)
+}
+
+func (d *Terminal) until(what string, holds func(text string, whole bool) bool) {
+	d.Helper()
+	limit := time.After(time.Minute)
+	for {
+		text, whole := d.Screen()
+		if holds(text, whole) {
+			return
+		}
+		select {
+		case <-limit:
+			d.Fatalf("the terminal does not show %q:\n%s", what, text)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
