@@ -235,6 +235,7 @@ func TestTheFilterLeavesWhatHasItsWords(t *testing.T) {
 		{"a plan, and the head of its table", "/ M A I l", []string{"  PLAN    PHASE    NEXT                           MESSAGE", "> mail    Idle     Sun 2026-11-22 03:00 CET (1d)  -"}},
 		{"a step, and its run", "/ h o l d", []string{"> shop/r1  Running, 1 of 2 steps done", "    > hold  suspend  Running", "  PLAN    PHASE    NEXT                           MESSAGE"}},
 		{"nothing", "/ z z", []string{"> PLAN    PHASE    NEXT                           MESSAGE"}},
+		{"after the end was looked at", "G / m a i l", []string{"  PLAN    PHASE    NEXT                           MESSAGE", "> mail    Idle     Sun 2026-11-22 03:00 CET (1d)  -"}},
 		{"a letter taken back", "/ m a x backspace enter", []string{"  PLAN    PHASE    NEXT                           MESSAGE", "> mail    Idle     Sun 2026-11-22 03:00 CET (1d)  -"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

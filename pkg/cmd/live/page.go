@@ -182,7 +182,7 @@ func (p page) move(by int, f frame) page {
 // end goes to the first line or to the last one.
 func (p page) end(last bool, f frame) page {
 	p.cursor, p.top = 0, 0
-	p.tail = last
+	p.tail = last && !p.picks()
 	if last {
 		p.cursor, p.top = len(p.shown)-1, len(p.shown)-1
 	}

@@ -37,7 +37,9 @@ func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Objec
 		Name:      "kubectl maint", Version: "v0.1.0", Now: cmdtest.Now, Zone: "Europe/Berlin", InTerminal: true, OutTerminal: true,
 		Mark: mark, Color: true, Width: columns, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
 	}
-	go func() { d.code <- cmd.Run(t.Context(), factory.NewOn(env, d.cluster.Connected()), strings.Fields(line)) }()
+	go func() {
+		d.code <- cmd.Run(t.Context(), factory.NewOn(env, d.cluster.Connected()), strings.Fields(line))
+	}()
 	return d
 }
 

@@ -38,11 +38,13 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 	screen := watch.Screen{Env: o.Env, Live: show}
 	for {
 		begun := time.Now()
-		lines, said, err := o.picture(ctx, k)
+		lines, said, err := o.look(ctx, k, show != nil)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && screen.Empty():
 			return err
+		case err != nil && k.Broken != nil:
+			k.Broken(err)
 		case err != nil: // what is on the screen was true; say why it is not renewed
 			screen.Show([]string{err.Error()}, []print.Update{{Of: "error", Text: err.Error()}})
 		default:
@@ -52,6 +54,24 @@ func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show fun
 			return &exit.Error{Code: exit.CodeInterrupted}
 		}
 	}
+}
+
+// lookWithin is how long a server may take to answer before whoever looks is told that it does not
+// (a guess).
+const lookWithin = 10 * time.Second
+
+// look is the picture as it is now. On a screen a server that is silent is told, and not waited for.
+func (o *statusOptions) look(ctx context.Context, k *factory.Cluster, drawn bool) ([]view.Line, []print.Update, error) {
+	if !drawn {
+		return o.picture(ctx, k)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	lines, said, err := o.picture(ctx, k)
+	if err == nil {
+		err = ctx.Err() // of what could not be read there may be something in it
+	}
+	return lines, said, err
 }
 
 // pause waits for news, on a screen for no longer than until the ages run on; false: ctx has

@@ -64,3 +64,22 @@ func TestMarksDiffer(t *testing.T) {
 		t.Errorf("without a mark: %q", got)
 	}
 }
+
+func TestWhatIsDivertedIsCleanToo(t *testing.T) {
+	const mark = Mark("123;")
+	var out, beside bytes.Buffer
+	w := NewWriter(&out, mark)
+	write := func(text string) {
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a")
+	back := w.Divert(&beside)
+	write("b\x1b[2J" + mark.Sequence("31m"))
+	back()
+	write("c")
+	if out.String() != "ac" || beside.String() != "b^[[2J\x1b[31m" {
+		t.Errorf("%q, beside %q", out.String(), beside.String())
+	}
+}

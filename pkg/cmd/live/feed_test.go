@@ -1,0 +1,90 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// pumped are the messages that a feed hands on while something is told to it.
+func pumped(t *testing.T, tell func(f *feed)) (out []tea.Msg) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		f := newFeed()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.pump(7, func(msg tea.Msg) { out = append(out, msg) })
+		}()
+		tell(f)
+		f.end()
+		<-done
+	})
+	return out
+}
+
+func TestOfManyPicturesTheNewestIsShown(t *testing.T) {
+	got := pumped(t, func(f *feed) {
+		for i := range 10_000 {
+			f.show([]view.Line{{Text: fmt.Sprint(i)}})
+			time.Sleep(100 * time.Microsecond) // a second in all
+		}
+	})
+	if len(got) < 2 || len(got) > frames+2 {
+		t.Errorf("%d pictures in a second", len(got))
+	}
+	if last := got[len(got)-1].(pictureMsg); last.page != 7 || last.lines[0].Text != "9999" {
+		t.Errorf("the last one is %+v", last)
+	}
+}
+
+func TestTextComesInWholeLines(t *testing.T) {
+	got := pumped(t, func(f *feed) {
+		fmt.Fprint(f, "one\ntw")
+		time.Sleep(time.Second)
+		fmt.Fprint(f, "o\r\nthree")
+	})
+	if text := fmt.Sprintf("%q", got); text != `[{'\a' ["one"]} {'\a' ["two" "three"]}]` {
+		t.Error(text)
+	}
+}
+
+func TestATroubleStandsUntilNothingIsHeardOfItAnyMore(t *testing.T) {
+	got := pumped(t, func(f *feed) {
+		f.broke(errors.New("connection refused"))
+		time.Sleep(30 * time.Second)
+		f.broke(errors.New("connection refused"))
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		f.mu.Lock()
+		if f.trouble == "" {
+			t.Error("it is forgotten while it goes on")
+		}
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+	})
+	if len(got) != 3 || got[2] != troubleMsg("") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWhatEndsBeforeItShowsAnythingHasNotBegun(t *testing.T) {
+	f := newFeed()
+	f.notice("warning: x")
+	f.end()
+	if f.begun() {
+		t.Error("it has begun")
+	}
+	f = newFeed()
+	f.show(nil)
+	f.end()
+	if !f.begun() {
+		t.Error("it has not begun")
+	}
+}

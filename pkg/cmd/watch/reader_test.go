@@ -1,0 +1,101 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+)
+
+// What is watched is not asked for, what is not is asked for seldom.
+func TestAReaderAsksOnlyForWhatIsNotWatched(t *testing.T) {
+	inBubble(t, func(ctx context.Context, o *cmdtest.Cluster, k *factory.Cluster) {
+		w, err := ConfigMaps(ctx, k, "shop", ByLabel(annotations.LabelKind+" in (plan,run)"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := w.Reader(k, "shop", annotations.KindPlan, annotations.KindRun)
+		asked := func(look func()) int {
+			o.Kube.ClearActions()
+			look()
+			return len(o.Kube.Actions())
+		}
+		list := func(namespace, selector, field string) func() {
+			return func() {
+				if _, err := seen.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, FieldSelector: field}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		get := func(name string) func() {
+			return func() { _, _ = seen.ConfigMaps("shop").Get(ctx, name, metav1.GetOptions{}) }
+		}
+		for _, c := range []struct {
+			name string
+			look func()
+			want int
+		}{
+			{"a kind", list("shop", annotations.LabelKind+"=plan", ""), 0},
+			{"some kinds and more", list("shop", annotations.LabelKind+" in (plan,run),a=b", ""), 0},
+			{"a kind that is not watched", list("shop", annotations.LabelKind+" in (plan,policy)", ""), 1},
+			{"and again", list("shop", annotations.LabelKind+" in (plan,policy)", ""), 0},
+			{"all but a kind", list("shop", annotations.LabelKind+"!=run", ""), 1},
+			{"whatever has a kind", list("shop", annotations.LabelKind, ""), 1},
+			{"no kind", list("shop", "a=b", ""), 1},
+			{"all namespaces", list("", annotations.LabelKind+"=plan", ""), 1},
+			{"another namespace", list("ops", annotations.LabelKind+"=plan", ""), 1},
+			{"by name", list("shop", annotations.LabelKind+"=plan", "metadata.name=orders"), 1},
+			{"a plan", get("orders"), 0},
+			{"what is not there", get("ghost"), 1},
+			{"and is not there again", get("ghost"), 0},
+			{"a namespace", func() { _, _ = seen.Kube.CoreV1().Namespaces().Get(ctx, "shop", metav1.GetOptions{}) }, 1},
+			{"the same", func() { _, _ = seen.Kube.CoreV1().Namespaces().Get(ctx, "shop", metav1.GetOptions{}) }, 0},
+			{"all of them", func() { _, _ = seen.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{}) }, 1},
+		} {
+			if got := asked(c.look); got != c.want {
+				t.Errorf("%s: asked %d times, want %d", c.name, got, c.want)
+			}
+		}
+		time.Sleep(readAgain)
+		if got := asked(get("ghost")); got != 1 {
+			t.Errorf("it is never asked for again: %d", got)
+		}
+		plans, err := seen.Plans(ctx, "shop", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"mail", "orders"}, namesOf(plans)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}, cmdtest.Plan("orders", ""), cmdtest.Plan("mail", ""))
+}
+
+func namesOf(list []*corev1.ConfigMap) (out []string) {
+	for _, cm := range list {
+		out = append(out, cm.Name)
+	}
+	return out
+}
+
+func TestAWatchThatBreaksIsTold(t *testing.T) {
+	var told []string
+	hear := broken(&factory.Cluster{Broken: func(err error) { told = append(told, err.Error()) }})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	hear(t.Context(), nil, context.DeadlineExceeded)
+	hear(t.Context(), nil, fmt.Errorf("watch: %w", io.EOF))
+	hear(ended, nil, context.DeadlineExceeded)
+	broken(&factory.Cluster{})(t.Context(), nil, context.DeadlineExceeded)
+	if diff := cmp.Diff([]string{"context deadline exceeded"}, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
