@@ -62,7 +62,12 @@ func templated(t testing.TB, values map[string]any) (text, said string, err erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "values.json")
+	dir, err := os.MkdirTemp("", "maint-values-") // not t.TempDir: helm parts its files at commas, and names of tests have some
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "values.json")
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func TestEachOfKrewsRulesIsChecked(t *testing.T) {
 	}{
 		{"the version of the API", "v1alpha2", "v1", `apiVersion is "krew.googlecontainertools.github.com/v1"`},
 		{"the kind", "kind: Plugin", "kind: Plug", `kind is "Plug", not Plugin`},
-		{"no field that krew does not know", "  homepage:", "  home: x\n  homepage:", `unknown field "spec.home"`},
+		{"no field that krew does not know", "  homepage:", "  home: x\n  homepage:", `unknown field "home"`},
 		{"no field twice", "  version: v0.0.0", "  version: v0.0.0\n  version: v0.0.1", `already set`},
 		{"a safe name", "name: maint", "name: Maint!", `metadata.name "Maint!" is not lower-case words with dashes`},
 		{"no prefix that krew adds", "name: maint", "name: kubectl-maint", `metadata.name "kubectl-maint" has the prefix that krew adds`},

@@ -6,7 +6,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- define "maint.facts" -}}
 {{- include "maint.check" . -}}
 {{- $v := .Values -}}
-{{- $confines := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
+{{- $confines := eq (include "maint.serves" (list . "ValidatingAdmissionPolicy" ">=1.30-0")) "yes" -}}
 
 {{- $wanted := dict "requests" $v.nodes.requests "force" $v.nodes.force "volumes" $v.nodes.volumes "conditions" $v.nodes.conditions "confinement" $v.confinement "kubelets" $v.kubelets -}}
 {{- $parts := list -}}
@@ -62,7 +62,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
   "KubeSystem" (or $v.kubeSystem (eq .Release.Namespace "kube-system"))
   "SingleNamespace" $v.singleNamespace
   "Admission" $v.admission
-  "Stamps" (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")
+  "Stamps" (eq (include "maint.serves" (list . "MutatingAdmissionPolicy" ">=1.36-0")) "yes")
   "WithNamespace" false
   "WithConfig" false
   "Config" ""
@@ -70,6 +70,18 @@ A value counts where it is given. Where it is not, what stands in the cluster st
   "Pod" $pod
   "Resources" $resources
   | toJson -}}
+{{- end -}}
+
+{{- /*
+Whether the API server has a kind of admission policy. Without a cluster ('helm template')
+Helm knows no kinds, and the version of Kubernetes that it was told decides.
+*/ -}}
+{{- define "maint.serves" -}}
+{{- $top := index . 0 -}}
+{{- $known := $top.Capabilities.APIVersions -}}
+{{- if $known.Has "apps/v1/Deployment" -}}
+{{- if $known.Has (printf "admissionregistration.k8s.io/v1/%s" (index . 1)) }}yes{{ end -}}
+{{- else if semverCompare (index . 2) $top.Capabilities.KubeVersion.Version }}yes{{ end -}}
 {{- end -}}
 
 {{- define "maint.image" -}}
@@ -87,9 +99,9 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- $role := lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "maint-agent" -}}
 {{- if .Values.singleNamespace }}{{ $role = lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace "maint-agent-documents" }}{{ end -}}
 {{- $standing := list -}}
-{{- range get $role "rules" -}}
-{{- if and (has "impersonate" .verbs) (has "serviceaccounts" (get . "resources" | default list)) -}}
-{{- $standing = concat $standing (get . "resourceNames" | default list) | uniq -}}
+{{- range $role.rules -}}
+{{- if and (has "impersonate" .verbs) (has "serviceaccounts" (.resources | default list)) -}}
+{{- $standing = concat $standing (.resourceNames | default list) | uniq -}}
 {{- end -}}
 {{- end -}}
 {{- if $standing }}{{ $accounts = $standing }}{{ end -}}
@@ -103,19 +115,19 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- $config := .Values.config -}}
 {{- if kindIs "invalid" $config -}}
 {{- $live := lookup "v1" "ConfigMap" .Release.Namespace "maint-agent" -}}
-{{- $config = get (fromYaml (get (get $live "data" | default dict) "config.yaml" | default "")) "spec" | default dict -}}
+{{- $config = (fromYaml (get ($live.data | default dict) "config.yaml" | default "")).spec -}}
 {{- end -}}
 {{- if kindIs "map" $config -}}
-{{- range get (get $config "notifications" | default dict) "sinks" -}}
-{{- with get (get . "urlSecretRef" | default dict) "name" }}{{ $secrets = append $secrets . }}{{ end -}}
+{{- range ($config.notifications | default dict).sinks -}}
+{{- with (.urlSecretRef | default dict).name }}{{ $secrets = append $secrets . }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- if not (kindIs "invalid" .Values.sinkSecrets) -}}
 {{- $secrets = concat $secrets .Values.sinkSecrets -}}
 {{- else -}}
 {{- $role := lookup "rbac.authorization.k8s.io/v1" "Role" .Release.Namespace "maint-agent" -}}
-{{- range get $role "rules" -}}
-{{- if has "secrets" (get . "resources" | default list) }}{{ $secrets = concat $secrets (get . "resourceNames" | default list) }}{{ end -}}
+{{- range $role.rules -}}
+{{- if has "secrets" (.resources | default list) }}{{ $secrets = concat $secrets (.resourceNames | default list) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- $secrets | uniq | toJson -}}
@@ -128,14 +140,14 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- if and $v.readOnly $v.cloud }}{{ fail "cloud is for an agent that acts as accounts, and readOnly lets it act as none: give one of them" }}{{ end -}}
 {{- if and $v.cloud (not $v.confinement) }}{{ fail "cloud lets the agent ask for tokens, and without confinement nothing says for whom: give confinement too" }}{{ end -}}
 {{- if and $v.singleNamespace (eq .Release.Namespace "kube-system") }}{{ fail "singleNamespace is for a namespace of a team: in kube-system an agent looks at the cluster" }}{{ end -}}
-{{- if not (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") -}}
+{{- if ne (include "maint.serves" (list . "ValidatingAdmissionPolicy" ">=1.30-0")) "yes" -}}
 {{- if $v.cloud }}{{ fail "this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do), so nothing would say for whom the agent may ask for tokens: set cloud to false" }}{{ end -}}
 {{- if $v.admission }}{{ fail "this API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): set admission to false" }}{{ end -}}
 {{- end -}}
 {{- $namespace := .Release.Namespace -}}
 {{- $binding := lookup "rbac.authorization.k8s.io/v1" "ClusterRoleBinding" "" "maint-agent" -}}
-{{- range get $binding "subjects" -}}
-{{- $other := get . "namespace" -}}
+{{- range $binding.subjects -}}
+{{- $other := .namespace -}}
 {{- if and (eq .name "maint-agent") $other (ne $other $namespace) -}}
 {{- if lookup "apps/v1" "Deployment" $other "maint-agent" -}}
 {{- fail (printf "an agent is installed in namespace %s: give --namespace %s to upgrade it, or uninstall it first" $other $other) -}}
