@@ -39,6 +39,29 @@ image: ## Build the agent's image as an OCI archive, bin/agent-image.tar
 	cd tools/image && GOWORK=off go run . -version $(VERSION) -o ../../bin/agent-image.tar
 	cd tools/image && MAINT_IMAGE=../../bin/agent-image.tar GOWORK=off go test -count=1 .
 
+BUILDER ?= https://github.com/kubectl-maint/kubectl-maint/blob/main/Makefile\#dist
+PLATFORMS ?=
+
+.PHONY: dist
+dist: ## Everything of a release into dist/, for all platforms: about 15 minutes; PLATFORMS=linux/amd64 makes the archive of one
+	rm -rf dist bin/agents && mkdir -p dist
+	cd tools/image && GOWORK=off go run . -version $(VERSION) -keep ../../bin/agents -o ../../dist/maint-agent_$(VERSION)_image.tar
+	cd tools/image && MAINT_IMAGE=../../dist/maint-agent_$(VERSION)_image.tar GOWORK=off go test -count=1 .
+	cd tools/release && GOWORK=off go run . dist -version $(VERSION) -agents ../../bin/agents -builder '$(BUILDER)' -platforms '$(PLATFORMS)' -o ../../dist
+
+.PHONY: sign
+sign: ## Sign the checksums and the provenance in dist/ (cosign, and an identity: the release workflow has one)
+	cosign sign-blob --yes --bundle dist/checksums.txt.sigstore.json dist/checksums.txt
+	cosign sign-blob --yes --bundle dist/provenance.intoto.json.sigstore.json dist/provenance.intoto.json
+
+.PHONY: publish
+publish: tools-helm ## Publish dist/: the release, the image and the chart (gh, skopeo, cosign; REGISTRY=…)
+	@: $${REGISTRY:?say where to, as in REGISTRY=ghcr.io/somebody}
+	gh release create $(VERSION) --verify-tag --generate-notes dist/*
+	skopeo copy --all --digestfile dist/image-digest oci-archive:dist/maint-agent_$(VERSION)_image.tar docker://$$REGISTRY/maint-agent:$(VERSION)
+	cosign sign --yes $$REGISTRY/maint-agent@$$(<dist/image-digest)
+	bin/helm push dist/kubectl-maint-chart-$(VERSION:v%=%).tgz oci://$$REGISTRY/charts
+
 ##@ Test
 
 .PHONY: test
@@ -55,9 +78,11 @@ test-api: tools-kube tools-flux tools-helm ## Tests against a real API server
 	go test -timeout 15m ./test/...
 
 .PHONY: test-tools
-test-tools: ## Tests of what makes the image and the schemas
+test-tools: ## Tests of what makes the image, the schemas, the manifests and a release
 	cd tools/image && GOWORK=off go test ./...
 	cd tools/schemagen && GOWORK=off go test ./...
+	go test ./tools/manifests
+	cd tools/release && GOWORK=off go test ./...
 
 CORE := pkg/schedule pkg/expr pkg/knob pkg/document pkg/selector pkg/policy pkg/drain pkg/intent pkg/nodes pkg/plan pkg/run pkg/agentconfig pkg/ledger pkg/workflow pkg/watchrule pkg/trigger pkg/calendar pkg/simulate pkg/annotations pkg/hibernate pkg/savings pkg/connector pkg/rights
 MUTANTS ?= 100
@@ -178,6 +203,11 @@ verify-generated: ## Fail when something is not what `make generate` writes
 monitoring-check: ## promtool over the rules and their tests (Debian: apt-get install prometheus)
 	promtool check rules manifests/monitoring/rules.yaml
 	promtool test rules manifests/monitoring/tests/*.yaml
+
+.PHONY: workflows-lint
+workflows-lint: ## Check .github/workflows by actionlint
+	@tools/build.sh actionlint actionlint github.com/rhysd/actionlint/cmd/actionlint
+	bin/actionlint -color=false
 
 .PHONY: manifests-check
 manifests-check: tools-kubeconform ## Check manifests/ and examples/ against the schemas of Kubernetes

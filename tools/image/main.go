@@ -28,6 +28,7 @@ func run(ctx context.Context, args []string) error {
 	out := set.String("o", "../../bin/agent-image.tar", "the archive to write")
 	root := set.String("root", "../..", "the root of the repository")
 	name := set.String("name", "kubectl-maint/agent", "the image's name, without its tag")
+	keep := set.String("keep", "", "a folder to leave agent-amd64 and agent-arm64 in, too")
 	version := set.String("version", "v0.0.0-dev", "the version to put into binary, labels and tag")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -37,6 +38,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	binaryDir := dir
+	if *keep != "" {
+		binaryDir = *keep
+	}
 	roots, err := certificates()
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	for _, p := range platforms() {
 		began := time.Now()
 		fmt.Printf("image: building the agent for %s\n", p)
-		b, err := build(ctx, *root, filepath.Join(dir, "agent-"+p.Architecture), p, *version)
+		b, err := build(ctx, *root, filepath.Join(binaryDir, "agent-"+p.Architecture), p, *version)
 		if err != nil {
 			return err
 		}
