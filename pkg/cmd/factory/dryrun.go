@@ -77,7 +77,7 @@ func (d *DryRun) Check(f *exit.Faults) {
 	}
 	printer, err := d.flags.ToPrinter()
 	if err != nil {
-		f.Add("-o %s: %v", d.Format(), err)
+		f.Add("-o %s: what was written is printed as json, yaml, name, jsonpath=… or go-template=…", d.Format())
 		return
 	}
 	d.printer = printer

@@ -143,6 +143,9 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
 		}
 	}
+	if refused := refusedRollback(p); refused != "" {
+		fmt.Fprintf(o.Out, "%s\n   ask for another run with %s\n", refused, o.Suggest().RollbackTo(p.Object.Name))
+	}
 	for i, found := range list {
 		fmt.Fprintf(o.Out, "%d. %s\n   %s\n", i+1, found.what, found.remedy)
 	}
@@ -158,6 +161,20 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil
+}
+
+// refusedRollback says why the rollback that somebody last asked for was not taken up.
+func refusedRollback(p view.Plan) string {
+	if p.Ledger == nil || p.Intent.Token == "" {
+		return ""
+	}
+	name := annotations.RunName(p.Object.Name, string(p.Object.UID), run.Request{Kind: run.ByToken, Token: p.Intent.Token})
+	for _, e := range p.Ledger.Recent {
+		if e.Run == name && e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil {
+			return fmt.Sprintf("the rollback to run %s was refused: %s", e.AsOf, e.Outcome.Message)
+		}
+	}
+	return ""
 }
 
 // whatNext says what the plan waits for when nothing is in the way.

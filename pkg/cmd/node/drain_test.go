@@ -53,7 +53,7 @@ func TestDrainTellsAllThatIsWrongWithItsFlags(t *testing.T) {
 		{"names and labels", "a -l pool=gpu", "error: -l and names exclude each other\n"},
 		{"a timeout of nothing", "a --timeout 5s", "error: --timeout is for --wait\n"},
 		{"a plan that waits", "a --plan --wait", "error: --plan asks for nothing, so there is nothing to --wait for\n"},
-		{"a format for nothing", "a -o json", "error: -o is for --plan\n"},
+		{"a format for nothing", "a -o wide", "error: -o wide is for --plan\n"},
 		{
 			"what the request refuses, by the flags' names", "a --on-timeout never --pod-selector =x --priority 5000 --drain-timeout soon",
 			"error: --drain-timeout: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\nerror: --priority: must be from -1000 to 1000, is 5000\n" +

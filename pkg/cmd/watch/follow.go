@@ -129,6 +129,8 @@ func (f *follower) endedUnseen(ctx context.Context) (bool, error) {
 // remembered is the end of a run that is no longer kept, by what its ledger says.
 func (f *follower) remembered(e ledger.Entry) error {
 	switch {
+	case e.AsOf != "" && e.Reason == run.ReasonRefused && e.Outcome != nil:
+		return exit.Errorf(exit.CodeNotNow, "the rollback was refused, and run %s not started: %s", f.name, e.Outcome.Message)
 	case e.Result != run.Ran:
 		return exit.Errorf(exit.CodeNotNow, "run %s did not start: %s (%s)", f.name, e.Result, e.Reason)
 	case e.Outcome == nil:
