@@ -17,20 +17,23 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
 type options struct {
 	*factory.Factory
+	out    *print.Values
 	name   string
+	tried  []finding
 	bad    int
 	faults exit.Faults
 }
 
 // New tries what maintenance needs.
 func New(c *factory.Factory) *cobra.Command {
-	o := &options{Factory: c}
-	return &cobra.Command{
+	o := &options{Factory: c, out: print.NewValues()}
+	cmd := &cobra.Command{
 		Use:   "doctor [PLAN]",
 		Short: "Try what maintenance needs: agent, clock, rights, sinks; and say what to do",
 		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
@@ -43,6 +46,8 @@ What you may not look at is said, and counts as neither. Exit code 0 where nothi
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.CompletePlans(nil),
 	}
+	o.out.AddFlags(cmd)
+	return cmd
 }
 
 // Complete takes the plan's name.
@@ -53,21 +58,54 @@ func (o *options) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate has nothing else to check.
-func (o *options) Validate() error { return o.faults.Err() }
+// Validate checks the format.
+func (o *options) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
+
+// finding is the end of a check.
+type finding struct {
+	Result string `json:"result"` // ok, unknown or amiss
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"`
+}
 
 // good, unknown and amiss are the ends of a check, a line each; amiss says what to do.
 func (o *options) good(format string, args ...any) {
-	fmt.Fprintf(o.Out, "ok       %s\n", fmt.Sprintf(format, args...))
+	o.found(finding{Result: "ok", What: fmt.Sprintf(format, args...)}, "ok       %s\n")
 }
 
 func (o *options) unknown(what string, err error) {
-	fmt.Fprintf(o.Out, "unknown  %s: %v\n", what, err)
+	o.found(finding{Result: "unknown", What: fmt.Sprintf("%s: %v", what, err)}, "unknown  %s\n")
 }
 
 func (o *options) amiss(what, remedy string) {
 	o.bad++
-	fmt.Fprintf(o.Out, "AMISS    %s\n         %s\n", what, remedy)
+	o.found(finding{Result: "amiss", What: what, Remedy: remedy}, "AMISS    %s\n")
+	if o.out.Lines() {
+		fmt.Fprintf(o.Out, "         %s\n", remedy)
+	}
+}
+
+// found says a finding to people at once; scripts get all of them at the end.
+func (o *options) found(f finding, line string) {
+	o.tried = append(o.tried, f)
+	if o.out.Lines() {
+		fmt.Fprintf(o.Out, line, f.What)
+	}
+}
+
+// report prints the findings for scripts.
+func (o *options) report() error {
+	if o.out.Lines() {
+		return nil
+	}
+	items := []print.Value{}
+	for _, f := range o.tried {
+		items = append(items, print.Value{Kind: "Finding", Name: f.Result, Body: f})
+	}
+	return o.out.PrintList(o.Out, "FindingList", items)
 }
 
 // Run tries everything.
@@ -89,6 +127,9 @@ func (o *options) Run(ctx context.Context) error {
 	o.confined(ctx, k)
 	if cm != nil {
 		o.plan(ctx, k, agent, cm, config)
+	}
+	if err := o.report(); err != nil {
+		return err
 	}
 	if o.bad > 0 {
 		return exit.Errorf(exit.CodeError, "%s amiss", view.Counted(o.bad, "thing"))

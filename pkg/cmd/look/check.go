@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
@@ -23,14 +24,14 @@ type checkOptions struct {
 	name   string
 	files  []string
 	atText string
-	format string
+	out    *print.Values
 	quiet  bool
 	faults exit.Faults
 }
 
 // NewCheck says whether change is permitted.
 func NewCheck(c *factory.Factory) *cobra.Command {
-	o := &checkOptions{Factory: c}
+	o := &checkOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "check POLICY|PLAN|NODE | -f FILE [NAME]",
 		Short: "Is change permitted? For runbooks: exit code 0 or 3",
@@ -47,7 +48,7 @@ name, write plan/NAME or node/NAME.`,
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().StringVar(&o.atText, "at", "", `the instant to judge: 2h, "sat 02:00", RFC 3339; default now`)
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	o.out.AddFlags(cmd)
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "say nothing; the exit code is the answer")
 	return cmd
 }
@@ -67,9 +68,7 @@ func (o *checkOptions) Complete(_ *cobra.Command, args []string) error {
 
 // Validate checks the flags.
 func (o *checkOptions) Validate() error {
-	if o.format != "" && o.format != "json" {
-		o.faults.Add("-o must be json, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	if _, err := o.at(o.Zone); err != nil {
 		o.faults.Check(err)
 	}
@@ -112,14 +111,18 @@ func (o *checkOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.atText != "" && o.format == "" && !o.quiet {
+	if o.atText != "" && o.out.Lines() && !o.quiet {
 		fmt.Fprintf(o.ErrOut, "at %s\n", instant.Both(at, s.Zone))
 	}
 	v := s.Verdict(at)
 	switch {
 	case o.quiet:
-	case o.format == "json":
+	case o.out.Format() == "json":
 		if err := o.printJSON(v); err != nil {
+			return err
+		}
+	case !o.out.Lines():
+		if err := o.out.Print(o.Out, print.Value{Kind: "Verdict", Name: s.String(), Body: v, Plain: true}); err != nil {
 			return err
 		}
 	default:

@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 		{name: "a plan whose policy is not there", line: "check lost", world: world, code: 3, out: "plan/lost: not permitted (policy ghost: not ready: there is no such policy in namespace shop)\nuntil that is mended\n"},
 		{name: "a node", line: "check a", world: world, out: "node/a: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n"},
 		{name: "no such thing", line: "check ghost", world: world, code: 1, err: "error: there is no plan or policy \"ghost\" in namespace shop; see 'kubectl maint list'\n"},
-		{name: "a time that is none, and a format that is none", line: "check night --at soon -o xml", code: 2, err: "error: -o must be json, is \"xml\"\nerror: --at: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
+		{name: "a time that is none, and a format that is none", line: "check night --at soon -o xml", code: 2, err: "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\nerror: --at: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
 	})
 }
 
@@ -124,7 +124,7 @@ func TestNext(t *testing.T) {
 		{name: "a policy that is always open", line: "next open", world: world, out: "OPENS         CLOSES           UTC   NOTE\nalways open   does not close   -/-   -\n"},
 		{name: "a policy that never is", line: "next shut", world: world, err: "no window is to come: policy shut: Restrictive\n"},
 		{name: "never a window, for a machine", line: "next shut -o json", world: world, out: `{"items":[],"kind":"WindowList"}` + "\n"},
-		{name: "two names and a format that is none", line: "next -f plan.yaml a b --count 0 -o xml --from soon", code: 2, err: "error: give one NAME, not 2\nerror: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\nerror: --count must be from 1 to 10000, is 0\nerror: -o must be json, is \"xml\"\n"},
+		{name: "two names and a format that is none", line: "next -f plan.yaml a b --count 0 -o xml --from soon", code: 2, err: "error: give one NAME, not 2\nerror: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\nerror: --count must be from 1 to 10000, is 0\nerror: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 	})
 }
 

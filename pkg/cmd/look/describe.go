@@ -28,20 +28,23 @@ import (
 
 type describeOptions struct {
 	*factory.Factory
+	out    *print.Values
 	names  []string
 	faults exit.Faults
 }
 
 // NewDescribe tells everything about runs or plans.
 func NewDescribe(c *factory.Factory) *cobra.Command {
-	o := &describeOptions{Factory: c}
-	return &cobra.Command{
+	o := &describeOptions{Factory: c, out: print.NewValues()}
+	cmd := &cobra.Command{
 		Use:               "describe RUN|PLAN...",
 		Short:             "Everything about a run, or a plan",
 		Example:           "  kubectl maint describe maint-run-orders-weekly-k2x7abcdef",
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil),
 	}
+	o.out.AddFlags(cmd)
+	return cmd
 }
 
 // Complete takes the names.
@@ -52,6 +55,7 @@ func (o *describeOptions) Complete(_ *cobra.Command, args []string) error {
 
 // Validate wants at least one.
 func (o *describeOptions) Validate() error {
+	o.out.Check(&o.faults)
 	if len(o.names) == 0 {
 		o.faults.Add("name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs")
 	}
@@ -63,6 +67,9 @@ func (o *describeOptions) Run(ctx context.Context) error {
 	k, err := o.Connect()
 	if err != nil {
 		return err
+	}
+	if !o.out.Lines() {
+		return o.printValues(ctx, k)
 	}
 	for i, name := range o.names {
 		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
@@ -150,16 +157,24 @@ func (o *describeOptions) recent(name string, l *ledger.Ledger, v print.Printer)
 	return lines
 }
 
-// eventLines are the Events of an object; who may not read them does without.
-func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v print.Printer) []string {
+// eventsOf are the newest Events of an object; who may not read them does without.
+func eventsOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []corev1.Event {
 	list, err := k.Kube.CoreV1().Events(cm.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(cm.UID)})
-	if err != nil || len(list.Items) == 0 {
+	if err != nil {
 		return nil
 	}
 	events := list.Items
 	slices.SortFunc(events, func(a, b corev1.Event) int { return eventAt(a).Compare(eventAt(b)) })
+	return events[max(len(events)-10, 0):]
+}
+
+func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v print.Printer) []string {
+	events := eventsOf(ctx, k, cm)
+	if len(events) == 0 {
+		return nil
+	}
 	lines := []string{"", "Events:"}
-	for _, e := range events[max(len(events)-10, 0):] {
+	for _, e := range events {
 		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Roughly(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
 	}
 	return lines

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
@@ -27,14 +29,14 @@ type nextOptions struct {
 	files  []string
 	count  int
 	from   string
-	format string
+	out    *print.Values
 	start  time.Time
 	faults exit.Faults
 }
 
 // NewNext shows coming slots or windows.
 func NewNext(c *factory.Factory) *cobra.Command {
-	o := &nextOptions{Factory: c}
+	o := &nextOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "next PLAN|POLICY | -f FILE [NAME]",
 		Short: "The coming slots of a plan, its sleep, or windows of a policy, local and UTC",
@@ -49,7 +51,7 @@ window is closed. A window that is open comes first, with its true start.`,
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().IntVar(&o.count, "count", 5, "how many")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant that counts; default now")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for a table")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -77,9 +79,7 @@ func (o *nextOptions) Validate() error {
 	if o.count < 1 || o.count > 10000 {
 		o.faults.Add("--count must be from 1 to 10000, is %d", o.count)
 	}
-	if o.format != "" && o.format != "json" {
-		o.faults.Add("-o must be json, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	return o.faults.Err()
 }
 
@@ -106,13 +106,8 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	items := view.NextSlots(set, o.start, o.count)
 	o.markSkipped(items, s, in)
 	o.markClosed(items, s, spec)
-	if o.format == "json" {
-		b, err := json.Marshal(map[string]any{"kind": "SlotList", "items": items})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(o.Out, string(b))
-		return err
+	if !o.out.Lines() {
+		return printItems(o, "SlotList", items)
 	}
 	if len(items) == 0 {
 		fmt.Fprintln(o.ErrOut, "no slot is to come: the plan has no schedule, or its last one is past")
@@ -124,6 +119,23 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Local, s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
 	}
 	return w.Flush()
+}
+
+// printItems prints slots or windows for scripts. Their JSON is one line.
+func printItems[T interface{ Began() string }](o *nextOptions, kind string, items []T) error {
+	if o.out.Format() == "json" {
+		b, err := json.Marshal(map[string]any{"kind": kind, "items": items})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(o.Out, string(b))
+		return err
+	}
+	values := []print.Value{}
+	for _, item := range items {
+		values = append(values, print.Value{Kind: strings.TrimSuffix(kind, "List"), Name: item.Began(), Body: item, Plain: true})
+	}
+	return o.out.PrintList(o.Out, kind, values)
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.
@@ -235,13 +247,8 @@ func (o *nextOptions) windows(s view.Subject) error {
 	for _, i := range list {
 		items = append(items, view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End), Note: i.Note})
 	}
-	if o.format == "json" {
-		b, err := json.Marshal(map[string]any{"kind": "WindowList", "items": items})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(o.Out, string(b))
-		return err
+	if !o.out.Lines() {
+		return printItems(o, "WindowList", items)
 	}
 	if v := s.Verdict(o.start); len(list) == 0 {
 		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", v.Reason)

@@ -1,7 +1,6 @@
 package look
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -28,13 +27,8 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 		list = append(list, w)
 		items = append(items, view.Window{Start: utcOr(w.Start), End: utcOr(w.End), Note: w.Note})
 	}
-	if o.format == "json" {
-		b, err := json.Marshal(map[string]any{"kind": "WindowList", "items": items})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(o.Out, string(b))
-		return err
+	if !o.out.Lines() {
+		return printItems(o, "WindowList", items)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(o.ErrOut, "no sleep is to come: the off-hours are excluded or suspended for good")

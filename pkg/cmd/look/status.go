@@ -25,6 +25,7 @@ import (
 
 type statusOptions struct {
 	*factory.Factory
+	out        *print.Values
 	names      []string
 	everywhere bool
 	watch      bool
@@ -34,7 +35,7 @@ type statusOptions struct {
 
 // NewStatus shows what runs, what waits and why, and what is next.
 func NewStatus(c *factory.Factory) *cobra.Command {
-	o := &statusOptions{Factory: c}
+	o := &statusOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "status [PLAN|NODE|RUN...]",
 		Short: "What runs, what waits and why, what is next",
@@ -51,7 +52,8 @@ until Ctrl-C.`,
 		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), c.CompleteNodes(factory.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live; with -o json a line for each change")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -61,6 +63,7 @@ func (o *statusOptions) Complete(_ *cobra.Command, args []string) error {
 }
 
 func (o *statusOptions) Validate() error {
+	o.out.Check(&o.faults)
 	if o.everywhere && len(o.names) > 0 {
 		o.faults.Add("-A and names exclude each other: a name is looked for in one namespace")
 	}
@@ -72,8 +75,13 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if o.watch {
+	switch {
+	case o.watch && !o.out.Lines():
+		return o.stream(ctx, k)
+	case o.watch:
 		return o.live(ctx, k)
+	case !o.out.Lines():
+		return o.printValues(ctx, k)
 	}
 	lines, _, err := o.picture(ctx, k)
 	if err != nil {

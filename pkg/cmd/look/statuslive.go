@@ -26,12 +26,48 @@ func watched() []string {
 	return []string{annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun, annotations.KindLedger}
 }
 
-func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+// watchAll watches what the status is made of.
+func (o *statusOptions) watchAll(ctx context.Context, k *factory.Cluster) (*watch.Cache, error) {
 	w, err := watch.ConfigMaps(ctx, k, o.namespace(k), watch.ByLabel(annotations.LabelKind+" in ("+strings.Join(watched(), ",")+")"))
 	if err != nil {
-		return watch.NotFollowed(ctx, "", err)
+		return nil, watch.NotFollowed(ctx, "", err)
 	}
 	o.watchNodes(ctx, k, w.Changed)
+	return w, nil
+}
+
+// stream prints for scripts what has changed, whenever something does.
+func (o *statusOptions) stream(ctx context.Context, k *factory.Cluster) error {
+	w, err := o.watchAll(ctx, k)
+	if err != nil {
+		return err
+	}
+	for begun := false; ; begun = true {
+		items, err := o.values(ctx, k)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil && !begun:
+			return err
+		case err != nil: // what was printed was true; the next look may read it
+			o.Warn(err.Error())
+		default:
+			if err := o.out.Stream(o.Out, items); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return &exit.Error{Code: exit.CodeInterrupted}
+		case <-w.Changed:
+		}
+	}
+}
+
+func (o *statusOptions) follow(ctx context.Context, k *factory.Cluster, show func([]view.Line)) error {
+	w, err := o.watchAll(ctx, k)
+	if err != nil {
+		return err
+	}
 	if show != nil { // lines are written on news alone, and then everything is read as it is
 		k = w.Reader(k, o.namespace(k), watched()...)
 	}

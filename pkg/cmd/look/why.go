@@ -23,14 +23,15 @@ import (
 
 type whyOptions struct {
 	*factory.Factory
+	out    *print.Values
 	name   string
 	faults exit.Faults
 }
 
 // NewWhy says why nothing happens.
 func NewWhy(c *factory.Factory) *cobra.Command {
-	o := &whyOptions{Factory: c}
-	return &cobra.Command{
+	o := &whyOptions{Factory: c, out: print.NewValues()}
+	cmd := &cobra.Command{
 		Use:   "why PLAN|RUN|POLICY|NODE",
 		Short: "Why nothing happens, and what would make it happen",
 		Long: `Say what keeps a plan from running now, each thing with what would change it, in
@@ -43,6 +44,8 @@ Exit code 0 where nothing is in the way, 3 where something is.`,
 		RunE:              factory.RunE(o),
 		ValidArgsFunction: factory.CompleteBoth(c.CompleteKinds(annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindPolicy), c.CompleteNodes(func(m metav1.ObjectMeta) bool { return factory.Maintained(m) || factory.Governed(m) })),
 	}
+	o.out.AddFlags(cmd)
+	return cmd
 }
 
 // Complete takes the name.
@@ -51,8 +54,11 @@ func (o *whyOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate has nothing else to check.
-func (o *whyOptions) Validate() error { return o.faults.Err() }
+// Validate checks the format.
+func (o *whyOptions) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
 
 // obstacle is one thing in the way, and what would take it away.
 type obstacle struct{ what, remedy string }
@@ -131,13 +137,16 @@ func (o *whyOptions) subject(ctx context.Context, k *factory.Cluster) (view.Subj
 		return s, err
 	}
 	s, err = source.FindSubject(ctx, o.Factory, k, annotations.KindPlan+"/"+r.Run.Plan)
-	if err == nil && r.Journal.Phase.Ended() {
+	if err == nil && r.Journal.Phase.Ended() && o.out.Lines() {
 		fmt.Fprintf(o.Out, "run %s of plan %s: %s\n", r.Run.Name, r.Run.Plan, print.New(o.Env, s.Zone).RunHead(r))
 	}
 	return s, err
 }
 
 func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error {
+	if !o.out.Lines() {
+		return o.reportValue(p, v, list)
+	}
 	for _, l := range p.Active {
 		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
 			fmt.Fprintf(o.Out, "run %s is at work: %s\n", l.Run.Name, v.RunHead(l))
@@ -157,6 +166,28 @@ func (o *whyOptions) report(p view.Plan, v print.Printer, list []obstacle) error
 		fmt.Fprintln(o.Out, "nothing is in the way")
 	}
 	fmt.Fprintln(o.Out, whatNext(p, v))
+	if len(list) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+// reportValue is report for scripts.
+func (o *whyOptions) reportValue(p view.Plan, v print.Printer, list []obstacle) error {
+	var standing []string
+	for _, l := range p.Active {
+		if l.Journal.Phase == run.Running && l.Journal.HeldSince == nil {
+			standing = append(standing, fmt.Sprintf("run %s is at work: %s", l.Run.Name, v.RunHead(l)))
+		}
+	}
+	for _, said := range []string{refusedRollback(p), v.FailedLast(p)} {
+		if said != "" {
+			standing = append(standing, said)
+		}
+	}
+	if err := o.printWhy(annotations.KindPlan, p.Object.Namespace, p.Object.Name, standing, list, strings.Split(whatNext(p, v), "\n")...); err != nil {
+		return err
+	}
 	if len(list) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
@@ -336,6 +367,9 @@ func condition(p view.Plan, kind string, status metav1.ConditionStatus) (string,
 func (o *whyOptions) permission(s view.Subject) error {
 	now := o.Now()
 	v := s.Verdict(now)
+	if !o.out.Lines() {
+		return o.reportNode(s, nodeAnswer{})
+	}
 	for _, l := range verdictLines(s, v, now) {
 		fmt.Fprintln(o.Out, l)
 	}

@@ -365,6 +365,9 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 		return o.permission(s)
 	}
 	answer := q.answer(print.New(o.Env, o.Zone))
+	if !o.out.Lines() {
+		return o.reportNode(s, answer)
+	}
 	verdict := s.Verdict(o.Now())
 	for _, l := range verdictLines(s, verdict, o.Now()) {
 		fmt.Fprintln(o.Out, l)
@@ -385,6 +388,21 @@ func (o *whyOptions) whyNode(ctx context.Context, k *factory.Cluster, s view.Sub
 		fmt.Fprintf(o.Out, "nobody asks for it: %s does\n", o.Suggest().Drain(s.Name))
 	}
 	if !verdict.Permitted || len(answer.obstacles) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+// reportNode says for scripts what is in the way of a node, or of what a policy governs.
+func (o *whyOptions) reportNode(s view.Subject, answer nodeAnswer) error {
+	found := answer.obstacles
+	if v := s.Verdict(o.Now()); !v.Permitted {
+		found = append([]obstacle{{"change is not permitted: " + v.Reason, "to permit it for a while: " + o.Suggest().Allow(s.String())}}, found...)
+	}
+	if err := o.printWhy(s.Kind, s.Namespace, s.Name, answer.standing, found); err != nil {
+		return err
+	}
+	if len(found) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")
 	}
 	return nil

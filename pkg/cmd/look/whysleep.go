@@ -144,6 +144,9 @@ func (w *whySleeper) restores(list []view.Restore) {
 }
 
 func (w *whySleeper) report() error {
+	if !w.out.Lines() {
+		return w.reportValue()
+	}
 	fmt.Fprintf(w.Out, "%s\n", w.v.SleepHead(w.Sleeper))
 	if w.Table != nil {
 		fmt.Fprintf(w.Out, "it is to be %s: %s\n", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why)
@@ -156,6 +159,25 @@ func (w *whySleeper) report() error {
 	}
 	if w.Table != nil {
 		w.next()
+	}
+	if len(w.found) > 0 {
+		return exit.Errorf(exit.CodeNotNow, "")
+	}
+	return nil
+}
+
+// reportValue is report for scripts.
+func (w *whySleeper) reportValue() error {
+	standing, next := []string{w.v.SleepHead(w.Sleeper)}, []string{}
+	if w.Table != nil {
+		standing = append(standing, fmt.Sprintf("it is to be %s: %s", map[bool]string{true: "asleep", false: "awake"}[w.want.Asleep], w.want.Why))
+		if w.want.Until != nil {
+			next = append(next, fmt.Sprintf("it is to %s %s", map[bool]string{true: "wake", false: "sleep"}[w.want.Asleep], w.v.When(*w.want.Until)))
+		}
+		next = append(next, "somebody may ask: "+w.other())
+	}
+	if err := w.printWhy(annotations.KindHibernatePlan, w.Namespace, w.Sleeper.Name, standing, w.found, next...); err != nil {
+		return err
 	}
 	if len(w.found) > 0 {
 		return exit.Errorf(exit.CodeNotNow, "")

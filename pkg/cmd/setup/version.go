@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,19 +9,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
 type versionOptions struct {
 	*factory.Factory
 	client bool
-	format string
+	out    *print.Values
 	faults exit.Faults
 }
 
 // NewVersion prints versions.
 func NewVersion(c *factory.Factory) *cobra.Command {
-	o := &versionOptions{Factory: c}
+	o := &versionOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Versions of the plugin, the agent and the zone data",
@@ -30,7 +30,7 @@ func NewVersion(c *factory.Factory) *cobra.Command {
 		RunE:  factory.RunE(o),
 	}
 	cmd.Flags().BoolVar(&o.client, "client", false, "of the plugin alone; no cluster is asked")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -39,13 +39,11 @@ func (o *versionOptions) Complete(*cobra.Command, []string) error { return nil }
 
 // Validate checks the flags.
 func (o *versionOptions) Validate() error {
-	if o.format != "" && o.format != "json" {
-		o.faults.Add("-o must be json, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	return o.faults.Err()
 }
 
-// versions is what -o json prints.
+// versions is what -o prints.
 type versions struct {
 	Client   string              `json:"client"`
 	ZoneData string              `json:"zoneData"`
@@ -61,12 +59,10 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	if !o.client {
 		v.Agent, missing, unknown = o.askAgent(ctx)
 	}
-	if o.format == "json" {
-		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
+	if !o.out.Lines() {
+		if err := o.out.Print(o.Out, print.Value{Kind: "Versions", Name: v.Client, Body: v}); err != nil {
 			return err
 		}
-		fmt.Fprintln(o.Out, string(b))
 		return unknown
 	}
 	fmt.Fprintf(o.Out, "client:    %s\nzone data: %s\n", v.Client, v.ZoneData)

@@ -47,6 +47,9 @@ type Slot struct {
 	Note     string `json:"note"`
 }
 
+// Began is the slot's instant.
+func (s Slot) Began() string { return s.UTC }
+
 // NextSlots are the slots from an instant on, that instant included.
 func NextSlots(set schedule.Set, from time.Time, count int) []Slot {
 	items := []Slot{}
@@ -68,3 +71,6 @@ type Window struct {
 	End   string `json:"end,omitempty"`   // absent where it does not close
 	Note  string `json:"note"`
 }
+
+// Began is when the window opens; empty: it is open from ever.
+func (w Window) Began() string { return w.Start }

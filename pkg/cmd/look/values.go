@@ -1,0 +1,224 @@
+package look
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+)
+
+// printValues prints the status for scripts: of one name the value itself, else a list.
+func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) error {
+	items, err := o.values(ctx, k)
+	if err != nil {
+		return err
+	}
+	if len(o.names) == 1 {
+		return o.out.Print(o.Out, items[0])
+	}
+	return o.out.PrintList(o.Out, print.KindStatusList, items)
+}
+
+// values are what the screen shows. An agent that is not at work is told on standard error.
+func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, error) {
+	agent, err := o.Agent(ctx, k)
+	switch {
+	case err != nil:
+		o.Warn(err.Error())
+	case agent.Missing != "":
+		o.Warn(agent.Missing)
+	}
+	if len(o.names) == 0 {
+		return o.allValues(ctx, k, agent)
+	}
+	var out []print.Value
+	for _, name := range o.names {
+		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		if err != nil {
+			return nil, err
+		}
+		value, err := o.valueOf(ctx, k, agent, found)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, value)
+	}
+	return out, nil
+}
+
+func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent factory.AgentState, found factory.Resource) (print.Value, error) {
+	if found.Node != nil {
+		n, err := source.ReadNode(ctx, o.Factory, k, agent, found.Node)
+		if err != nil {
+			return print.Value{}, err
+		}
+		body := print.New(o.Env, o.Zone).NodeValue(found.Node, view.ClaimsOfNode(n))
+		verdict := n.Subject.Verdict(o.Now())
+		body.Permission = &verdict
+		return nodeValue(body), nil
+	}
+	cm := found.Document
+	switch cm.Labels[annotations.LabelKind] {
+	case annotations.KindRun:
+		r, err := view.ReadRun(cm)
+		return runValue(print.RunValue(r)), err
+	case annotations.KindHibernatePlan:
+		return o.sleeperValue(source.ReadSleeper(ctx, o.Factory, k, agent, cm)), nil
+	}
+	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
+	if err != nil {
+		return print.Value{}, err
+	}
+	return o.planValue(p), nil
+}
+
+// allValues are the plans of both kinds, and the nodes that somebody has or asks for.
+// Who may not read nodes does without.
+func (o *statusOptions) allValues(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]print.Value, error) {
+	plans, err := o.plans(ctx, k, agent)
+	if err != nil {
+		return nil, err
+	}
+	sleepers, err := o.sleepers(ctx, k, agent)
+	if err != nil {
+		return nil, err
+	}
+	out := []print.Value{}
+	for _, p := range plans {
+		out = append(out, o.planValue(p))
+	}
+	for _, s := range sleepers {
+		out = append(out, o.sleeperValue(s))
+	}
+	list, err := k.Nodes(ctx, "")
+	if err != nil {
+		return out, nil //nolint:nilerr // who may not read nodes does without, as on the screen
+	}
+	runs, err := k.ActiveRuns(ctx)
+	if err != nil {
+		return out, nil //nolint:nilerr // as above
+	}
+	steps := view.StepClaims(runs)
+	for _, n := range list {
+		if claims := view.NodeClaims([]*corev1.Node{n}, steps); len(claims) > 0 {
+			out = append(out, nodeValue(print.New(o.Env, o.Zone).NodeValue(n, claims)))
+		}
+	}
+	return out, nil
+}
+
+func (o *statusOptions) planValue(p view.Plan) print.Value {
+	return planValue(print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanValue(p))
+}
+
+func (o *statusOptions) sleeperValue(s view.Sleeper) print.Value {
+	return sleeperValue(print.New(o.Env, s.Zone()).SleeperValue(s))
+}
+
+func planValue(body print.PlanStatus) print.Value {
+	return print.Value{Kind: print.KindPlanStatus, Name: "plan/" + body.Metadata.Name, Body: body}
+}
+
+func sleeperValue(body print.HibernatePlanStatus) print.Value {
+	return print.Value{Kind: print.KindHibernatePlanStatus, Name: "hibernate-plan/" + body.Metadata.Name, Body: body}
+}
+
+func runValue(body print.RunStatus) print.Value {
+	return print.Value{Kind: print.KindRunStatus, Name: "run/" + body.Metadata.Name, Body: body}
+}
+
+func nodeValue(body print.NodeStatus) print.Value {
+	return print.Value{Kind: print.KindNodeStatus, Name: "node/" + body.Metadata.Name, Body: body}
+}
+
+// printValues prints everything about runs and plans for scripts.
+func (o *describeOptions) printValues(ctx context.Context, k *factory.Cluster) error {
+	var items []print.Value
+	for _, name := range o.names {
+		cm, err := k.Document(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
+		if err != nil {
+			return err
+		}
+		value, err := o.valueOf(ctx, k, cm)
+		if err != nil {
+			return fmt.Errorf("%s: %w", cm.Name, err)
+		}
+		items = append(items, value)
+	}
+	if len(items) == 1 {
+		return o.out.Print(o.Out, items[0])
+	}
+	return o.out.PrintList(o.Out, print.KindStatusList, items)
+}
+
+func (o *describeOptions) valueOf(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) (print.Value, error) {
+	events := eventValues(ctx, k, cm)
+	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
+		r, err := view.ReadRun(cm)
+		if err != nil {
+			return print.Value{}, err
+		}
+		body := print.RunInFull(r)
+		body.Events = events
+		return runValue(body), nil
+	}
+	agent, _ := o.Agent(ctx, k)
+	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
+		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
+		l, _, err := k.Ledger(ctx, cm)
+		if err != nil {
+			return print.Value{}, err
+		}
+		body := print.New(o.Env, s.Zone()).SleeperValue(s)
+		body.Spec, body.Events = &s.Spec, events
+		if l != nil {
+			body.History = l.Recent
+		}
+		return sleeperValue(body), nil
+	}
+	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
+	if err != nil {
+		return print.Value{}, err
+	}
+	body := print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanValue(p)
+	body.Spec, body.Events = &p.Spec, events
+	if p.Ledger != nil {
+		body.History = p.Ledger.Recent
+	}
+	return planValue(body), nil
+}
+
+func eventValues(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap) []print.EventValue {
+	var out []print.EventValue
+	for _, e := range eventsOf(ctx, k, cm) {
+		out = append(out, print.EventValue{At: eventAt(e).UTC(), Type: e.Type, Reason: e.Reason, Message: e.Message})
+	}
+	return out
+}
+
+// kindExplanation is what why says to scripts.
+const kindExplanation = "Explanation"
+
+// explanation is why something does not happen.
+type explanation struct {
+	Metadata print.Identity    `json:"metadata"`
+	Subject  string            `json:"subject"`            // plan, hibernate-plan, policy or node
+	Standing []string          `json:"standing,omitempty"` // how it stands, where that is no obstacle
+	InTheWay []print.NeedValue `json:"inTheWay"`           // in the order in which the agent asks
+	Next     []string          `json:"next,omitempty"`     // what would make it happen
+}
+
+// printWhy prints an answer for scripts.
+func (o *whyOptions) printWhy(kind, namespace, name string, standing []string, found []obstacle, next ...string) error {
+	body := explanation{Metadata: print.Identity{Namespace: namespace, Name: name}, Subject: kind, Standing: standing, InTheWay: []print.NeedValue{}, Next: next}
+	for _, f := range found {
+		body.InTheWay = append(body.InTheWay, print.NeedValue{What: f.what, Remedy: f.remedy})
+	}
+	return o.out.Print(o.Out, print.Value{Kind: kindExplanation, Name: kind + "/" + name, Body: body})
+}

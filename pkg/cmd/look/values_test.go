@@ -1,0 +1,158 @@
+package look_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+// scripted is a plan that is paused, with a run that waits for an answer, and a node that
+// somebody has.
+func scripted(t *testing.T, more ...runtime.Object) *cmdtest.Cluster {
+	return cmdtest.NewCluster(t, cmd.Run, append([]runtime.Object{
+		cmdtest.Agent(), cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", cmdtest.Noting(annotations.Pause, "true")),
+		cmdtest.RunObject(cmdtest.AskingOf(cmdtest.Asking("ask")), "maint-run-orders-a"), cmdtest.Sleeper("nights", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"),
+		cmdtest.Node("quiet"), cmdtest.Node("busy", cmdtest.Asked(cmdtest.Jane, "{}")),
+	}, more...)...)
+}
+
+func TestStatusForScripts(t *testing.T) {
+	for name, c := range map[string]struct{ line, want string }{
+		"all, by name":           {"status -o name", "plan/orders\nhibernate-plan/nights\nnode/busy\n"},
+		"a run by name":          {"status orders-a -o name", "run/maint-run-orders-a\n"},
+		"the list has its kind":  {"status -o jsonpath={.apiVersion}/{.kind}", "maint.dev/v1alpha1/StatusList"},
+		"the kinds of its items": {"status -o jsonpath={.items[*].kind}", "PlanStatus HibernatePlanStatus NodeStatus"},
+		"one name is no list":    {"status orders -o jsonpath={.kind}/{.metadata.namespace}/{.metadata.name}", "PlanStatus/shop/orders"},
+		"two names are one":      {"status orders node/busy -o jsonpath={.kind}:{.items[*].metadata.name}", "StatusList:orders busy"},
+		"what needs somebody":    {"status orders -o jsonpath={.needs[0].remedy}", "'kubectl maint approve maint-run-orders-a/ask' or 'kubectl maint reject maint-run-orders-a/ask'"},
+		"a switch is no text":    {"status orders -o jsonpath={.paused.on}", "true"},
+		"what waits for approve": {"status orders -o jsonpath={.active[0].questions[0]}", "maint-run-orders-a/ask"},
+		"an instant, in UTC":     {"status orders -o jsonpath={.next}", "2026-11-21T02:00:00Z"},
+		"who has a node":         {"status node/busy -o jsonpath={.claims[0].for}/{.permission.permitted}", cmdtest.Jane + "/true"},
+		"columns":                {"status -o custom-columns=NAME:.metadata.name,KIND:.kind", "NAME     KIND\norders   PlanStatus\nnights   HibernatePlanStatus\nbusy     NodeStatus\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t).Line(c.line).Is(t, cmdtest.Printed{Out: c.want})
+		})
+	}
+}
+
+func TestARunForScripts(t *testing.T) {
+	scripted(t).Line("status orders-a -o yaml").Is(t, cmdtest.Printed{Out: `apiVersion: maint.dev/v1alpha1
+kind: RunStatus
+message: ""
+metadata:
+  name: maint-run-orders-a
+  namespace: shop
+phase: Running
+plan: orders
+questions:
+- maint-run-orders-a/ask
+reason: ""
+requestedAt: "0001-01-01T00:00:00Z"
+startedAt: "2026-11-20T23:00:00Z"
+steps:
+- attempt: 1
+  path: ask
+  phase: Running
+  startedAt: "2026-11-20T23:59:00Z"
+  type: approval
+`})
+}
+
+// A stream has a line for each change, and none for what stays as it is.
+func TestStatusStreamsLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := scripted(t)
+		o.Ctx = ctx
+		o.Told(map[string]func(){
+			`"name":"orders"`: cmdtest.Later(func() {
+				o.Stores("configmaps", cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}"))
+				time.Sleep(5 * time.Second)
+				cancel()
+			}),
+		})
+		got := o.Maint("status", "orders", "-w", "-o", "json")
+		lines := strings.Split(strings.TrimSuffix(got.Out, "\n"), "\n")
+		if got.Code != 130 || got.Err != "" || len(lines) != 2 || !strings.Contains(lines[0], `"paused":{"on":true}`) || strings.Contains(lines[1], `"paused"`) {
+			t.Errorf("exit code %d, standard error %q, %d lines:\n%s", got.Code, got.Err, len(lines), got.Out)
+		}
+	})
+}
+
+func TestDescribeForScripts(t *testing.T) {
+	kept := cmdtest.Ledger(ledger.Ledger{Totals: map[run.Result]int64{run.Ran: 3}, Recent: []ledger.Entry{{Kind: run.ByToken, Result: run.Ran, Run: "maint-run-orders-0", At: cmdtest.Now()}}})
+	for name, c := range map[string]struct{ line, want string }{
+		"a plan with its document": {"describe orders -o jsonpath={.spec.steps[0].type}", "suspend"},
+		"and how it ended before":  {"describe orders -o jsonpath={.history[0].run}/{.totals.Ran}", "maint-run-orders-0/3"},
+		"a run":                    {"describe orders-a -o name", "run/maint-run-orders-a\n"},
+		"a HibernatePlan":          {"describe nights -o jsonpath={.kind}/{.spec.targets[0].type}", "HibernatePlanStatus/noop"},
+		"several":                  {"describe orders orders-a -o jsonpath={.items[*].kind}", "PlanStatus RunStatus"},
+	} {
+		t.Run(name, func(t *testing.T) { scripted(t, kept).Line(c.line).Is(t, cmdtest.Printed{Out: c.want}) })
+	}
+}
+
+func TestWhyForScripts(t *testing.T) {
+	for name, c := range map[string]struct {
+		line, want string
+		code       int
+	}{
+		"a plan":                            {"why orders -o jsonpath={.kind}:{.subject}:{.inTheWay[0].what}:{.inTheWay[0].remedy}", "Explanation:plan:the plan is paused until resumed:'kubectl maint resume orders'", 3},
+		"what would make it happen":         {"why orders -o jsonpath={.next[1]}", "somebody may ask: 'kubectl maint trigger orders'", 3},
+		"a node in nobody's way":            {"why node/quiet -o jsonpath={.subject}:{.inTheWay}", "node:[]", 0},
+		"a HibernatePlan as its name alone": {"why nights -o name", "hibernate-plan/nights\n", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scripted(t).Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.want})
+		})
+	}
+}
+
+func TestWhySaysWhyARollbackWasRefused(t *testing.T) {
+	token := "t"
+	name := annotations.RunName("orders", "u-orders", run.Request{Kind: run.ByToken, Token: token})
+	refused := cmdtest.Ledger(ledger.Ledger{Tokens: []string{token}, Recent: []ledger.Entry{{
+		Kind: run.ByToken, Result: run.Skipped, Reason: run.ReasonRefused, Run: name, At: cmdtest.Now(), AsOf: "maint-run-orders-0",
+		Outcome: &ledger.Outcome{Phase: run.Aborted, Message: "there is no run maint-run-orders-0 any more"},
+	}}})
+	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), refused, cmdtest.Plan("orders", "", cmdtest.Noting(annotations.Trigger, token, annotations.StatusTrigger, token)))
+	o.Maint("why", "orders").Is(t, cmdtest.Printed{Out: `the rollback to run maint-run-orders-0 was refused: there is no run maint-run-orders-0 any more
+   ask for another run with 'kubectl maint rollback orders --to RUN'
+nothing is in the way
+somebody may ask: 'kubectl maint trigger orders'
+`})
+}
+
+func TestCheckAndNextForScripts(t *testing.T) {
+	for name, c := range map[string]struct {
+		line, want string
+		code       int
+	}{
+		"a verdict as YAML":       {"check orders -o jsonpath={.kind}/{.permitted}", "Verdict/false", 3},
+		"what was checked":        {"check orders -o name", "plan/orders\n", 3},
+		"slots, each by its time": {"next orders --count 2 -o name", "2026-11-21T02:00:00Z\n2026-11-22T02:00:00Z\n", 0},
+		"slots as columns":        {"next orders --count 1 -o custom-columns=AT:.utc,NOTE:.note", "AT                     NOTE\n2026-11-21T02:00:00Z   paused\n", 0},
+		"sleep":                   {"next nights --count 1 -o jsonpath={.kind}/{.items[0].start}", "WindowList/2026-11-20T20:00:00Z", 0},
+		"a format that is none":   {"next orders -o wide", "", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := cmdtest.Printed{Code: c.code, Out: c.want}
+			if c.code == 2 {
+				want.Err = "error: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"wide\"\n"
+			}
+			scripted(t).Line(c.line).Is(t, want)
+		})
+	}
+}

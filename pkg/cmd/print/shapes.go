@@ -1,0 +1,264 @@
+package print
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// The kinds of values that scripts read. docs/cli.md has their shapes; what is there stays.
+const (
+	KindPlanStatus          = "PlanStatus"
+	KindHibernatePlanStatus = "HibernatePlanStatus"
+	KindRunStatus           = "RunStatus"
+	KindNodeStatus          = "NodeStatus"
+	KindStatusList          = "StatusList"
+)
+
+// Identity names what a value speaks of.
+type Identity struct {
+	Namespace         string       `json:"namespace,omitempty"`
+	Name              string       `json:"name"`
+	UID               string       `json:"uid,omitempty"`
+	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
+}
+
+func identityOf(m metav1.ObjectMeta) Identity {
+	id := Identity{Namespace: m.Namespace, Name: m.Name, UID: string(m.UID)}
+	if !m.CreationTimestamp.IsZero() {
+		id.CreationTimestamp = &m.CreationTimestamp
+	}
+	return id
+}
+
+// NeedValue is what needs somebody.
+type NeedValue struct {
+	What   string `json:"what"`
+	Remedy string `json:"remedy"`
+}
+
+func needValues(needs []Need) []NeedValue {
+	out := []NeedValue{}
+	for _, n := range needs {
+		out = append(out, NeedValue{n.What, n.Remedy})
+	}
+	return out
+}
+
+// PlanStatus is a plan as it stands. The last three are of describe alone.
+type PlanStatus struct {
+	Metadata   Identity             `json:"metadata"`
+	Phase      string               `json:"phase"`
+	Message    string               `json:"message"`
+	Observed   bool                 `json:"observed"` // the agent speaks of this version
+	Target     string               `json:"target,omitempty"`
+	Paused     *schedule.Pause      `json:"paused,omitempty"`
+	Skip       string               `json:"skip,omitempty"` // as its annotation says
+	Permission *schedule.Verdict    `json:"permission,omitempty"`
+	Next       *time.Time           `json:"next,omitempty"`
+	Last       *ledger.LastRun      `json:"last,omitempty"`
+	Totals     map[run.Result]int64 `json:"totals,omitempty"`
+	Active     []RunStatus          `json:"active"`
+	Needs      []NeedValue          `json:"needs"`
+	Conditions []metav1.Condition   `json:"conditions,omitempty"`
+	Faults     []string             `json:"faults,omitempty"`
+	Spec       *plan.Spec           `json:"spec,omitempty"`
+	History    []ledger.Entry       `json:"history,omitempty"`
+	Events     []EventValue         `json:"events,omitempty"`
+}
+
+// EventValue is an Event about an object.
+type EventValue struct {
+	At      time.Time `json:"at"`
+	Type    string    `json:"type"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+}
+
+// PlanValue is a plan for scripts.
+func (v Printer) PlanValue(p view.Plan) PlanStatus {
+	out := PlanStatus{
+		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Seen(), Permission: p.Decision.Window,
+		Active: []RunStatus{}, Needs: needValues(v.PlanNeeds(p)), Conditions: view.Conditions(p.Object),
+	}
+	out.Phase, out.Message = p.Phase()
+	if p.Spec.Target != nil {
+		out.Target = p.Spec.Target.String()
+	}
+	if p.Intent.Pause.Holds(v.Now) {
+		out.Paused = &p.Intent.Pause
+	}
+	if s := p.Intent.Skip; s.All || s.Next || s.Until != nil || len(s.Slots) > 0 {
+		out.Skip = annotations.FormatSkip(s)
+	}
+	if p.Decision.Next != nil {
+		out.Next = &p.Decision.Next.At
+	}
+	if p.Ledger != nil {
+		out.Last, out.Totals = p.Ledger.Last, p.Ledger.Totals
+	}
+	for _, r := range p.Active {
+		out.Active = append(out.Active, RunValue(r))
+	}
+	for _, f := range p.Faults {
+		out.Faults = append(out.Faults, f.String())
+	}
+	return out
+}
+
+// RunStatus is a run as it stands. The last three are of describe alone.
+type RunStatus struct {
+	Metadata    Identity          `json:"metadata"`
+	Plan        string            `json:"plan"`
+	Phase       run.Phase         `json:"phase"`
+	Waiting     string            `json:"waiting,omitempty"` // window, approval, queue, lock, jitter
+	Message     string            `json:"message"`
+	Reason      string            `json:"reason"` // of the request
+	Actor       string            `json:"actor,omitempty"`
+	AsOf        string            `json:"asOf,omitempty"` // the run that a rollback goes back to
+	DryRun      bool              `json:"dryRun,omitempty"`
+	RequestedAt time.Time         `json:"requestedAt"`
+	Slot        *time.Time        `json:"slot,omitempty"`
+	StartedAt   *time.Time        `json:"startedAt,omitempty"`
+	FinishedAt  *time.Time        `json:"finishedAt,omitempty"`
+	Approved    *intent.Actor     `json:"approved,omitempty"`
+	End         *run.End          `json:"end,omitempty"`
+	Questions   []string          `json:"questions,omitempty"` // RUN or RUN/STEP that wait for approve
+	NotPutBack  []string          `json:"notPutBack,omitempty"`
+	Steps       []StepStatus      `json:"steps"`
+	Parameters  map[string]string `json:"parameters,omitempty"`
+	Spec        *plan.Spec        `json:"spec,omitempty"`
+	Changed     []run.Change      `json:"changed,omitempty"`
+	Events      []EventValue      `json:"events,omitempty"`
+}
+
+// StepStatus is a step of a run as it stands.
+type StepStatus struct {
+	Path       string         `json:"path"`
+	Type       string         `json:"type"`
+	Phase      run.StepPhase  `json:"phase"`
+	Attempt    int            `json:"attempt,omitempty"`
+	StartedAt  *time.Time     `json:"startedAt,omitempty"`
+	FinishedAt *time.Time     `json:"finishedAt,omitempty"`
+	Reason     string         `json:"reason,omitempty"`
+	Message    string         `json:"message,omitempty"`
+	Waits      string         `json:"waits,omitempty"`
+	Outputs    map[string]any `json:"outputs,omitempty"` // of describe alone
+}
+
+// RunValue is a run for scripts.
+func RunValue(r view.Run) RunStatus {
+	j, q := r.Journal, r.Run.Request
+	out := RunStatus{
+		Metadata: Identity{Namespace: r.Run.Namespace, Name: r.Run.Name}, Plan: r.Run.Plan, Phase: j.Phase, Waiting: j.Waiting, Message: j.Notice(),
+		Reason: q.Why(), Actor: q.Actor, AsOf: q.AsOf, DryRun: q.DryRun, RequestedAt: q.At, Slot: q.Slot, StartedAt: j.StartedAt, FinishedAt: j.FinishedAt,
+		Approved: j.Approved, End: j.End, Questions: view.Questions(r), NotPutBack: view.NotPutBack(r), Steps: []StepStatus{},
+	}
+	for _, rec := range j.Steps {
+		out.Steps = append(out.Steps, StepStatus{
+			Path: rec.Path, Type: rec.Type, Phase: rec.Phase, Attempt: rec.Attempt, StartedAt: rec.StartedAt, FinishedAt: rec.FinishedAt,
+			Reason: rec.Reason, Message: rec.Message, Waits: rec.Waits,
+		})
+	}
+	return out
+}
+
+// RunInFull is a run for scripts with all that is known of it.
+func RunInFull(r view.Run) RunStatus {
+	out := RunValue(r)
+	out.Parameters, out.Spec = r.Run.Request.Parameters, &r.Run.Spec
+	for i, rec := range r.Journal.Steps {
+		out.Steps[i].Outputs = rec.Outputs
+		out.Changed = append(out.Changed, rec.Changed...)
+	}
+	return out
+}
+
+// HoldValue is a hold of a HibernatePlan.
+type HoldValue struct {
+	State string     `json:"state"` // awake or asleep
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// HibernatePlanStatus is a HibernatePlan as it stands. The last three are of describe alone.
+type HibernatePlanStatus struct {
+	Metadata   Identity                 `json:"metadata"`
+	Phase      string                   `json:"phase"`
+	Message    string                   `json:"message"`
+	Observed   bool                     `json:"observed"`
+	Asleep     bool                     `json:"asleep"` // the agent says that something of it sleeps
+	Since      *time.Time               `json:"since,omitempty"`
+	SleepsAt   *time.Time               `json:"sleepsAt,omitempty"`
+	WakesAt    *time.Time               `json:"wakesAt,omitempty"`
+	Hold       *HoldValue               `json:"hold,omitempty"`
+	Paused     *schedule.Pause          `json:"paused,omitempty"`
+	Targets    []hibernate.TargetStatus `json:"targets"`
+	Needs      []NeedValue              `json:"needs"`
+	Conditions []metav1.Condition       `json:"conditions,omitempty"`
+	Faults     []string                 `json:"faults,omitempty"`
+	Spec       *hibernate.Spec          `json:"spec,omitempty"`
+	History    []ledger.Entry           `json:"history,omitempty"`
+	Events     []EventValue             `json:"events,omitempty"`
+}
+
+// SleeperValue is a HibernatePlan for scripts.
+func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
+	out := HibernatePlanStatus{
+		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Seen(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
+		SleepsAt: s.Instant(annotations.StatusSleeps), WakesAt: s.Instant(annotations.StatusWakes),
+		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
+	}
+	out.Phase, out.Message = s.Phase()
+	if s.Hold.Holds(v.Now) {
+		out.Hold = &HoldValue{State: map[bool]string{true: "asleep", false: "awake"}[s.Hold.Asleep], Until: s.Hold.Until}
+	}
+	if p := s.Pause(v.Now); p.On {
+		out.Paused = &p
+	}
+	for _, f := range s.Faults {
+		out.Faults = append(out.Faults, f.String())
+	}
+	return out
+}
+
+// ClaimValue is somebody who has a node, or asks for it.
+type ClaimValue struct {
+	For     string     `json:"for"`
+	Phase   string     `json:"phase"`
+	Since   *time.Time `json:"since,omitempty"`
+	Left    string     `json:"left,omitempty"` // pods: left/total
+	Reason  string     `json:"reason,omitempty"`
+	Blocked bool       `json:"blocked,omitempty"` // its drain, for good
+}
+
+// NodeStatus is a node as it stands.
+type NodeStatus struct {
+	Metadata      Identity          `json:"metadata"`
+	Unschedulable bool              `json:"unschedulable"`
+	Permission    *schedule.Verdict `json:"permission,omitempty"` // of one that is named
+	Claims        []ClaimValue      `json:"claims"`
+	Needs         []NeedValue       `json:"needs"`
+}
+
+// NodeValue is a node for scripts, with who has it or asks for it.
+func (v Printer) NodeValue(n *corev1.Node, claims []view.NodeClaim) NodeStatus {
+	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(v.ClaimNeeds(claims))}
+	for _, c := range claims {
+		value := ClaimValue{For: c.By, Phase: c.Phase, Left: c.Left, Reason: c.Reason, Blocked: c.Blocked}
+		if !c.Since.IsZero() {
+			value.Since = &c.Since
+		}
+		out.Claims = append(out.Claims, value)
+	}
+	return out
+}

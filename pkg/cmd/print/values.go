@@ -1,0 +1,156 @@
+package print
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kubectl/pkg/cmd/get"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+)
+
+// Values is the -o of commands that have lines for people and values for scripts. The
+// printers are those of kubectl get.
+type Values struct {
+	flags  *get.PrintFlags
+	stream map[string]string // of a watch: what was last printed, by name
+}
+
+// NewValues prints lines unless -o says otherwise.
+func NewValues() *Values { return &Values{flags: get.NewGetPrintFlags()} }
+
+// formats are what -o may be, as messages say it.
+const formats = "json, yaml, name, jsonpath=…, custom-columns=… or go-template=…"
+
+// AddFlags adds -o.
+func (o *Values) AddFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", formats+"; or nothing for text")
+}
+
+// Check refuses a format that there is not.
+func (o *Values) Check(f *exit.Faults) {
+	if _, err := o.flags.ToPrinter(); err != nil || o.Format() == "wide" {
+		f.Add("-o must be %s, is %q", formats, o.Format())
+	}
+}
+
+// Format is what -o says; empty: lines.
+func (o *Values) Format() string { return *o.flags.OutputFormat }
+
+// Lines says whether people read what is printed.
+func (o *Values) Lines() bool { return o.Format() == "" }
+
+// Value is a value for scripts.
+type Value struct {
+	Kind string
+	Name string // what -o name says of it
+	Body any
+	// Plain leaves apiVersion out: shapes that are older than it are without.
+	Plain bool
+}
+
+// object is a value as its JSON reads, with what it is.
+func (v Value) object() (*unstructured.Unstructured, error) {
+	u, err := decoded(v.Kind, v.Body)
+	if err != nil {
+		return nil, err
+	}
+	u["kind"] = v.Kind
+	if !v.Plain {
+		u["apiVersion"] = document.APIVersion
+	}
+	return &unstructured.Unstructured{Object: u}, nil
+}
+
+// Print prints one value.
+func (o *Values) Print(w io.Writer, v Value) error {
+	if o.Format() == "name" {
+		_, err := fmt.Fprintln(w, v.Name)
+		return err
+	}
+	u, err := v.object()
+	if err != nil {
+		return err
+	}
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(u, w)
+}
+
+// PrintList prints values as the items of a list.
+func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
+	if o.Format() == "name" {
+		for _, v := range items {
+			fmt.Fprintln(w, v.Name)
+		}
+		return nil
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": document.APIVersion, "kind": kind}, Items: []unstructured.Unstructured{}}
+	if len(items) > 0 && items[0].Plain {
+		delete(list.Object, "apiVersion")
+	}
+	for _, v := range items {
+		u, err := v.object()
+		if err != nil {
+			return err
+		}
+		list.Items = append(list.Items, *u)
+	}
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(list, w)
+}
+
+// Stream prints, of values that are looked at again and again, those that have changed:
+// with -o json a line each.
+func (o *Values) Stream(w io.Writer, items []Value) error {
+	if o.stream == nil {
+		o.stream = map[string]string{}
+	}
+	for _, v := range items {
+		u, err := v.object()
+		if err != nil {
+			return err
+		}
+		line, err := stdjson.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("print %s: %w", v.Kind, err)
+		}
+		key := v.Kind + "/" + v.Name
+		if o.stream[key] == string(line) {
+			continue
+		}
+		o.stream[key] = string(line)
+		if o.Format() == "json" {
+			_, err = fmt.Fprintln(w, string(line))
+		} else {
+			err = o.streamed(w, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamed is one value of a stream that is not of JSON lines.
+func (o *Values) streamed(w io.Writer, v Value) error {
+	if o.Format() == "yaml" {
+		fmt.Fprintln(w, "---")
+	}
+	if err := o.Print(w, v); err != nil {
+		return err
+	}
+	if o.Format() != "yaml" && o.Format() != "name" {
+		fmt.Fprintln(w)
+	}
+	return nil
+}
