@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -20,26 +22,30 @@ import (
 // somebody has.
 func scripted(t *testing.T, more ...runtime.Object) *cmdtest.Cluster {
 	return cmdtest.NewCluster(t, cmd.Run, append([]runtime.Object{
-		cmdtest.Agent(), cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", cmdtest.Noting(annotations.Pause, "true")),
+		cmdtest.Agent(), cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", young, cmdtest.Noting(annotations.Pause, "true")),
+		cmdtest.Plan("weekly", "triggers: {schedules: [{cron: '0 2 * * 6', timezone: America/New_York}]}", young),
 		cmdtest.RunObject(cmdtest.AskingOf(cmdtest.Asking("ask")), "maint-run-orders-a"), cmdtest.Sleeper("nights", "schedule: {offHours: [{start: '20:00', end: '06:00'}]}"),
 		cmdtest.Node("quiet"), cmdtest.Node("busy", cmdtest.Asked(cmdtest.Jane, "{}")),
 	}, more...)...)
 }
 
+// young is a plan of an hour ago: one without a time of birth owes the slots of ages.
+func young(cm *corev1.ConfigMap) { cm.CreationTimestamp = metav1.NewTime(*cmdtest.Before(time.Hour)) }
+
 func TestStatusForScripts(t *testing.T) {
 	for name, c := range map[string]struct{ line, want string }{
-		"all, by name":           {"status -o name", "plan/orders\nhibernate-plan/nights\nnode/busy\n"},
+		"all, by name":           {"status -o name", "plan/orders\nplan/weekly\nhibernate-plan/nights\nnode/busy\n"},
 		"a run by name":          {"status orders-a -o name", "run/maint-run-orders-a\n"},
 		"the list has its kind":  {"status -o jsonpath={.apiVersion}/{.kind}", "maint.dev/v1alpha1/StatusList"},
-		"the kinds of its items": {"status -o jsonpath={.items[*].kind}", "PlanStatus HibernatePlanStatus NodeStatus"},
+		"the kinds of its items": {"status -o jsonpath={.items[*].kind}", "PlanStatus PlanStatus HibernatePlanStatus NodeStatus"},
 		"one name is no list":    {"status orders -o jsonpath={.kind}/{.metadata.namespace}/{.metadata.name}", "PlanStatus/shop/orders"},
 		"two names are one":      {"status orders node/busy -o jsonpath={.kind}:{.items[*].metadata.name}", "StatusList:orders busy"},
 		"what needs somebody":    {"status orders -o jsonpath={.needs[0].remedy}", "'kubectl maint approve maint-run-orders-a/ask' or 'kubectl maint reject maint-run-orders-a/ask'"},
 		"a switch is no text":    {"status orders -o jsonpath={.paused.on}", "true"},
 		"what waits for approve": {"status orders -o jsonpath={.active[0].questions[0]}", "maint-run-orders-a/ask"},
-		"an instant, in UTC":     {"status orders -o jsonpath={.next}", "2026-11-21T02:00:00Z"},
+		"an instant, in UTC":     {"status weekly -o jsonpath={.next}", "2026-11-21T07:00:00Z"},
 		"who has a node":         {"status node/busy -o jsonpath={.claims[0].for}/{.permission.permitted}", cmdtest.Jane + "/true"},
-		"columns":                {"status -o custom-columns=NAME:.metadata.name,KIND:.kind", "NAME     KIND\norders   PlanStatus\nnights   HibernatePlanStatus\nbusy     NodeStatus\n"},
+		"columns":                {"status -o custom-columns=NAME:.metadata.name,KIND:.kind", "NAME     KIND\norders   PlanStatus\nweekly   PlanStatus\nnights   HibernatePlanStatus\nbusy     NodeStatus\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t).Line(c.line).Is(t, cmdtest.Printed{Out: c.want})
@@ -78,7 +84,7 @@ func TestStatusStreamsLines(t *testing.T) {
 		o.Ctx = ctx
 		o.Told(map[string]func(){
 			`"name":"orders"`: cmdtest.Later(func() {
-				o.Stores("configmaps", cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}"))
+				o.Stores("configmaps", cmdtest.Plan("orders", "triggers: {schedules: [{cron: '0 2 * * *'}]}", young))
 				time.Sleep(5 * time.Second)
 				cancel()
 			}),
@@ -112,7 +118,7 @@ func TestWhyForScripts(t *testing.T) {
 		"a plan":                            {"why orders -o jsonpath={.kind}:{.subject}:{.inTheWay[0].what}:{.inTheWay[0].remedy}", "Explanation:plan:the plan is paused until resumed:'kubectl maint resume orders'", 3},
 		"what would make it happen":         {"why orders -o jsonpath={.next[1]}", "somebody may ask: 'kubectl maint trigger orders'", 3},
 		"a node in nobody's way":            {"why node/quiet -o jsonpath={.subject}:{.inTheWay}", "node:[]", 0},
-		"a HibernatePlan as its name alone": {"why nights -o name", "hibernate-plan/nights\n", 3},
+		"a HibernatePlan as its name alone": {"why nights -o name", "hibernate-plan/nights\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scripted(t).Line(c.line).Is(t, cmdtest.Printed{Code: c.code, Out: c.want})
