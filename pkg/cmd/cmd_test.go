@@ -39,7 +39,7 @@ func TestAWrongCommandLineIsToldWithAllItsFaultsAtOnce(t *testing.T) {
 		{"-A alone", []string{"pause", "p", "-A"}, "error: -A needs --all\n"},
 		{"a pause that has ended", []string{"pause", "p", "--until", "2026-11-20"}, "error: --until: Fri 2026-11-20 00:00 CET (2026-11-19T23:00:00Z) has passed\n"},
 		{"status of all and of one", []string{"status", "-A", "p"}, "error: -A and names exclude each other: a name is looked for in one namespace\n"},
-		{"lint of nothing", []string{"lint", "-o", "xml"}, "error: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, is \"xml\"\n"},
+		{"lint of nothing", []string{"lint", "-o", "xml"}, "error: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{"next", []string{"next", "--count", "0"}, "error: PLAN or POLICY is missing\nerror: --count must be from 1 to 10000, is 0\n"},
 		{"history", []string{"history", "p", "--limit", "-1"}, "error: --limit must be 0 or more, is -1\n"},
 		{"describe nothing", []string{"describe"}, "error: name a RUN or a PLAN; 'kubectl maint list' shows the plans, 'kubectl maint history PLAN' their runs\n"},

@@ -24,13 +24,13 @@ func cmdRooms() map[string][]string {
 		"ask":      {"exit", "instant", "view", "factory", "source", "print", "watch"},
 		"node":     {"exit", "remedy", "view", "factory", "live", "print", "watch"},
 		"look":     {"exit", "instant", "view", "factory", "live", "source", "print", "watch"},
-		"doctor":   {"exit", "instant", "view", "factory", "source"},
+		"doctor":   {"exit", "instant", "view", "factory", "source", "print"},
 		"wait":     {"exit", "view", "factory", "source", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},
-		"offline":  {"exit", "instant", "view", "factory", "source"},
+		"offline":  {"exit", "instant", "view", "factory", "source", "print"},
 		"report":   {"exit", "instant", "view", "factory", "source", "print"},
 		"restore":  {"exit", "instant", "view", "factory", "print"},
-		"setup":    {"exit", "instant", "view", "factory"},
+		"setup":    {"exit", "instant", "view", "factory", "print"},
 		"cmdtest":  {"view", "factory"},
 	}
 }

@@ -2,9 +2,7 @@ package look
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,7 +105,7 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 	o.markSkipped(items, s, in)
 	o.markClosed(items, s, spec)
 	if !o.out.Lines() {
-		return printItems(o, "SlotList", items)
+		return print.Items(o.out, o.Out, "SlotList", items, view.Slot.Began)
 	}
 	if len(items) == 0 {
 		fmt.Fprintln(o.ErrOut, "no slot is to come: the plan has no schedule, or its last one is past")
@@ -119,23 +117,6 @@ func (o *nextOptions) slots(s view.Subject, spec plan.Spec, in intent.Intent) er
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Local, s.UTC, s.Schedule, view.OrDash(instant.NoteWords(s.Note)))
 	}
 	return w.Flush()
-}
-
-// printItems prints slots or windows for scripts. Their JSON is one line.
-func printItems[T interface{ Began() string }](o *nextOptions, kind string, items []T) error {
-	if o.out.Format() == "json" {
-		b, err := json.Marshal(map[string]any{"kind": kind, "items": items})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(o.Out, string(b))
-		return err
-	}
-	values := []print.Value{}
-	for _, item := range items {
-		values = append(values, print.Value{Kind: strings.TrimSuffix(kind, "List"), Name: item.Began(), Body: item, Plain: true})
-	}
-	return o.out.PrintList(o.Out, kind, values)
 }
 
 // markSkipped notes the slots that a plan in the cluster leaves out, by whom and why.
@@ -248,7 +229,7 @@ func (o *nextOptions) windows(s view.Subject) error {
 		items = append(items, view.Window{Start: instant.UTC(i.Start), End: instant.UTC(i.End), Note: i.Note})
 	}
 	if !o.out.Lines() {
-		return printItems(o, "WindowList", items)
+		return print.Items(o.out, o.Out, "WindowList", items, view.Window.Began)
 	}
 	if v := s.Verdict(o.start); len(list) == 0 {
 		fmt.Fprintf(o.ErrOut, "no window is to come: %s\n", v.Reason)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
@@ -28,7 +29,7 @@ func (o *nextOptions) sleep(s view.Sleeper) error {
 		items = append(items, view.Window{Start: utcOr(w.Start), End: utcOr(w.End), Note: w.Note})
 	}
 	if !o.out.Lines() {
-		return printItems(o, "WindowList", items)
+		return print.Items(o.out, o.Out, "WindowList", items, view.Window.Began)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(o.ErrOut, "no sleep is to come: the off-hours are excluded or suspended for good")

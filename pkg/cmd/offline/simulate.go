@@ -2,7 +2,6 @@ package offline
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -31,7 +31,7 @@ type simulateOptions struct {
 	files    []string
 	from, to string
 	outages  []string
-	format   string
+	out      *print.Values
 	span     simulate.Span
 	away     []simulate.Span
 	faults   exit.Faults
@@ -39,7 +39,7 @@ type simulateOptions struct {
 
 // NewSimulate plays what the agent would decide.
 func NewSimulate(c *factory.Factory) *cobra.Command {
-	o := &simulateOptions{Factory: c}
+	o := &simulateOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "simulate -f FILE|FOLDER|-",
 		Short: "What the agent would decide, over any interval and without a cluster",
@@ -61,7 +61,7 @@ date counts from --from; in an outage, the second from the first.`,
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant; default now")
 	cmd.Flags().StringVar(&o.to, "to", "", fmt.Sprintf("the instant at which it ends; default %d days later", simulatedDays))
 	cmd.Flags().StringArrayVar(&o.outages, "outage", nil, "a time without an agent, as FROM/TO; may be given more than once")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for a table")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -100,9 +100,7 @@ func (o *simulateOptions) Validate() error {
 	if len(o.files) == 0 {
 		o.faults.Add("-f is missing: name a file or folder, or - for standard input")
 	}
-	if o.format != "" && o.format != "json" {
-		o.faults.Add("-o must be json, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	if len(o.faults) > 0 {
 		return o.faults.Err()
 	}
@@ -142,8 +140,8 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	for _, n := range out.Notes {
 		fmt.Fprintln(o.ErrOut, "note: "+n)
 	}
-	if o.format == "json" {
-		return o.printJSON(out.Entries)
+	if !o.out.Lines() {
+		return o.printValues(out.Entries)
 	}
 	return o.printTable(out.Entries)
 }
@@ -232,17 +230,12 @@ func simulatedOf(e simulate.Entry) simulated {
 	}
 }
 
-func (o *simulateOptions) printJSON(entries []simulate.Entry) error {
+func (o *simulateOptions) printValues(entries []simulate.Entry) error {
 	items := make([]simulated, len(entries))
 	for i, e := range entries {
 		items[i] = simulatedOf(e)
 	}
-	b, err := json.Marshal(map[string]any{"kind": "LedgerList", "items": items})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(o.Out, string(b))
-	return err
+	return print.Items(o.out, o.Out, "LedgerList", items, func(i simulated) string { return strings.TrimSuffix(i.Plan+"@"+i.Slot, "@") })
 }
 
 func (o *simulateOptions) printTable(entries []simulate.Entry) error {

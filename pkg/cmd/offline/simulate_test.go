@@ -82,7 +82,7 @@ func TestSimulateRefuses(t *testing.T) {
 		code int
 		err  string
 	}{
-		{"all that is wrong", []string{"--from", "soon", "--outage", "now", "-o", "xml"}, 2, "error: --from: \"soon\" is no time: " + instant.Forms + "\nerror: --outage \"now\": write it FROM/TO\nerror: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, is \"xml\"\n"},
+		{"all that is wrong", []string{"--from", "soon", "--outage", "now", "-o", "xml"}, 2, "error: --from: \"soon\" is no time: " + instant.Forms + "\nerror: --outage \"now\": write it FROM/TO\nerror: -f is missing: name a file or folder, or - for standard input\nerror: -o must be json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"xml\"\n"},
 		{"an interval of nothing", []string{"-f", "a", "--to", "now"}, 2, "error: --to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) is not after --from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{"an outage that ends first", []string{"-f", "a", "--outage", "2h/2026-11-21T01:00:00Z"}, 2, "error: --outage ends at Sat 2026-11-21 02:00 CET (2026-11-21T01:00:00Z), which is not after its beginning Sat 2026-11-21 03:00 CET (2026-11-21T02:00:00Z)\n"},
 		{"one name twice", []string{"-f", "a,b"}, 1, "error: plan default/nightly stands in a/f.yaml and in b/f.yaml: in a cluster only one can be\n"},

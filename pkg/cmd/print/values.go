@@ -4,6 +4,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,6 +86,10 @@ func (o *Values) Print(w io.Writer, v Value) error {
 
 // PrintList prints values as the items of a list.
 func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
+	return o.printList(w, kind, false, items)
+}
+
+func (o *Values) printList(w io.Writer, kind string, plain bool, items []Value) error {
 	if o.Format() == "name" {
 		for _, v := range items {
 			fmt.Fprintln(w, v.Name)
@@ -92,7 +97,7 @@ func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": document.APIVersion, "kind": kind}, Items: []unstructured.Unstructured{}}
-	if len(items) > 0 && items[0].Plain {
+	if plain {
 		delete(list.Object, "apiVersion")
 	}
 	for _, v := range items {
@@ -153,4 +158,25 @@ func (o *Values) streamed(w io.Writer, v Value) error {
 		fmt.Fprintln(w)
 	}
 	return nil
+}
+
+// Items prints a list whose JSON is one line without apiVersion: the shapes of the offline
+// commands are older than it. name is what -o name says of an item.
+func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) string) error {
+	if items == nil {
+		items = []T{}
+	}
+	if o.Format() == "json" {
+		b, err := stdjson.Marshal(map[string]any{"kind": kind, "items": items})
+		if err != nil {
+			return fmt.Errorf("print %s: %w", kind, err)
+		}
+		_, err = fmt.Fprintln(w, string(b))
+		return err
+	}
+	values := []Value{}
+	for _, item := range items {
+		values = append(values, Value{Kind: strings.TrimSuffix(kind, "List"), Name: name(item), Body: item, Plain: true})
+	}
+	return o.printList(w, kind, true, values)
 }

@@ -48,6 +48,9 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
+// Place is where the fault is: FILE:LINE.
+func (f Fault) Place() string { return fmt.Sprintf("%s:%d", f.File, f.Line) }
+
 // String is the fault on one line, as editors read it.
 func (f Fault) String() string {
 	if f.Path == "" {

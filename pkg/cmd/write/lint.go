@@ -2,7 +2,6 @@ package write
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -21,13 +21,13 @@ import (
 type lintOptions struct {
 	*factory.Factory
 	files  []string
-	format string
+	out    *print.Values
 	faults exit.Faults
 }
 
 // NewLint tells all faults of documents in files.
 func NewLint(c *factory.Factory) *cobra.Command {
-	o := &lintOptions{Factory: c}
+	o := &lintOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE|FOLDER|-",
 		Short: "All faults of all documents in files, with their lines",
@@ -40,7 +40,7 @@ faults; warnings alone are 0.`,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "json, or nothing for text")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -52,9 +52,7 @@ func (o *lintOptions) Validate() error {
 	if len(o.files) == 0 {
 		o.faults.Add("-f is missing: name a file or folder, or - for standard input")
 	}
-	if o.format != "" && o.format != "json" {
-		o.faults.Add("-o must be json, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	return o.faults.Err()
 }
 
@@ -123,16 +121,8 @@ func twice(docs []source.Document) []source.Fault {
 }
 
 func (o *lintOptions) print(found []source.Fault) error {
-	if o.format == "json" {
-		if found == nil {
-			found = []source.Fault{}
-		}
-		b, err := json.Marshal(map[string]any{"kind": "FaultList", "items": found})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(o.Out, string(b))
-		return err
+	if !o.out.Lines() {
+		return print.Items(o.out, o.Out, "FaultList", found, source.Fault.Place)
 	}
 	for _, f := range found {
 		if _, err := fmt.Fprintln(o.Out, f); err != nil {
