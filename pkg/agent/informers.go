@@ -116,7 +116,7 @@ func (a *Agent) slimDocument(o any) (any, error) {
 		cm.Annotations = a.caches.words.Keys(cm.Annotations)
 		cm.Labels = a.caches.words.Keys(cm.Labels)
 		cm.Data = a.caches.words.Keys(cm.Data)
-		cm.Namespace = a.caches.words.Of(cm.Namespace)
+		cm.Namespace = a.caches.words.Intern(cm.Namespace)
 		return cm, nil
 	}
 	was := found.(*corev1.ConfigMap)

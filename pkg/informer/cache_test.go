@@ -254,7 +254,7 @@ func TestTextsAreKeptOnceUpToABound(t *testing.T) {
 		t.Errorf("%v, %v", first, got)
 	}
 	for range 10 {
-		if got := w.Of("text"); got != "text" {
+		if got := w.Intern("text"); got != "text" {
 			t.Errorf("%q", got)
 		}
 	}

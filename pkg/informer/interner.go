@@ -15,8 +15,8 @@ const maxWords = 10_000
 // NewInterner has no texts yet.
 func NewInterner() *Interner { return &Interner{texts: map[string]string{}} }
 
-// Of is the copy that is kept of a text.
-func (w *Interner) Of(text string) string {
+// Intern is the copy that is kept of a text.
+func (w *Interner) Intern(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if have, known := w.texts[text]; known {
@@ -35,7 +35,7 @@ func (w *Interner) Keys(m map[string]string) map[string]string {
 	}
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[w.Of(k)] = v
+		out[w.Intern(k)] = v
 	}
 	return out
 }

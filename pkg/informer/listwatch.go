@@ -135,12 +135,12 @@ func (l *ListWatch) Again(k types.NamespacedName) {
 	}
 	l.mu.Unlock()
 	if known {
-		l.Doubt()
+		l.Relist()
 	}
 }
 
-// Doubt has all listed anew.
-func (l *ListWatch) Doubt() {
+// Relist has all listed anew.
+func (l *ListWatch) Relist() {
 	select {
 	case l.doubted <- struct{}{}:
 	default:
@@ -175,7 +175,7 @@ func (l *ListWatch) reach(ctx context.Context, version uint64) error {
 	if at >= version {
 		return nil
 	}
-	l.Doubt()
+	l.Relist()
 	for at < version {
 		select {
 		case <-ctx.Done():
@@ -424,7 +424,7 @@ func (s *watchStream) keep(k types.NamespacedName, m metav1.Object) {
 	known := knownObject{uid: m.GetUID(), version: Version(m.GetResourceVersion())}
 	if s.Words != nil {
 		labels := m.GetLabels()
-		known.labels = [2]string{s.Words.Of(labels[s.Labels[0]]), labels[s.Labels[1]]}
+		known.labels = [2]string{s.Words.Intern(labels[s.Labels[0]]), labels[s.Labels[1]]}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -210,7 +210,7 @@ func TestAStateThatWentBackIsTold(t *testing.T) {
 		go c.Informer.RunWithContext(t.Context())
 		synctest.Wait()
 		s.set(func() { s.version = 5; s.maps = map[string]*corev1.ConfigMap{} })
-		from.Doubt()
+		from.Relist()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if told != [2]uint64{11, 5} || c.content() != "map[a:1]" {

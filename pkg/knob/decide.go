@@ -67,22 +67,22 @@ type Want struct {
 	Closed bool
 }
 
-// What is done to a knob.
-type What string
+// Action is what is done to a knob.
+type Action string
 
 // What can be done to a knob.
 const (
-	Nothing     What = ""
-	Closing     What = "closes"
-	Opening     What = "opens"
-	ClosesAgain What = "closes again" // somebody opened it while it was held
-	FoundClosed What = "found closed" // somebody else closed it: it stays so when we let go
-	LetsGo      What = "lets go"      // of what was not ours to open
+	Nothing     Action = ""
+	Closing     Action = "closes"
+	Opening     Action = "opens"
+	ClosesAgain Action = "closes again" // somebody opened it while it was held
+	FoundClosed Action = "found closed" // somebody else closed it: it stays so when we let go
+	LetsGo      Action = "lets go"      // of what was not ours to open
 )
 
 // Verdict is what follows for one object.
 type Verdict struct {
-	What   What
+	Action Action
 	Patch  map[string]any // a merge patch of the knob; nil: the knob stays as it is
 	Memory Memory         // as it is to be remembered, in the same write
 	Closed bool           // how the knob stands then
@@ -124,16 +124,16 @@ func (k Knob) Decide(f Facts, wants ...Want) (Verdict, error) {
 			return Verdict{}, fmt.Errorf("field %s holds %d bytes; at most %d can be remembered", k.Pointer(), now.size(), longestFound)
 		}
 		out.Held = true
-		entry, out.What = k.hold(entry, now, known, ours, f.Deleting)
+		entry, out.Action = k.hold(entry, now, known, ours, f.Deleting)
 		out.Memory[k.Pointer()] = entry
-		if out.What == Closing || out.What == ClosesAgain {
+		if out.Action == Closing || out.Action == ClosesAgain {
 			out.Patch, out.Closed = patch(k.Path, k.Closed), true
 		}
 	case known:
 		delete(out.Memory, k.Pointer())
-		out.What = LetsGo
+		out.Action = LetsGo
 		if ours {
-			out.What, out.Closed = Opening, k.Closes(entry.Found)
+			out.Action, out.Closed = Opening, k.Closes(entry.Found)
 			out.Patch = patch(k.Path, entry.Found)
 		}
 	}
@@ -141,7 +141,7 @@ func (k Knob) Decide(f Facts, wants ...Want) (Verdict, error) {
 }
 
 // hold is what becomes of a knob that somebody holds.
-func (k Knob) hold(e Entry, now Value, known, ours, deleting bool) (Entry, What) {
+func (k Knob) hold(e Entry, now Value, known, ours, deleting bool) (Entry, Action) {
 	switch {
 	case ours && (e.Set.Equal(k.Closed) || deleting):
 		return e, Nothing

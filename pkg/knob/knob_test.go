@@ -93,7 +93,7 @@ func TestEachKnobClosesAndGivesBackWhatItFound(t *testing.T) {
 			k := parsed(t, c.knob, c.apiVersion, c.kind)
 			before := object(t, c.open)
 			v, err := k.Decide(knob.Facts{Object: before}, knob.Want{Policy: "ns/p", Closed: true})
-			if err != nil || v.What != knob.Closing || !v.Closed || !v.Held {
+			if err != nil || v.Action != knob.Closing || !v.Closed || !v.Held {
 				t.Fatalf("%+v, %v", v, err)
 			}
 			closed := merge(before, v.Patch).(map[string]any)
@@ -105,7 +105,7 @@ func TestEachKnobClosesAndGivesBackWhatItFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			v, err = k.Decide(knob.Facts{Object: closed, Memory: memory}, knob.Want{Policy: "ns/p"})
-			if err != nil || v.What != knob.Opening || v.Closed || v.Held || v.Memory.String() != "" {
+			if err != nil || v.Action != knob.Opening || v.Closed || v.Held || v.Memory.String() != "" {
 				t.Fatalf("%+v, %v", v, err)
 			}
 			want := before
@@ -128,7 +128,7 @@ func TestWhatFollowsFromWhoClosedAndWhoHolds(t *testing.T) {
 		name, object, memory string
 		deleting, foreign    bool
 		wants                []knob.Want
-		what                 knob.What
+		what                 knob.Action
 		patch, then          string
 	}{
 		{"nobody wants anything", open, "", false, false, nil, knob.Nothing, "null", ""},
@@ -163,8 +163,8 @@ func TestWhatFollowsFromWhoClosedAndWhoHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v.What != c.what || asJSON(v.Patch) != c.patch || v.Memory.String() != c.then {
-				t.Errorf("%q, patch %s, memory %s\nwant %q, %s, %s", v.What, asJSON(v.Patch), v.Memory, c.what, c.patch, c.then)
+			if v.Action != c.what || asJSON(v.Patch) != c.patch || v.Memory.String() != c.then {
+				t.Errorf("%q, patch %s, memory %s\nwant %q, %s, %s", v.Action, asJSON(v.Patch), v.Memory, c.what, c.patch, c.then)
 			}
 		})
 	}
@@ -180,11 +180,11 @@ func TestAnotherWayOfBeingClosedIsSomebodyElses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := parsed(t, c.knob, c.apiVersion, c.kind)
 			v, err := k.Decide(knob.Facts{Object: object(t, c.object)}, knob.Want{Policy: "ns/p", Closed: true})
-			if err != nil || v.What != knob.FoundClosed || v.Patch != nil {
+			if err != nil || v.Action != knob.FoundClosed || v.Patch != nil {
 				t.Fatalf("%+v, %v", v, err)
 			}
 			v, err = k.Decide(knob.Facts{Object: object(t, c.object), Memory: v.Memory}, knob.Want{Policy: "ns/p"})
-			if err != nil || v.What != knob.LetsGo || v.Patch != nil || !v.Closed {
+			if err != nil || v.Action != knob.LetsGo || v.Patch != nil || !v.Closed {
 				t.Fatalf("%+v, %v", v, err)
 			}
 		})
@@ -203,7 +203,7 @@ func TestAKnobWhoseClosedValueWasEditedForgetsNothing(t *testing.T) {
 	}
 	now := merge(start, v.Patch).(map[string]any)
 	v, err = second.Decide(knob.Facts{Object: now, Memory: v.Memory}, knob.Want{Policy: "ns/p", Closed: true})
-	if err != nil || v.What != knob.Closing {
+	if err != nil || v.Action != knob.Closing {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	now = merge(now, v.Patch).(map[string]any)

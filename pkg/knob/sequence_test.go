@@ -72,7 +72,7 @@ func (w *world) act(policy string, lose bool) {
 		w.current = append(w.current, policy)
 	}
 	again, err := w.knob.Decide(knob.Facts{Object: w.object, Memory: v.Memory, Foreign: w.foreign}, knob.Want{Policy: policy, Closed: w.restrict[policy]})
-	if err != nil || again.What != knob.Nothing || again.Patch != nil || !reflect.DeepEqual(again.Memory, v.Memory) {
+	if err != nil || again.Action != knob.Nothing || again.Patch != nil || !reflect.DeepEqual(again.Memory, v.Memory) {
 		w.t.Fatalf("twice is not once: %+v after %+v, %v", again, v, err)
 	}
 	if w.restrict[policy] != v.Memory.HeldBy(policy) {

@@ -48,7 +48,7 @@ func (u backoff) next() time.Time {
 
 // backoffUntil is until when an object is left open that somebody keeps opening.
 func (w *gateWatch) backoffUntil(o *gateObject, v knob.Verdict, now time.Time) time.Time {
-	if v.What != knob.ClosesAgain {
+	if v.Action != knob.ClosesAgain {
 		return time.Time{}
 	}
 	w.mu.Lock()

@@ -16,8 +16,8 @@ func TestWhatIsOpenedAgainAndAgainIsClosedLaterAndLater(t *testing.T) {
 	w := &gateWatch{backoffs: map[types.UID]backoff{}}
 	o := &gateObject{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	again := knob.Verdict{What: knob.ClosesAgain}
-	if !w.backoffUntil(o, knob.Verdict{What: knob.Closing}, now).IsZero() {
+	again := knob.Verdict{Action: knob.ClosesAgain}
+	if !w.backoffUntil(o, knob.Verdict{Action: knob.Closing}, now).IsZero() {
 		t.Error("the first closing waits")
 	}
 	var waits []time.Duration

@@ -155,7 +155,7 @@ func (g *Controller) status(o *gateObject, q policy.Query, now time.Time) map[st
 // announce sends the Event of what was done to an object.
 func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said opinion, after *unstructured.Unstructured) {
 	kind, reason, message := corev1.EventTypeNormal, "", ""
-	switch v.What {
+	switch v.Action {
 	case knob.Closing:
 		reason, message = "GateClosed", "Closed by its gate"
 	case knob.Opening:
@@ -175,7 +175,7 @@ func (g *Controller) announce(w *gateWatch, o *gateObject, v knob.Verdict, said 
 	}
 	message += " (" + strings.Join(why, "; ") + ")"
 	g.Events.Event(w.reference(o), kind, reason, document.Cut(message, document.MaxMessage))
-	g.Log.Info("gate", "did", string(v.What), "object", w.kind.Kind+"/"+cache.NewObjectName(o.Namespace, o.Name).String(), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
+	g.Log.Info("gate", "did", string(v.Action), "object", w.kind.Kind+"/"+cache.NewObjectName(o.Namespace, o.Name).String(), "version", after.GetResourceVersion(), "why", strings.Join(why, "; "))
 }
 
 // reference is an object as Events name it.

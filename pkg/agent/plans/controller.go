@@ -109,7 +109,7 @@ func (c *Controller) LedgerLost(m metav1.Object) {
 	if cm == nil || m.GetName() != annotations.LedgerName(k.Name, string(cm.UID)) {
 		return
 	}
-	c.Ledgers.Doubt(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, string(cm.UID))
+	c.Ledgers.Invalidate(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, string(cm.UID))
 	c.Queue.Add(k)
 }
 

@@ -100,7 +100,7 @@ func (c *Controller) claimed(ctx context.Context, l *store.CachedRun) (again tim
 	if _, open := led.OpenEntry(l.Run.Name); open {
 		return time.Time{}, nil
 	}
-	c.Ledgers.Doubt(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
+	c.Ledgers.Invalidate(l.PlanKey(), l.Run.PlanUID) // somebody may have put an older one back
 	if led, err = c.Ledgers.Get(ctx, l.PlanKey(), l.Run.PlanUID); err != nil || led == nil {
 		return c.Now().Add(time.Second), err
 	}

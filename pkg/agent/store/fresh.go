@@ -221,7 +221,7 @@ func (f *freshness) confirmPlan(ctx context.Context, k types.NamespacedName) err
 func (f *freshness) doubtUnless(shown func() bool) {
 	time.AfterFunc(echo, func() {
 		if !shown() {
-			f.docs.cache.From.Doubt()
+			f.docs.cache.From.Relist()
 		}
 	})
 }

@@ -76,8 +76,8 @@ func (l *Ledgers) Forget() {
 	l.held.Purge()
 }
 
-// Doubt has a plan's ledger read again before it is used next.
-func (l *Ledgers) Doubt(pk types.NamespacedName, uid string) {
+// Invalidate has a plan's ledger read again before it is used next.
+func (l *Ledgers) Invalidate(pk types.NamespacedName, uid string) {
 	if h, have := l.held.Peek(ledgerKey{pk, uid}); have {
 		h.stale.Store(true)
 	}

@@ -137,7 +137,7 @@ func TestALedgerIsReadOnceUntilItIsDoubted(t *testing.T) {
 	if get().KnowsToken("theirs") || cluster.Asked(onLedger("get")) != 1 {
 		t.Errorf("read %d times", cluster.Asked(onLedger("get")))
 	}
-	l.Doubt(pk(), planUID)
+	l.Invalidate(pk(), planUID)
 	if !get().KnowsToken("theirs") {
 		t.Error("a doubted one was believed")
 	}
@@ -146,7 +146,7 @@ func TestALedgerIsReadOnceUntilItIsDoubted(t *testing.T) {
 	if !get().KnowsToken("more") {
 		t.Error("a new leader believed what it held")
 	}
-	l.Doubt(pk(), "another")
+	l.Invalidate(pk(), "another")
 }
 
 func TestADecisionIsWrittenOnlyOnTheLedgerThatItWasMadeOn(t *testing.T) {

@@ -134,7 +134,7 @@ func (o *answerOptions) askedStep(r view.Run) (string, error) {
 		return "", exit.Errorf(exit.CodeUsage, "run %s has %d steps %q: name one of %s", r.Run.Name, len(paths), o.step, strings.Join(paths, ", "))
 	}
 	rec := r.Journal.Record(paths[0])
-	if !view.Asks(*rec) || r.Journal.Phase != run.Running {
+	if !view.WaitsForAnswer(*rec) || r.Journal.Phase != run.Running {
 		return "", exit.Errorf(exit.CodeNotNow, "step %s of run %s does not wait for approval: it is %s (type %s)", rec.Path, r.Run.Name, rec.Phase, rec.Type)
 	}
 	return r.Run.Name + "/" + rec.Path, nil

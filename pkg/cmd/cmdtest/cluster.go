@@ -97,7 +97,7 @@ func (o *Cluster) Maint(args ...string) Printed {
 	if begun := time.Now(); o.Moves {
 		env.Now = func() time.Time { return Now().Add(time.Since(begun)) }
 	}
-	code := o.run(o.Ctx, factory.NewOn(env, o.Connected()), args)
+	code := o.run(o.Ctx, factory.NewFor(env, o.Connected()), args)
 	return Printed{Code: code, Out: out.text.String(), Err: errOut.text.String()}
 }
 

@@ -73,8 +73,8 @@ func (c *Factory) Warn(text string) {
 // New has clients of the cluster that the kubeconfig points at.
 func New(env Env) *Factory { return &Factory{Env: env, Config: genericclioptions.NewConfigFlags(true)} }
 
-// NewOn has the clients that it is given, whatever the kubeconfig says.
-func NewOn(env Env, k *Cluster) *Factory {
+// NewFor has the clients that it is given, whatever the kubeconfig says.
+func NewFor(env Env, k *Cluster) *Factory {
 	c := New(env)
 	c.fixed = k
 	return c

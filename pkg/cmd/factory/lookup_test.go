@@ -486,7 +486,7 @@ func TestOfflineDefaults(t *testing.T) {
 func TestCompletionOffersNames(t *testing.T) {
 	o := cmdtest.NewCluster(t, nil, cmdtest.Plan("orders", ""), cmdtest.Plan("reports", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("a"), cmdtest.Node("b"),
 		cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"), cmdtest.RunObject(cmdtest.PendingRun(), "maint-run-orders-b"))
-	f := factory.NewOn(factoryOf().Env, o.Connected())
+	f := factory.NewFor(factoryOf().Env, o.Connected())
 	notA := func(m metav1.ObjectMeta) bool { return m.Name != "a" }
 	for _, c := range []struct {
 		name      string

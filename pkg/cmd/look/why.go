@@ -338,7 +338,7 @@ func (o *whyOptions) stepObstacles(l view.Run, v print.Printer) []obstacle {
 			out = append(out, obstacle{"step " + rec.Path + " of run " + l.Run.Name + ": " + rec.Message, "it goes on by itself when a node is free; " + o.Suggest().WhyNode() + " says what keeps one"})
 		case rec.Type == "suspend" && rec.Phase == run.StepRunning && rec.ResumeAt == nil:
 			out = append(out, obstacle{"run " + l.Run.Name + " is suspended at step " + rec.Path, o.Suggest().Resume(l.Run.Name)})
-		case view.Asks(rec) && l.Journal.Phase == run.Running:
+		case view.WaitsForAnswer(rec) && l.Journal.Phase == run.Running:
 			out = append(out, obstacle{fmt.Sprintf("step %s of run %s %s", rec.Path, l.Run.Name, cmp.Or(rec.Message, "waits for approval")), o.Suggest().Answer(l.Run.Name + "/" + rec.Path)})
 		}
 	}
@@ -352,7 +352,7 @@ func falseCondition(p view.Plan, kind string) (string, bool) {
 }
 
 func condition(p view.Plan, kind string, status metav1.ConditionStatus) (string, bool) {
-	if !p.Seen() {
+	if !p.Observed() {
 		return "", false
 	}
 	for _, c := range view.Conditions(p.Object) {

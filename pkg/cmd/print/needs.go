@@ -41,7 +41,7 @@ func (v Printer) PlanNeeds(p view.Plan) []Need {
 		return out
 	}
 	for _, c := range view.Conditions(p.Object) {
-		if p.Seen() && c.Status == "False" && (c.Type == "Valid" || c.Type == "Ready") {
+		if p.Observed() && c.Status == "False" && (c.Type == "Valid" || c.Type == "Ready") {
 			add("is not "+c.Type+": "+c.Message, v.Suggest().Describe(name))
 			break
 		}

@@ -29,8 +29,8 @@ type Plan struct {
 	Ledger   *ledger.Ledger
 }
 
-// Seen says whether the agent speaks of the plan as it stands.
-func (p Plan) Seen() bool {
+// Observed says whether the agent speaks of the plan as it stands.
+func (p Plan) Observed() bool {
 	return p.Object.Annotations[annotations.StatusObserved] == annotations.Observed(p.Object)
 }
 
@@ -62,7 +62,7 @@ func (p Plan) Phase() (phase, message string) {
 	if len(p.Faults) > 0 {
 		return string(trigger.PhaseInvalid), fmt.Sprintf("%s%s", p.Faults[0], AndMore(len(p.Faults)-1))
 	}
-	if !p.Seen() {
+	if !p.Observed() {
 		return "Unseen", "the agent has not looked at this version of the plan yet"
 	}
 	return p.Published(annotations.StatusPhase), p.Published(annotations.StatusMessage)

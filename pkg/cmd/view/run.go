@@ -35,8 +35,8 @@ func Paths(r Run) []string {
 	return out
 }
 
-// Asks says whether a step waits for somebody's answer.
-func Asks(rec run.Record) bool {
+// WaitsForAnswer says whether a step waits for somebody's answer.
+func WaitsForAnswer(rec run.Record) bool {
 	return rec.Type == plan.TypeApproval && rec.Phase == run.StepRunning && rec.Approval == nil
 }
 
@@ -52,7 +52,7 @@ func Questions(r Run) []string {
 	}
 	var out []string
 	for _, rec := range j.Steps {
-		if j.Phase == run.Running && Asks(rec) {
+		if j.Phase == run.Running && WaitsForAnswer(rec) {
 			out = append(out, r.Run.Name+"/"+rec.Path)
 		}
 	}

@@ -93,8 +93,8 @@ func (s Sleeper) Notes() []string {
 	return out
 }
 
-// Seen says whether the agent speaks of the plan as it stands.
-func (s Sleeper) Seen() bool {
+// Observed says whether the agent speaks of the plan as it stands.
+func (s Sleeper) Observed() bool {
 	return s.Object.Annotations[annotations.StatusObserved] == annotations.Observed(s.Object)
 }
 
@@ -112,7 +112,7 @@ func (s Sleeper) Instant(key string) *time.Time {
 
 // Phase is the plan's phase: the agent's word where it speaks of this version.
 func (s Sleeper) Phase() (phase, message string) {
-	if !s.Seen() {
+	if !s.Observed() {
 		if len(s.Faults) > 0 {
 			return string(hibernate.Invalid), fmt.Sprintf("%s%s", s.Faults[0], AndMore(len(s.Faults)-1))
 		}
