@@ -116,6 +116,9 @@ type Clients struct {
 	// Address is the same for the same server and authority, whatever the credentials;
 	// empty for the plan's own cluster.
 	Address string
+	// Server is the same for the same server, whatever else; empty for the plan's own
+	// cluster.
+	Server string
 
 	Kube    kubernetes.Interface
 	Dynamic dynamic.Interface

@@ -22,18 +22,37 @@ const (
 	Home
 )
 
-// connectorRef checks what a step alone says of its cluster.
-func (v *validator) connectorRef(path string, s Step) {
-	ref := s.ConnectorRef
-	if ref == nil {
+// planConnector checks what a plan says of its cluster. What holds its target still is of the
+// agent's own cluster: admission there knows of no other, and no Git owner is looked for.
+func (v *validator) planConnector(s Spec) {
+	if s.ConnectorRef == nil {
 		return
 	}
+	v.clusterRef("spec.connectorRef", *s.ConnectorRef, "a plan")
+	if s.FreezeTarget {
+		v.Fault("spec.freezeTarget", "is for targets on the agent's own cluster: no admission policy of another cluster knows of a run here")
+	}
+	if s.HoldOwners {
+		v.Fault("spec.holdOwners", "is for targets on the agent's own cluster: owners in Git are not held on another in this version")
+	}
+}
+
+// clusterRef checks a reference to a cluster.
+func (v *validator) clusterRef(path string, ref connector.Reference, who string) {
 	switch {
 	case ref.Kind != connector.K8SCluster:
-		v.Fault(path+".kind", "must be %s, is %q: a step works on a cluster", connector.K8SCluster, document.Cut(ref.Kind, 100))
+		v.Fault(path+".kind", "must be %s, is %q: %s works on a cluster", connector.K8SCluster, document.Cut(ref.Kind, 100), who)
 	case !document.DNSLabel(ref.Name):
 		v.Fault(path+".name", "%q cannot name a connector", document.Cut(ref.Name, 100))
 	}
+}
+
+// connectorRef checks what a step alone says of its cluster.
+func (v *validator) connectorRef(path string, s Step) {
+	if s.ConnectorRef == nil {
+		return
+	}
+	v.clusterRef(path, *s.ConnectorRef, "a step")
 	if strings.HasPrefix(s.Type, TemplatePrefix) {
 		return
 	}
@@ -51,28 +70,47 @@ func homeAlone(stepType string) string {
 }
 
 // ConnectorAt is the connector by which the step at a path reaches its cluster: its own,
-// or that of the innermost step that holds it and has one. Without one it is the plan's
-// own cluster.
+// that of the innermost step that holds it and has one, or the plan's. Without one it is the
+// plan's own cluster; what steps that work on no cluster read is there, too. At the empty
+// path it is the cluster of the plan's target.
 func (t Tree) ConnectorAt(path string) (connector.Reference, bool) {
-	chain := t.Chain(path)
-	for i := len(chain) - 1; i >= 0; i-- {
-		if ref := chain[i].Step.ConnectorRef; ref != nil {
-			return *ref, true
+	chain, at := t.Chain(path), t.Spec.ConnectorRef
+	for _, link := range chain {
+		if link.Step.ConnectorRef != nil {
+			at = link.Step.ConnectorRef
 		}
 	}
-	return connector.Reference{}, false
+	if n := len(chain); n > 0 && chain[n-1].Path == path {
+		at = onlyOnClusters(chain[n-1].Step, at)
+	}
+	if at == nil {
+		return connector.Reference{}, false
+	}
+	return *at, true
+}
+
+// onlyOnClusters is no connector for steps that work on no cluster: their Secrets, and the
+// HibernatePlans that they hold, are the plan's.
+func onlyOnClusters(s Step, at *connector.Reference) *connector.Reference {
+	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere {
+		return nil
+	}
+	return at
 }
 
 // FindConnector looks a connector up in the plan's namespace; why says why it cannot be
 // used.
 type FindConnector func(ref connector.Reference) (one connector.Connector, why string)
 
-// UseConnectors finds the connectors that the steps of a tree name, by Reference.Key, and
+// UseConnectors finds the connectors that a tree and its steps name, by Reference.Key, and
 // says what is wrong with their use. Of templates CheckTree has to have found nothing.
 func UseConnectors(t Tree, find FindConnector) (map[string]connector.Connector, document.Faults) {
 	u := connectorUse{tree: t, find: find, used: map[string]connector.Connector{}, why: map[string]string{}}
+	if t.Spec.ConnectorRef != nil {
+		u.take("spec.connectorRef", *t.Spec.ConnectorRef)
+	}
 	for _, section := range Sections(t.Spec) {
-		u.steps("spec."+string(section.Name), section.Steps, false, maxLevels)
+		u.steps("spec."+string(section.Name), section.Steps, t.Spec.ConnectorRef, maxLevels)
 	}
 	return u.used, u.faults
 }
@@ -89,15 +127,16 @@ func (u *connectorUse) fault(path, format string, args ...any) {
 	u.faults = append(u.faults, document.Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (u *connectorUse) steps(list string, steps []Step, elsewhere bool, levels int) {
+// steps checks those of a list; outer is the nearest connector around them.
+func (u *connectorUse) steps(list string, steps []Step, outer *connector.Reference, levels int) {
 	for i, s := range steps {
-		path := fmt.Sprintf("%s[%d]", list, i)
+		path, at := fmt.Sprintf("%s[%d]", list, i), outer
 		if s.ConnectorRef != nil {
 			u.take(path+".connectorRef", *s.ConnectorRef)
+			at = s.ConnectorRef
 		}
-		away := elsewhere || s.ConnectorRef != nil
-		if away {
-			u.elsewhere(path, s)
+		if at != nil {
+			u.elsewhere(path, s, *at)
 		}
 		if levels == 0 || !s.Holds() {
 			continue
@@ -106,7 +145,7 @@ func (u *connectorUse) steps(list string, steps []Step, elsewhere bool, levels i
 		if name, is := strings.CutPrefix(s.Type, TemplatePrefix); is {
 			below = path + "(" + name + ").steps"
 		}
-		u.steps(below, u.tree.Children(s), away, levels-1)
+		u.steps(below, u.tree.Children(s), at, levels-1)
 	}
 }
 
@@ -138,15 +177,20 @@ func (u *connectorUse) look(ref connector.Reference) (why string) {
 	return why
 }
 
-// elsewhere checks a step on another cluster: what it takes by default is in the plan's own.
-func (u *connectorUse) elsewhere(path string, s Step) {
+// elsewhere checks a step on another cluster: what it takes by default may be on one that it
+// does not work on.
+func (u *connectorUse) elsewhere(path string, s Step, at connector.Reference) {
 	t, known := StepTypeNamed(s.Type)
+	home := u.tree.Spec.ConnectorRef
+	withTarget := home != nil && *home == at
 	switch {
 	case !known:
+	case t.Where == Home && s.ConnectorRef == nil && withTarget:
+		u.fault(path+".type", "stands in a plan with a connectorRef, and %s", homeAlone(s.Type))
 	case t.Where == Home && s.ConnectorRef == nil:
 		u.fault(path+".type", "stands in a step with a connectorRef, and %s", homeAlone(s.Type))
-	case slices.Contains([]string{"label", "annotate"}, s.Type) && s.Properties["object"] == nil:
-		u.fault(path+".properties.object", "is missing: the step works on another cluster, and the plan's target is in its own")
+	case slices.Contains([]string{"label", "annotate"}, s.Type) && s.Properties["object"] == nil && !withTarget:
+		u.fault(path+".properties.object", "is missing: the step works on another cluster than that of the plan's target")
 	case s.Type == "wait" && s.Properties["resource"] == nil:
 		u.fault(path+".properties.resource", "is missing: the step works on another cluster, and the nodes of a rollout are of the plan's own")
 	}

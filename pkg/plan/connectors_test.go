@@ -75,7 +75,14 @@ func TestWhichConnectorsAPlanUses(t *testing.T) {
 		"a cluster of EKS":                    {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "eks", 1) + ", " + patches + "}]", want: "the connector eks is a cluster of EKS"},
 		"what stops nothing there":            {spec: group("{name: b, type: suspend}"), used: "K8SCluster/stg"},
 		"a drain in a group there":            {spec: group("{name: b, type: drain, properties: {node: a}}"), want: "spec.steps[0].properties.steps[0].type: stands in a step with a connectorRef"},
-		"the target, which is not there":      {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}}}"), want: "properties.object: is missing: the step works on another cluster"},
+		"the target, which is not there":      {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}}}"), want: "properties.object: is missing: the step works on another cluster than that of the plan's target"},
+		"a plan's":                            {spec: "{" + toStg + ", steps: [{name: a, " + patches + "}]}", used: "K8SCluster/stg"},
+		"a plan's that is not there":          {spec: "{" + strings.Replace(toStg, "stg", "gone", 1) + ", steps: [{name: a, " + patches + "}]}", want: "spec.connectorRef: there is no connector gone of kind K8SCluster"},
+		"a plan's, and a step's":              {spec: "{" + toStg + ", steps: [{name: a, " + strings.Replace(toStg, "stg", "prod", 1) + ", " + patches + "}]}", used: "K8SCluster/prod K8SCluster/stg"},
+		"the target, which is there, too":     {spec: "{" + toStg + ", target: " + orders + ", steps: [{name: b, type: label, properties: {operation: add, labels: {a: b}}}]}", used: "K8SCluster/stg"},
+		"the target, by the step's own":       {spec: "{" + toStg + ", target: " + orders + ", steps: [{name: b, " + toStg + ", type: label, properties: {operation: add, labels: {a: b}}}]}", used: "K8SCluster/stg"},
+		"the target of yet another cluster":   {spec: "{" + toStg + ", target: " + orders + ", steps: [{name: b, " + strings.Replace(toStg, "stg", "prod", 1) + ", type: label, properties: {operation: add, labels: {a: b}}}]}", want: "properties.object: is missing: the step works on another cluster than that of the plan's target"},
+		"a drain in a plan there":             {spec: "{" + toStg + ", steps: [{name: b, type: drain, properties: {node: a}}]}", want: "spec.steps[0].type: stands in a plan with a connectorRef, and steps of type drain work on the plan's own cluster alone"},
 		"an object there":                     {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}, object: "+orders+"}}"), used: "K8SCluster/stg"},
 		"a wait for a node of this cluster's": {spec: "steps: [{name: r, type: for-each-node, properties: {steps: [{name: b, " + toStg + ", type: wait, properties: {condition: Ready}}]}}]", want: "properties.resource: is missing: the step works on another cluster"},
 	} {
@@ -98,17 +105,53 @@ func TestWhichConnectorsAPlanUses(t *testing.T) {
 	}
 }
 
-func TestTheClusterOfAStepIsTheNearestThatIsNamed(t *testing.T) {
-	tree := treeOf(t, "steps:\n- {name: home, "+patches+"}\n- {name: g, "+toStg+", type: step-group, properties: {steps: [{name: in, "+patches+"}, {name: other, "+strings.Replace(toStg, "stg", "prod", 1)+", "+patches+"}, {name: box, type: template/t}]}}\n",
-		"t: {name: deep, "+patches+"}")
-	got := map[string]string{}
-	for _, path := range []string{"", "home", "g", "g/in", "g/other", "g/box/deep", "gone"} {
-		ref, _ := tree.ConnectorAt(path)
-		got[path] = ref.Name
+func TestWhatIsWrongWithTheConnectorOfAPlan(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec string
+		want string // empty: nothing
+	}{
+		"all of it on another cluster":   {spec: toStg + "\ntarget: " + orders},
+		"a cloud":                        {spec: "connectorRef: {kind: CloudProvider, name: aws}", want: `spec.connectorRef.kind: must be K8SCluster, is "CloudProvider": a plan works on a cluster`},
+		"one that cannot be named":       {spec: "connectorRef: {kind: K8SCluster, name: a/b}", want: `spec.connectorRef.name: "a/b" cannot name a connector`},
+		"a target that is to be frozen":  {spec: toStg + "\ntarget: " + orders + "\nfreezeTarget: true", want: "spec.freezeTarget: is for targets on the agent's own cluster"},
+		"an owner that is to be held":    {spec: toStg + "\ntarget: " + orders + "\nholdOwners: true", want: "spec.holdOwners: is for targets on the agent's own cluster"},
+		"labels on what is not named":    {spec: toStg + "\ntriggers: {labels: [go]}", want: "spec.triggers.labels: need a target"},
+		"a field that is not written so": {spec: "connectorref: {kind: K8SCluster, name: stg}", want: "connectorRef"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  " + strings.ReplaceAll(c.spec, "\n", "\n  ") + "\n  steps: [{name: a, " + patches + "}]\n"
+			_, faults := plan.Parse([]byte(text), "p")
+			if c.want == "" && len(faults) > 0 || !strings.Contains(faults.Error(), c.want) {
+				t.Errorf("got %q, want %q", faults.Error(), c.want)
+			}
+		})
 	}
-	want := map[string]string{"": "", "home": "", "g": "stg", "g/in": "stg", "g/other": "prod", "g/box/deep": "stg", "gone": ""}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+}
+
+func TestTheClusterOfAStepIsTheNearestThatIsNamed(t *testing.T) {
+	steps := "steps:\n- {name: home, " + patches + "}\n- {name: g, " + toStg + ", type: step-group, properties: {steps: [{name: in, " + patches + "}, {name: hook, type: webhook, properties: {url: 'https://x'}}, {name: other, " + strings.Replace(toStg, "stg", "prod", 1) + ", " + patches + "}, {name: box, type: template/t}]}}\n"
+	for of, want := range map[string]map[string]string{
+		"": {"": "", "home": "", "g": "stg", "g/in": "stg", "g/hook": "", "g/other": "prod", "g/box/deep": "stg", "gone": ""},
+		"connectorRef: {kind: K8SCluster, name: eu}\n": {"": "eu", "home": "eu", "g": "stg", "g/in": "stg", "g/hook": "", "g/other": "prod", "g/box/deep": "stg", "gone": "eu"},
+	} {
+		tree := treeOf(t, of+steps, "t: {name: deep, "+patches+"}")
+		got, walked := map[string]string{}, map[string]string{}
+		for path := range want {
+			ref, _ := tree.ConnectorAt(path)
+			got[path] = ref.Name
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %q: %s", of, diff)
+		}
+		tree.WalkClusters(func(s plan.Step, at *connector.Reference) {
+			if walked[s.Name] = ""; at != nil {
+				walked[s.Name] = at.Name
+			}
+		})
+		of := map[string]string{"home": want["home"], "g": "stg", "in": "stg", "hook": "", "other": "prod", "box": "stg", "deep": "stg"}
+		if diff := cmp.Diff(of, walked); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -174,7 +174,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-const specFields = "approvalTimeout, catchUp, concurrencyPolicy, description, dryRun, failedRunsHistoryLimit, finally, freezeTarget, holdOwners, maxDuration, mirrorPrefix, onDrift, onFailure, onWindowClose, parameters, policies, requiresApproval, retryLimit, serviceAccountName, startDeadline, steps, successfulRunsHistoryLimit, target, triggers"
+const specFields = "approvalTimeout, catchUp, concurrencyPolicy, connectorRef, description, dryRun, failedRunsHistoryLimit, finally, freezeTarget, holdOwners, maxDuration, mirrorPrefix, onDrift, onFailure, onWindowClose, parameters, policies, requiresApproval, retryLimit, serviceAccountName, startDeadline, steps, successfulRunsHistoryLimit, target, triggers"
 
 // Each of these is a document within its 256 KiB that costs out of proportion
 // where depth, paths or faults are not bounded.

@@ -6,7 +6,7 @@ import "slices"
 // as Git has it may undo that while the run lives; false where there is none, or where the
 // plan holds that one.
 func MovesTarget(s Spec) (step Step, moves bool) {
-	if s.Target == nil || s.HoldOwners {
+	if s.Target == nil || s.HoldOwners || s.ConnectorRef != nil { // no owner is looked for on another cluster
 		return Step{}, false
 	}
 	held := false

@@ -39,30 +39,32 @@ type Document struct {
 
 // Spec is what somebody wants done, and when.
 type Spec struct {
-	Description                string             `json:"description,omitempty"`
-	Target                     *ObjectRef         `json:"target,omitempty"`
-	Triggers                   Triggers           `json:"triggers,omitzero"`
-	Policies                   []policy.PolicyRef `json:"policies,omitempty"`
-	ServiceAccountName         string             `json:"serviceAccountName,omitempty"`
-	StartDeadline              *document.Duration `json:"startDeadline,omitempty"`
-	CatchUp                    CatchUp            `json:"catchUp,omitempty"`
-	ConcurrencyPolicy          ConcurrencyPolicy  `json:"concurrencyPolicy,omitempty"`
-	MaxDuration                *document.Duration `json:"maxDuration,omitempty"`
-	RequiresApproval           bool               `json:"requiresApproval,omitempty"`
-	ApprovalTimeout            *document.Duration `json:"approvalTimeout,omitempty"`
-	OnWindowClose              OnWindowClose      `json:"onWindowClose,omitempty"`
-	OnDrift                    OnDrift            `json:"onDrift,omitempty"`
-	HoldOwners                 bool               `json:"holdOwners,omitempty"`
-	FreezeTarget               bool               `json:"freezeTarget,omitempty"`
-	MirrorPrefix               string             `json:"mirrorPrefix,omitempty"`
-	Parameters                 []Parameter        `json:"parameters,omitempty"`
-	RetryLimit                 int                `json:"retryLimit,omitempty"`
-	SuccessfulRunsHistoryLimit *int               `json:"successfulRunsHistoryLimit,omitempty"`
-	FailedRunsHistoryLimit     *int               `json:"failedRunsHistoryLimit,omitempty"`
-	DryRun                     bool               `json:"dryRun,omitempty"`
-	Steps                      []Step             `json:"steps"`
-	OnFailure                  []Step             `json:"onFailure,omitempty"`
-	Finally                    []Step             `json:"finally,omitempty"`
+	Description string     `json:"description,omitempty"`
+	Target      *ObjectRef `json:"target,omitempty"`
+	// ConnectorRef is the cluster of the target and of all steps; the nearest one counts.
+	ConnectorRef               *connector.Reference `json:"connectorRef,omitempty"`
+	Triggers                   Triggers             `json:"triggers,omitzero"`
+	Policies                   []policy.PolicyRef   `json:"policies,omitempty"`
+	ServiceAccountName         string               `json:"serviceAccountName,omitempty"`
+	StartDeadline              *document.Duration   `json:"startDeadline,omitempty"`
+	CatchUp                    CatchUp              `json:"catchUp,omitempty"`
+	ConcurrencyPolicy          ConcurrencyPolicy    `json:"concurrencyPolicy,omitempty"`
+	MaxDuration                *document.Duration   `json:"maxDuration,omitempty"`
+	RequiresApproval           bool                 `json:"requiresApproval,omitempty"`
+	ApprovalTimeout            *document.Duration   `json:"approvalTimeout,omitempty"`
+	OnWindowClose              OnWindowClose        `json:"onWindowClose,omitempty"`
+	OnDrift                    OnDrift              `json:"onDrift,omitempty"`
+	HoldOwners                 bool                 `json:"holdOwners,omitempty"`
+	FreezeTarget               bool                 `json:"freezeTarget,omitempty"`
+	MirrorPrefix               string               `json:"mirrorPrefix,omitempty"`
+	Parameters                 []Parameter          `json:"parameters,omitempty"`
+	RetryLimit                 int                  `json:"retryLimit,omitempty"`
+	SuccessfulRunsHistoryLimit *int                 `json:"successfulRunsHistoryLimit,omitempty"`
+	FailedRunsHistoryLimit     *int                 `json:"failedRunsHistoryLimit,omitempty"`
+	DryRun                     bool                 `json:"dryRun,omitempty"`
+	Steps                      []Step               `json:"steps"`
+	OnFailure                  []Step               `json:"onFailure,omitempty"`
+	Finally                    []Step               `json:"finally,omitempty"`
 }
 
 // ObjectRef names one object in the plan's namespace, or a cluster-scoped one.
@@ -74,6 +76,18 @@ type ObjectRef struct {
 
 // String is the reference as people say it: Deployment/orders.
 func (r ObjectRef) String() string { return r.Kind + "/" + r.Name }
+
+// TargetSaid is the target as people say it, with its cluster where that is another; empty
+// without a target.
+func (s Spec) TargetSaid() string {
+	switch {
+	case s.Target == nil:
+		return ""
+	case s.ConnectorRef != nil:
+		return s.Target.String() + " on " + s.ConnectorRef.Name
+	}
+	return s.Target.String()
+}
 
 // Triggers are the reasons for which a run begins. None at all means manual only.
 type Triggers struct {

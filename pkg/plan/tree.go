@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"strings"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 )
 
 // TemplatePrefix begins the type of a step that stands for a template's steps.
@@ -162,16 +164,26 @@ func (t Tree) loops(steps []Step, levels int) bool {
 
 // Walk visits all steps, with those that other steps hold.
 func (t Tree) Walk(visit func(Step)) {
+	t.WalkClusters(func(s Step, _ *connector.Reference) { visit(s) })
+}
+
+// WalkClusters is Walk with the connector by which each step reaches its cluster; nil is the
+// plan's own cluster, and that of steps that work on none.
+func (t Tree) WalkClusters(visit func(s Step, at *connector.Reference)) {
 	for _, s := range Sections(t.Spec) {
-		t.walk(s.Steps, maxLevels, visit)
+		t.walk(s.Steps, t.Spec.ConnectorRef, maxLevels, visit)
 	}
 }
 
-func (t Tree) walk(steps []Step, levels int, visit func(Step)) {
+func (t Tree) walk(steps []Step, outer *connector.Reference, levels int, visit func(Step, *connector.Reference)) {
 	for _, s := range steps {
-		visit(s)
+		at := outer
+		if s.ConnectorRef != nil {
+			at = s.ConnectorRef
+		}
+		visit(s, onlyOnClusters(s, at))
 		if s.Holds() && levels > 0 {
-			t.walk(t.Children(s), levels-1, visit)
+			t.walk(t.Children(s), at, levels-1, visit)
 		}
 	}
 }

@@ -81,6 +81,7 @@ func (v *validator) spec(s Spec) {
 	if s.FreezeTarget && s.Target == nil {
 		v.Fault("spec.freezeTarget", "needs spec.target: that is what is frozen")
 	}
+	v.planConnector(s)
 	v.allSteps(s)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -27,7 +28,7 @@ func Of(t plan.Tree, namespace string) (needs []Need, open []string) {
 	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), watched: t.Spec.OnDrift != plan.DriftIgnore}
 	c.triggers()
 	t.Spec = c.spec
-	t.Walk(c.step)
+	t.WalkClusters(c.step)
 	return c.needs, c.open
 }
 
@@ -94,7 +95,10 @@ func ClusterScoped(kind string) bool {
 }
 
 func (c *collector) triggers() {
-	if target := c.spec.Target; target != nil {
+	if target, on := c.spec.Target, c.spec.ConnectorRef; target != nil && on != nil {
+		c.at = "target"
+		c.elsewhere(*on)
+	} else if target != nil {
 		c.at = "target"
 		o := object{APIVersion: target.APIVersion, Kind: target.Kind, Name: target.Name}
 		c.need(o, "", "get")
@@ -133,19 +137,24 @@ const (
 	batch = "batch/v1"
 )
 
+// elsewhere is what works on another cluster: its rights are of that one.
+func (c *collector) elsewhere(on connector.Reference) {
+	c.open = append(c.open, fmt.Sprintf("%s: its rights are those of the account on the other cluster, %s, and here get on the Secret with its kubeconfig", c.at, on.Name))
+}
+
 // step takes in one step. Steps on another cluster need their rights there.
-func (c *collector) step(s plan.Step) {
+func (c *collector) step(s plan.Step, on *connector.Reference) {
 	c.at = "step " + s.Name
+	if on != nil {
+		c.elsewhere(*on)
+		return
+	}
 	for _, r := range s.Requires {
 		verb := "list"
 		if r.ObjectName != "" {
 			verb = "get"
 		}
 		c.need(object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.ObjectName}, "", verb)
-	}
-	if s.ConnectorRef != nil {
-		c.open = append(c.open, fmt.Sprintf("%s: its rights are those of the account on the other cluster, %s, and here get on the Secret with its kubeconfig", c.at, s.ConnectorRef.Name))
-		return
 	}
 	switch s.Type {
 	case "label", "annotate":

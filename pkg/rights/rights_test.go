@@ -62,6 +62,11 @@ func TestRightsOfAPlan(t *testing.T) {
 		"another cluster has its own":                     {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: stg}, properties: {resource: " + dep + "}}]", open: "its rights are those of the account on the other cluster, stg"},
 		"a snapshot that makes room":                      {spec: "steps: [{name: a, type: backup, properties: {method: volume-snapshot, component: db, retain: 7d}}]", want: []string{"shop: list,watch,create,delete on snapshot.storage.k8s.io/v1 VolumeSnapshot", "shop: list on v1 PersistentVolumeClaim", "shop: get on apps/v1 StatefulSet/db", "shop: get on apps/v1 Deployment/db", "shop: get on v1 PersistentVolumeClaim/db"}},
 		"velero, where it is by default":                  {spec: "steps: [{name: a, type: backup, properties: {method: velero, selector: {matchLabels: {a: b}}}}]", want: []string{"velero: get,list,watch,create on velero.io/v1 Backup"}},
+		"and so have steps that a group holds there":      {spec: "steps: [{name: g, type: step-group, connectorRef: {kind: K8SCluster, name: stg}, properties: {steps: [{name: a, type: restart, properties: {resource: " + dep + "}}]}}]", open: "step a: its rights are those of the account on the other cluster, stg"},
+		"a whole plan on another cluster": {
+			spec: "target: " + dep + "\nconnectorRef: {kind: K8SCluster, name: stg}\ntriggers: {labels: [go]}\nsteps: [{name: a, type: label, properties: {operation: add, labels: {x: y}}}, {name: b, type: webhook, properties: {url: 'https://x', headers: {Token: {secretKeyRef: {name: tokens, key: x}}}}}]",
+			want: []string{"shop: get on v1 Secret/tokens"}, open: "target: its rights are those of the account on the other cluster, stg",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec, faults := plan.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec:\n  "+strings.ReplaceAll(c.spec, "\n", "\n  ")+"\n"), "orders")

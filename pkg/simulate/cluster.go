@@ -78,7 +78,11 @@ func targetOf(p Plan) *trigger.Target {
 		return nil
 	}
 	group, _, _ := strings.Cut(p.Spec.Target.APIVersion, "/")
-	return &trigger.Target{UID: strings.Join([]string{p.Namespace, group, p.Spec.Target.Kind, p.Spec.Target.Name}, "/")}
+	parts := []string{p.Namespace, group, p.Spec.Target.Kind, p.Spec.Target.Name}
+	if on := p.Spec.ConnectorRef; on != nil {
+		parts = append(parts, on.Name)
+	}
+	return &trigger.Target{UID: strings.Join(parts, "/")}
 }
 
 // play lets time pass.

@@ -226,7 +226,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.out.Next != nil:
 		return PhaseIdle, "next run " + d.out.Next.Wall + " " + d.out.Next.Zone
 	case len(d.f.Spec.Triggers.Labels) > 0:
-		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.Target.String()
+		return PhaseIdle, "waits for a trigger label on " + d.f.Spec.TargetSaid()
 	case len(d.f.Spec.Triggers.Watch) > 0:
 		return PhaseIdle, "waits for a change of " + d.f.Spec.Triggers.Watch[0].String()
 	}

@@ -146,7 +146,11 @@ func TestAnAccountHasTheRightsThatWereNotTakenFromIt(t *testing.T) {
 	w.Deny("system:serviceaccount:shop:maint-runner", "get", "configmaps")
 	_, accounts := w.Connect()
 	who := client.Account{Namespace: "shop", Name: "maint-runner"}
-	from, err := accounts.Resource(who, "run-1", plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "one"})
+	home, err := accounts.Reach(t.Context(), who, "run-1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := home.Resource(plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -83,7 +84,11 @@ func TestWhomRequestsActAs(t *testing.T) {
 			return err
 		}},
 		"an account, of any kind": {as: runner, run: "run-1", get: func() error {
-			r, err := accounts.Resource(maintRunner(), "run-1", plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "a"})
+			home, err := accounts.Reach(t.Context(), maintRunner(), "run-1", nil)
+			if err != nil {
+				return err
+			}
+			r, err := home.Resource(plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "a"})
 			if err != nil {
 				return err
 			}
@@ -316,7 +321,7 @@ func TestWhetherA404SaysThatAnObjectIsGone(t *testing.T) {
 		"one that names nothing, of a kind that is served": {bare, maps, false},
 		"one that names nothing, of a kind that is not":    {bare, none, true},
 	} {
-		if got, err := accounts.ObjectGone(c.err, c.kind); got != c.want || err != nil {
+		if got, err := accounts.With(maintRunner(), executors.Clients{}).ObjectGone(c.err, c.kind); got != c.want || err != nil {
 			t.Errorf("%s: %t, %v", name, got, err)
 		}
 	}

@@ -56,9 +56,10 @@ type Impersonator struct {
 	// remoteTransport stands in for what dials other clusters; nil: nothing does.
 	remoteTransport func(*rest.Config) (http.RoundTripper, error)
 
-	answers *lru.Cache[string, answer]
-	pools   *lru.Cache[string, executors.Clients]
-	remotes *remotes
+	answers   *lru.Cache[string, reply]
+	pools     *lru.Cache[string, executors.Clients]
+	remotes   *remotes
+	distances *distances
 
 	mu         sync.Mutex
 	kindsAsked time.Time // when the kinds were last asked for anew
@@ -74,7 +75,7 @@ const (
 	maxClients = 2000
 )
 
-type answer struct {
+type reply struct {
 	message string // empty: yes
 	at      time.Time
 }
@@ -200,18 +201,18 @@ func (a *Impersonator) ask(question string, live func() (string, error)) (string
 	if err != nil {
 		return "", err
 	}
-	a.answers.Add(question, answer{message: message, at: a.now()})
+	a.answers.Add(question, reply{message: message, at: a.now()})
 	return message, nil
 }
 
 // newImpersonator prepares discovery with the agent's own account: every
 // authenticated user may read it.
 func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, client func() *http.Client, now func() time.Time) *Impersonator {
-	answers, _ := lru.New[string, answer](maxAnswers) // the error of both is for limits below one
+	answers, _ := lru.New[string, reply](maxAnswers) // the error of both is for limits below one
 	pools, _ := lru.New[string, executors.Clients](maxClients)
 	return &Impersonator{
 		config: config, base: base, kube: kube, http: client, now: now,
 		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(disco),
-		answers: answers, pools: pools, remotes: newRemotes(),
+		answers: answers, pools: pools, remotes: newRemotes(), distances: newDistances(),
 	}
 }

@@ -9,10 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
 // Mapping finds a kind for what the agent looks at again and again, so that the
@@ -115,36 +112,6 @@ func (a *Impersonator) Resolve(apiVersion, kind string) (*meta.RESTMapping, erro
 		return nil, fmt.Errorf("kind %s of %s is not known to this cluster: %w", kind, apiVersion, err)
 	}
 	return mapping, nil
-}
-
-// Resource reaches the objects of a kind as an account, with a run for that run.
-func (a *Impersonator) Resource(w Account, run string, ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
-	mapping, err := a.Resolve(ref.APIVersion, ref.Kind)
-	if err != nil {
-		return nil, err
-	}
-	c, err := a.Clients(w, run)
-	if err != nil {
-		return nil, err
-	}
-	resource := c.Dynamic.Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return resource.Namespace(w.Namespace), nil
-	}
-	return resource, nil
-}
-
-// ObjectGone says whether a 404 means that an object is not there. One that names no
-// object speaks of its kind, and an API server that starts says so of kinds that it
-// has not read yet: it is asked once more.
-func (a *Impersonator) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error) {
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
-		if details := answer.Status().Details; details != nil && details.Name != "" {
-			return true, nil
-		}
-	}
-	return a.KindGone(kind)
 }
 
 // UnknownKind says whether the API server told that it serves no such kind.

@@ -47,6 +47,19 @@ type Cluster struct {
 	Spec connector.ClusterSpec
 }
 
+// ClusterOf is the cluster of a reference among connectors, by connector.Reference.Key; nil
+// without a reference.
+func ClusterOf(ref *connector.Reference, among map[string]connector.Connector) *Cluster {
+	if ref == nil {
+		return nil
+	}
+	out := Cluster{Name: ref.Name}
+	if one := among[ref.Key()].Cluster; one != nil { // without it nothing is reached
+		out.Spec = *one
+	}
+	return &out
+}
+
 // remotes are the clients of other clusters that were used last.
 type remotes struct {
 	mu   sync.Mutex
@@ -207,7 +220,7 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 	}
 	kinds := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	clients := executors.Clients{
-		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
+		Cluster: c.Name, Address: digestOf(config.Host, string(config.CAData)), Server: digestOf(config.Host)[:10], Kube: kube, Dynamic: dyn, Metadata: meta, Mapper: liveMapper{kinds, kube},
 		HTTP: home.HTTP, Dial: home.Dial, Sink: home.Sink, Fence: home.Fence, Certificate: home.Certificate,
 	}
 	return &remote{clients: clients, used: a.now(), close: func() { utilnet.CloseIdleConnectionsFor(base) }}, nil

@@ -42,7 +42,7 @@ func mayConnect(text string) bool {
 func (c *Controller) EnqueueConnected(namespace string) {
 	for _, cm := range c.Documents.All() {
 		if cm.Namespace == namespace && cm.Labels[annotations.LabelKind] == annotations.KindPlan && mayConnect(cm.Data[annotations.DataPlan]) {
-			c.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
+			c.blockers.changed(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 		}
 	}
 }

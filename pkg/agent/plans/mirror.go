@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/status"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -34,6 +35,9 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 		return
 	}
 	m.On, m.Prefix, m.Account = known.Spec.Target, known.Spec.MirrorPrefix, plan.Account(known.Spec)
+	if len(f.Faults) == 0 { // else its connector is not known
+		m.Cluster = known.Cluster()
+	}
 	if len(f.Faults) > 0 || f.ClockDoubt != "" || !d.Ready.OK || f.Now.Before(m.Again) {
 		return
 	}
@@ -60,7 +64,7 @@ func (c *Controller) mirror(ctx context.Context, k types.NamespacedName, known *
 	if err != nil {
 		return // words: JSON can say them all
 	}
-	digest := annotations.Hash10(known.Spec.Target.APIVersion, known.Spec.Target.String(), string(b))
+	digest := annotations.Hash10(known.Spec.Target.APIVersion, known.Spec.TargetSaid(), string(b))
 	if len(values) == 0 || m.Digest == digest {
 		return
 	}
@@ -91,20 +95,26 @@ func (c *Controller) takeMirror(ctx context.Context, k types.NamespacedName) {
 
 // patchMirror says why it could not write, where that is so; the plan goes on.
 func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.Mirror, awaited bool, values map[string]any) (problem string) {
-	to, err := c.Accounts.Resource(client.Account{Namespace: namespace, Name: m.Account}, "", *m.On)
-	if err != nil {
-		return err.Error()
-	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": values}})
 	if err != nil {
 		return err.Error()
 	}
-	got, err := to.Patch(ctx, m.On.Name, types.MergePatchType, patch, client.PatchOptions())
+	got, err := client.Ask(ctx, c.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+		to, err := from.Resource(*m.On)
+		if err != nil {
+			return nil, err
+		}
+		got, err := to.Patch(ctx, m.On.Name, types.MergePatchType, patch, client.PatchOptions())
+		if err != nil {
+			return nil, fmt.Errorf("the mirror on %s cannot be written: %w", m.On, err)
+		}
+		return targets.Slim(got, from.Where()), nil
+	})
 	if err != nil {
-		return fmt.Sprintf("the mirror on %s cannot be written: %s", m.On, err)
+		return err.Error()
 	}
 	if awaited {
-		c.Targets.Expectations().Expect(got.GetUID(), got.GetResourceVersion())
+		c.Targets.Expectations().Expect(got.Mark(), got.ResourceVersion)
 	}
 	return ""
 }

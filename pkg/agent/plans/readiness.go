@@ -115,21 +115,46 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 	if f.Target == nil {
 		return c.liveTarget(ctx, k, w, known, f)
 	}
-	mapping, err := c.Accounts.Resolve(known.Spec.Target.APIVersion, known.Spec.Target.Kind)
-	if err != nil {
-		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(known.Spec.Target)}, nil
-	}
-	for _, verb := range []string{"get", "patch"} {
-		refused, err := c.Accounts.Refused(ctx, w, verb, mapping.Resource, known.Spec.Target.Name)
+	return c.targetRights(ctx, w, known)
+}
+
+// targetRights asks whether the plan may end what its target's labels ask for.
+func (c *Controller) targetRights(ctx context.Context, w client.Account, known *store.CachedPlan) (readinessCheck, error) {
+	target := known.Spec.Target
+	on := known.Cluster()
+	refused, err := client.Ask(ctx, c.Accounts, w, "", on, func(ctx context.Context, from client.Reach) (string, error) {
+		mapping, err := from.Resolve(target.APIVersion, target.Kind)
 		if err != nil {
-			return readinessCheck{}, err
+			return "", kindError{err}
 		}
-		if refused != "" {
-			return readinessCheck{ready: notReadyYet(run.ReasonNotReady, refused), by: blocker{who: w}}, nil
+		for _, verb := range []string{"get", "patch"} {
+			if refused, err := from.Refused(ctx, verb, mapping.Resource, target.Name); refused != "" || err != nil {
+				return refused, err
+			}
 		}
+		return "", nil
+	})
+	var kind kindError
+	switch {
+	case on != nil && err != nil:
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error())}, nil
+	case errors.As(err, &kind):
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: kindBlocker(target)}, nil
+	case err != nil:
+		return readinessCheck{}, err
+	case refused != "" && on != nil: // nobody here hears of rights there
+		return readinessCheck{ready: notReadyYet(run.ReasonNotReady, refused)}, nil
+	case refused != "":
+		return readinessCheck{ready: notReadyYet(run.ReasonNotReady, refused), by: blocker{who: w}}, nil
 	}
 	return readinessCheck{ready: trigger.Readiness{OK: true}}, nil
 }
+
+// kindError is a kind that was not found.
+type kindError struct{ error }
+
+// Unwrap is why.
+func (e kindError) Unwrap() error { return e.error }
 
 // missingAccount says that an account is not there. The first plan of an account
 // asks for all that wait for it.
@@ -151,13 +176,15 @@ func kindBlocker(ref *plan.ObjectRef) blocker {
 // liveTarget looks at the target of a plan without label triggers. One that is
 // not there or was never ready is watched until it is, where the account may.
 func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *store.CachedPlan, f *trigger.Facts) (readinessCheck, error) {
-	ref := *known.Spec.Target
-	u, err := targets.Read(ctx, c.Accounts, w, ref)
+	ref, on := *known.Spec.Target, known.Cluster()
+	object, err := c.readTarget(ctx, w, known)
 	var gone targets.GoneError
 	switch {
 	case errors.As(err, &gone):
-		c.awaitTarget(ctx, k, w, ref, 0, f.Now)
+		c.awaitTarget(ctx, k, w, known, 0, f.Now)
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, gone.Error())}, nil
+	case err != nil && on != nil: // the plan says so, and looks again: its slots go on meanwhile
+		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error())}, nil
 	case apierrors.IsForbidden(err):
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, err.Error()), by: blocker{who: w}}, nil
 	case client.UnknownKind(err):
@@ -165,26 +192,37 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 	case err != nil:
 		return readinessCheck{}, err
 	}
-	object := targets.Slim(u)
-	if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(u.GetUID())) {
-		c.awaitTarget(ctx, k, w, ref, informer.Version(u.GetResourceVersion()), f.Now)
+	if object.NotReady != "" && (f.Ledger == nil || f.Ledger.TargetReady != string(object.Mark())) {
+		c.awaitTarget(ctx, k, w, known, informer.Version(object.ResourceVersion), f.Now)
 		return readinessCheck{ready: notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", ref, object.NotReady))}, nil
 	}
 	applyTargetSkip(k, known, object, f)
 	return readinessCheck{ready: trigger.Readiness{OK: true}, target: object.Facts(nil)}, nil
 }
 
+// targetKey is how a plan's target is watched. Where its kind is not known yet it is not.
+func (c *Controller) targetKey(ctx context.Context, w client.Account, known *store.CachedPlan) (targets.Key, error) {
+	target := known.Spec.Target
+	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(_ context.Context, from client.Reach) (targets.Key, error) {
+		mapping, err := from.Resolve(target.APIVersion, target.Kind)
+		if err != nil {
+			return targets.Key{}, err
+		}
+		return targets.Key{Account: w, Resource: mapping.Resource, Cluster: mapping.Scope.Name() != meta.RESTScopeNameNamespace, Where: from.Where()}, nil
+	})
+}
+
 // awaitTarget has the plan looked at again as soon as its target is no longer at a
 // version; 0 is a target that is not there. It waits before the watch is there, so
 // that nothing that the watch says is lost.
-func (c *Controller) awaitTarget(ctx context.Context, k types.NamespacedName, w client.Account, ref plan.ObjectRef, version uint64, began time.Time) {
+func (c *Controller) awaitTarget(ctx context.Context, k types.NamespacedName, w client.Account, known *store.CachedPlan, version uint64, began time.Time) {
 	c.blockers.wait(k, blocker{}, began)
-	mapping, err := c.Accounts.Resolve(ref.APIVersion, ref.Kind)
+	key, err := c.targetKey(ctx, w, known)
 	if err != nil {
 		return // it is asked for again all the same
 	}
-	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
-	c.Targets.Await(ctx, k, targets.Key{Account: w, Resource: mapping.Resource, Cluster: cluster, Names: true}, ref, version)
+	key.Names = true
+	c.Targets.Await(ctx, k, key, *known.Spec.Target, version)
 }
 
 // labelTarget looks at the target of a plan with label triggers, through a watch.
@@ -195,25 +233,28 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 		}
 		return
 	}
-	mapping, err := c.Accounts.Resolve(known.Spec.Target.APIVersion, known.Spec.Target.Kind)
+	w, on := client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}, known.Cluster()
+	key, err := c.targetKey(ctx, w, known)
 	if err != nil {
-		f.Ready = c.waitFor(k, kindBlocker(known.Spec.Target), notReadyYet(run.ReasonTarget, err.Error()), f.Now)
+		by := kindBlocker(known.Spec.Target)
+		if on != nil {
+			by = blocker{}
+		}
+		f.Ready = c.waitFor(k, by, notReadyYet(run.ReasonTarget, err.Error()), f.Now)
 		return
 	}
-	w := client.Account{Namespace: k.Namespace, Name: plan.Account(known.Spec)}
-	cluster := mapping.Scope.Name() != meta.RESTScopeNameNamespace
-	tw := c.Targets.Keep(ctx, k, targets.Key{Account: w, Resource: mapping.Resource, Cluster: cluster}, known.Spec.Target.Name)
+	tw := c.Targets.Keep(ctx, k, key, known.Spec.Target.Name)
 	namespace := k.Namespace
-	if cluster {
+	if key.Cluster {
 		namespace = ""
 	}
 	object, failure := tw.Get(namespace, known.Spec.Target.Name)
-	if object != nil && c.Targets.Expectations().Stale(object.UID, object.ResourceVersion) {
-		if u, err := targets.Read(ctx, c.Accounts, w, *known.Spec.Target); err == nil {
-			object = targets.Slim(u)
-		}
+	if object != nil && c.Targets.Expectations().Stale(object.Mark(), object.ResourceVersion) {
+		object = c.liveObject(ctx, w, known, object)
 	}
 	switch {
+	case failure != "" && on != nil:
+		f.Ready = c.waitFor(k, blocker{}, notReadyYet(run.ReasonTarget, failure), f.Now)
 	case failure != "":
 		f.Ready = c.waitFor(k, blocker{who: w}, notReadyYet(run.ReasonTarget, failure), f.Now)
 	case object == nil:
@@ -227,6 +268,26 @@ func (c *Controller) labelTarget(ctx context.Context, k types.NamespacedName, kn
 			f.Ready = notReadyYet(run.ReasonTarget, fmt.Sprintf("%s was never ready yet: %s", known.Spec.Target, object.NotReady))
 		}
 	}
+}
+
+// liveObject is a target as it is now; as it was seen last where it cannot be read.
+func (c *Controller) liveObject(ctx context.Context, w client.Account, known *store.CachedPlan, seen *targets.Object) *targets.Object {
+	live, err := c.readTarget(ctx, w, known)
+	if err != nil {
+		return seen
+	}
+	return live
+}
+
+// readTarget reads a plan's target live.
+func (c *Controller) readTarget(ctx context.Context, w client.Account, known *store.CachedPlan) (*targets.Object, error) {
+	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+		u, err := targets.Read(ctx, from, *known.Spec.Target)
+		if err != nil {
+			return nil, err
+		}
+		return targets.Slim(u, from.Where()), nil
+	})
 }
 
 // waitFor is for what is found without a request: whatever wakes the plan may look

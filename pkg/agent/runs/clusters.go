@@ -6,6 +6,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/queue"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/targets"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
@@ -28,17 +29,34 @@ func (c *Controller) clientsAt(ctx context.Context, l *store.CachedRun, path str
 	return clients, failure
 }
 
-// clusterAt is the other cluster that the step at a path works on, if it does.
+// clusterAt is the other cluster that the step at a path works on, if it does; at the empty
+// path that of the target.
 func clusterAt(r run.Run, path string) (client.Cluster, bool) {
 	ref, elsewhere := r.Tree().ConnectorAt(path)
 	if !elsewhere {
 		return client.Cluster{}, false
 	}
-	out := client.Cluster{Name: ref.Name}
-	if held := r.Connectors[ref.Key()].Cluster; held != nil { // a run without it is not read
-		out.Spec = *held
+	return *client.ClusterOf(&ref, r.Connectors), true // a run without it is not read
+}
+
+// onTarget asks a question of the cluster of a run's target; with marked it is the run's.
+func onTarget[T any](ctx context.Context, c *Controller, l *store.CachedRun, marked bool, question func(context.Context, client.Reach) (T, error)) (T, error) {
+	name := ""
+	if marked {
+		name = l.Run.Name
 	}
-	return out, true
+	return client.Ask(ctx, c.Accounts, l.Account(), name, client.ClusterOf(l.Run.Spec.ConnectorRef, l.Run.Connectors), question)
+}
+
+// readTarget reads a run's target live.
+func (c *Controller) readTarget(ctx context.Context, l *store.CachedRun) (*targets.Object, error) {
+	return onTarget(ctx, c, l, false, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+		u, err := targets.Read(ctx, from, *l.Run.Spec.Target)
+		if err != nil {
+			return nil, err
+		}
+		return targets.Slim(u, from.Where()), nil
+	})
 }
 
 // placed is what came of a step on another cluster, with where that was.

@@ -48,12 +48,12 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 	rec := l.Journal.Record(m.Path)
 	call := executors.Call{
 		Run: l.Run.Name, Plan: l.Run.Plan, Namespace: l.Run.Namespace, Account: plan.Account(l.Run.Spec), Path: m.Path, Attempt: rec.Attempt,
-		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: l.Run.TargetUID,
+		Manager: annotations.PlanManager(l.Run.Namespace, l.Run.Plan), DryRun: l.Run.Request.DryRun, Target: l.Run.Spec.Target, TargetUID: targets.UIDOf(l.Run.TargetUID),
 		Before: rec.Before, ResumeAt: rec.ResumeAt, Resumed: rec.Resumed != nil, Memory: rec.Memory, Approval: rec.Approval, OnRestart: m.Step.OnRestart,
 		Listed: rec.Listed, Items: l.Run.ItemsDone(l.Journal, m.Path), Watched: l.Run.Watched, Now: c.Now(), Clients: clients,
 		Holders: c.holders(l, m.Path),
 	}
-	if clients.Cluster != "" { // the target is in the plan's own
+	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target, call.TargetUID = nil, ""
 	}
 	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
@@ -226,11 +226,9 @@ func (s inputReader) look(ctx context.Context, path string, step plan.Step) (run
 		}
 	}
 	if s.run.Run.Spec.Target != nil && bytes.Contains(text, []byte("target")) {
-		u, err := targets.Read(ctx, s.Accounts, s.account, *s.run.Run.Spec.Target)
-		if err != nil {
-			return seen, s.unreadTarget(ctx, err)
+		if seen.Target, failed = s.target(ctx); failed != nil {
+			return seen, failed
 		}
-		seen.Target = shown(u)
 	}
 	if bytes.Contains(text, []byte("each")) || bytes.Contains(text, []byte("node")) && s.node(path) != "" {
 		if seen.Each, failed = s.each(ctx, path); failed != nil {
@@ -245,24 +243,29 @@ func (s inputReader) look(ctx context.Context, path string, step plan.Step) (run
 	return seen, nil
 }
 
-func (s inputReader) unreadTarget(ctx context.Context, err error) *executors.Outcome {
-	var gone targets.GoneError
-	if errors.As(err, &gone) {
-		return refusal("TargetUnreadable", err)
-	}
-	s, failed := s.at(ctx, "") // it is on the plan's own cluster
+// target is the run's target, live, wherever the step works.
+func (s inputReader) target(ctx context.Context) (map[string]any, *executors.Outcome) {
+	s, failed := s.at(ctx, "")
 	if failed != nil {
-		return failed
+		return nil, failed
 	}
-	target := *s.run.Run.Spec.Target
-	mapping, unknown := s.Accounts.Resolve(target.APIVersion, target.Kind)
+	ref, from := *s.run.Run.Spec.Target, s.Accounts.With(s.account, s.clients)
+	u, err := targets.Read(ctx, from, ref)
+	var gone targets.GoneError
+	switch {
+	case err == nil:
+		return shown(u), nil
+	case errors.As(err, &gone):
+		return nil, refusal("TargetUnreadable", err)
+	}
+	mapping, unknown := from.Resolve(ref.APIVersion, ref.Kind)
 	if client.UnknownKind(unknown) { // by the API server's own word: waiting does not help
-		return refusal(executors.ReasonUnknownKind, unknown)
+		return nil, refusal(executors.ReasonUnknownKind, unknown)
 	}
 	if unknown != nil {
-		return s.away(unknown)
+		return nil, s.away(unknown)
 	}
-	return s.unread(ctx, "TargetUnreadable", rightOn("get", mapping, s.account.Namespace, target.Name), err)
+	return nil, s.unread(ctx, "TargetUnreadable", rightOn("get", mapping, s.account.Namespace, ref.Name), err)
 }
 
 // expressions is the text of properties that hold a ${…}; empty when none does.

@@ -31,7 +31,7 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 		return false, nil
 	}
 	for range 3 {
-		u, err := targets.Read(ctx, c.Accounts, l.Account(), *l.Run.Spec.Target)
+		object, err := c.readTarget(ctx, l)
 		var gone targets.GoneError
 		if errors.As(err, &gone) || client.UnknownKind(err) {
 			return true, nil
@@ -39,7 +39,6 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 		if err != nil {
 			return false, fmt.Errorf("take the label %s away: %w", l.Run.Request.Label, err)
 		}
-		object := targets.Slim(u)
 		shared := c.sharesLabel(l)
 		end := trigger.EndLabel(l.Run, object.Facts([]string{l.Run.Request.Label}), shared)
 		if !end.Write {
@@ -54,12 +53,13 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 }
 
 // labelStays says, on the run and on its plan, that the API server does not let the
-// label be taken away: for want of a right, by an admission policy, or because the
-// object would be too large. It is tried
-// again without end, for a label that stays would ask for another run.
+// label be taken away: for want of a right, by an admission policy, because the
+// object would be too large, or because its cluster, which is another one, cannot be reached.
+// It is tried again without end, for a label that stays would ask for another run.
 func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal error) error {
+	elsewhere := l.Run.Spec.ConnectorRef != nil && !apierrors.IsConflict(refusal) && !errors.Is(refusal, client.ErrFenced)
 	kind := executors.RefusalOf(refusal, l.Account().User())
-	if kind == executors.NotRefused && !client.NeverTaken(refusal) || kind == executors.RefusedAgent {
+	if !elsewhere && (kind == executors.NotRefused && !client.NeverTaken(refusal) || kind == executors.RefusedAgent) {
 		return refusal
 	}
 	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.Run.Request.Label, refusal), document.MaxMessage)
@@ -95,18 +95,24 @@ func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object 
 	if err != nil {
 		return err
 	}
-	to, err := c.Accounts.Resource(l.Account(), l.Run.Name, *l.Run.Spec.Target)
-	if err != nil {
-		return err
-	}
-	options := client.PatchOptions()
-	options.FieldManager = annotations.PlanManager(l.Run.Namespace, l.Run.Plan)
-	got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
+	got, err := onTarget(ctx, c, l, true, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+		to, err := from.Resource(*l.Run.Spec.Target)
+		if err != nil {
+			return nil, err
+		}
+		options := client.PatchOptions()
+		options.FieldManager = annotations.PlanManager(l.Run.Namespace, l.Run.Plan)
+		got, err := to.Patch(ctx, object.Name, types.MergePatchType, patch, options)
+		if err != nil {
+			return nil, err
+		}
+		return targets.Slim(got, from.Where()), nil
+	})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err == nil {
-		c.Expected.Expect(got.GetUID(), got.GetResourceVersion())
+		c.Expected.Expect(got.Mark(), got.ResourceVersion)
 	}
 	return err
 }

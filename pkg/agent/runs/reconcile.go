@@ -308,17 +308,17 @@ func (c *Controller) standing(ctx context.Context, l *store.CachedRun) (trigger.
 	if l.Run.Request.Kind != run.ByLabel || l.Run.Spec.Target == nil || sig.Abort != nil {
 		return s, nil
 	}
-	u, err := targets.Read(ctx, c.Accounts, l.Account(), *l.Run.Spec.Target)
+	object, err := c.readTarget(ctx, l)
 	var gone targets.GoneError
 	switch {
 	case errors.As(err, &gone):
 		s.TargetGone = true
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err), err != nil && l.Run.Spec.ConnectorRef != nil:
 		s.NotReady = err.Error()
 	case err != nil:
 		return s, err
 	default:
-		s.Target = targets.Slim(u).Facts([]string{l.Run.Request.Label})
+		s.Target = object.Facts([]string{l.Run.Request.Label})
 	}
 	return s, nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -15,4 +16,5 @@ type Mirror struct {
 	On      *plan.ObjectRef
 	Prefix  string
 	Account string
+	Cluster *client.Cluster // where it stands; nil: on the plan's own
 }

@@ -36,6 +36,12 @@ type CachedPlan struct {
 	Connectors map[string]connector.Connector
 }
 
+// Cluster is the other cluster that the plan is about, as its connector was last seen; nil:
+// its own.
+func (k *CachedPlan) Cluster() *client.Cluster {
+	return client.ClusterOf(k.Spec.ConnectorRef, k.Connectors)
+}
+
 // PlanMemory is what is kept of a plan as long as its text is the same.
 type PlanMemory struct {
 	uid, account string

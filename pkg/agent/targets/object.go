@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -24,11 +25,21 @@ import (
 type Object struct {
 	metav1.ObjectMeta
 	NotReady string // why it is not ready; empty: it is
+	Where    client.Elsewhere
+}
+
+// Mark tells the object apart from all others of all clusters.
+func (t *Object) Mark() types.UID { return t.Where.UID(t.UID) }
+
+// UIDOf is the uid that an API server knows, of what Facts say of an object.
+func UIDOf(mark string) string {
+	uid, _, _ := strings.Cut(mark, "@")
+	return uid
 }
 
 // Facts are a target as the decisions look at it.
 func (t *Object) Facts(keys []string) *trigger.Target {
-	out := &trigger.Target{UID: string(t.UID), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
+	out := &trigger.Target{UID: string(t.Mark()), Labels: map[string]trigger.TargetLabel{}, Handled: map[string]int64{}}
 	for _, k := range keys {
 		if value, present := t.Labels[k]; present {
 			out.Labels[k] = trigger.TargetLabel{Value: value, Owner: annotations.DeclaredBy(&t.ObjectMeta, k)}
@@ -41,9 +52,9 @@ func (t *Object) Facts(keys []string) *trigger.Target {
 	return out
 }
 
-// Slim keeps of an object what decisions over its plans look at.
-func Slim(u *unstructured.Unstructured) *Object {
-	t := &Object{NotReady: notReady(u)}
+// Slim keeps of an object of a cluster what decisions over its plans look at.
+func Slim(u *unstructured.Unstructured, where client.Elsewhere) *Object {
+	t := &Object{NotReady: notReady(u), Where: where}
 	t.Name, t.Namespace, t.UID, t.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
 	t.Annotations = map[string]string{}
@@ -82,22 +93,22 @@ type GoneError struct{ Ref plan.ObjectRef }
 
 func (e GoneError) Error() string { return e.Ref.String() + " does not exist" }
 
-// Read reads a target live, as the plan's account.
-func Read(ctx context.Context, accounts *client.Impersonator, w client.Account, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
-	from, err := accounts.Resource(w, "", ref)
+// Read reads a target live.
+func Read(ctx context.Context, from client.Reach, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
+	objects, err := from.Resource(ref)
 	if err != nil {
 		return nil, err
 	}
-	u, err := from.Get(ctx, ref.Name, metav1.GetOptions{})
+	u, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		gone, asked := accounts.ObjectGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		gone, asked := from.ObjectGone(err, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 		if gone {
 			return nil, GoneError{ref}
 		}
 		err = errors.Join(err, asked)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the target %s as %s: %w", ref, w.User(), err)
+		return nil, fmt.Errorf("read the target %s as %s: %w", ref, from.Actor(), err)
 	}
 	return u, nil
 }

@@ -74,6 +74,7 @@ type Key struct {
 	Resource schema.GroupVersionResource
 	Cluster  bool
 	Names    bool
+	Where    client.Elsewhere // whose connection stands while it is watched
 }
 
 // Watch is a plan's part in the watch of all targets of a kind that an account looks at in a
@@ -158,8 +159,8 @@ func (wk Key) shared() informer.Key {
 	if wk.Cluster {
 		k.Namespace = metav1.NamespaceAll
 	}
-	if wk.Names {
-		k.Variant = "names"
+	if k.Variant = wk.Where.Connection; wk.Names {
+		k.Variant += " names"
 	}
 	return k
 }
@@ -167,7 +168,7 @@ func (wk Key) shared() informer.Key {
 // source lists and watches as the account. Where label triggers need the watch it is tried
 // on while it is refused, and the plans say so; else the plans ask for themselves.
 func (t *Watches) source(wk Key) informer.Source {
-	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: slimWatched, Refusal: wk.refusal}
+	source := informer.Source{Open: func() (*informer.ListWatch, error) { return t.open(wk) }, Keep: wk.slimWatched, Refusal: wk.refusal}
 	if wk.Names {
 		source.Pause = func(failed int, err error) time.Duration {
 			if wk.refusal(err) != nil {
@@ -180,6 +181,16 @@ func (t *Watches) source(wk Key) informer.Source {
 }
 
 func (t *Watches) open(wk Key) (*informer.ListWatch, error) {
+	if wk.Where.Connection != "" {
+		c, err := t.Accounts.Connected(wk.Where.Connection)
+		switch {
+		case err != nil:
+			return nil, err
+		case wk.Names:
+			return wk.shared().Metadata(c.Metadata), nil
+		}
+		return wk.shared().Objects(c.Dynamic), nil
+	}
 	if wk.Names {
 		c, err := t.Accounts.Metadata(wk.Account)
 		if err != nil {
@@ -195,10 +206,10 @@ func (t *Watches) open(wk Key) (*informer.ListWatch, error) {
 }
 
 // slimWatched keeps of an object what its plans look at.
-func slimWatched(o runtime.Object, _ any) any {
+func (wk Key) slimWatched(o runtime.Object, _ any) any {
 	switch o := o.(type) {
 	case *unstructured.Unstructured:
-		return Slim(o)
+		return Slim(o, wk.Where)
 	case *metav1.PartialObjectMetadata:
 		return &targetName{namespace: o.Namespace, name: o.Name, version: informer.Version(o.ResourceVersion)}
 	}
@@ -209,6 +220,9 @@ func slimWatched(o runtime.Object, _ any) any {
 func (wk Key) refusal(err error) error {
 	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
 		return nil
+	}
+	if wk.Where.Name != "" {
+		return fmt.Errorf("the account of K8SCluster %s may not list and watch %s in namespace %s there, which the plan's label triggers need: %w", wk.Where.Name, wk.Resource.GroupResource(), wk.Account.Namespace, err)
 	}
 	return fmt.Errorf("the ServiceAccount %s may not list and watch %s in namespace %s, which its label triggers need: %w", wk.Account.Name, wk.Resource.GroupResource(), wk.Account.Namespace, err)
 }

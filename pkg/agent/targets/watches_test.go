@@ -136,7 +136,7 @@ func TestWhetherATargetIsReady(t *testing.T) {
 		"its condition does not know":          {[]any{"status.conditions", condition("Ready", "Unknown")}, "its condition Ready is Unknown"},
 		"another condition says nothing of it": {[]any{"status.conditions", condition("Synced", "False")}, ""},
 	} {
-		if got := Slim(app("orders", c.fields...)).NotReady; got != c.want {
+		if got := Slim(app("orders", c.fields...), client.Elsewhere{}).NotReady; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -150,7 +150,7 @@ func TestWhatDecisionsLookAtOfATarget(t *testing.T) {
 		annotations.Handled("go"): "3", annotations.Handled("no"): "-1", annotations.Handled("word"): "x", annotations.Handled("huge"): "99999999999999999999",
 		"kubectl.kubernetes.io/last-applied-configuration": "{}",
 	})
-	slim := Slim(u)
+	slim := Slim(u, client.Elsewhere{})
 	want := &trigger.Target{UID: "uid", Labels: map[string]trigger.TargetLabel{"go": {Value: "yes"}}, Handled: map[string]int64{"go": 3}}
 	if diff := cmp.Diff(want, slim.Facts([]string{"go", "no", "word", "huge"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -185,7 +185,11 @@ func TestATargetThatIsReadLive(t *testing.T) {
 				if c.change != nil {
 					c.change(w.api)
 				}
-				if _, err := Read(ctx, w.Accounts, labels().Account, c.ref); !c.is(err) {
+				from, err := w.Accounts.Reach(ctx, labels().Account, "", nil)
+				if err != nil {
+					w.Fatal(err)
+				}
+				if _, err := Read(ctx, from, c.ref); !c.is(err) {
 					w.Errorf("%v", err)
 				}
 			})
@@ -334,7 +338,7 @@ func TestAClusterWideTargetIsFoundByItsNameAlone(t *testing.T) {
 
 func TestOfWhatIsNoObjectNothingIsTakenAway(t *testing.T) {
 	other := &metav1.Status{}
-	if got := slimWatched(other, nil); got != any(other) {
+	if got := labels().slimWatched(other, nil); got != any(other) {
 		t.Errorf("%v", got)
 	}
 }

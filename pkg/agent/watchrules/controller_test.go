@@ -254,7 +254,11 @@ func TestWhatAPlansRunWritesIsNoEventOfIt(t *testing.T) {
 		}
 		cm.ResourceVersion = "1"
 		w.rules.Runs.Observe(agenttest.Signed(t, cm))
-		to, err := w.accounts.Resource(account(), r.Name, plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"})
+		home, err := w.accounts.Reach(t.Context(), account(), r.Name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := home.Resource(plan.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"})
 		if err != nil {
 			t.Fatal(err)
 		}

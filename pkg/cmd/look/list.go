@@ -250,11 +250,7 @@ func listRow(cm *corev1.ConfigMap) []string {
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
-	target := ""
-	if spec.Target != nil {
-		target = spec.Target.String()
-	}
-	return []string{cm.Name, "Plan", phase, p.Published(annotations.StatusNextRun), p.Published(annotations.StatusLastRun), p.Published(annotations.StatusLastResult), target, message}
+	return []string{cm.Name, "Plan", phase, p.Published(annotations.StatusNextRun), p.Published(annotations.StatusLastRun), p.Published(annotations.StatusLastResult), spec.TargetSaid(), message}
 }
 
 // sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.

@@ -215,7 +215,7 @@ func whatNext(p view.Plan, v print.Printer) string {
 		triggers = append(triggers, "next slot: "+next)
 	}
 	if keys := p.Spec.Triggers.Labels; len(keys) > 0 && p.Spec.Target != nil {
-		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.Target, strings.Join(keys, ", ")))
+		triggers = append(triggers, fmt.Sprintf("put a label on %s to ask for a run: %s", p.Spec.TargetSaid(), strings.Join(keys, ", ")))
 	}
 	return strings.Join(append(triggers, "somebody may ask: "+v.Suggest().Trigger(p.Object.Name)), "\n")
 }

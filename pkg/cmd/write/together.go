@@ -34,10 +34,10 @@ func together(docs []source.Document, c *factory.Factory) (faults, warnings []so
 		if p.Spec.Target == nil {
 			continue
 		}
-		key := p.Namespace + "/" + p.Spec.Target.APIVersion + "/" + p.Spec.Target.String()
+		key := p.Namespace + "/" + p.Spec.Target.APIVersion + "/" + p.Spec.TargetSaid()
 		if other, taken := targets[key]; taken {
 			f := at("spec.target")
-			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.Spec.Target, other.Name, other.Source.File)
+			f.Message = fmt.Sprintf("%s is the target of plan %s in %s, too: their runs wait for each other", p.Spec.TargetSaid(), other.Name, other.Source.File)
 			warnings = append(warnings, f)
 			continue
 		}

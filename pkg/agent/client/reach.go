@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+)
+
+// Reach is a cluster as a plan's account reaches it: its own, or another by a connector.
+type Reach struct {
+	Account  Account
+	Clients  executors.Clients
+	accounts *Impersonator
+}
+
+// NotReachedError is what keeps another cluster from being reached.
+type NotReachedError struct{ Outcome executors.Outcome }
+
+func (e *NotReachedError) Error() string { return e.Outcome.Message }
+
+// Elsewhere tells clusters and connections to them apart; the zero value is the plan's own
+// cluster.
+type Elsewhere struct {
+	Name       string // of the connector
+	Server     string // the same for the same server, whatever the credentials
+	Connection string // the same for the same server with the same credentials
+}
+
+// Reach is how an account reaches the objects of a cluster, with a run for that run; nil is
+// the plan's own.
+func (a *Impersonator) Reach(ctx context.Context, w Account, run string, on *Cluster) (Reach, error) {
+	if on == nil {
+		clients, err := a.Clients(w, run)
+		return a.With(w, clients), err
+	}
+	clients, failure := a.Remote(ctx, w, *on)
+	if failure != nil {
+		return Reach{}, &NotReachedError{*failure}
+	}
+	return a.With(w, clients), nil
+}
+
+// With is a cluster that an account reaches already.
+func (a *Impersonator) With(w Account, clients executors.Clients) Reach {
+	return Reach{Account: w, Clients: clients, accounts: a}
+}
+
+// Where is the cluster that is reached.
+func (r Reach) Where() Elsewhere {
+	return Elsewhere{Name: r.Clients.Cluster, Server: r.Clients.Server, Connection: r.Clients.Connection}
+}
+
+// UID tells an object apart from all others of all clusters. Those of other clusters carry
+// their server's mark: another API server may be anybody's, and say any uid.
+func (e Elsewhere) UID(uid types.UID) types.UID {
+	if e.Server == "" || uid == "" {
+		return uid
+	}
+	return uid + "@" + types.UID(e.Server)
+}
+
+// User is as whom it is reached, as the API server names it; Actor is the same for people.
+func (r Reach) User() string { return r.call().User() }
+
+// Actor is as whom it is reached, for people.
+func (r Reach) Actor() string {
+	if r.Clients.Cluster == "" {
+		return r.Account.User()
+	}
+	return r.call().Actor()
+}
+
+func (r Reach) call() executors.Call {
+	return executors.Call{Namespace: r.Account.Namespace, Account: r.Account.Name, Clients: r.Clients}
+}
+
+// Resolve finds the resource of a kind.
+func (r Reach) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+	if r.Clients.Cluster == "" {
+		return r.accounts.Resolve(apiVersion, kind)
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, fmt.Errorf("apiVersion %q: %w", apiVersion, err)
+	}
+	mapping, err := r.Clients.Mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, fmt.Errorf("kind %s of %s is not known to K8SCluster %s: %w", kind, apiVersion, r.Clients.Cluster, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up kind %s of %s on K8SCluster %s: %w", kind, apiVersion, r.Clients.Cluster, err)
+	}
+	return mapping, nil
+}
+
+// Resource reaches the objects of a kind, in the namespace of the plan's name.
+func (r Reach) Resource(ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
+	mapping, err := r.Resolve(ref.APIVersion, ref.Kind)
+	if err != nil {
+		return nil, err
+	}
+	resource := r.Clients.Dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return resource.Namespace(r.Account.Namespace), nil
+	}
+	return resource, nil
+}
+
+// ObjectGone says whether a 404 means that an object is not there. One that names no
+// object speaks of its kind, and an API server that starts says so of kinds that it
+// has not read yet: it is asked once more.
+func (r Reach) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error) {
+	if namesObject(err) {
+		return true, nil
+	}
+	if r.Clients.Cluster == "" {
+		return r.accounts.KindGone(kind)
+	}
+	served, asked := liveMapper{kube: r.Clients.Kube}.serves(kind)
+	return asked == nil && !served, asked
+}
+
+// Refused says whether the right that a trigger label needs is missing.
+func (r Reach) Refused(ctx context.Context, verb string, gvr schema.GroupVersionResource, name string) (string, error) {
+	if r.Clients.Cluster == "" {
+		return r.accounts.Refused(ctx, r.Account, verb, gvr, name)
+	}
+	question := fmt.Sprintf("%s may %s %s %s by %s", r.Account.User(), verb, gvr.GroupResource(), name, r.Clients.Connection)
+	return r.accounts.ask(question, func() (string, error) {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.Account.Namespace, Verb: verb, Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource, Name: name,
+		}}}
+		got, err := r.Clients.Kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil || got.Status.Allowed {
+			return "", err
+		}
+		return fmt.Sprintf("%s may not %s %s %q in namespace %s there, so its trigger label could not be taken away: grant it that right", r.Actor(), verb, gvr.GroupResource(), name, r.Account.Namespace), nil
+	})
+}
+
+// Connected are the clients of a connection to another cluster that is kept. Whoever needs
+// it has reached it a moment ago; one that was forgotten is made anew by the next.
+func (a *Impersonator) Connected(connection string) (executors.Clients, error) {
+	one, have := a.remotes.get(connection, a.now())
+	if !have {
+		return executors.Clients{}, errors.New("the connection to its cluster is made anew")
+	}
+	return one.clients, nil
+}
+
+// namesObject says whether a 404 speaks of an object, and not of its kind.
+func namesObject(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && details.Name != ""
+}
