@@ -569,3 +569,58 @@ func TestAKubeconfigThatLeadsElsewhereWakesNothing(t *testing.T) {
 		t.Errorf("there are %d replicas there, want 3", there)
 	}
 }
+
+// wholeElsewhere has its target and all its steps on the other cluster.
+const wholeElsewhere = `
+connectorRef: {kind: K8SCluster, name: stg}
+target: {apiVersion: apps/v1, kind: Deployment, name: orders}
+triggers: {labels: [ops/restart]}
+steps:
+- {name: mark, type: annotate, properties: {operation: add, annotations: {example.org/by: "${run.name}"}}}
+- {name: down, type: scale, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, replicas: 0, restoreAfter: true}}
+- {name: hold, type: wait, properties: {resource: {apiVersion: apps/v1, kind: Deployment, name: orders}, until: "object.metadata.?annotations['go'].orValue('') == 'on'"}}
+- {name: see, type: webhook, properties: {url: "HOOK/end/${target.metadata.annotations['go']}"}}
+`
+
+func TestAWholePlanOnAnotherCluster(t *testing.T) {
+	r := newRemoteLab(t)
+	r.runner(readsKubeconfig()) // and nothing else: not even to see a Deployment
+	r.orders()
+	d, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3}
+	_, err = r.there.AppsV1().Deployments(r.ns).UpdateStatus(r.ctx, d, metav1.UpdateOptions{})
+	r.must(err)
+	r.connector()
+	r.secret(r.kubeconfig(r.token("maint", scales()...)))
+	r.plan("far", wholeElsewhere)
+	r.seen("far")
+	label := []byte(`{"metadata":{"labels":{"ops/restart":"now"}}}`)
+	for _, of := range []kubernetes.Interface{r.admin, r.there} { // here it asks for nothing
+		_, err := of.AppsV1().Deployments(r.ns).Patch(r.ctx, "orders", types.MergePatchType, label, metav1.PatchOptions{})
+		r.must(err)
+	}
+	r.running("far", "hold")
+	if here, there := r.sizeOn(r.admin), r.sizeOn(r.there); here != 3 || there != 0 {
+		t.Errorf("there are %d replicas here and %d there, want 3 and 0", here, there)
+	}
+	r.goOn()
+	end := r.succeeded("far")
+	if got := r.hooks.Keys("/" + r.ns + "/end/on"); len(got) != 1 {
+		t.Errorf("the target was read %d times as it is there", len(got))
+	}
+	if got := r.sizeOn(r.there); got != 3 {
+		t.Errorf("%d replicas were put back, want 3", got)
+	}
+	there, err := r.there.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	here, err := r.admin.AppsV1().Deployments(r.ns).Get(r.ctx, "orders", metav1.GetOptions{})
+	r.must(err)
+	if there.Annotations["example.org/by"] != end.run.Name || there.Labels["ops/restart"] != "" {
+		t.Errorf("there it is %v %v", there.Labels, there.Annotations)
+	}
+	if here.Labels["ops/restart"] != "now" || len(here.Annotations) > 0 {
+		t.Errorf("here it is %v %v", here.Labels, here.Annotations)
+	}
+	r.expect(r.maint("list"), 0, "Deployment/orders on stg")
+}

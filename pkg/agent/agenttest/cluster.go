@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +39,12 @@ type Cluster struct {
 	faults  []*fault
 	death   *death // of the agent; nil: it lives
 	log     []string
-	asked   []Request // whatever became of them
+	asked   []Request         // whatever became of them
+	far     http.RoundTripper // what kubeconfigs lead to; nil: nothing does
 }
+
+// Reaches has every kubeconfig lead to another cluster, from the next Connect on.
+func (c *Cluster) Reaches(far http.RoundTripper) { c.far = far }
 
 // objectKey names an object: a resource may stand in several groups.
 type objectKey struct{ group, resource, namespace, name string }

@@ -32,7 +32,11 @@ func (c *Cluster) Connect() (*client.Connection, *client.Impersonator) {
 	nowhere := &http.Client{Transport: client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("nothing is outside of the cluster: %s", r.URL)
 	})}
-	return conn, conn.Impersonate(client.Outside{HTTP: func() *http.Client { return nowhere }})
+	outside := client.Outside{HTTP: func() *http.Client { return nowhere }}
+	if c.far != nil {
+		outside.Remote = func(*rest.Config) (http.RoundTripper, error) { return c.far, nil }
+	}
+	return conn, conn.Impersonate(outside)
 }
 
 // ConfigMaps is a cache of ConfigMaps with some labels, as the agent's own. It is not

@@ -121,7 +121,7 @@ func (w *world) begins() *agent {
 	}
 	conn, accounts := w.api.Connect()
 	log, counts, since, signed := slog.New(slog.DiscardHandler), metrics.New("test"), time.Now(), agenttest.Keys()
-	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindStepTemplate + ")"
+	const documents = annotations.LabelKind + " in (" + annotations.KindPlan + "," + annotations.KindStepTemplate + "," + annotations.KindConnector + ")"
 	const phases = annotations.LabelKind + "=" + annotations.KindRun + "," + annotations.LabelPhase + " in "
 	docs := agenttest.ConfigMaps(conn, documents, store.Strip)
 	live := agenttest.ConfigMaps(conn, phases+"(Pending,Running)", store.Strip)
@@ -175,6 +175,9 @@ func (w *world) wire(a *agent, docs, live, namespaces *informer.Cache) {
 		if cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate {
 			a.EnqueueTemplated(cm.Namespace)
 		}
+		if cm.Labels[annotations.LabelKind] == annotations.KindConnector {
+			a.EnqueueConnected(cm.Namespace)
+		}
 		a.Queue.Add(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name})
 	}, func(o any) {
 		cm := o.(*corev1.ConfigMap)
@@ -199,8 +202,13 @@ func (w *world) wire(a *agent, docs, live, namespaces *informer.Cache) {
 }
 
 func (a *agent) reconcile(ctx context.Context, k types.NamespacedName) (time.Time, error) {
-	if cm := a.Documents.Any(k); cm != nil && cm.Labels[annotations.LabelKind] == annotations.KindStepTemplate {
-		return time.Time{}, a.ReconcileTemplate(ctx, k, cm)
+	if cm := a.Documents.Any(k); cm != nil {
+		switch cm.Labels[annotations.LabelKind] {
+		case annotations.KindStepTemplate:
+			return time.Time{}, a.ReconcileTemplate(ctx, k, cm)
+		case annotations.KindConnector:
+			return time.Time{}, a.ReconcileConnector(ctx, k, cm)
+		}
 	}
 	return a.Reconcile(ctx, k)
 }

@@ -7,11 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 	"github.com/kubectl-maint/kubectl-maint/pkg/workflow"
@@ -281,4 +285,70 @@ func TestARolloutKnowsWhoseTurnItWas(t *testing.T) {
 			t.Errorf("a step that lists none is told of %v", got)
 		}
 	})
+}
+
+// The object of the same name in the plan's own cluster is nobody's business.
+func TestALabelOnAnotherClusterIsTakenAwayThere(t *testing.T) {
+	for name, away := range map[string]bool{"at once": false, "when that answers again": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, far := newWorld(t), agenttest.New(t)
+				w.cluster.Reaches(far)
+				labelled := func() *corev1.ConfigMap {
+					cm := configMap("orders", nil)
+					cm.UID, cm.Labels = "target-uid", map[string]string{restartKey: "now"}
+					return cm
+				}
+				w.cluster.Put(labelled(), stgSecret())
+				far.Put(labelled())
+				w.asked("connectorRef: {kind: K8SCluster, name: stg}\n"+target+"triggers: {labels: ["+restartKey+"]}\n"+oneHook, func(r *run.Run) {
+					r.Connectors = map[string]connector.Connector{"K8SCluster/stg": {Cluster: &connector.ClusterSpec{K8S: &connector.Kubernetes{KubeconfigRef: connector.KubeconfigRef{Name: "stg"}}}}}
+					r.TargetUID = w.markOn(*r, "target-uid")
+					r.Request = run.Request{Kind: run.ByLabel, Label: restartKey, Value: "now", TargetUID: r.TargetUID, Ordinal: 3, At: time.Now().UTC()}
+				})
+				mend := func() {}
+				if away {
+					mend = far.Refuse(onTheTarget(), agenttest.Always, 503, "away")
+				}
+				w.begins("a")
+				w.after(time.Minute)
+				if j := w.journal(); away && (j.Phase.Ended() || !strings.Contains(j.Waits, "cannot be taken away: take the label "+restartKey+" away: K8SCluster stg: away")) {
+					w.Errorf("while its cluster is away it is %s and waits for %q", j.Phase, j.Waits)
+				}
+				mend()
+				w.after(2 * time.Minute)
+				if j := w.journal(); j.Phase != run.Succeeded {
+					w.Errorf("it ended %s", j.Phase)
+				}
+				there, here := far.ConfigMap(shop, "orders"), w.cluster.ConfigMap(shop, "orders")
+				if _, stays := there.Labels[restartKey]; stays || there.Annotations[annotations.Handled(restartKey)] != "3" {
+					w.Errorf("there it is %v %v", there.Labels, there.Annotations)
+				}
+				if _, stays := here.Labels[restartKey]; !stays {
+					w.Error("it was taken away here")
+				}
+			})
+		})
+	}
+}
+
+func onTheTarget() agenttest.When {
+	return agenttest.When{Verb: "patch", Resource: "configmaps", Name: "orders"}
+}
+
+func stgSecret() *corev1.Secret {
+	const kubeconfig = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: k, user: u}}],
+clusters: [{name: k, cluster: {server: "https://api.stg.test:6443"}}], users: [{name: u, user: {token: t}}]}`
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "stg"}, Data: map[string][]byte{"kubeconfig": []byte(kubeconfig)}}
+}
+
+// markOn is a uid as the agent tells it apart on the cluster of a run's target.
+func (w *world) markOn(r run.Run, uid types.UID) string {
+	w.Helper()
+	_, accounts := w.cluster.Connect()
+	from, err := accounts.Reach(w.Context(), client.Account{Namespace: shop, Name: "maint-runner"}, "", client.ClusterOf(&connector.Reference{Kind: connector.K8SCluster, Name: "stg"}, r.Connectors))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(from.Where().UID(uid))
 }
