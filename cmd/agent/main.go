@@ -115,7 +115,7 @@ func serve(ctx context.Context, f flags, log *slog.Logger, level *slog.LevelVar)
 	steps, answers := builtin.Executors(), outbound.NewBudget()
 	a, err := agent.New(agent.Options{
 		Config: config, Namespace: f.namespace, WatchNamespace: f.watchNamespace, LeaderElect: f.leaderElect, Identity: identity(), Pod: pod(),
-		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For, Sleepers: builtin.Sleepers(), AWSEndpoint: os.Getenv("AWS_ENDPOINT_URL"),
+		Version: version, DryRun: f.dryRun, MetricsAuth: f.metricsAuth, Log: log, LogLevel: level, Now: time.Now, Executor: steps.For, Sleepers: builtin.Sleepers(), EKS: builtin.EKS(), AWSEndpoint: os.Getenv("AWS_ENDPOINT_URL"),
 		HTTPClient: func(o agentconfig.Outbound) *http.Client {
 			return outbound.NewClient(outbound.Rules{Allow: o.Allow, Deny: o.Deny, Budget: answers})
 		},

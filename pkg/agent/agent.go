@@ -75,6 +75,8 @@ type Options struct {
 	// AWSEndpoint stands in for AWS, for tests and for AWS's own dual-stack or private
 	// endpoints; empty: AWS's.
 	AWSEndpoint string
+	// EKS says how clusters of EKS are reached; nil: none is.
+	EKS client.EKS
 	// Lease timing; zero values are the defaults, leaseDuration and what follows.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
@@ -173,7 +175,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
+	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, EKS: o.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{

@@ -85,3 +85,12 @@ func kubernetes(c *document.Checker, s ClusterSpec) {
 		c.Fault("spec.k8s.kubeconfigRef.key", "%q cannot be a key of a Secret", document.Cut(key, 100))
 	}
 }
+
+// Provider is the CloudProvider in whose account a cluster of EKS is; without is the spec is
+// of another cluster.
+func (s ClusterSpec) Provider() (ref Reference, is bool) {
+	if s.EKS == nil || s.ProviderRef == nil {
+		return Reference{}, false
+	}
+	return Reference{Kind: CloudProvider, Name: s.ProviderRef.Name}, true
+}

@@ -40,3 +40,17 @@ func (c SleepCall) Region() string {
 	}
 	return c.Cloud.AWS.Region
 }
+
+// ClusterAddress is where a cluster of a cloud has its API server.
+type ClusterAddress struct {
+	Server    string // https://…
+	Authority []byte // that its certificate is from, as PEM
+}
+
+// PassingError is what a cloud may answer otherwise a moment later.
+type PassingError struct{ Err error }
+
+func (e *PassingError) Error() string { return e.Err.Error() }
+
+// Unwrap is what it answered.
+func (e *PassingError) Unwrap() error { return e.Err }

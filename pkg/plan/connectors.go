@@ -149,14 +149,18 @@ func (u *connectorUse) steps(list string, steps []Step, outer *connector.Referen
 	}
 }
 
-// take keeps a connector.
+// take keeps a connector, and of a cluster of EKS that of the account that it is in.
 func (u *connectorUse) take(path string, ref connector.Reference) {
 	if why := u.look(ref); why != "" {
 		u.fault(path, "%s", why)
 		return
 	}
-	if cluster := u.used[ref.Key()].Cluster; cluster != nil && cluster.K8S == nil {
-		u.fault(path, "the connector %s is a cluster of EKS, which steps do not reach in this version; write one with a kubeconfig", ref.Name)
+	if cluster := u.used[ref.Key()].Cluster; cluster != nil {
+		if provider, is := cluster.Provider(); is {
+			if why := u.look(provider); why != "" {
+				u.fault(path, "%s", why)
+			}
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ func clusters(ref connector.Reference) (connector.Connector, string) {
 		return connector.Connector{Cluster: &cluster}, ""
 	case "eks":
 		return connector.Connector{Cluster: &connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "e"}, ProviderRef: &connector.Ref{Name: "aws"}}}, ""
+	case "astray":
+		return connector.Connector{Cluster: &connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "e"}, ProviderRef: &connector.Ref{Name: "gone"}}}, ""
 	case "aws":
 		return connector.Connector{Cloud: &connector.CloudSpec{}}, ""
 	}
@@ -72,7 +74,8 @@ func TestWhichConnectorsAPlanUses(t *testing.T) {
 		"two":                                 {spec: group("{name: b, " + strings.Replace(toStg, "stg", "prod", 1) + ", " + patches + "}"), used: "K8SCluster/prod K8SCluster/stg"},
 		"one that is not there":               {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "gone", 1) + ", " + patches + "}]", want: "spec.steps[0].connectorRef: there is no connector gone of kind K8SCluster"},
 		"one of another kind":                 {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "aws", 1) + ", " + patches + "}]", want: "the connector aws is a CloudProvider, and not a K8SCluster"},
-		"a cluster of EKS":                    {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "eks", 1) + ", " + patches + "}]", want: "the connector eks is a cluster of EKS"},
+		"a cluster of EKS":                    {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "eks", 1) + ", " + patches + "}]", used: "CloudProvider/aws K8SCluster/eks"},
+		"a cluster of EKS of no account":      {spec: "steps: [{name: a, " + strings.Replace(toStg, "stg", "astray", 1) + ", " + patches + "}]", want: "spec.steps[0].connectorRef: there is no connector gone of kind CloudProvider"},
 		"what stops nothing there":            {spec: group("{name: b, type: suspend}"), used: "K8SCluster/stg"},
 		"a drain in a group there":            {spec: group("{name: b, type: drain, properties: {node: a}}"), want: "spec.steps[0].properties.steps[0].type: stands in a step with a connectorRef"},
 		"the target, which is not there":      {spec: "target: " + orders + "\n" + group("{name: b, type: label, properties: {operation: add, labels: {a: b}}}"), want: "properties.object: is missing: the step works on another cluster than that of the plan's target"},

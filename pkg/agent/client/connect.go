@@ -93,12 +93,14 @@ type Outside struct {
 	Remote func(*rest.Config) (http.RoundTripper, error)
 	// AWSEndpoint stands in for AWS; empty: nothing does.
 	AWSEndpoint string
+	// EKS says how clusters of EKS are reached; nil: none is.
+	EKS EKS
 }
 
 // Impersonate hands out clients that act as accounts, over the same connection.
 func (c *Connection) Impersonate(o Outside) *Impersonator {
 	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
 	a.outbound, a.remoteTransport = o.Rules, o.Remote
-	a.dial, a.sink, a.fence, a.awsEndpoint, a.certificate = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint, o.Certificate
+	a.dial, a.sink, a.fence, a.awsEndpoint, a.eks, a.certificate = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint, o.EKS, o.Certificate
 	return a
 }

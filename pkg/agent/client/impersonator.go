@@ -49,7 +49,9 @@ type Impersonator struct {
 	certificate func(c executors.Certificate, ends time.Time)
 	// awsEndpoint stands in for AWS; empty: nothing does.
 	awsEndpoint string
-	listen      func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
+	// eks says how clusters of EKS are reached; nil: none is.
+	eks    EKS
+	listen func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
 
 	// outbound is what the outbound rules in force are; nil: there are none.
 	outbound func() string

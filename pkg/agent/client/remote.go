@@ -43,8 +43,9 @@ const (
 
 // Cluster is another cluster, as the documents of a plan's namespace name it.
 type Cluster struct {
-	Name string // of its connector
-	Spec connector.ClusterSpec
+	Name     string // of its connector
+	Spec     connector.ClusterSpec
+	Provider *connector.AWS // of a cluster of EKS: the account that it is in
 }
 
 // ClusterOf is the cluster of a reference among connectors, by connector.Reference.Key; nil
@@ -56,6 +57,9 @@ func ClusterOf(ref *connector.Reference, among map[string]connector.Connector) *
 	out := Cluster{Name: ref.Name}
 	if one := among[ref.Key()].Cluster; one != nil { // without it nothing is reached
 		out.Spec = *one
+		if provider, is := one.Provider(); is && among[provider.Key()].Cloud != nil {
+			out.Provider = among[provider.Key()].Cloud.AWS
+		}
 	}
 	return &out
 }
@@ -133,8 +137,11 @@ func (a *Impersonator) Remote(ctx context.Context, w Account, c Cluster) (client
 
 // credentials are how the account reaches another cluster now; digest changes when that does.
 func (a *Impersonator) credentials(ctx context.Context, home executors.Clients, w Account, c Cluster) (config *rest.Config, digest string, failure *executors.Outcome) {
-	if c.Spec.K8S == nil {
-		return nil, "", a.noConnection(c, errors.New("clusters of EKS are not reached in this version; use a kubeconfig"))
+	switch {
+	case c.Spec.EKS != nil:
+		return a.eksConfig(ctx, home, w, c)
+	case c.Spec.K8S == nil:
+		return nil, "", a.noConnection(c, errors.New("its connector says of no cluster how it is reached"))
 	}
 	data, failure := a.kubeconfig(ctx, home, w, c)
 	if failure != nil {

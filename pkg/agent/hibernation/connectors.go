@@ -98,7 +98,15 @@ func (c *Controller) clients(ctx context.Context, w client.Account, r *hibernate
 	if failure != "" || err != nil {
 		return home, failure, err
 	}
-	clients, failed := c.Accounts.Remote(ctx, w, client.Cluster{Name: target.ConnectorRef.Name, Spec: *one.Cluster})
+	cluster := client.Cluster{Name: target.ConnectorRef.Name, Spec: *one.Cluster}
+	if provider, is := one.Cluster.Provider(); is {
+		in, failure, err := c.connector(ctx, w.Namespace, r, provider)
+		if failure != "" || err != nil {
+			return home, failure, err
+		}
+		cluster.Provider = in.Cloud.AWS
+	}
+	clients, failed := c.Accounts.Remote(ctx, w, cluster)
 	if failed != nil {
 		return home, failed.Message, nil
 	}

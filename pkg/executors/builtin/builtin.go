@@ -57,6 +57,9 @@ func Executors() executors.Set {
 	})
 }
 
+// EKS says how clusters of EKS are reached.
+func EKS() *eks.Clusters { return eks.NewClusters(session.NewPool(time.Now), time.Now) }
+
 // Sleepers put targets of HibernatePlans to sleep, one for each type that package
 // hibernate accepts.
 func Sleepers() map[string]executors.Sleeper {

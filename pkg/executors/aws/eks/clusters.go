@@ -1,0 +1,186 @@
+package eks
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
+)
+
+// How long answers are used. A cluster keeps its address for life, and its authority but for
+// a rotation; a token is of no use to others after a minute (all but the last are guesses).
+const (
+	addressFor   = 5 * time.Minute
+	tokenSeconds = "60"
+	tokenFor     = 45 * time.Second
+	mostClusters = 500
+)
+
+// tokenPrefix begins the tokens that clusters of EKS take: the rest is a request to STS that
+// says who signed it, which the cluster sends.
+const tokenPrefix = "k8s-aws-v1." //nolint:gosec // no credentials
+
+// Access is what AWS is asked to reach a cluster.
+type Access interface {
+	eks.DescribeClusterAPIClient
+	// PresignIdentity signs a request to STS about who asks, for one cluster.
+	PresignIdentity(ctx context.Context, cluster string) (url string, err error)
+}
+
+// Clusters say how clusters of EKS are reached, by the credentials of their accounts.
+type Clusters struct {
+	Open func(ctx context.Context, call executors.SleepCall) (Access, error)
+	Now  func() time.Time
+
+	mu   sync.Mutex
+	kept *lru.Cache[clusterKey, *known]
+}
+
+// clusterKey is a cluster, and whose credentials reach it.
+type clusterKey struct {
+	namespace, account, credentials     string
+	id, region, role, endpoint, cluster string
+}
+
+// known is what AWS said of a cluster last.
+type known struct {
+	mu      sync.Mutex
+	address executors.ClusterAddress
+	asked   time.Time
+	token   string
+	signed  time.Time
+}
+
+// NewClusters reaches clusters by sessions of a pool.
+func NewClusters(pool *session.Pool, now func() time.Time) *Clusters {
+	return &Clusters{Now: now, Open: session.Opener(pool, func(config aws.Config) Access {
+		return access{eks.NewFromConfig(config), sts.NewPresignClient(sts.NewFromConfig(config))}
+	})}
+}
+
+// Address is where the cluster that a call names has its API server.
+func (c *Clusters) Address(ctx context.Context, call executors.SleepCall) (executors.ClusterAddress, error) {
+	k := c.of(call)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.asked.IsZero() && c.Now().Sub(k.asked) < addressFor {
+		return k.address, nil
+	}
+	api, err := c.Open(ctx, call)
+	if err != nil {
+		return executors.ClusterAddress{}, judged(err)
+	}
+	got, err := api.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: aws.String(call.Cloud.Cluster)})
+	if err != nil {
+		return executors.ClusterAddress{}, judged(fmt.Errorf("ask EKS for the cluster %s: %w", call.Cloud.Cluster, err))
+	}
+	if got.Cluster == nil || aws.ToString(got.Cluster.Endpoint) == "" || got.Cluster.CertificateAuthority == nil {
+		return executors.ClusterAddress{}, &executors.PassingError{Err: fmt.Errorf("the cluster %s has no API server yet", call.Cloud.Cluster)}
+	}
+	authority, err := base64.StdEncoding.DecodeString(aws.ToString(got.Cluster.CertificateAuthority.Data))
+	if err != nil || len(authority) == 0 {
+		return executors.ClusterAddress{}, fmt.Errorf("the certificate authority of the cluster %s cannot be read", call.Cloud.Cluster)
+	}
+	k.address, k.asked = executors.ClusterAddress{Server: aws.ToString(got.Cluster.Endpoint), Authority: authority}, c.Now()
+	return k.address, nil
+}
+
+// Token is a bearer token for the cluster that a call names, good for some seconds at least.
+func (c *Clusters) Token(ctx context.Context, call executors.SleepCall) (string, error) {
+	k := c.of(call)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.token != "" && c.Now().Sub(k.signed) < tokenFor {
+		return k.token, nil
+	}
+	signed := c.Now() // before it is signed: it is no older than that
+	api, err := c.Open(ctx, call)
+	if err != nil {
+		return "", judged(err)
+	}
+	url, err := api.PresignIdentity(ctx, call.Cloud.Cluster)
+	if err != nil {
+		return "", judged(fmt.Errorf("sign a token for the cluster %s: %w", call.Cloud.Cluster, err))
+	}
+	k.token, k.signed = tokenPrefix+base64.RawURLEncoding.EncodeToString([]byte(url)), signed
+	return k.token, nil
+}
+
+func (c *Clusters) of(call executors.SleepCall) *known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil {
+		c.kept, _ = lru.New[clusterKey, *known](mostClusters) // the error is for limits below one
+	}
+	cloud := call.Cloud
+	at := clusterKey{
+		namespace: call.Namespace, account: call.Account, credentials: cloud.Credentials,
+		id: cloud.AWS.AccountID, region: cloud.AWS.Region, role: cloud.AWS.AssumeRoleARN, endpoint: cloud.Endpoint, cluster: cloud.Cluster,
+	}
+	k, have := c.kept.Get(at)
+	if !have {
+		k = &known{}
+		c.kept.Add(at, k)
+	}
+	return k
+}
+
+// judged tells what AWS says of the request itself from what it may answer otherwise later.
+func judged(err error) error {
+	plain := effect.Plain(err)
+	if effect.OfOne(err) || effect.Code(err) == "" && !isOperation(err) {
+		return plain
+	}
+	return &executors.PassingError{Err: plain}
+}
+
+// isOperation says whether an error came of a request, and not of how it was put together.
+func isOperation(err error) bool {
+	var operation interface{ Operation() string }
+	return errors.As(err, &operation)
+}
+
+// access is AWS by the SDK.
+type access struct {
+	*eks.Client
+	sts *sts.PresignClient
+}
+
+// PresignIdentity is Access'.
+func (a access) PresignIdentity(ctx context.Context, cluster string) (string, error) {
+	got, err := a.sts.PresignGetCallerIdentity(ctx, &sts.GetCallerIdentityInput{}, func(o *sts.PresignOptions) {
+		o.Presigner = forCluster{o.Presigner, cluster}
+	})
+	if err != nil {
+		return "", err
+	}
+	return got.URL, nil
+}
+
+// forCluster signs a request for one cluster: for another it is no good.
+type forCluster struct {
+	sts.HTTPPresignerV4
+	cluster string
+}
+
+// PresignHTTP is the SDK's.
+func (f forCluster) PresignHTTP(ctx context.Context, by aws.Credentials, r *http.Request, hash, service, region string, at time.Time, options ...func(*v4.SignerOptions)) (string, http.Header, error) {
+	r.Header.Set("X-K8s-Aws-Id", f.cluster)
+	query := r.URL.Query()
+	query.Set("X-Amz-Expires", tokenSeconds)
+	r.URL.RawQuery = query.Encode()
+	return f.HTTPPresignerV4.PresignHTTP(ctx, by, r, hash, service, region, at, options...)
+}
