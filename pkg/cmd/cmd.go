@@ -97,7 +97,7 @@ func rootOf(c *factory.Factory) *cobra.Command {
 
 // perform runs a command line within another one.
 func perform(ctx context.Context, c *factory.Factory, env factory.Env, k *factory.Cluster, args []string) error {
-	within := factory.NewOn(env, k)
+	within := factory.NewFor(env, k)
 	within.AgentNamespace = c.AgentNamespace
 	root := rootOf(within)
 	root.SetArgs(args)

@@ -38,7 +38,7 @@ func sits(t *testing.T, columns, rows int, line string, objects ...runtime.Objec
 		Mark: mark, Color: true, Width: columns, Screen: &factory.Screen{In: d.TTY, Out: d.TTY},
 	}
 	go func() {
-		d.code <- cmd.Run(t.Context(), factory.NewOn(env, d.cluster.Connected()), strings.Fields(line))
+		d.code <- cmd.Run(t.Context(), factory.NewFor(env, d.cluster.Connected()), strings.Fields(line))
 	}()
 	return d
 }

@@ -88,7 +88,7 @@ type EventValue struct {
 // PlanValue is a plan for scripts.
 func (v Printer) PlanValue(p view.Plan) PlanStatus {
 	out := PlanStatus{
-		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Seen(), Permission: p.Decision.Window,
+		Metadata: identityOf(p.Object.ObjectMeta), Observed: p.Observed(), Permission: p.Decision.Window,
 		Active: []RunStatus{}, Needs: needValues(v.PlanNeeds(p)), Conditions: view.Conditions(p.Object),
 	}
 	out.Phase, out.Message = p.Phase()
@@ -214,7 +214,7 @@ type HibernatePlanStatus struct {
 // SleeperValue is a HibernatePlan for scripts.
 func (v Printer) SleeperValue(s view.Sleeper) HibernatePlanStatus {
 	out := HibernatePlanStatus{
-		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Seen(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
+		Metadata: identityOf(s.Object.ObjectMeta), Observed: s.Observed(), Asleep: s.Asleep(), Since: s.Instant(annotations.StatusAsleep),
 		SleepsAt: s.Instant(annotations.StatusSleeps), WakesAt: s.Instant(annotations.StatusWakes),
 		Targets: append([]hibernate.TargetStatus{}, s.Targets()...), Needs: needValues(v.SleeperNeeds(s)), Conditions: view.Conditions(s.Object),
 	}
