@@ -36,6 +36,10 @@ func TestWhoAskedIsVerifiedWhereFalseActorsAreRefused(t *testing.T) {
 	_, err = maps.Create(w.ctx, annotations.NewPlan(w.ns, "orders", quickText, ""), metav1.CreateOptions{})
 	w.must(err)
 
+	w.until("an agent leads", func() error {
+		_, err := world.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(w.ctx, annotations.HeartbeatName, metav1.GetOptions{})
+		return err
+	})
 	began := time.Now()
 	if w.triggers() {
 		t.Errorf("whoever asked in the agent's first moments is verified, after %s", time.Since(began))
