@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,8 +38,14 @@ func TestWhoAskedIsVerifiedWhereFalseActorsAreRefused(t *testing.T) {
 	w.must(err)
 
 	w.until("an agent leads", func() error {
-		_, err := world.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(w.ctx, annotations.HeartbeatName, metav1.GetOptions{})
-		return err
+		beat, err := world.admin.CoreV1().ConfigMaps(annotations.DefaultNamespace).Get(w.ctx, annotations.HeartbeatName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if at, err := time.Parse(time.RFC3339, beat.Data["heartbeat"]); err != nil || time.Since(at) > 10*time.Second {
+			return fmt.Errorf("the last one was heard of at %q", beat.Data["heartbeat"]) // another test's
+		}
+		return nil
 	})
 	began := time.Now()
 	if w.triggers() {
