@@ -124,13 +124,17 @@ func TestWhichRunsMayRunAgain(t *testing.T) {
 		"one that lives":                 {func(_ *run.Run, j *run.Journal, _ *trigger.Facts) { j.Phase = run.Running }, "run good has not ended"},
 		"one of another plan":            {func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Plan = "other" }, "run good is of plan other"},
 		"one of a plan that is gone":     {func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.PlanUID = "before" }, "run good is of an earlier plan of that name, which was deleted"},
-		"one of another account": {func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Spec.ServiceAccountName = "admin" },
-			"run good worked as ServiceAccount admin, and the plan now names maint-runner: a rollback does not change the account"},
+		"one of another account": {
+			func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Spec.ServiceAccountName = "admin" },
+			"run good worked as ServiceAccount admin, and the plan now names maint-runner: a rollback does not change the account",
+		},
 		"one that names the usual account": {func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
 			r.Spec.ServiceAccountName, f.Spec.ServiceAccountName = "maint-runner", ""
 		}, ""},
-		"one of another target": {func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Spec.Target = target },
-			"run good was about apps/v1 Deployment/orders, and the plan now is about no target: a rollback does not change the target"},
+		"one of another target": {
+			func(r *run.Run, _ *run.Journal, _ *trigger.Facts) { r.Spec.Target = target },
+			"run good was about apps/v1 Deployment/orders, and the plan now is about no target: a rollback does not change the target",
+		},
 		"one of the same target": {func(r *run.Run, _ *run.Journal, f *trigger.Facts) {
 			r.Spec.Target, f.Spec.Target = target, new(*target)
 		}, ""},

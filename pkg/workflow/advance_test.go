@@ -732,7 +732,8 @@ func TestARunSaysWhatItDidNotPutBack(t *testing.T) {
 		want  string
 	}{
 		"one step": {
-			coretest.NewRun(restoring(0)), []func(*stage){script("a", before("1"), workflow.StepResult{Done: true})},
+			coretest.NewRun(restoring(0)),
+			[]func(*stage){script("a", before("1"), workflow.StepResult{Done: true})},
 			"the steps succeeded, but what step a found was not put back: no right",
 		},
 		"two steps: how many, and the first": {
@@ -741,7 +742,8 @@ func TestARunSaysWhatItDidNotPutBack(t *testing.T) {
 			"the steps succeeded, but what 2 steps found was not put back, of step a: no right",
 		},
 		"a step that failed itself": {
-			coretest.NewRun(restoring(0)), []func(*stage){script("a", before("1"), failed("Boom"))},
+			coretest.NewRun(restoring(0)),
+			[]func(*stage){script("a", before("1"), failed("Boom"))},
 			"step a failed: Boom; what step a found was not put back: no right",
 		},
 	} {

@@ -110,7 +110,7 @@ func TestWhyARollbackIsRefused(t *testing.T) {
 				})
 				w.after(2 * time.Second)
 			},
-			want:   "run EARLIER worked as ServiceAccount maint-runner, and the plan now names other: a rollback does not change the account",
+			want: "run EARLIER worked as ServiceAccount maint-runner, and the plan now names other: a rollback does not change the account",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
