@@ -622,5 +622,5 @@ func TestAWholePlanOnAnotherCluster(t *testing.T) {
 	if here.Labels["ops/restart"] != "now" || len(here.Annotations) > 0 {
 		t.Errorf("here it is %v %v", here.Labels, here.Annotations)
 	}
-	r.expect(r.maint("list"), 0, "Deployment/orders on stg")
+	r.expect(r.maint("list", "-o", "wide"), 0, "Deployment/orders on stg")
 }
