@@ -15,6 +15,11 @@ import (
 // decide asks the core about one plan and does what it says, in the order in
 // which the agent does: the ledger, the runs, the items, the intents.
 func (c *cluster) decide(p *planState) (time.Time, error) {
+	for _, r := range p.live { // as the agent does: a run that waits may be let go by what its plan is told
+		if r.journal.Phase == run.Pending || r.journal.HeldSince != nil {
+			c.enqueue(r.item)
+		}
+	}
 	d := trigger.Decide(c.facts(p))
 	if d.Phase == trigger.PhaseInvalid {
 		return time.Time{}, fmt.Errorf("plan %s: %s", p.key(), d.Message)
