@@ -63,7 +63,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	name := l.running("holds", "hold").run.Name
 
 	p := l.sits(80, 24, "status", "-w")
-	p.Sees("> holds", "run "+name+" is suspended", "▶ hold", "suspend", "Running", "PLAN", "q quit")
+	p.Sees(">   holds", "run "+name+" is suspended", "▶ hold", "suspend", "Running", "PLAN", "q quit")
 	p.takesTheScreen()
 	p.Types("/no such thing")
 	p.Sees("/no such thing")
@@ -85,7 +85,7 @@ func TestStatusIsWatchedAtATerminal(t *testing.T) {
 	p.Resizes(120, 30)
 	p.Sees("Plan:", "a approve")
 	p.Types("\x1b")
-	p.Sees("> holds", "PLAN")
+	p.Sees(">   holds", "PLAN")
 	p.Types("q")
 	p.ends(0, "is suspended", "PLAN")
 	l.expect(said{err: p.stderr.String()}, 0, "kubectl maint resume plan/holds: plan/holds was not paused")
