@@ -111,7 +111,7 @@ spec:
 		"beside it":            {stg("shop", "{k8s: {kubeconfigRef: {name: s}}}"), cmdtest.Printed{Err: "2 documents without faults\n"}},
 		"not there":            {"", cmdtest.Printed{Err: "warning: f.yaml:12: spec.steps[0].connectorRef: there is no connector stg of kind K8SCluster among the files: it must be in the cluster\n1 document without faults\n"}},
 		"in another namespace": {stg("other", "{k8s: {kubeconfigRef: {name: s}}}"), cmdtest.Printed{Err: "warning: f.yaml:12: spec.steps[0].connectorRef: there is no connector stg of kind K8SCluster among the files: it must be in the cluster\n2 documents without faults\n"}},
-		"a cluster of EKS":     {stg("shop", "{providerRef: {name: a}, eks: {name: s}}"), cmdtest.Printed{Code: 1, Out: "f.yaml:12: spec.steps[0].connectorRef: the connector stg is a cluster of EKS, which steps do not reach in this version; write one with a kubeconfig\n", Err: "error: 1 fault in 2 documents\n"}},
+		"a cluster of EKS":     {stg("shop", "{providerRef: {name: a}, eks: {name: s}}"), cmdtest.Printed{Err: "warning: f.yaml:12: spec.steps[0].connectorRef: there is no connector a of kind CloudProvider among the files: it must be in the cluster\n2 documents without faults\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmdtest.WriteFiles(t, map[string]string{"f.yaml": text + c.more})
