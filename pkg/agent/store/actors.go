@@ -35,6 +35,9 @@ func (a *Actors) Certain(certain bool) {
 	a.certain = certain
 }
 
+// skip is the one intent whose value the agent changes itself: it takes away what is over.
+const skip = "skip"
+
 // Seen takes in a document as the watch shows it.
 func (a *Actors) Seen(cm *corev1.ConfigMap) {
 	stamps := annotations.Stamps(cm.Annotations)
@@ -47,8 +50,8 @@ func (a *Actors) Seen(cm *corev1.ConfigMap) {
 	was, is := a.seen[cm.UID], make(map[string]writtenBy, len(stamps))
 	for what, stamp := range stamps {
 		verified := a.certain
-		if before, known := was[what]; known && before.Actor == stamp.Actor {
-			verified = before.verified // of the same actor; the agent shortens what was asked, too
+		if before, known := was[what]; known && before.Actor == stamp.Actor && (before.Value == stamp.Value || what == skip) {
+			verified = before.verified
 		}
 		is[what] = writtenBy{stamp, verified}
 	}

@@ -23,6 +23,9 @@ func TestWhoIsKnownToHaveAsked(t *testing.T) {
 	paused := func(who, until string) *corev1.ConfigMap {
 		return asked(annotations.Pause, until, by(annotations.Pause), who)
 	}
+	skipped := func(who, slots string) *corev1.ConfigMap {
+		return asked(annotations.Skip, slots, by(annotations.Skip), who)
+	}
 	approved := asked(annotations.Approve, "r", by(annotations.Approve), "ann")
 	nothing := asked()
 	for _, c := range []struct {
@@ -37,8 +40,9 @@ func TestWhoIsKnownToHaveAsked(t *testing.T) {
 		{name: "what appears while false ones are refused", before: []*corev1.ConfigMap{nothing}, since: []*corev1.ConfigMap{approved}, asks: approved, what: "approve", want: true},
 		{name: "also on a document that is new", since: []*corev1.ConfigMap{approved}, asks: approved, what: "approve", want: true},
 		{name: "what was there before does not", before: []*corev1.ConfigMap{approved}, since: []*corev1.ConfigMap{approved}, asks: approved, what: "approve"},
-		{name: "nor when its value alone changes: the agent shortens what was asked", before: []*corev1.ConfigMap{paused("ann", "true")}, since: []*corev1.ConfigMap{paused("ann", "2027-01-01T00:00:00Z")}, asks: paused("ann", "2027-01-01T00:00:00Z"), what: "pause"},
-		{name: "but when somebody else changes it", before: []*corev1.ConfigMap{paused("ann", "true")}, since: []*corev1.ConfigMap{paused("joe", "true")}, asks: paused("joe", "true"), what: "pause", want: true},
+		{name: "nor a skip of which the agent takes away what is over", before: []*corev1.ConfigMap{skipped("ann", "2027-01-01T00:00:00Z,2027-01-02T00:00:00Z")}, since: []*corev1.ConfigMap{skipped("ann", "2027-01-02T00:00:00Z")}, asks: skipped("ann", "2027-01-02T00:00:00Z"), what: "skip"},
+		{name: "but when its value changes: whoever changes another's is refused that name", before: []*corev1.ConfigMap{paused("ann", "true")}, since: []*corev1.ConfigMap{paused("ann", "2027-01-01T00:00:00Z")}, asks: paused("ann", "2027-01-01T00:00:00Z"), what: "pause", want: true},
+		{name: "or when somebody else changes it", before: []*corev1.ConfigMap{paused("ann", "true")}, since: []*corev1.ConfigMap{paused("joe", "true")}, asks: paused("joe", "true"), what: "pause", want: true},
 		{name: "or when it went and came back", before: []*corev1.ConfigMap{approved}, since: []*corev1.ConfigMap{nothing, approved}, asks: approved, what: "approve", want: true},
 		{name: "it stays known when the policy goes", since: []*corev1.ConfigMap{approved}, after: []*corev1.ConfigMap{approved}, asks: approved, what: "approve", want: true},
 		{name: "what comes then is not", since: []*corev1.ConfigMap{approved}, after: []*corev1.ConfigMap{paused("ann", "true")}, asks: paused("ann", "true"), what: "pause"},
