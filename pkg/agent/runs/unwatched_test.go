@@ -3,6 +3,7 @@ package runs
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
@@ -100,9 +101,6 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 				w.steps.does("pass look", notYet(time.Hour))
 				w.begins("a")
 				w.after(time.Second)
-				if c.full {
-					w.manyWatch(shop, mostWatches)
-				}
 				l := w.agent.Runs.Get(stepOf("look").Run)
 				clients, err := w.agent.Accounts.Clients(l.Account(), runName)
 				if err != nil {
@@ -115,6 +113,12 @@ func TestWhatIsNotWatchedIsLookedAtNowAndThen(t *testing.T) {
 					wait.wake = time.Now().Add(c.wake)
 				}
 				what := executors.Watch{Resource: configMaps, Namespace: shop, Name: "ready"}
+				if c.full {
+					w.manyWatch(shop, mostWatches)
+				} else if !w.agent.watches.Keep(w.Context(), s, l.Account(), clients, what) {
+					t.Fatal("the watch is refused")
+				}
+				synctest.Wait() // a watch that has come to stand wakes its step
 				if !w.agent.complete(w.Context(), l, outcome{step: s, wait: wait, watch: &what, clients: clients}) {
 					t.Fatal("the run is gone")
 				}
