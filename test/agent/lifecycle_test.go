@@ -289,9 +289,7 @@ func TestTheTargetsUsersSkipAPlan(t *testing.T) {
 	l.deployment("orders", 1)
 	d, err := l.admin.AppsV1().Deployments(l.ns).Patch(l.ctx, "orders", types.MergePatchType, []byte(`{"metadata":{"annotations":{"mirror.maint.dev/weekly-skip":"true"}}}`), metav1.PatchOptions{})
 	l.must(err)
-	d.Status.ObservedGeneration = d.Generation // an annotation makes a new generation of a Deployment
-	_, err = l.admin.AppsV1().Deployments(l.ns).UpdateStatus(l.ctx, d, metav1.UpdateOptions{})
-	l.must(err)
+	l.observed(d)
 	slot := time.Now().Add(3 * time.Second).UTC().Truncate(time.Second)
 	cm := l.plan("weekly", fmt.Sprintf("target: {apiVersion: apps/v1, kind: Deployment, name: orders}\ntriggers: {schedules: [{at: %q}]}", slot.Format(time.RFC3339))+quick)
 	l.eventually("the slot is skipped", func() (bool, string) {

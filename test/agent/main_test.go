@@ -254,6 +254,15 @@ func (l *lab) deployment(name string, replicas int32) *appsv1.Deployment {
 	return d
 }
 
+// observed has a Deployment say that its controller has seen its newest generation, which
+// every write makes that touches its spec or its annotations.
+func (l *lab) observed(d *appsv1.Deployment) {
+	l.Helper()
+	d.Status.ObservedGeneration = d.Generation
+	_, err := l.admin.AppsV1().Deployments(l.ns).UpdateStatus(l.ctx, d, metav1.UpdateOptions{})
+	l.must(err)
+}
+
 func newDeployment(ctx context.Context, admin kubernetes.Interface, ns string, d *appsv1.Deployment) (*appsv1.Deployment, error) {
 	d, err := admin.AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{})
 	if err != nil {
