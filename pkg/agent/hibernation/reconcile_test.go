@@ -73,9 +73,6 @@ func TestWhatSleepsCostsLittle(t *testing.T) {
 	})
 }
 
-// mostCrashes is at how many writes of a long story an agent dies.
-const mostCrashes = 14
-
 // crashes plays a story with an agent that dies at each of its writes in a stretch of it,
 // which comes or does not, and is followed by another. Of a long one some are left out.
 func crashes(t *testing.T, from string, happens, then func(w *world)) {
