@@ -26,7 +26,7 @@ type agentPods struct {
 func (s *session) agent(now time.Time) drain.Agent {
 	config := s.d.config
 	here := false
-	for _, p := range s.pods {
+	for _, p := range s.seen.pods {
 		here = here || annotations.AgentPod(p, config.Namespace, config.own())
 	}
 	if !here || config.Namespace == "" {
@@ -34,14 +34,14 @@ func (s *session) agent(now time.Time) drain.Agent {
 	}
 	s.d.watchReplicas()
 	r := s.d.replicas
-	known := make([]drain.Pod, 0, len(s.pods))
-	for _, p := range s.pods {
+	known := make([]drain.Pod, 0, len(s.seen.pods))
+	for _, p := range s.seen.pods {
 		if annotations.AgentPod(p, config.Namespace, config.own()) {
 			known = append(known, p)
 		}
 	}
 	for uid, p := range r.pods {
-		if _, seen := s.pods[uid]; !seen {
+		if _, seen := s.seen.pods[uid]; !seen {
 			known = append(known, p)
 		}
 	}

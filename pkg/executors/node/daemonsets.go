@@ -12,7 +12,7 @@ import (
 // that the node's pods name are known.
 func (s *session) findDaemonSets(now time.Time) (again time.Time, ready bool) {
 	ready = true
-	for _, p := range s.pods {
+	for _, p := range s.seen.pods {
 		if !p.OfDaemonSet() || p.Finished() {
 			continue
 		}

@@ -235,7 +235,7 @@ func (d *Drainer) watchBudgets() {
 // holds. Who waits for a turn is woken by turns.
 func (d *Drainer) wakeIn(namespace string) {
 	for _, s := range d.sessions {
-		if s.held && s.namespaces[namespace] {
+		if s.held && s.seen.namespaces[namespace] {
 			s.wake()
 		}
 	}

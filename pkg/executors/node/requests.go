@@ -21,10 +21,10 @@ type request struct {
 // take notes what will be asked for, before it is.
 func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []request {
 	for _, uid := range dec.Held {
-		a := s.asked[uid]
+		a := s.sent.asked[uid]
 		if a.Held.IsZero() {
 			a.Held = now
-			s.asked[uid] = a
+			s.sent.asked[uid] = a
 		}
 	}
 	var out []request
@@ -46,10 +46,10 @@ func (s *session) take(view drain.View, dec drain.Decision, now time.Time) []req
 		out = s.note(out, request{pod: p, deletion: true, finish: true}, now)
 	}
 	for _, p := range dec.Surge {
-		s.surges[p.UID] = drain.Replacement{Why: "a replacement is asked for"}
-		s.going[p.UID] = make(chan struct{})
-		s.surging++
-		out = append(out, request{pod: p, surge: true, going: s.going[p.UID]})
+		s.surges.of[p.UID] = drain.Replacement{Why: "a replacement is asked for"}
+		s.surges.going[p.UID] = make(chan struct{})
+		s.surges.open++
+		out = append(out, request{pod: p, surge: true, going: s.surges.going[p.UID]})
 	}
 	return out
 }
@@ -60,10 +60,10 @@ func (s *session) note(out []request, r request, now time.Time) []request {
 		return out
 	}
 	s.d.ledger.asked[r.pod.UID] = s
-	a := s.asked[r.pod.UID]
+	a := s.sent.asked[r.pod.UID]
 	a.Answer, a.At, a.Deleted = drain.InFlight, now, r.deletion && !r.finish
-	s.asked[r.pod.UID] = a
-	s.busy++
+	s.sent.asked[r.pod.UID] = a
+	s.sent.busy++
 	s.d.busy++
 	if r.budget != "" {
 		s.d.ledger.flying[r.budget]++
@@ -109,7 +109,7 @@ func (s *session) answered(r request, verb string, err error) {
 	uid := r.pod.UID
 	delete(s.d.ledger.asked, uid)
 	full := s.d.busy >= overall
-	s.busy--
+	s.sent.busy--
 	s.d.busy--
 	if r.budget != "" {
 		s.d.wakeAll(s.d.ledger.landed(r.budget))
@@ -119,30 +119,30 @@ func (s *session) answered(r request, verb string, err error) {
 			other.wake()
 		}
 	}
-	a := answerOf(err, r.pod, verb, s.tries[uid])
+	a := answerOf(err, r.pod, verb, s.sent.tries[uid])
 	if a.Answer != drain.Accepted && !a.unclear {
 		s.d.ledger.unclaim(uid)
 	}
-	asked := s.asked[uid]
-	if pod, gone := s.limbo[uid]; gone {
-		delete(s.limbo, uid)
+	asked := s.sent.asked[uid]
+	if pod, gone := s.sent.limbo[uid]; gone {
+		delete(s.sent.limbo, uid)
 		s.account(pod, asked, a.Answer == drain.Accepted || a.unclear)
 		return
 	}
-	if _, there := s.pods[uid]; !there {
+	if _, there := s.seen.pods[uid]; !there {
 		return
 	}
 	now := s.d.config.Now()
 	if r.finish && a.forbidden { // its eviction is asked for when the budget has room again
-		s.mayNotDelete = true
-		delete(s.asked, uid)
+		s.sent.mayNotDelete = true
+		delete(s.sent.asked, uid)
 		s.wake()
 		return
 	}
 	asked.Answer, asked.At, asked.NotBefore, asked.Why, asked.Unclear = a.Answer, now, time.Time{}, a.why, a.unclear
 	switch a.Answer {
 	case drain.Accepted:
-		s.tries[uid], asked.Why, s.forbidden, s.right = 0, "", "", nil
+		s.sent.tries[uid], asked.Why, s.sent.forbidden, s.sent.right = 0, "", "", nil
 	case drain.OverBudget:
 		asked.Version, asked.NotBefore = r.version, now.Add(a.after)
 		if asked.Held.IsZero() {
@@ -150,10 +150,10 @@ func (s *session) answered(r request, verb string, err error) {
 		}
 	default:
 		asked.NotBefore = now.Add(a.after)
-		s.tries[uid]++
+		s.sent.tries[uid]++
 		if a.forbidden {
-			s.forbidden, s.right = a.why, rightOf(verb, r.pod.Namespace)
+			s.sent.forbidden, s.sent.right = a.why, rightOf(verb, r.pod.Namespace)
 		}
 	}
-	s.asked[uid] = asked
+	s.sent.asked[uid] = asked
 }

@@ -26,38 +26,63 @@ type session struct {
 
 	order      executors.DrainOrder
 	status     executors.DrainStatus
-	synced     bool
-	readErr    error
 	ended      bool // Done or Aborted: nothing is sent any more
+	seen       seen
+	sent       sent
+	went       went
+	held       bool // by the last decision, a budget holds pods back
+	returns    drain.Returns
+	still      stillness
+	daemonSets map[string]known
+	surges     surges
+	pending    map[string]string // volumes that must be detached → pod
+	notice     notice
+}
+
+// seen are the pods of the node, as far as they could be read.
+type seen struct {
+	synced     bool
+	err        error // of the last read
 	pods       map[string]drain.Pod
 	namespaces map[string]bool
-	held       bool            // by the last decision, a budget holds pods back
 	mustLeave  map[string]bool // as the last decision saw it
-	asked      map[string]drain.Asked
-	tries      map[string]int
-	limbo      map[string]drain.Pod // gone while their request was in flight
-	forbidden  string
-	right      *authorizationv1.ResourceAttributes // that forbidden speaks of
+}
+
+// sent are the requests to let pods go, and what came of them, by uid of the pod.
+type sent struct {
+	asked     map[string]drain.Asked
+	tries     map[string]int
+	limbo     map[string]drain.Pod // gone while their request was in flight
+	busy      int                  // in flight
+	forbidden string
+	right     *authorizationv1.ResourceAttributes // that forbidden speaks of
 	// mayNotDelete says that the account may not delete pods: an eviction that was
 	// cut off is not finished, but waited for.
 	mayNotDelete bool
-	busy         int
-	went         went
-	returns      drain.Returns
-	settle       time.Time
-	still        time.Time // since when nothing moves; zero: something does
-	stuck        bool      // and that for long enough
-	daemonSets   map[string]known
-	surges       map[string]drain.Replacement
-	surging      int                      // surges that are not undone yet
-	going        map[string]chan struct{} // closed when the pod of a surge begins to go
-	owed         map[string]func()        // by uid of a pod: what is to be given back when it has gone
-	looked       bool                     // for surges that an earlier drain of the node left
-	pending      map[string]string        // volumes that must be detached → pod
-	notice       *time.Timer              // until OnChange is called
-	noticeAt     time.Time
-	told         string // what it was last called for
-	toldReason   string
+}
+
+// stillness is how long nothing has moved.
+type stillness struct {
+	settle time.Time // until when what tolerates the cordon may still come back
+	since  time.Time // zero: something moves
+	stuck  bool      // for long enough to be called a block
+}
+
+// surges are the replacements that pods are given before they go.
+type surges struct {
+	of     map[string]drain.Replacement // by uid of the pod
+	open   int                          // that are not undone yet
+	going  map[string]chan struct{}     // closed when the pod of a surge begins to go
+	owed   map[string]func()            // by uid of a pod: what is to be given back when it has gone
+	looked bool                         // for those that an earlier drain of the node left
+}
+
+// notice is the call of OnChange that is to come, and what it was last called for.
+type notice struct {
+	timer  *time.Timer // nil: none is to come
+	at     time.Time
+	told   string
+	reason string
 }
 
 // went are the pods that left, and how.
@@ -77,9 +102,10 @@ func newSession(d *Drainer, order executors.DrainOrder) *session {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopFor, cut) })
 	s := &session{
 		d: d, ctx: ctx, cancel: cancel, sends: sends, awake: make(chan struct{}, 1), order: order,
-		pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{},
-		asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{},
-		daemonSets: map[string]known{}, surges: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string]func(){}, pending: map[string]string{},
+		seen:       seen{pods: map[string]drain.Pod{}, namespaces: map[string]bool{}, mustLeave: map[string]bool{}},
+		sent:       sent{asked: map[string]drain.Asked{}, tries: map[string]int{}, limbo: map[string]drain.Pod{}},
+		surges:     surges{of: map[string]drain.Replacement{}, going: map[string]chan struct{}{}, owed: map[string]func(){}},
+		daemonSets: map[string]known{}, pending: map[string]string{},
 		status: executors.DrainStatus{Reason: executors.DrainListing, Message: "looking at the pods of node " + order.Node},
 	}
 	if at, ok := drain.Deadline(order.Options, order.Since); ok {
@@ -129,22 +155,22 @@ func (s *session) heard(err error) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	s.alive(func() { s.readErr = err })
+	s.alive(func() { s.seen.err = err })
 }
 
 func (s *session) came(p drain.Pod) {
-	old, known := s.pods[p.UID]
-	if !known && s.synced {
+	old, known := s.seen.pods[p.UID]
+	if !known && s.seen.synced {
 		s.returns.Came(p)
 	}
 	if p.Deleting && !old.Deleting {
 		s.d.ledger.deleted(p.UID, p.Version)
 		s.begins(p.UID)
-		if s.mustLeave[p.UID] { // its replacement may come before it is gone
+		if s.seen.mustLeave[p.UID] { // its replacement may come before it is gone
 			s.goes(p)
 		}
 	}
-	s.pods[p.UID] = p
+	s.seen.pods[p.UID] = p
 }
 
 // goes notes a pod that had to leave and begins to.
@@ -155,28 +181,28 @@ func (s *session) goes(p drain.Pod) {
 
 // linger waits for what comes instead of a pod that tolerates the cordon.
 func (s *session) linger(p drain.Pod) {
-	if p.Tolerates && s.mustLeave[p.UID] && p.Controller != nil {
-		s.settle = s.d.config.Now().Add(settleFor)
+	if p.Tolerates && s.seen.mustLeave[p.UID] && p.Controller != nil {
+		s.still.settle = s.d.config.Now().Add(settleFor)
 	}
 }
 
 // left notes a pod that is gone, and whether that was us.
 func (s *session) left(p drain.Pod) {
-	old, known := s.pods[p.UID]
+	old, known := s.seen.pods[p.UID]
 	if !known {
 		return
 	}
-	delete(s.pods, p.UID)
+	delete(s.seen.pods, p.UID)
 	s.repays(p.UID)
 	s.d.ledger.deleted(p.UID, p.Version)
 	s.begins(p.UID)
-	if s.mustLeave[p.UID] && !old.Deleting {
+	if s.seen.mustLeave[p.UID] && !old.Deleting {
 		s.goes(p)
 	}
 	s.linger(old)
-	asked := s.asked[p.UID]
+	asked := s.sent.asked[p.UID]
 	if asked.Answer == drain.InFlight { // its answer will tell
-		s.limbo[p.UID] = old
+		s.sent.limbo[p.UID] = old
 		return
 	}
 	s.account(old, asked, asked.Answer == drain.Accepted || asked.Answer == drain.Failed && asked.Unclear)
@@ -184,11 +210,11 @@ func (s *session) left(p drain.Pod) {
 
 // account counts a pod that is gone.
 func (s *session) account(p drain.Pod, asked drain.Asked, ours bool) {
-	delete(s.asked, p.UID)
-	delete(s.tries, p.UID)
-	delete(s.surges, p.UID)
-	must := s.mustLeave[p.UID]
-	delete(s.mustLeave, p.UID)
+	delete(s.sent.asked, p.UID)
+	delete(s.sent.tries, p.UID)
+	delete(s.surges.of, p.UID)
+	must := s.seen.mustLeave[p.UID]
+	delete(s.seen.mustLeave, p.UID)
 	switch {
 	case ours && asked.Deleted:
 		s.went.forced = append(s.went.forced, p.String())
@@ -209,13 +235,13 @@ func (s *session) replaced(all []*corev1.Pod, version string) {
 	if err != nil {
 		at = 0
 	}
-	for uid, p := range s.pods {
+	for uid, p := range s.seen.pods {
 		if !there[uid] {
 			p.Version = at
 			s.left(p)
 		}
 	}
-	s.synced = true
+	s.seen.synced = true
 }
 
 // run decides until the session ends.
@@ -257,11 +283,11 @@ func (s *session) decide() ([]request, time.Time) {
 		return nil, time.Time{}
 	}
 	now := s.d.config.Now()
-	if err := errors.Join(s.readErr, s.d.readErr); err != nil && (!s.synced || !s.d.ledger.synced) {
+	if err := errors.Join(s.seen.err, s.d.readErr); err != nil && (!s.seen.synced || !s.d.ledger.synced) {
 		s.unreadable(err)
 		return nil, now.Add(lookAgain)
 	}
-	if !s.synced || !s.d.ledger.synced {
+	if !s.seen.synced || !s.d.ledger.synced {
 		return nil, time.Time{}
 	}
 	again, ready := s.findDaemonSets(now)
@@ -273,9 +299,9 @@ func (s *session) decide() ([]request, time.Time) {
 		s.rehearse(view)
 		return nil, time.Time{}
 	}
-	if !s.looked {
-		s.looked = true
-		s.surging++
+	if !s.surges.looked {
+		s.surges.looked = true
+		s.surges.open++
 		go s.undoSurges()
 	}
 	dec := drain.Decide(view)
@@ -308,26 +334,26 @@ func (s *session) judge(now time.Time) drain.Judge {
 
 // view is all that the decision is made on.
 func (s *session) view(now time.Time) drain.View {
-	s.namespaces = map[string]bool{}
-	pods := make([]drain.Pod, 0, len(s.pods))
-	for _, p := range s.pods {
-		s.namespaces[p.Namespace] = true
+	s.seen.namespaces = map[string]bool{}
+	pods := make([]drain.Pod, 0, len(s.seen.pods))
+	for _, p := range s.seen.pods {
+		s.seen.namespaces[p.Namespace] = true
 		pods = append(pods, p)
 	}
-	budgets := s.d.ledger.in(s.namespaces)
+	budgets := s.d.ledger.in(s.seen.namespaces)
 	judge := s.judge(now)
 	v := drain.View{
 		Now: now, Since: s.order.Since, Options: s.order.Options, Judged: judge.All(pods),
 		Budgets: budgets, Room: s.d.ledger.room(s, budgets, now), Turns: s.d.ledger.turns(s, budgets),
-		Asked: s.asked, Returned: s.returns.Counts(), Replacements: s.surges,
-		Slots: min(perNode-s.busy, overall-s.d.busy), Unanswered: len(s.limbo) + s.surging, Settle: s.settle,
-		MayDelete: !s.mayNotDelete,
+		Asked: s.sent.asked, Returned: s.returns.Counts(), Replacements: s.surges.of,
+		Slots: min(perNode-s.sent.busy, overall-s.d.busy), Unanswered: len(s.sent.limbo) + s.surges.open, Settle: s.still.settle,
+		MayDelete: !s.sent.mayNotDelete,
 	}
 	for _, j := range v.Judged {
 		if j.Do == drain.Skip {
-			delete(s.mustLeave, j.UID)
+			delete(s.seen.mustLeave, j.UID)
 		} else {
-			s.mustLeave[j.UID] = true
+			s.seen.mustLeave[j.UID] = true
 		}
 	}
 	return v

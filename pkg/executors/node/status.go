@@ -16,11 +16,11 @@ import (
 // unreadable says that nothing can be decided.
 func (s *session) unreadable(err error) {
 	s.status.Reason, s.status.Message = executors.DrainUnavailable, "cannot read pods and budgets: "+document.Cut(err.Error(), 300)
-	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.readErr) || apierrors.IsForbidden(s.d.readErr) {
+	if apierrors.IsForbidden(err) || apierrors.IsForbidden(s.seen.err) || apierrors.IsForbidden(s.d.readErr) {
 		s.status.Reason = executors.DrainForbidden
 	}
 	s.status.Right = nil
-	if apierrors.IsForbidden(s.readErr) {
+	if apierrors.IsForbidden(s.seen.err) {
 		s.status.Right = &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
 	}
 	s.changed()
@@ -48,15 +48,15 @@ func (s *session) rehearse(v drain.View) {
 // controllers catch up; it is a block when that lasts.
 func (s *session) standstill(dec drain.Decision, now time.Time) (wake time.Time) {
 	if dec.Moving || len(dec.Blocks) == 0 {
-		s.still = time.Time{}
+		s.still.since = time.Time{}
 		return time.Time{}
 	}
-	if s.still.IsZero() {
-		s.still = now
+	if s.still.since.IsZero() {
+		s.still.since = now
 	}
-	s.stuck = !now.Before(s.still.Add(stillFor))
-	if !s.stuck {
-		wake = s.still.Add(stillFor)
+	s.still.stuck = !now.Before(s.still.since.Add(stillFor))
+	if !s.still.stuck {
+		wake = s.still.since.Add(stillFor)
 	}
 	return wake
 }
@@ -89,7 +89,7 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 		Deadline: left.Deadline, Late: dec.Late,
 	}
 	if s.status.Reason, s.status.Message = s.summary(dec); s.status.Reason == executors.DrainForbidden {
-		s.status.Right = s.right
+		s.status.Right = s.sent.right
 	}
 	if dec.Done || dec.Aborted {
 		s.finish()
@@ -124,9 +124,9 @@ func (s *session) summary(dec drain.Decision) (reason, message string) {
 		counted += "; its time is over, and it goes on"
 	}
 	switch {
-	case s.forbidden != "" && !dec.Moving:
-		return executors.DrainForbidden, document.Cut(counted+"; "+s.forbidden, document.MaxMessage)
-	case len(dec.Blocks) > 0 && !dec.Moving && s.stuck:
+	case s.sent.forbidden != "" && !dec.Moving:
+		return executors.DrainForbidden, document.Cut(counted+"; "+s.sent.forbidden, document.MaxMessage)
+	case len(dec.Blocks) > 0 && !dec.Moving && s.still.stuck:
 		return executors.DrainBlocked, document.Cut(counted+"; "+dec.Blocks[0].String(), document.MaxMessage)
 	case len(dec.Blocks) > 0:
 		return executors.DrainWorking, document.Cut(counted+"; "+dec.Blocks[0].String(), document.MaxMessage)
@@ -149,20 +149,20 @@ func (s *session) finish() {
 func (s *session) changed() {
 	wait := debounce
 	switch says := s.says(); {
-	case says == s.told:
+	case says == s.notice.told:
 		return
-	case !s.ended && s.status.Reason == s.toldReason:
+	case !s.ended && s.status.Reason == s.notice.reason:
 		wait = progress
 	}
 	at := s.d.config.Now().Add(wait)
-	if s.notice != nil && !at.Before(s.noticeAt) {
+	if s.notice.timer != nil && !at.Before(s.notice.at) {
 		return
 	}
-	if s.notice != nil {
-		s.notice.Stop()
+	if s.notice.timer != nil {
+		s.notice.timer.Stop()
 	}
-	s.noticeAt = at
-	s.notice = time.AfterFunc(wait, s.publish)
+	s.notice.at = at
+	s.notice.timer = time.AfterFunc(wait, s.publish)
 }
 
 // says is what a person would notice of the status.
@@ -179,7 +179,7 @@ func (s *session) says() string {
 
 func (s *session) publish() {
 	s.d.mu.Lock()
-	s.told, s.toldReason, s.notice = s.says(), s.status.Reason, nil
+	s.notice.told, s.notice.reason, s.notice.timer = s.says(), s.status.Reason, nil
 	current := s.d.sessions[place{s.order.Node, s.order.By}] == s
 	s.d.mu.Unlock()
 	if current && s.d.ctx.Err() == nil {

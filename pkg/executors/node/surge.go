@@ -40,7 +40,7 @@ func (c *cannot) Error() string { return c.why }
 // watch on pods, and patch on deployments, since what the Deployment had is
 // written on it in the same patch.
 func (s *session) surge(p drain.Pod, going <-chan struct{}) {
-	defer s.detached(func() { s.surging-- })
+	defer s.detached(func() { s.surges.open-- })
 	name, record, err := s.begin(p)
 	var no *cannot
 	switch {
@@ -79,20 +79,20 @@ func (s *session) detached(f func()) {
 
 func (s *session) replacement(p drain.Pod, r drain.Replacement) {
 	s.alive(func() {
-		if _, there := s.pods[p.UID]; there {
-			s.surges[p.UID] = r
+		if _, there := s.seen.pods[p.UID]; there {
+			s.surges.of[p.UID] = r
 		}
 	})
 	if r.Impossible {
-		time.AfterFunc(surgeAgain, func() { s.alive(func() { delete(s.surges, p.UID) }) })
+		time.AfterFunc(surgeAgain, func() { s.alive(func() { delete(s.surges.of, p.UID) }) })
 	}
 }
 
 // begins tells a surge that its pod goes.
 func (s *session) begins(uid string) {
-	if going, waits := s.going[uid]; waits {
+	if going, waits := s.surges.going[uid]; waits {
 		close(going)
-		delete(s.going, uid)
+		delete(s.surges.going, uid)
 	}
 }
 
@@ -295,7 +295,7 @@ func tryGiveBack(ctx context.Context, kube kubernetes.Interface, manager, namesp
 // gone, and the record still stands. What is owed for a pod that is still there is
 // given back when it has gone, whoever evicted it.
 func (s *session) undoSurges() {
-	defer s.detached(func() { s.surging-- })
+	defer s.detached(func() { s.surges.open-- })
 	list, err := s.kube().AppsV1().Deployments("").List(s.ctx, metav1.ListOptions{LabelSelector: annotations.LabelSurging})
 	if err != nil {
 		return // whoever may not list them never made one
@@ -316,23 +316,23 @@ func (s *session) undoSurges() {
 func (s *session) owes(pod string, repay func()) bool {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
-	_, there := s.pods[pod]
+	_, there := s.seen.pods[pod]
 	if there {
-		s.owed[pod] = repay
+		s.surges.owed[pod] = repay
 	}
 	return there
 }
 
 // repays does what is owed for a pod that has gone; its caller holds the lock.
 func (s *session) repays(pod string) {
-	repay := s.owed[pod]
+	repay := s.surges.owed[pod]
 	if repay == nil {
 		return
 	}
-	delete(s.owed, pod)
-	s.surging++
+	delete(s.surges.owed, pod)
+	s.surges.open++
 	go func() {
-		defer s.detached(func() { s.surging-- })
+		defer s.detached(func() { s.surges.open-- })
 		repay()
 	}()
 }
@@ -365,7 +365,7 @@ func (d *Drainer) drains(node, by string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.sessions[place{node, by}]
-	return s != nil && (!s.ended || s.surging > 0)
+	return s != nil && (!s.ended || s.surges.open > 0)
 }
 
 // sibling is a pod of the same Deployment.
