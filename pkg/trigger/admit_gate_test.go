@@ -55,6 +55,24 @@ func TestAPolicyThatIsNotReadyHoldsEverythingButWhatIsAskedForOutsideIt(t *testi
 	if d = trigger.Decide(f); len(d.Claims) != 0 {
 		t.Errorf("the options of another trigger let it through: %v", d.Claims)
 	}
+	f.Ready = trigger.Readiness{Reason: run.ReasonTarget, Message: "its target is gone"}
+	f.Intent.Asked.Token = "t"
+	if d = trigger.Decide(f); len(d.Claims) != 0 || !strings.Contains(d.Message, "its target is gone") {
+		t.Errorf("what the plan itself lacks is not said: claims %v, %s", d.Claims, d.Message)
+	}
+}
+
+func TestAPlanThatIsNotReadyForItselfSaysSoUnderAnyPolicy(t *testing.T) {
+	for name, gate := range map[string]schedule.GateSpec{
+		"no policy":          {},
+		"a policy not ready": {Policies: []*schedule.Policy{schedule.PolicyNotReady("p", "it is broken")}},
+	} {
+		f := coretest.Facts("01:00", coretest.NotReady(run.ReasonTarget))
+		f.Gate = schedule.NewGate(gate)
+		if d := trigger.Decide(f); d.Phase != trigger.PhaseWaiting || d.Message != "not yet" {
+			t.Errorf("%s: %s: %s", name, d.Phase, d.Message)
+		}
+	}
 }
 
 func TestAdmitAsksForApproval(t *testing.T) {

@@ -552,6 +552,13 @@ func TestTokens(t *testing.T) {
 	if d := trigger.Decide(coretest.Facts("01:00", first, token("a"))); !d.Ledger.KnowsToken("a") {
 		t.Error("a token found at first sight is not recorded")
 	}
+	answered := ledgerWith(func(l *ledger.Ledger) { *l = l.WithToken("a") })
+	if d := trigger.Decide(coretest.Facts("01:00", token("a"), answered, coretest.NotReady("target"))); d.Waiting != "" {
+		t.Errorf("a trigger that was answered waits: %s", d.Waiting)
+	}
+	if d := trigger.Decide(coretest.Facts("01:00", token("b"), answered, coretest.NotReady("target"))); d.Waiting != "the trigger waits: not yet" {
+		t.Errorf("a trigger that nobody answered waits: %q", d.Waiting)
+	}
 }
 
 // labelled puts a label on a target of the plan.
@@ -590,6 +597,7 @@ func TestLabels(t *testing.T) {
 		onTarget("t")(f)
 		f.Spec.Triggers.Labels = []string{"k"}
 	}
+	versioned := func(v uint64) edit { return func(f *trigger.Facts) { f.Target.Version = v } }
 	open := func(ordinal int64) edit {
 		return live(trigger.ActiveRun{Name: "old", Phase: run.Running, Request: run.Request{Kind: run.ByLabel, Label: "k", Value: "v", TargetUID: "t", Ordinal: ordinal, At: coretest.Clock("00:30")}})
 	}
@@ -615,6 +623,9 @@ func TestLabels(t *testing.T) {
 		{"declared by a tool for the first time", coretest.Facts("01:00", labelled("k", "v"), declared("argocd")), []string{"claim label k=v #1"}},
 		{"on another object of the same name", coretest.Facts("01:00", labelled("k", "v"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v"})), []string{"claim label k=v #1"}},
 		{"also one that a tool declares there", coretest.Facts("01:00", labelled("k", "v"), declared("argocd"), onTarget("t2"), knows(ledger.LabelState{Claimed: 5, Value: "v", Owner: "argocd"})), []string{"claim label k=v #1"}},
+		{"a watch that lags behind what an earlier agent saw", coretest.Facts("01:00", labelled("k", "w"), versioned(6), knows(ledger.LabelState{Claimed: 1, Value: "v", Version: 7})), nil},
+		{"a watch that has seen as much", coretest.Facts("01:00", labelled("k", "w"), versioned(7), knows(ledger.LabelState{Claimed: 1, Value: "v", Version: 7})), []string{"claim label k=w #2"}},
+		{"a target whose version is no number", coretest.Facts("01:00", labelled("k", "w"), versioned(0), knows(ledger.LabelState{Claimed: 1, Value: "v", Version: 7})), []string{"claim label k=w #2"}},
 		{"gone", coretest.Facts("01:00", absent, knows(ledger.LabelState{Claimed: 1, Value: "v"})), nil},
 		{"no target is seen", coretest.Facts("01:00", func(f *trigger.Facts) { f.Spec.Triggers.Labels = []string{"k"}; f.Spec.Target = &plan.ObjectRef{} }), nil},
 		{"skipped until: waits", coretest.Facts("01:00", labelled("k", "v"), coretest.Skip(intent.Skip{Until: coretest.On("02:00")})), nil},
@@ -709,6 +720,8 @@ func TestPhases(t *testing.T) {
 		"Running: a run begins (schedule)":                                                      coretest.Facts("01:00", hourly),
 		"Running: a run begins (label:k)":                                                       coretest.Facts("01:00", labelled("k", "v")),
 		"Running: run x is at work":                                                             coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running})),
+		"Running: run x is at work: step a waits: a Secret":                                     coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Waits: true, Message: "step a waits: a Secret"})),
+		"Waiting: run x is held: the window is shut":                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Held: true, Message: "the window is shut"})),
 		"Waiting: run x waits: lock":                                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
 		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),

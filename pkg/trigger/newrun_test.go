@@ -78,3 +78,29 @@ func TestAnAdmissionIsWrittenIntoTheJournal(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatIsToldOfAnActiveRun(t *testing.T) {
+	r := coretest.NewRun()
+	r.TargetUID = "t"
+	r.Request = run.Request{Kind: run.ByLabel, Label: "k", Ordinal: 3}
+	j := run.Journal{Phase: run.Running, Message: "at work", StartedAt: coretest.On("02:00"), Steps: []run.Record{
+		{Path: "a", Phase: run.StepSucceeded}, {Path: "b", Phase: run.StepRunning}, {Path: "c"},
+	}}
+	want := trigger.ActiveRun{
+		Name: "r", Phase: run.Running, Message: "at work", Request: r.Request, StartedAt: coretest.On("02:00"),
+		TargetUID: "t", Label: "k", Ordinal: 3,
+	}
+	if diff := cmp.Diff(want, trigger.ActiveRunOf(r, j)); diff != "" {
+		t.Errorf("of a plan without a target: %s", diff)
+	}
+	r.Spec.Target = &plan.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "orders"}
+	want.Step = "b 2/3"
+	if diff := cmp.Diff(want, trigger.ActiveRunOf(r, j)); diff != "" {
+		t.Errorf("of a plan with a target: %s", diff)
+	}
+	j.Steps[1].Waits = "a Secret"
+	want.Waits, want.Message = true, "step b waits: a Secret"
+	if diff := cmp.Diff(want, trigger.ActiveRunOf(r, j)); diff != "" {
+		t.Errorf("where a step waits: %s", diff)
+	}
+}

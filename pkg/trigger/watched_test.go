@@ -1,0 +1,99 @@
+package trigger_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/coretest"
+	"github.com/kubectl-maint/kubectl-maint/pkg/intent"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
+	"github.com/kubectl-maint/kubectl-maint/pkg/watchrule"
+)
+
+// changed is an object of the rule "pods" that has changed.
+func changed(uid string, edits ...func(*watchrule.Observed)) edit {
+	o := watchrule.Observed{Rule: "pods", Kind: "Pod", Namespace: "shop", Name: uid, UID: uid, Event: plan.EventUpdate, Mark: ledger.Checkpoint{Digest: "new", Ordinal: 2}}
+	for _, e := range edits {
+		e(&o)
+	}
+	return func(f *trigger.Facts) { f.Watched = append(f.Watched, o) }
+}
+
+// asks is the request of a change of an object.
+func asks(rule, uid string) run.Request {
+	return run.Request{Kind: run.ByWatch, Rule: rule, UID: uid, Ordinal: 1, At: coretest.Clock("00:30")}
+}
+
+func TestChangesOfWatchedObjects(t *testing.T) {
+	allow := policy(plan.Allow)
+	has := func(phase run.Phase, r run.Request) edit {
+		return live(trigger.ActiveRun{Name: "old", Phase: phase, Request: r})
+	}
+	// claimed is a claim whose run is not there yet.
+	claimed := func(r run.Request) edit {
+		return func(f *trigger.Facts) { *f.Ledger = f.Ledger.Claim("old", r, "") }
+	}
+	tooMany := func(o *watchrule.Observed) {
+		o.Mark.Earned = coretest.Clock("01:00").Add(ledger.WatchBurst * ledger.WatchPeriod).Unix()
+	}
+	for name, c := range map[string]struct {
+		f    trigger.Facts
+		want []string
+		why  string // it waits
+	}{
+		"one":                              {f: coretest.Facts("01:00", changed("a")), want: []string{"a"}},
+		"two, one after the other":         {f: coretest.Facts("01:00", changed("a"), changed("b")), want: []string{"a"}, why: "the change of Pod/b waits"},
+		"two, side by side":                {f: coretest.Facts("01:00", allow, changed("a"), changed("b")), want: []string{"a", "b"}},
+		"its earlier change is claimed":    {f: coretest.Facts("01:00", allow, claimed(asks("pods", "a")), changed("a"), changed("b")), want: []string{"b"}},
+		"its earlier run has not begun":    {f: coretest.Facts("01:00", allow, has(run.Pending, asks("pods", "a")), changed("a")), want: []string{}},
+		"its earlier run has begun":        {f: coretest.Facts("01:00", allow, has(run.Running, asks("pods", "a")), changed("a")), want: []string{"a"}},
+		"another object's has not begun":   {f: coretest.Facts("01:00", allow, has(run.Pending, asks("pods", "b")), changed("a")), want: []string{"a"}},
+		"another rule's has not begun":     {f: coretest.Facts("01:00", allow, has(run.Pending, asks("nodes", "a")), changed("a")), want: []string{"a"}},
+		"a claim that tells of no request": {f: coretest.Facts("01:00", allow, ledgerWith(func(l *ledger.Ledger) { l.Open = append(l.Open, ledger.Entry{Run: "old"}) }), changed("a")), want: []string{"a"}},
+		"skipped until":                    {f: coretest.Facts("01:00", allow, coretest.Skip(intent.Skip{Until: coretest.On("02:00")}), changed("a")), want: []string{}, why: "the change of Pod/a waits: skipped"},
+		"skipped until before":             {f: coretest.Facts("03:00", allow, coretest.Skip(intent.Skip{Until: coretest.On("02:00")}), changed("a")), want: []string{"a"}},
+		"not ready":                        {f: coretest.Facts("01:00", allow, coretest.NotReady("target"), changed("a")), want: []string{}},
+		"too many of one object":           {f: coretest.Facts("01:00", allow, changed("a", tooMany), changed("b")), want: []string{"b"}, why: fmt.Sprintf("the change of Pod/a waits until %s: the object changes again and again", coretest.Clock("01:00").Add(ledger.WatchPeriod).Format(time.RFC3339))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := trigger.Decide(c.f)
+			got := []string{}
+			for _, r := range d.Claims {
+				got = append(got, r.UID)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if cut := min(len(c.why), len(d.Waiting)); d.Waiting[:cut] != c.why || (c.why == "") != (d.Waiting == "") {
+				t.Errorf("it waits: %q, want %q", d.Waiting, c.why)
+			}
+			lawful(t, c.f, d)
+		})
+	}
+}
+
+func TestWhatAChangeOfAWatchedObjectAsksFor(t *testing.T) {
+	gone := func(o *watchrule.Observed) {
+		o.APIVersion, o.Event, o.Body = "v1", plan.EventDelete, []byte(`{"kind":"Pod"}`)
+	}
+	f := coretest.Facts("01:00", changed("a", gone), func(f *trigger.Facts) { f.Spec.DryRun = true })
+	d := trigger.Decide(f)
+	want := run.Request{
+		Kind: run.ByWatch, Rule: "pods", APIVersion: "v1", ObjectKind: "Pod", Namespace: "shop", Name: "a", UID: "a", Event: plan.EventDelete,
+		Ordinal: 2, Body: []byte(`{"kind":"Pod"}`), At: coretest.Clock("01:00"), DryRun: true,
+	}
+	if diff := cmp.Diff([]run.Request{want}, d.Claims); diff != "" {
+		t.Error(diff)
+	}
+	mark := ledger.Checkpoint{Digest: "new", Ordinal: 2, Earned: f.Now.Add(ledger.WatchPeriod).Unix()}
+	noted := ledger.Seen{Rule: "pods", UID: "a", Gone: true, Checkpoint: mark}
+	if diff := cmp.Diff([]ledger.Seen{noted}, d.Ledger.Seen); diff != "" {
+		t.Errorf("the ledger notes: %s", diff)
+	}
+}
