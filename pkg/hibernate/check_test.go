@@ -49,6 +49,10 @@ func TestWhatIsWrongWithARecord(t *testing.T) {
 		"a resource twice":                      {func(r *Record) { r.Resources[1].UID = "1" }, "resources[1]: web stands twice"},
 		"a resource of which nothing is known":  {func(r *Record) { r.Resources[0].Before = nil }, "resources[0].before: is missing"},
 		"a resource of which nonsense is known": {func(r *Record) { r.Resources[0].Before = json.RawMessage("{") }, "resources[0].before: is missing"},
+		"a connector": {func(r *Record) {
+			account := connector.AWS{AccountID: "123456789012", Region: "eu-west-1", Auth: connector.Auth{ServiceAccount: &connector.ServiceAccountAuth{}}}
+			r.Snapshot.Connectors = map[string]connector.Connector{"CloudProvider/x": {Cloud: &connector.CloudSpec{Type: connector.TypeAWS, AWS: &account}}}
+		}, ""},
 		"a connector that is not valid": {func(r *Record) {
 			r.Snapshot.Connectors = map[string]connector.Connector{"CloudProvider/x": {}}
 		}, "snapshot: the connector CloudProvider/x is not valid"},
@@ -67,9 +71,9 @@ func TestWhatIsWrongWithARecord(t *testing.T) {
 
 func TestHowManyAreAsleep(t *testing.T) {
 	r := Record{Resources: []Resource{
-		{ID: "asleep", AsleepAt: &evening}, {ID: "on the way"}, {ID: "woken", AsleepAt: &evening, WokenAt: &evening}, {ID: "left", AsleepAt: &evening, Left: "gone"},
+		{ID: "asleep", AsleepAt: &evening}, {ID: "asleep, too", AsleepAt: &evening}, {ID: "on the way"}, {ID: "woken", AsleepAt: &evening, WokenAt: &evening}, {ID: "left", AsleepAt: &evening, Left: "gone"},
 	}}
-	if n := r.Asleep(); n != 1 {
+	if n := r.Asleep(); n != 2 {
 		t.Errorf("%d are asleep", n)
 	}
 }

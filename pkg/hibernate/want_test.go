@@ -106,3 +106,14 @@ func TestAWindowSaysWhyItEnds(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The end of a hold may change what is wanted before the schedule does.
+func TestWhenAWantIsLookedAtAgain(t *testing.T) {
+	tt := timetableOf(t, nights)
+	for until, again := range map[string]string{"2026-03-02T17:00:00Z": "2026-03-02T17:00:00Z", "2026-03-03T17:00:00Z": "2026-03-02T23:00:00Z"} {
+		w := tt.Want(at(t, "2026-03-02T15:00:00Z"), Wishes{Hold: Hold{On: true, Until: new(at(t, until))}})
+		if !w.Again.Equal(at(t, again)) {
+			t.Errorf("held until %s it is looked at again at %s, want %s", until, w.Again.UTC(), again)
+		}
+	}
+}
