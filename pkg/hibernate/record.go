@@ -81,8 +81,10 @@ func (r Record) Found(address string, seen []Observation) (out Record, failure s
 		r.Snapshot.Address = address
 		return r, ""
 	}
+	at := byPlace(seen)
 	known := slices.ContainsFunc(r.Resources, func(res Resource) bool {
-		return slices.ContainsFunc(seen, func(o Observation) bool { return o.ID == res.ID && o.UID == res.UID && !o.Gone })
+		i, there := at[place{res.ID, res.UID}]
+		return there && !seen[i].Gone
 	})
 	if !known {
 		return r, "the kubeconfig leads to another address than when this fell asleep, and nothing of what sleeps is there: have it lead to that cluster again"
@@ -213,8 +215,9 @@ type Due struct {
 func (r Record) ToSleep(seen []Observation, now time.Time) Step {
 	s := Step{Record: r, Done: true}
 	s.Record.Resources, s.Record.LeftOut = slices.Clone(r.Resources), nil
+	known := placesOf(r.Resources)
 	for _, o := range seen {
-		i := s.Record.find(o)
+		i := known.of(o)
 		switch {
 		case i < 0 && o.LeftOut != "" && !o.Gone:
 			s.Record.leaveOut(o)
@@ -223,7 +226,9 @@ func (r Record) ToSleep(seen []Observation, now time.Time) Step {
 			s.Done = false
 		case i < 0:
 			s.Record.Resources = append(s.Record.Resources, Resource{ID: o.ID, UID: o.UID, Before: o.Before, CapturedAt: now, Kind: o.Kind, Units: o.Units})
-			s.sleep(o, len(s.Record.Resources)-1, now)
+			i = len(s.Record.Resources) - 1
+			known.add(o.ID, o.UID, i)
+			s.sleep(o, i, now)
 		default:
 			s.sleep(o, i, now)
 		}
@@ -259,9 +264,34 @@ func (r *Record) leaveOut(o Observation) {
 	}
 }
 
-// find is where a resource stands in the record; another of the same name is another one.
-func (r Record) find(o Observation) int {
-	return slices.IndexFunc(r.Resources, func(res Resource) bool { return res.ID == o.ID && (res.UID == o.UID || o.UID == "") })
+// places are where resources stand, by id and uid: there may be ten thousand.
+type places map[place]int
+
+type place struct{ id, uid string }
+
+func placesOf(resources []Resource) places {
+	p := make(places, 2*len(resources))
+	for i, r := range resources {
+		p.add(r.ID, r.UID, i)
+	}
+	return p
+}
+
+// add notes a place, also for who knows the id alone: the first one counts.
+func (p places) add(id, uid string, at int) {
+	for _, k := range []place{{id, uid}, {id, ""}} {
+		if _, have := p[k]; !have {
+			p[k] = at
+		}
+	}
+}
+
+// of is where what is seen stands, -1 if nowhere: another of the same name is another one.
+func (p places) of(o Observation) int {
+	if at, have := p[place{o.ID, o.UID}]; have {
+		return at
+	}
+	return -1
 }
 
 func (s *Step) sleep(o Observation, i int, now time.Time) {
@@ -350,14 +380,15 @@ func (s *Step) wake(at time.Time) {
 func (r Record) ToWake(seen []Observation, now time.Time) Step {
 	s := Step{Record: r, Done: true}
 	s.Record.Resources = slices.Clone(r.Resources)
+	lastSeen := byPlace(seen)
 	for i := range s.Record.Resources {
 		res := &s.Record.Resources[i]
 		if res.RestoredAt != nil || res.Left != "" {
 			continue
 		}
-		at := slices.IndexFunc(seen, func(o Observation) bool { return o.ID == res.ID && o.UID == res.UID })
+		at, there := lastSeen[place{res.ID, res.UID}]
 		switch {
-		case at < 0 || seen[at].Gone:
+		case !there || seen[at].Gone:
 			res.leave("it is gone", now)
 		case !seen[at].Awake:
 			s.wakeUp(seen[at], i, now)
@@ -374,6 +405,17 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 		}
 	}
 	return s
+}
+
+// byPlace is where each resource stands in what was seen, the first time.
+func byPlace(seen []Observation) map[place]int {
+	out := make(map[place]int, len(seen))
+	for i, o := range seen {
+		if _, twice := out[place{o.ID, o.UID}]; !twice {
+			out[place{o.ID, o.UID}] = i
+		}
+	}
+	return out
 }
 
 // leave has a resource left alone until the cycle is over.

@@ -118,7 +118,8 @@ type sleep struct {
 	kinds    []sleepKind // as they are looked at: what scales others comes last
 	selector string
 	floor    int64
-	scaled   map[string]string // with a floor: what scales a workload, by its id
+	scaled   map[string]string  // with a floor: what scales a workload, by its id
+	known    map[[2]string]bool // what was recorded, by id and uid; nil until somebody asks
 }
 
 func newSleep(call executors.SleepCall) (*sleep, error) {
@@ -240,7 +241,13 @@ func (s *sleep) see(ctx context.Context, k sleepKind, u *unstructured.Unstructur
 }
 
 func (s *sleep) recorded(id, uid string) bool {
-	return slices.ContainsFunc(s.call.Recorded, func(r hibernate.Resource) bool { return r.ID == id && r.UID == uid })
+	if s.known == nil {
+		s.known = make(map[[2]string]bool, len(s.call.Recorded))
+		for _, r := range s.call.Recorded {
+			s.known[[2]string{r.ID, r.UID}] = true
+		}
+	}
+	return s.known[[2]string{id, uid}]
 }
 
 // idOf names a workload: deployments.apps/shop/web.
