@@ -1,7 +1,6 @@
 package plans
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,7 +47,7 @@ func (c *Controller) prune(ctx context.Context, k types.NamespacedName, uid stri
 
 // beyond are the runs past a limit or too old, by creation.
 func (c *Controller) beyond(runs []*store.EndedRun, limit int, keep time.Duration) []*store.EndedRun {
-	slices.SortFunc(runs, func(x, y *store.EndedRun) int { return cmp.Compare(y.Created, x.Created) })
+	slices.SortFunc(runs, store.NewestFirst)
 	var out []*store.EndedRun
 	for i, r := range runs {
 		if i >= limit || c.Now().Sub(time.Unix(r.Created, 0)) > keep {

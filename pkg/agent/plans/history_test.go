@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -47,5 +48,27 @@ func TestWhatIsKeptOfAnEndedRunDecidesHowLongItStays(t *testing.T) {
 	}
 	if len(h.Runs) != 0 {
 		t.Errorf("kept after all are gone: %v", h.Runs)
+	}
+}
+
+func TestOfRunsOfOneSecondTheLastToEndStays(t *testing.T) {
+	made := metav1.NewTime(time.Now().Truncate(time.Second))
+	var runs []*store.EndedRun
+	for _, version := range []string{"102", "99", "101", "100"} {
+		slim, err := store.SlimEndedRun(agenttest.Keys())(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: version, UID: types.UID(version), ResourceVersion: version, CreationTimestamp: made,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, slim.(*store.EndedRun))
+	}
+	a := &Controller{Config: Config{Now: time.Now}}
+	var gone []string
+	for _, r := range a.beyond(runs, 2, time.Hour) {
+		gone = append(gone, r.Name)
+	}
+	if !slices.Equal(gone, []string{"100", "99"}) {
+		t.Errorf("beyond a limit of two: %q", gone)
 	}
 }

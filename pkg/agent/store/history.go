@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"sync"
@@ -29,6 +30,12 @@ type EndedRun struct {
 // GetObjectMeta is metav1.ObjectMetaAccessor's: a cache asks for it.
 func (r *EndedRun) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, UID: types.UID(r.Uid), ResourceVersion: strconv.FormatUint(r.version, 10)}
+}
+
+// NewestFirst orders runs by when they were made. Those of one second go by their last
+// write, which was that of their end.
+func NewestFirst(a, b *EndedRun) int {
+	return cmp.Or(cmp.Compare(b.Created, a.Created), cmp.Compare(b.version, a.version))
 }
 
 // SlimEndedRun keeps of an ended run what decides how long it stays.
