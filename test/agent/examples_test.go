@@ -729,7 +729,7 @@ func TestExampleScheduleApp(t *testing.T) {
 	s.make(`{apiVersion: example.org/v1, kind: App, metadata: {name: new}, spec: {size: 2}}`)
 	placed("new", "large")
 	s.make(`{apiVersion: example.org/v1, kind: App, metadata: {name: knows}, spec: {cluster: small}}`)
-	s.watching(3) // an object that is changed before it is seen is a new one
+	s.watching(3)                                            // an object that is changed before it is seen is a new one
 	s.merge(exampleOrg("App"), "new", `{"spec":{"size":3}}`) // it has its cluster
 	s.merge(exampleOrg("Cluster"), "small", `{"spec":{"free":12}}`)
 	s.merge(exampleOrg("App"), "knows", `{"spec":{"cluster":null}}`)

@@ -24,6 +24,7 @@ func cmdRooms() map[string][]string {
 		"ask":      {"exit", "instant", "view", "factory", "source", "print", "watch"},
 		"node":     {"exit", "remedy", "view", "factory", "live", "print", "watch"},
 		"look":     {"exit", "instant", "view", "factory", "live", "source", "print", "watch"},
+		"logs":     {"exit", "view", "factory", "print", "watch"},
 		"doctor":   {"exit", "instant", "view", "factory", "source", "print"},
 		"wait":     {"exit", "view", "factory", "source", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},

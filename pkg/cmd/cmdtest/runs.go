@@ -72,6 +72,11 @@ func Message(text string) func(*run.Record) {
 	return func(rec *run.Record) { rec.Message = text }
 }
 
+// Outputs are what the step gave.
+func Outputs(values map[string]any) func(*run.Record) {
+	return func(r *run.Record) { r.Outputs = values }
+}
+
 // Looping has a record hold items.
 func Looping(items ...run.Item) func(*run.Record) {
 	return func(rec *run.Record) { rec.Listed, rec.Items = true, items }

@@ -16,7 +16,7 @@ import (
 
 func TestDescribeTellsWhatSurroundsARun(t *testing.T) {
 	fast := "fast"
-	r := cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, outputs(map[string]any{"difference": "- replicas: 1\n+ replicas: 2\n"}), func(rec *run.Record) {
+	r := cmdtest.RunOf(cmdtest.Record("patch", "patch-object", run.StepSucceeded, cmdtest.Outputs(map[string]any{"difference": "- replicas: 1\n+ replicas: 2\n"}), func(rec *run.Record) {
 		rec.Changed = []run.Change{{Kind: "Deployment", Name: "orders", What: "spec.replicas"}}
 	}))
 	r.Run.Request = run.Request{Kind: run.ByToken, At: *cmdtest.Before(2 * time.Hour), Actor: "joe", DryRun: true, Parameters: map[string]string{"size": "2"}}

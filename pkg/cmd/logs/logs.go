@@ -1,4 +1,5 @@
-package look
+// Package logs is the command that shows what the steps of a run printed.
+package logs
 
 import (
 	"context"
@@ -27,8 +28,8 @@ type logsOptions struct {
 	faults exit.Faults
 }
 
-// NewLogs shows what the steps of a run printed.
-func NewLogs(c *factory.Factory) *cobra.Command {
+// New shows what the steps of a run printed.
+func New(c *factory.Factory) *cobra.Command {
 	o := &logsOptions{Factory: c}
 	cmd := &cobra.Command{
 		Use:   "logs RUN",

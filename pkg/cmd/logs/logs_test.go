@@ -1,4 +1,4 @@
-package look
+package logs
 
 import (
 	"bytes"
@@ -21,10 +21,6 @@ import (
 
 func began(d time.Duration) func(*run.Record) {
 	return func(rec *run.Record) { rec.StartedAt = cmdtest.Before(d) }
-}
-
-func outputs(values map[string]any) func(*run.Record) {
-	return func(rec *run.Record) { rec.Outputs = values }
 }
 
 func workingJob(path string) run.Record {
@@ -52,11 +48,11 @@ func (h *heard) printer(step string, follow bool, pods ...*corev1.Pod) *logPrint
 
 func TestLogsAreInTheOrderInWhichStepsBegan(t *testing.T) {
 	r := cmdtest.RunOf(
-		cmdtest.Record("late", "exec", run.StepFailed, began(time.Minute), outputs(map[string]any{"pod": "web-0", "stdout": "tables: 3\n", "stderr": "disk is full\n"}), cmdtest.Message("exit code 1: disk is full")),
+		cmdtest.Record("late", "exec", run.StepFailed, began(time.Minute), cmdtest.Outputs(map[string]any{"pod": "web-0", "stdout": "tables: 3\n", "stderr": "disk is full\n"}), cmdtest.Message("exit code 1: disk is full")),
 		cmdtest.Record("g", plan.TypeGroup, run.StepSucceeded, began(time.Hour)),
-		cmdtest.Record("g/job", "job", run.StepSucceeded, began(50*time.Minute), outputs(map[string]any{"job": "j", "log": "one\ntwo\n"}), cmdtest.Message("Job/j succeeded")),
-		cmdtest.Record("g/hook", "webhook", run.StepSucceeded, began(40*time.Minute), outputs(map[string]any{"status": int64(200), "json": map[string]any{"ok": true}}), cmdtest.Message("answered 200")),
-		cmdtest.Record("g/quiet", "job", run.StepSucceeded, began(30*time.Minute), outputs(map[string]any{"job": "j", "log": ""}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("g/job", "job", run.StepSucceeded, began(50*time.Minute), cmdtest.Outputs(map[string]any{"job": "j", "log": "one\ntwo\n"}), cmdtest.Message("Job/j succeeded")),
+		cmdtest.Record("g/hook", "webhook", run.StepSucceeded, began(40*time.Minute), cmdtest.Outputs(map[string]any{"status": int64(200), "json": map[string]any{"ok": true}}), cmdtest.Message("answered 200")),
+		cmdtest.Record("g/quiet", "job", run.StepSucceeded, began(30*time.Minute), cmdtest.Outputs(map[string]any{"job": "j", "log": ""}), cmdtest.Message("Job/j succeeded")),
 		cmdtest.Record("roll", plan.TypeForEach, run.StepFailed, began(20*time.Minute), cmdtest.Looping(run.Item{Name: "a", Phase: run.StepFailed, Message: "crashes"}), cmdtest.Message("1 of 1 failed")),
 		cmdtest.Record("never", "webhook", run.StepSkipped),
 	)
@@ -136,7 +132,7 @@ func TestWhatWasFollowedIsToldOnce(t *testing.T) {
 	logs.out.out = words
 	logs.update(t.Context(), cmdtest.RunOf(workingJob("work"), cmdtest.Record("other", "webhook", run.StepRunning)))
 	got := <-words
-	ended := cmdtest.Record("work", "job", run.StepSucceeded, outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
+	ended := cmdtest.Record("work", "job", run.StepSucceeded, cmdtest.Outputs(map[string]any{"log": "fake logs"}), cmdtest.Message("Job/j succeeded"))
 	for range 2 {
 		logs.update(t.Context(), cmdtest.RunOf(ended, cmdtest.Record("other", "webhook", run.StepRunning)))
 	}
