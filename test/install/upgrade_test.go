@@ -150,6 +150,35 @@ func TestWhatAnAdminChangedSurvivesTheUpgrade(t *testing.T) {
 	})
 }
 
+// A policy that had one binding in an earlier version has three today. An admin who had it
+// warn alone wants no refusal from the two that are new.
+func TestAPolicyThatAnAdminHasWarnRefusesNothingAfterTheUpgrade(t *testing.T) {
+	for _, manager := range []string{"kubectl-edit", annotations.ManagerCLI} {
+		t.Run("set by "+manager, func(t *testing.T) {
+			l := newLab(t)
+			const binding = "ValidatingAdmissionPolicyBinding"
+			added := []string{"maint-agent-configmaps-made", "maint-agent-configmaps-kube-system"}
+			l.install(thisVersion)
+			for _, name := range added {
+				l.remove(binding, name)
+			}
+			l.edit(manager, binding, "maint-agent-configmaps", `{"spec":{"validationActions":["Warn"],"matchResources":null}}`)
+			p := l.maint(nextVersion, "install", "--diff")
+			if !strings.Contains(p.err, `validatingadmissionpolicybinding/maint-agent-configmaps-made keeps spec.validationActions: ["Warn"] (as validatingadmissionpolicybinding/maint-agent-configmaps has)`) {
+				t.Errorf("--diff does not tell what it keeps:\n%s", p.err)
+			}
+			l.install(nextVersion)
+			for _, name := range append(added, "maint-agent-configmaps") {
+				actions, _, _ := unstructured.NestedStringSlice(l.get(binding, name).Object, "spec", "validationActions")
+				if !slices.Equal(actions, []string{"Warn"}) {
+					t.Errorf("after the upgrade %s does %v", name, actions)
+				}
+			}
+			l.changesNothing(nextVersion)
+		})
+	}
+}
+
 // actsAsToo adds an account to those that the agent may act as, as a person would.
 func (l *lab) actsAsToo(name string) {
 	l.Helper()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/setup"
@@ -10,8 +11,9 @@ import (
 // generated stands at the head of what nobody edits.
 const generated = "Generated from pkg/cmd/setup/manifests by 'make generate'."
 
-// chart writes the templates of install into those of the chart, word for word: the
-// dialect of both is the same, and _facts.tpl gives them what they speak of.
+// chart writes the templates of install into those of the chart: the dialect of both is
+// the same, and _facts.tpl gives them what they speak of. Word for word, but for what a
+// policy does: install merges that with what stands in the cluster, and Helm cannot.
 func chart(m setup.Manifests, files map[string]string) error {
 	all, err := setup.Templates()
 	if err != nil {
@@ -21,20 +23,26 @@ func chart(m setup.Manifests, files map[string]string) error {
 	for _, t := range all {
 		switch t.Name {
 		case "agent":
-			files["chart/templates/agent.yaml"] = withFacts("{{- with $facts }}\n" + t.Text + "{{- end }}\n")
+			files["chart/templates/agent.yaml"] = withFacts("{{- with $facts }}\n" + standingActions(t.Text) + "{{- end }}\n")
 		case "config":
 			files["chart/templates/_config.tpl"] = "{{- /* " + generated + " */ -}}\n{{- define \"maint.config\" -}}\n" + t.Text + "{{- end -}}\n"
 		default:
 			policies += policy(t)
 		}
 	}
-	files["chart/templates/admission.yaml"] = withFacts("{{- with $facts }}\n{{- if .Admission }}\n" + policies + "{{- end }}\n{{- end }}\n")
+	files["chart/templates/admission.yaml"] = withFacts("{{- with $facts }}\n{{- if .Admission }}\n" + standingActions(policies) + "{{- end }}\n{{- end }}\n")
 	files["chart/Chart.yaml"] = fmt.Sprintf(chartFile, strings.TrimPrefix(m.Version, "v"), m.Version)
 	return nil
 }
 
 func withFacts(text string) string {
 	return "{{- /* " + generated + " */ -}}\n{{- $facts := fromJson (include \"maint.facts\" .) -}}\n" + text
+}
+
+// standingActions has each binding do what it does in the cluster already.
+func standingActions(text string) string {
+	binding := regexp.MustCompile(`(?m)(kind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: (\S+)\nspec:.*\n  policyName: (\S+)\n  validationActions: )\[Deny\]$`)
+	return binding.ReplaceAllString(text, `${1}{{ include "maint.actions" (list $$facts "${2}" "${3}") }}`)
 }
 
 // policy is a file of admission policies. Those that write are left out where the API

@@ -32,6 +32,13 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- if not (kindIs "invalid" $v.replicas) }}{{ $replicas = $v.replicas }}{{ end -}}
 {{- if not (kindIs "invalid" $v.resources) }}{{ $resources = $v.resources }}{{ end -}}
 
+{{- $actions := dict -}}
+{{- if $confines -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingAdmissionPolicyBinding" "" "").items -}}
+{{- $_ := set $actions .metadata.name .spec.validationActions -}}
+{{- end -}}
+{{- end -}}
+
 {{- $tolerations := $v.tolerations -}}
 {{- if $v.tolerateCordon -}}
 {{- $tolerations = prepend $tolerations (dict "key" "node.kubernetes.io/unschedulable" "operator" "Exists" "effect" "NoSchedule") -}}
@@ -51,6 +58,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
   "Namespace" .Release.Namespace
   "Image" (include "maint.image" .)
   "Parts" (join "," $parts)
+  "Actions" $actions
   "Replicas" $replicas
   "Accounts" (fromJsonArray (include "maint.accounts" .))
   "SinkSecrets" (fromJsonArray (include "maint.sinks" .))
@@ -88,6 +96,15 @@ Helm knows no kinds, and the version of Kubernetes that it was told decides.
 {{- with .Values.image -}}
 {{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{- /*
+What a binding does: as it does in the cluster, else as the one that its policy had before
+there were more, else it refuses.
+*/ -}}
+{{- define "maint.actions" -}}
+{{- $standing := (index . 0).Actions -}}
+{{- get $standing (index . 1) | default (get $standing (index . 2)) | default (list "Deny") | toJson -}}
 {{- end -}}
 
 {{- /* The accounts that the agent may act as. */ -}}

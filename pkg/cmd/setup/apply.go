@@ -146,12 +146,16 @@ const (
 
 func (c change) differs() bool { return c.did != "" && c.did != didNothing }
 
-func (a *applier) create(ctx context.Context, want *unstructured.Unstructured) (change, error) {
+func (a *applier) create(ctx context.Context, want *unstructured.Unstructured, live objectsByKey) (change, error) {
 	to, err := a.of(want)
 	if err != nil || to == nil {
 		return change{of: want}, err
 	}
-	c := change{of: want, did: didCreate, after: want}
+	want, kept, err := a.merger.add(want, live)
+	if err != nil {
+		return change{}, err
+	}
+	c := change{of: want, did: didCreate, kept: kept, after: want}
 	if !a.dryRun {
 		_, err = apply(ctx, to, want)
 	}

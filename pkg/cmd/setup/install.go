@@ -204,7 +204,7 @@ func (o *installOptions) bring(ctx context.Context) error {
 	a.dryRun, a.merger = o.diff, merger{manifests: o.manifests, given: o.given, known: known}
 	want, differ := byKey(wanted), false
 	for _, u := range all {
-		c, err := o.one(ctx, a, u, want[keyOf(u)], live[keyOf(u)])
+		c, err := o.one(ctx, a, u, want[keyOf(u)], live)
 		if err != nil {
 			return err
 		}
@@ -227,12 +227,13 @@ func (o *installOptions) bring(ctx context.Context) error {
 
 // one brings one object. A part that is left out goes away only where this command line
 // says so: what an admin did with its objects is the admin's.
-func (o *installOptions) one(ctx context.Context, a *applier, u, want, live *unstructured.Unstructured) (change, error) {
+func (o *installOptions) one(ctx context.Context, a *applier, u, want *unstructured.Unstructured, all objectsByKey) (change, error) {
+	live := all[keyOf(u)]
 	switch {
 	case want != nil && live != nil:
 		return a.configure(ctx, want, live)
 	case want != nil:
-		return a.create(ctx, want)
+		return a.create(ctx, want, all)
 	case live != nil && o.takesAway(u):
 		return a.remove(ctx, live)
 	}

@@ -22,6 +22,9 @@ const (
 	argLeaderElect = "--leader-elect"
 	argWatch       = "--watch-namespace"
 	versionLabel   = "app.kubernetes.io/version"
+
+	policyBinding     = "ValidatingAdmissionPolicyBinding"
+	validationActions = "validationActions"
 )
 
 // merger makes of what install prints and of what stands in the cluster what is to be
@@ -58,6 +61,31 @@ func (m merger) merge(want, live *unstructured.Unstructured) (*unstructured.Unst
 	s := settling{kind: want.GetKind(), given: m.given, owners: othersFields(live), kept: kept}
 	s.settle(want.Object, live.Object, "")
 	return want, s.kept, nil
+}
+
+// add returns what to apply for an object that is not there, and what of it is as an admin
+// has it elsewhere: a binding that is new in this version does as the one of its policy
+// that an earlier version brought. Who has a policy warn would be refused by the rest.
+func (m merger) add(want *unstructured.Unstructured, all objectsByKey) (*unstructured.Unstructured, []string, error) {
+	if want.GetKind() != policyBinding {
+		return want, nil, nil
+	}
+	of, _, err := unstructured.NestedString(want.Object, "spec", "policyName")
+	if err != nil {
+		return nil, nil, err
+	}
+	first := all[objectKey{policyBinding, of}]
+	if first == nil {
+		return want, nil, nil
+	}
+	ours, _, _ := unstructured.NestedSlice(want.Object, "spec", validationActions)
+	actions, there, err := unstructured.NestedSlice(first.Object, "spec", validationActions)
+	if err != nil || !there || reflect.DeepEqual(ours, actions) {
+		return want, nil, err
+	}
+	want = want.DeepCopy()
+	kept := fmt.Sprintf("spec.%s: %s (as %s has)", validationActions, valueWords(actions), named(first))
+	return want, []string{kept}, unstructured.SetNestedSlice(want.Object, actions, "spec", validationActions)
 }
 
 func (m merger) role(want, live *unstructured.Unstructured) ([]string, error) {

@@ -281,6 +281,41 @@ func TestAnUpgradeOfWhatIsNotTheDeployment(t *testing.T) {
 	}
 }
 
+// An earlier version had one binding for a policy that has three today.
+func TestABindingThatIsNewDoesAsTheOneThatWasThere(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		stood []any // actions of the binding that was there; nil: there was none
+		want  []any
+		kept  []string
+	}{
+		{"it warns beside one that warns", []any{"Warn"}, []any{"Warn"}, []string{`spec.validationActions: ["Warn"] (as validatingadmissionpolicybinding/maint-agent-configmaps has)`}},
+		{"it refuses beside one that refuses", []any{"Deny"}, []any{"Deny"}, nil},
+		{"it refuses in a cluster that had none", nil, []any{"Deny"}, nil},
+	} {
+		for _, name := range []string{"maint-agent-configmaps-made", "maint-agent-configmaps-kube-system"} {
+			t.Run(name+": "+c.name, func(t *testing.T) {
+				live := objectsByKey{}
+				if c.stood != nil {
+					first := object(t, released(), policyBinding, "maint-agent-configmaps").DeepCopy()
+					first.Object["spec"].(map[string]any)[validationActions] = c.stood
+					live[keyOf(first)] = first
+				}
+				got, kept, err := merger{manifests: next(), given: never}.add(object(t, next(), policyBinding, name), live)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(c.want, at(t, got, "spec", validationActions)); diff != "" {
+					t.Errorf("what is applied (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(c.kept, kept); diff != "" {
+					t.Errorf("what is told (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
 func TestTheConfigurationIsNeverApplied(t *testing.T) {
 	live := object(t, released(), "ConfigMap", "maint-agent").DeepCopy()
 	live.Object["data"] = map[string]any{"config.yaml": "theirs"}
