@@ -1,69 +1,22 @@
 package install_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
-const admissionGroup = "admissionregistration.k8s.io"
-
-// older stands before the API server and looks like one without admission policies. It
-// returns the path of an admin's kubeconfig.
+// older is the kubeconfig of an admin for an API server without admission policies.
 func (l *lab) older() string {
 	l.Helper()
-	to, err := url.Parse(l.cluster.AdminConfig().Host)
-	l.must(err)
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.Transport, err = rest.TransportFor(l.cluster.AdminConfig())
-	l.must(err)
-	proxy.ModifyResponse = func(r *http.Response) error {
-		if r.Request.URL.Path != "/apis" {
-			return nil
-		}
-		var groups metav1.APIGroupList
-		if err := json.NewDecoder(r.Body).Decode(&groups); err != nil {
-			return err
-		}
-		groups.Groups = slices.DeleteFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == admissionGroup })
-		b, err := json.Marshal(groups)
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
-		r.Header.Set("Content-Length", strconv.Itoa(len(b)))
-		return err
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/apis/"+admissionGroup) {
-			http.NotFound(w, r)
-			return
-		}
-		if r.URL.Path == "/apis" || r.URL.Path == "/api" {
-			r.Header.Set("Accept", "application/json") // not all groups in one answer
-			r.Header.Del("Accept-Encoding")
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	l.Cleanup(server.Close)
-	config := clientcmdapi.NewConfig()
-	config.Clusters["older"] = &clientcmdapi.Cluster{Server: server.URL}
-	config.Contexts["older"] = &clientcmdapi.Context{Cluster: "older"}
-	config.CurrentContext = "older"
 	path := filepath.Join(l.TempDir(), "older.yaml")
-	l.must(clientcmd.WriteToFile(*config, path))
+	stop, err := harness.Older(l.cluster.AdminConfig(), path)
+	l.must(err)
+	l.Cleanup(stop)
 	return path
 }
 

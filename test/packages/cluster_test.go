@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -33,6 +35,7 @@ type lab struct {
 	kube    kubernetes.Interface
 	agent   string
 	plugin  string
+	before  []string // what is called maint in the cluster before anything is installed
 }
 
 func newLab(t *testing.T) *lab {
@@ -98,13 +101,16 @@ func (l *lab) jsonpath(of, field string) string {
 	return l.kubectl("", append([]string{"get", "-o", "jsonpath={" + field + "}"}, strings.Fields(of)...)...)
 }
 
+const (
+	clusterKinds    = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+	namespacedKinds = "secrets,configmaps,serviceaccounts,roles,rolebindings,deployments,leases,poddisruptionbudgets"
+)
+
 // ours are the names of all objects that may be the agent's.
 func (l *lab) ours() []string {
 	l.Helper()
-	kinds := "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings"
-	out := strings.Fields(l.kubectl("", "get", kinds, "-o", "name"))
-	namespaced := "configmaps,secrets,serviceaccounts,roles,rolebindings,deployments,leases,poddisruptionbudgets"
-	out = append(out, strings.Fields(l.kubectl("", "get", namespaced, "-A", "-o", "name"))...)
+	out := strings.Fields(l.kubectl("", "get", clusterKinds, "-o", "name"))
+	out = append(out, strings.Fields(l.kubectl("", "get", namespacedKinds, "-A", "-o", "name"))...)
 	return slices.DeleteFunc(out, func(name string) bool { return !strings.Contains(name, "maint") })
 }
 
@@ -149,95 +155,240 @@ func (l *lab) newer(version string) string {
 	return filepath.Join(dir, "kubectl-maint-"+strings.TrimPrefix(version, "v")+".tgz")
 }
 
-// An admin edits what stands in the cluster, as people do, and says nothing in values.
-func TestTheChartIsInstalledUpgradedRolledBackAndUninstalled(t *testing.T) {
+// story is one part of the test, on the cluster that all share.
+func (l *lab) story(name string, tell func(l *lab)) {
+	l.Run(name, func(t *testing.T) {
+		own := *l
+		own.T = t
+		tell(&own)
+	})
+}
+
+func TestTheChartOnACluster(t *testing.T) {
 	l := newLab(t)
-	chart := path(t, "manifests", "chart")
-	if out := l.helm("lint", "--strict", chart); !strings.Contains(out, "0 chart(s) failed") {
-		t.Error(out)
+	l.story("it is linted", func(l *lab) {
+		if out := l.helm("lint", "--strict", l.chart()); !strings.Contains(out, "0 chart(s) failed") {
+			l.Error(out)
+		}
+	})
+	l.before = l.ours()
+	l.story("it is installed, upgraded, rolled back and uninstalled, and what an admin set stays", (*lab).everyday)
+	l.story("what is refused leaves nothing half done", (*lab).refusals)
+	l.story("an image that cannot be pulled is taken back, or named", (*lab).noSuchImage)
+	l.story("with the policies that bind everybody, it comes and goes as well", (*lab).withAdmission)
+	l.story("on an API server without admission policies", (*lab).withoutAdmission)
+	l.story("an agent with the rights of one namespace runs a plan there", (*lab).alone)
+}
+
+func (l *lab) chart() string { return path(l.T, "manifests", "chart") }
+
+// nothingLeft fails where something stands of releases that are gone. The key stays.
+func (l *lab) nothingLeft() {
+	l.Helper()
+	left := slices.DeleteFunc(l.ours(), func(name string) bool { return slices.Contains(l.before, name) || name == "secret/maint-agent-key" })
+	if len(left) > 0 {
+		l.Errorf("of releases that are gone are left: %v", left)
 	}
-	before := l.ours()
-	notes := l.helm("install", "maint", chart, "-n", home, "--create-namespace", "--wait", "--timeout", "2m")
+}
+
+// An admin edits what stands in the cluster, as people do, and says nothing in values.
+func (l *lab) everyday() {
+	notes := l.helm("install", "maint", l.chart(), "-n", home, "--create-namespace", "--wait", "--timeout", "2m")
 	if !strings.Contains(notes, "The agent of kubectl maint v0.1.0 is in namespace maint-system.") {
-		t.Errorf("its notes are\n%s", notes)
+		l.Errorf("its notes are\n%s", notes)
 	}
 	agent := l.work(home)
 
-	t.Log("an admin edits the configuration, adds an account, and gives the agent more memory")
+	l.Log("an admin edits the configuration, adds an account, gives the agent more memory, and has a policy warn that had one binding in an earlier version")
 	edit := func(args ...string) {
 		l.kubectl("", append([]string{"--field-manager=kubectl-edit", "patch", "-n", home}, args...)...)
 	}
 	edit("configmap", "maint-agent", "--type=merge", "-p", `{"data":{"config.yaml":"apiVersion: maint.dev/v1alpha1\nkind: AgentConfig\nspec: {logLevel: debug}\n"}}`)
 	edit("deployment", "maint-agent", "-p", `{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"agent","resources":{"limits":{"memory":"1Gi"}}}]}}}}`)
 	edit("clusterrole", "maint-agent", "--type=json", "-p", `[{"op":"add","path":"/rules/`+l.ruleOf("impersonate")+`/resourceNames/-","value":"deployer"}]`)
+	l.kubectl("", "delete", "validatingadmissionpolicybinding", "maint-agent-configmaps-made")
+	edit("validatingadmissionpolicybinding", "maint-agent-configmaps", "--type=merge", "-p", `{"spec":{"validationActions":["Warn"]}}`)
 	kept := func(when string) {
-		t.Helper()
+		l.Helper()
 		if config := l.jsonpath("configmap/maint-agent -n "+home, ".data.config\\.yaml"); !strings.Contains(config, "logLevel: debug") {
-			t.Errorf("%s the configuration is\n%s", when, config)
+			l.Errorf("%s the configuration is\n%s", when, config)
 		}
 	}
 	key := l.jsonpath("secret/maint-agent-key -n "+home, ".data.key")
 	if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) < 32 {
-		t.Fatalf("the agent's key is %q", key)
+		l.Fatalf("the agent's key is %q", key)
 	}
 
-	t.Log("an upgrade")
+	l.Log("an upgrade")
 	l.helm("upgrade", "maint", l.newer("v0.2.0"), "-n", home, "--wait", "--timeout", "2m")
 	kept("after the upgrade")
 	for of, want := range map[string]string{
-		"deployment/maint-agent .spec.replicas":                                            "3",
-		"deployment/maint-agent .spec.template.spec.containers[0].resources.limits.memory": "1Gi",
-		"deployment/maint-agent .spec.template.spec.containers[0].image":                   "kubectl-maint/agent:v0.2.0",
-		"clusterrole/maint-agent .rules[?(@.verbs[0]==\"impersonate\")].resourceNames":     `["maint-runner","deployer"]`,
-		"secret/maint-agent-key .data.key":                                                 key,
-		"configmap/maint-agent-status .metadata.labels.maint\\.dev/kind":                   annotations.KindHeartbeat,
+		"deployment/maint-agent .spec.replicas":                                                       "3",
+		"deployment/maint-agent .spec.template.spec.containers[0].resources.limits.memory":            "1Gi",
+		"deployment/maint-agent .spec.template.spec.containers[0].image":                              "kubectl-maint/agent:v0.2.0",
+		"clusterrole/maint-agent .rules[?(@.verbs[0]==\"impersonate\")].resourceNames":                `["maint-runner","deployer"]`,
+		"secret/maint-agent-key .data.key":                                                            key,
+		"configmap/maint-agent-status .metadata.labels.maint\\.dev/kind":                              annotations.KindHeartbeat,
+		"validatingadmissionpolicybinding/maint-agent-configmaps .spec.validationActions":             `["Warn"]`,
+		"validatingadmissionpolicybinding/maint-agent-configmaps-made .spec.validationActions":        `["Warn"]`,
+		"validatingadmissionpolicybinding/maint-agent-configmaps-kube-system .spec.validationActions": `["Deny"]`,
 	} {
 		object, field, _ := strings.Cut(of, " ")
 		if got := l.jsonpath(object+" -n "+home, field); got != want {
-			t.Errorf("after the upgrade %s is %s, want %s", of, got, want)
+			l.Errorf("after the upgrade %s is %s, want %s", of, got, want)
 		}
 	}
+	edit("validatingadmissionpolicybinding", "maint-agent-configmaps", "--type=merge", "-p", `{"spec":{"validationActions":["Deny"]}}`)
 
-	t.Log("a second one elsewhere, and values that cannot be")
-	l.refused("an agent is installed in namespace maint-system: give --namespace maint-system to upgrade it", "install", "second", chart, "-n", "default")
-	l.refused("got string, want", "upgrade", "maint", chart, "-n", home, "--set", "replicas=two")
-
-	t.Log("values that say another thing than an admin did are refused, and count where that is forced")
+	l.Log("values that say another thing than an admin did are refused, and count where that is forced")
 	l.refused("conflict", "upgrade", "maint", l.newer("v0.3.0"), "-n", home, "--set", "replicas=1")
 	l.helm("upgrade", "maint", l.newer("v0.3.0"), "-n", home, "--set", "replicas=1", "--force-conflicts")
 	if got := l.jsonpath("deployment/maint-agent -n "+home, ".spec.replicas"); got != "1" {
-		t.Errorf("there are %s replicas", got)
+		l.Errorf("there are %s replicas", got)
 	}
 	kept("after a forced upgrade")
 
-	t.Log("the way back")
+	l.Log("the way back")
 	l.helm("rollback", "maint", "1", "-n", home, "--force-conflicts", "--wait", "--timeout", "2m")
 	kept("after the rollback")
 	if got := l.jsonpath("deployment/maint-agent -n "+home, ".spec.template.spec.containers[0].image"); got != "kubectl-maint/agent:v0.1.0" {
-		t.Errorf("after the rollback the image is %s", got)
+		l.Errorf("after the rollback the image is %s", got)
 	}
 	if got := l.jsonpath("secret/maint-agent-key -n "+home, ".data.key"); got != key {
-		t.Error("the key is another after the rollback")
+		l.Error("the key is another after the rollback")
 	}
 
-	t.Log("the end")
+	l.Log("the end")
 	l.must(agent.Stop())
 	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
-	left := slices.DeleteFunc(l.ours(), func(name string) bool { return slices.Contains(before, name) || name == "secret/maint-agent-key" })
-	if len(left) > 0 {
-		t.Errorf("of the release are left: %v", left)
-	}
+	l.nothingLeft()
+}
 
-	t.Log("with the policies that bind everybody, it comes and goes as well, and what never becomes ready is taken back")
-	l.helm("install", "maint", chart, "-n", home, "--set", "admission=true", "--wait", "--timeout", "2m")
+// refusals are tried in an empty cluster, and beside an installation.
+func (l *lab) refusals() {
+	l.refused("got string, want", "install", "maint", l.chart(), "-n", home, "--set", "replicas=two")
+	l.refused("does not match pattern", "install", "maint", l.chart(), "-n", home, "--set", "image.repository=my image")
+	l.nothingLeft()
+
+	l.helm("install", "maint", l.chart(), "-n", home, "--wait", "--timeout", "2m")
+	standing := l.versions()
+	l.refused("got string, want", "upgrade", "maint", l.newer("v0.2.0"), "-n", home, "--set-string", "readOnly=yes")
+	const doubled = "an agent is installed in namespace maint-system: give --namespace maint-system to upgrade it"
+	l.refused(doubled, "install", "second", l.chart(), "-n", "default")
+	l.refused(doubled, "install", "second", l.chart(), "-n", "second", "--create-namespace", "--set", "singleNamespace=true", "--set", "readOnly=true")
+	l.refused("cannot be imported into the current release", "install", "second", l.chart(), "-n", home)
+	if out, code := l.maint("install", "--apply", "--namespace", "second"); code != 1 || !strings.Contains(out, "an agent is installed in namespace maint-system") {
+		l.Errorf("install --apply beside the chart exits %d: %s", code, out)
+	}
+	if diff := cmp.Diff(standing, l.versions()); diff != "" {
+		l.Errorf("what was refused left (-before +after):\n%s", diff)
+	}
+	if made := l.kubectl("", "get", "namespace", "second", "--ignore-not-found"); made != "" {
+		l.Errorf("what was refused left a namespace: %s", made)
+	}
+	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
+	l.nothingLeft()
+}
+
+// missing cannot be pulled: the simulated nodes know that of registry.invalid.
+const missing = "registry.invalid/maint-agent"
+
+func (l *lab) noSuchImage() {
+	l.refused("not ready", "install", "maint", l.chart(), "-n", home, "--set", "image.repository="+missing, "--wait", "--timeout", "10s", "--rollback-on-failure")
+	l.nothingLeft()
+
+	l.helm("install", "maint", l.chart(), "-n", home, "--wait", "--timeout", "2m")
+	l.refused("not ready", "upgrade", "maint", l.newer("v0.2.0"), "-n", home, "--set", "image.repository="+missing, "--wait", "--timeout", "10s", "--rollback-on-failure")
+	if got := l.jsonpath("deployment/maint-agent -n "+home, ".spec.template.spec.containers[0].image"); got != "kubectl-maint/agent:v0.1.0" {
+		l.Errorf("after an upgrade that was taken back the image is %s", got)
+	}
+	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
+	l.nothingLeft()
+
+	if out, code := l.maint("install", "--apply", "--image", missing+":v0.1.0"); code != 0 {
+		l.Fatalf("install --apply exits %d: %s", code, out)
+	}
+	l.eventually("'kubectl maint version' says what ails the pods", func() bool {
+		out, _ := l.maint("version")
+		return strings.Contains(out, "ImagePullBackOff: Back-off pulling image "+missing+":v0.1.0")
+	})
+	if out, code := l.maint("uninstall", "--yes"); code != 0 {
+		l.Errorf("uninstall exits %d: %s", code, out)
+	}
+	l.nothingLeft()
+}
+
+func (l *lab) withAdmission() {
+	l.helm("install", "maint", l.chart(), "-n", home, "--set", "admission=true", "--wait", "--timeout", "2m")
 	l.must(l.work(home).Stop())
 	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
-	l.refused("not ready", "install", "maint", chart, "-n", home, "--set", "nodeSelector.nowhere=yes", "--wait", "--timeout", "10s", "--rollback-on-failure")
-	left = slices.DeleteFunc(l.ours(), func(name string) bool { return slices.Contains(before, name) || name == "secret/maint-agent-key" })
-	if len(left) > 0 {
-		t.Errorf("of releases that are gone are left: %v", left)
+	l.nothingLeft()
+	l.refused("not ready", "install", "maint", l.chart(), "-n", home, "--set", "nodeSelector.nowhere=yes", "--wait", "--timeout", "10s", "--rollback-on-failure")
+	l.nothingLeft()
+}
+
+func (l *lab) withoutAdmission() {
+	older := *l
+	older.config = filepath.Join(l.TempDir(), "older.yaml")
+	stop, err := harness.Older(l.cluster.AdminConfig(), older.config)
+	l.must(err)
+	l.Cleanup(stop)
+	const lacks = "this API server has no ValidatingAdmissionPolicy"
+	older.refused(lacks, "install", "maint", l.chart(), "-n", home, "--set", "admission=true")
+	older.refused(lacks, "install", "maint", l.chart(), "-n", home, "--set", "cloud=true")
+	l.nothingLeft()
+
+	notes := older.helm("install", "maint", l.chart(), "-n", home, "--wait", "--timeout", "2m")
+	if !strings.Contains(notes, "This API server has no ValidatingAdmissionPolicy (Kubernetes 1.30 and later do): nothing but its own code confines the agent's token.") {
+		l.Errorf("its notes are\n%s", notes)
 	}
-	l.alone()
+	policies := func() string {
+		return l.kubectl("", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name")
+	}
+	if is := policies(); strings.Contains(is, "maint") {
+		l.Errorf("these policies are there: %s", is)
+	}
+	l.Log("the cluster is upgraded, and the release after it")
+	notes = l.helm("upgrade", "maint", l.chart(), "-n", home, "--wait", "--timeout", "2m")
+	if is := policies(); strings.Contains(notes, "has no ValidatingAdmissionPolicy") || !strings.Contains(is, "validatingadmissionpolicybinding.admissionregistration.k8s.io/maint-agent-secrets") {
+		l.Errorf("these policies are there: %s; the notes are\n%s", is, notes)
+	}
+	l.helm("uninstall", "maint", "-n", home, "--wait", "--timeout", "2m")
+	l.nothingLeft()
+}
+
+// versions are the objects that may be the agent's, as they stand. What Helm keeps of a
+// release is none of them, and the status of a Deployment goes on changing.
+func (l *lab) versions() map[string]string {
+	l.Helper()
+	out := map[string]string{}
+	for _, args := range [][]string{{clusterKinds}, {strings.ReplaceAll(namespacedKinds, "secrets,", ""), "-A"}} {
+		said := l.kubectl("", append([]string{"get", "-o", `jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{"\n"}{end}`}, args...)...)
+		for _, line := range strings.Split(strings.TrimSpace(said), "\n") {
+			f := strings.SplitN(line, " ", 3)
+			switch {
+			case !strings.Contains(f[0], "maint"):
+			case strings.HasPrefix(f[0], "Deployment/"):
+				out[f[0]] = f[1]
+			default:
+				out[f[0]] = f[2]
+			}
+		}
+	}
+	return out
+}
+
+// maint runs the plugin, and returns all that it printed.
+func (l *lab) maint(args ...string) (string, int) {
+	l.Helper()
+	cmd := exec.CommandContext(l.Context(), l.plugin, append([]string{"--kubeconfig", l.config}, args...)...)
+	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+l.TempDir())
+	out, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		l.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
 }
 
 // ruleOf is the index of the agent's rule with a verb.
@@ -248,19 +399,14 @@ func (l *lab) ruleOf(verb string) string {
 	return string(rune('0' + slices.IndexFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Verbs, verb) })))
 }
 
-// alone runs a plan by an agent that has the rights of one namespace, by the overlay of
-// kustomize.
+// alone installs by the overlay of kustomize.
 func (l *lab) alone() {
-	l.Helper()
-	l.Log("an agent with the rights of one namespace runs a plan there")
 	l.kubectl(l.kubectl("", "kustomize", path(l.T, "manifests", "kustomize", "overlays", "single-namespace")), "apply", "-f", "-")
 	l.must(harness.Runner(l.Context(), l.kube, "team", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "patch"}}))
 	agent := l.work("team")
 	l.kubectl(aPlan, "apply", "-f", "-")
-	cmd := exec.CommandContext(l.Context(), l.plugin, "--kubeconfig", l.config, "-n", "team", "trigger", "mark", "--wait", "--timeout", "60s")
-	cmd.Env = append(os.Environ(), "KUBECACHEDIR="+l.TempDir())
-	if out, err := cmd.CombinedOutput(); err != nil {
-		l.Errorf("the run: %v\n%s\n%s", err, out, agent.Log())
+	if out, code := l.maint("-n", "team", "trigger", "mark", "--wait", "--timeout", "60s"); code != 0 {
+		l.Errorf("the run: exit %d\n%s\n%s", code, out, agent.Log())
 	}
 	if got := l.jsonpath("configmap/shop -n team", ".data.marked"); got != "yes" {
 		l.Errorf("the plan's step left %q", got)
