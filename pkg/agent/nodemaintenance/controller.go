@@ -661,7 +661,11 @@ const requestsClaimant = "requests"
 func (k *Controller) Observe(o any) {
 	n := o.(*nodeObject)
 	k.saw(n)
-	k.Gates.note(n)
+	if k.DryRun { // which carries no request out
+		k.Gates.note(n, store.PendingNone)
+		return
+	}
+	k.Gates.note(n, pending(n))
 }
 
 // Lost hears that a node is gone.

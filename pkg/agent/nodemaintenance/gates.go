@@ -20,8 +20,9 @@ type Gates struct {
 	ClockDoubt func() string
 }
 
-// note tells metrics of a node whose stanza says when it may be changed.
-func (g Gates) note(n *nodeObject) {
+// note tells metrics of a node whose stanza says when it may be changed, or which somebody
+// asked for.
+func (g Gates) note(n *nodeObject, pending int) {
 	k := types.NamespacedName{Name: n.Name}
 	in := annotations.Intent(n.Annotations)
 	if !in.Stanza.Set() && !in.Pause.On && len(annotations.Requests(n.Annotations)) == 0 {
@@ -35,7 +36,20 @@ func (g Gates) note(n *nodeObject) {
 			return schedule.Restrictive
 		}
 		return strategy(now)
-	}, Uses: g.Book.Uses(q)})
+	}, Uses: g.Book.Uses(q), Pending: pending})
+}
+
+// pending is what change_pending says of a node, from the requests on it. What plans have
+// and want of it they say themselves.
+func pending(n *nodeObject) int {
+	facts := annotations.Node(&n.Node)
+	switch atWork, waits := facts.Wanted(); {
+	case waits:
+		return store.PendingBlocked
+	case atWork:
+		return store.PendingInitiated
+	}
+	return store.PendingNone
 }
 
 // verdict asks anew each time: the policies behind a node may have changed.

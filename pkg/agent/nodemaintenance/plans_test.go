@@ -499,6 +499,43 @@ func TestWhatMetricsShowOfNodes(t *testing.T) {
 	}
 }
 
+func TestWhatMetricsShowOfTheWorkOnANode(t *testing.T) {
+	play(t, func(w *world) {
+		w.limits.MaxParallelOperations = int64(1)
+		w.api.Put(node("a", asked("gpu", `{}`)))
+		w.api.Put(node("b", annotated(annotations.ChangeStrategy, "Permissive")))
+		a := w.lead()
+		shows := func(when string, want map[string]int) {
+			w.Helper()
+			w.pass(time.Second)
+			got := map[string]int{}
+			for k, o := range a.Config.Gates.Book.Subjects() {
+				got[k.Name] = o.Pending
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				w.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+		shows("a drains", map[string]int{"a": store.PendingInitiated, "b": store.PendingNone})
+		w.edit("b", asked("gpu", `{}`))
+		shows("b waits for its turn", map[string]int{"a": store.PendingInitiated, "b": store.PendingBlocked})
+		a.drains.done("a")
+		shows("a is its requestor's", map[string]int{"a": store.PendingInitiated, "b": store.PendingBlocked})
+		w.edit("a", withdraw("gpu"))
+		w.pass(time.Second)
+		shows("b drains, and a is nobody's", map[string]int{"b": store.PendingInitiated})
+	})
+	play(t, func(w *world) {
+		w.scope.DryRun = true
+		w.api.Put(node("a", asked("gpu", `{}`)))
+		a := w.lead()
+		w.pass(time.Second)
+		if o := a.Config.Gates.Book.Subjects()[types.NamespacedName{Name: "a"}]; o == nil || o.Pending != store.PendingNone {
+			w.Errorf("an agent that carries nothing out shows %+v", o)
+		}
+	})
+}
+
 func labelled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }

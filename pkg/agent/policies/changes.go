@@ -118,15 +118,12 @@ func (c *Changes) rows() []changeRow {
 	pending := map[types.NamespacedName]int{}
 	objects := c.gates.Subjects()
 	for k, o := range objects {
-		if o.Kind != "Plan" {
+		if o.Kind != "Plan" && o.Kind != "Node" {
 			continue
 		}
-		p := pendingOf(c.runs.OfPlan(k))
-		if o.Waits {
-			p = store.PendingBlocked
-		}
+		p := c.pendingOf(k, o)
 		pending[k] = p
-		for _, ref := range o.Uses { // a policy has pending what its plans have
+		for _, ref := range o.Uses { // a policy has pending what its plans and nodes have
 			policy := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 			pending[policy] = max(pending[policy], p)
 		}
@@ -149,6 +146,16 @@ func (c *Changes) rows() []changeRow {
 		}
 	}
 	return out
+}
+
+func (c *Changes) pendingOf(k types.NamespacedName, o *store.Subject) int {
+	switch {
+	case o.Kind == "Node":
+		return o.Pending
+	case o.Waits:
+		return store.PendingBlocked
+	}
+	return pendingOf(c.runs.OfPlan(k))
 }
 
 func (c *Changes) row(k types.NamespacedName, o *store.Subject, pending int, now time.Time) changeRow {

@@ -412,13 +412,18 @@ func TestWhenChangeWasLastPermittedOrInitiated(t *testing.T) {
 	}
 }
 
-func TestAPolicyHasPendingWhatItsPlansAndGatesHave(t *testing.T) {
+func TestAPolicyHasPendingWhatItsPlansNodesAndGatesHave(t *testing.T) {
 	book, runs := store.NewGates("maint-system"), store.NewRuns(agenttest.Keys())
 	verdict := func(time.Time) schedule.Verdict { return schedule.Verdict{} }
 	strategy := func(time.Time) schedule.Strategy { return schedule.Restrictive }
 	uses := []policy.PolicyRef{{Namespace: shop, Name: "nights"}}
 	book.Note(types.NamespacedName{Namespace: shop, Name: "nights"}, &store.Subject{Kind: "Policy", Verdict: verdict, Strategy: strategy})
 	book.Note(types.NamespacedName{Namespace: shop, Name: "waits"}, &store.Subject{Kind: "Plan", Verdict: verdict, Strategy: strategy, Uses: uses, Waits: true})
+	pools := []policy.PolicyRef{{Namespace: "maint-system", Name: "pools"}}
+	book.Note(types.NamespacedName{Namespace: "maint-system", Name: "pools"}, &store.Subject{Kind: "Policy", Verdict: verdict, Strategy: strategy})
+	for name, p := range map[string]int{"worker-1": store.PendingInitiated, "worker-2": store.PendingNone} {
+		book.Note(types.NamespacedName{Name: name}, &store.Subject{Kind: "Node", Verdict: verdict, Strategy: strategy, Uses: pools, Pending: p})
+	}
 	held := func() []*gates.HeldObject {
 		return []*gates.HeldObject{{Namespace: shop, Name: "app", Subject: store.Subject{Kind: "Kustomization", Verdict: verdict, Strategy: strategy, Uses: uses}}}
 	}
@@ -440,7 +445,10 @@ func TestAPolicyHasPendingWhatItsPlansAndGatesHave(t *testing.T) {
 	}
 	want := []string{
 		`change_management_change_pending{kind="Kustomization",namespace="shop",object="app",system=""} 0`,
+		`change_management_change_pending{kind="Node",namespace="",object="worker-1",system=""} 1`,
+		`change_management_change_pending{kind="Node",namespace="",object="worker-2",system=""} 0`,
 		`change_management_change_pending{kind="Plan",namespace="shop",object="waits",system=""} 2`,
+		`change_management_change_pending{kind="Policy",namespace="maint-system",object="pools",system=""} 1`,
 		`change_management_change_pending{kind="Policy",namespace="shop",object="nights",system=""} 2`,
 	}
 	if diff := cmp.Diff(want, write()); diff != "" {

@@ -34,6 +34,7 @@ type Subject struct {
 	Uses         []policy.PolicyRef
 	LastStart    time.Time // of a plan's newest run
 	Waits        bool      // something was asked of a plan that cannot be claimed yet
+	Pending      int       // change_pending of a node
 }
 
 // NewGates has an empty book.
