@@ -2,6 +2,7 @@ package monitoring
 
 import (
 	"context"
+	"encoding/json"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -217,7 +218,7 @@ func TestEachAlertFiresByARealFault(t *testing.T) {
 	l.plan("late", fmt.Sprintf("{policies: [{name: shut}], startDeadline: 2s, triggers: {schedules: [{at: %q}]}, steps: [{name: s, type: suspend, properties: {duration: 1s}}]}", slot))
 	l.policy("lost", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{days: [Sat], start: \"22:00\", end: \"23:00\"}], exclude: [{calendar: {name: nowhere}}]}}", nil)
 	l.policy("gated", "{strategy: Restrictive, serviceAccountName: maint-runner, gates: [{apiVersion: v1, kind: ReplicationController, name: held, knob: {path: /spec/minReadySeconds, closed: 5, open: 0}}]}", nil)
-	l.blocksDrain()
+	blocked, given := l.blocksDrain()
 	l.sleeps()
 	l.callsAFunction()
 
@@ -230,7 +231,9 @@ func TestEachAlertFiresByARealFault(t *testing.T) {
 	l.fires("MaintRestoreFailed", "object", "nights")
 	l.fires("MaintAsleepPastWake", "object", "nights")
 	l.fires("MaintChangePendingWindowCloses", "object", "asks")
+	l.fires("MaintChangePendingWindowCloses", "object", blocked)
 	l.fires("MaintWindowClosesWithWorkLeft", "object", "works")
+	l.fires("MaintWindowClosesWithWorkLeft", "object", given)
 	l.fires("MaintFunctionCertificateExpires", "side", "server")
 	l.must(harness.Configure(l.ctx, l.cluster.AdminConfig(), "{nodes: {maxParallelOperations: -1}}"))
 	l.fires("MaintConfigInvalid", "job", "maint-agent")
@@ -247,19 +250,22 @@ func TestEachAlertFiresByARealFault(t *testing.T) {
 	l.coversAll()
 }
 
+// closing is a stanza by which change is permitted for ten minutes more.
+func closing() map[string]string {
+	return map[string]string{annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)}
+}
+
 // windows are one that closes while a run asks for an approval, and one while a run is at work.
 func (l *lab) windows() {
 	l.Helper()
-	soon := func(d time.Duration) map[string]string {
-		return map[string]string{annotations.ChangeStrategy: "PermissiveUntil", annotations.PermissiveUntil: time.Now().Add(d).UTC().Format(time.RFC3339)}
-	}
-	l.policy("closes", "{strategy: Restrictive}", soon(10*time.Minute))
+	l.policy("closes", "{strategy: Restrictive}", closing())
 	l.plan("asks", "{policies: [{name: closes}], requiresApproval: true, triggers: {onCreate: true}, steps: [{name: s, type: suspend, properties: {duration: 1s}}]}")
 	l.plan("works", "{policies: [{name: closes}], triggers: {onCreate: true}, steps: [{name: s, type: suspend, properties: {duration: 30m}}]}")
 }
 
-// blocksDrain asks for a node whose only pod no budget ever lets go.
-func (l *lab) blocksDrain() {
+// blocksDrain asks for a node whose only pod no budget ever lets go, and for the other one
+// without a drain; the windows of both close soon.
+func (l *lab) blocksDrain() (blocked, given string) {
 	l.Helper()
 	none := intstr.FromInt32(0)
 	_, err := l.admin.PolicyV1().PodDisruptionBudgets(l.ns).Create(l.ctx, &policyv1.PodDisruptionBudget{
@@ -272,8 +278,27 @@ func (l *lab) blocksDrain() {
 	if len(pods.Items) == 0 || pods.Items[0].Spec.NodeName == "" {
 		l.Fatal("the pod of web has no node")
 	}
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:"{\"drain\":{}}"}}}`, annotations.RequestPrefix+"os")
-	_, err = l.admin.CoreV1().Nodes().Patch(l.ctx, pods.Items[0].Spec.NodeName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	blocked = pods.Items[0].Spec.NodeName
+	all, err := l.admin.CoreV1().Nodes().List(l.ctx, metav1.ListOptions{})
+	l.must(err)
+	for _, n := range all.Items {
+		if n.Name != blocked {
+			given = n.Name
+		}
+	}
+	l.ask(blocked, `{"drain":{}}`)
+	l.ask(given, `{"drain":false}`)
+	return blocked, given
+}
+
+// ask requests a node whose window closes soon.
+func (l *lab) ask(node, request string) {
+	l.Helper()
+	with := closing()
+	with[annotations.RequestPrefix+"os"] = request
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": with}})
+	l.must(err)
+	_, err = l.admin.CoreV1().Nodes().Patch(l.ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	l.must(err)
 }
 
