@@ -62,8 +62,8 @@ type Page struct {
 	Entries  []Entry // in any order
 }
 
-// sorted are the entries in order of time.
-func (p Page) sorted() []Entry {
+// Sorted are the entries in order of time.
+func (p Page) Sorted() []Entry {
 	out := slices.Clone(p.Entries)
 	rank := map[Owner]int{}
 	for i, o := range p.Owners {

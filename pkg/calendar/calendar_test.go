@@ -203,7 +203,7 @@ func TestWordsDoNotMeet(t *testing.T) {
 			p.Entries = append(p.Entries, e)
 		}
 		for _, w := range p.weeks() {
-			for _, l := range p.lanes(w, p.sorted()) {
+			for _, l := range p.lanes(w, p.Sorted()) {
 				checkWords(t, l)
 			}
 		}
@@ -242,7 +242,7 @@ func TestSlotsThatWouldTouchAreOne(t *testing.T) {
 			p.Entries = append(p.Entries, Entry{Kind: Slot, Owner: p.Owners[1], Start: at, End: at})
 		}
 	})
-	marks := p.lanes(p.weeks()[0], p.sorted())[1].marks
+	marks := p.lanes(p.weeks()[0], p.Sorted())[1].marks
 	if len(marks) != 1 || len(marks[0].entries) != 288 || marks[0].text != "288×" {
 		t.Errorf("%d marks, the first of %d slots, %q", len(marks), len(marks[0].entries), marks[0].text)
 	}

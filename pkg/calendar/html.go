@@ -100,7 +100,7 @@ func (p Page) rows(loc *time.Location) []row {
 		what  string
 	}
 	of := func(e Entry) dayOf { return dayOf{e.Owner, e.Start.In(loc).Format(time.DateOnly), e.what()} }
-	sorted := p.sorted()
+	sorted := p.Sorted()
 	slots := map[dayOf][]Entry{}
 	for _, e := range sorted {
 		if e.Kind == Slot {

@@ -22,7 +22,7 @@ func (p Page) ICS() string {
 	f.line("CALSCALE", "GREGORIAN")
 	f.text("NAME", p.Title)         // RFC 7986
 	f.text("X-WR-CALNAME", p.Title) // for those that do not know NAME
-	for _, e := range p.sorted() {
+	for _, e := range p.Sorted() {
 		p.event(&f, e)
 	}
 	f.line("END", "VCALENDAR")

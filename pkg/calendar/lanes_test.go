@@ -15,7 +15,7 @@ import (
 // and its words.
 func drawn(p Page) []string {
 	var out []string
-	for _, l := range p.lanes(p.weeks()[0], p.sorted()) {
+	for _, l := range p.lanes(p.weeks()[0], p.Sorted()) {
 		for _, m := range l.marks {
 			out = append(out, strings.TrimSpace(fmt.Sprintf("%d %s %s", len(m.entries), m.first().what(), m.text)))
 		}

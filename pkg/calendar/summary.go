@@ -42,7 +42,7 @@ func (p Page) standings() []standing {
 		return nil
 	}
 	of := map[Owner][]Entry{}
-	for _, e := range p.sorted() {
+	for _, e := range p.Sorted() {
 		of[e.Owner] = append(of[e.Owner], e)
 	}
 	out := make([]standing, 0, len(p.Owners))

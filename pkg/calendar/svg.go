@@ -114,7 +114,7 @@ func (d *drawing) legend(y float64) float64 {
 }
 
 func (d *drawing) weeks(y float64) float64 {
-	sorted := d.page.sorted()
+	sorted := d.page.Sorted()
 	for _, w := range d.page.weeks() {
 		y = d.week(y, w, sorted) + 20
 	}

@@ -12,7 +12,7 @@ func (p Page) Table() string {
 	loc := p.clock()
 	w := tabwriter.NewWriter(&out, 6, 4, 3, ' ', 0)
 	fmt.Fprintln(w, "LOCAL\tUTC\tKIND\tNAME\tNOTE")
-	for _, e := range p.sorted() {
+	for _, e := range p.Sorted() {
 		note := e.Note
 		if note == "" {
 			note = "-"

@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -39,22 +40,20 @@ func Run(ctx context.Context, c *factory.Factory, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		for line := range strings.SplitSeq(oneLineSuggestion(err.Error()), "\n") {
-			if line != "" {
-				fmt.Fprintln(c.ErrOut, "error: "+line)
-			}
+		for _, line := range exit.Lines(oneLineSuggestion(err)) {
+			fmt.Fprintln(c.ErrOut, line)
 		}
 	}
 	return exit.CodeOf(err)
 }
 
 // oneLineSuggestion brings cobra's paragraph about a mistyped command to one line.
-func oneLineSuggestion(text string) string {
-	head, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
+func oneLineSuggestion(err error) error {
+	head, names, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	if !found {
-		return text
+		return err
 	}
-	return head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	return errors.New(head + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?")
 }
 
 // New is the tree of commands.

@@ -27,8 +27,8 @@ func TestPause(t *testing.T) {
 		{name: "a name that is a plan and a node", world: objects(cmdtest.Node("orders")), line: "pause orders", code: 2, err: "error: orders is a plan in namespace shop, and a node: write plan/orders or node/orders\n"},
 		{name: "no node of that name", line: "pause node/ghost", code: 1, err: "error: there is no node \"ghost\"\n"},
 		{name: "a trial", line: "pause orders --dry-run", out: "plan/orders paused until resumed (dry run)\n"},
-		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
-		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "error: write to node worker-1: you may not: nodes is forbidden: not for you\n"},
+		{name: "who may not write", line: "pause orders", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
+		{name: "who may not write on nodes", world: objects(cmdtest.Node("worker-1")), line: "pause worker-1", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, code: 1, err: "Error from server (Forbidden): write to node worker-1: nodes is forbidden: not for you\n"},
 		{name: "an end that is no time", line: "pause orders --until soon", code: 2, err: "error: --until: \"soon\" is no time: write it like 2026-12-24T18:00:00Z, 2h, 30d, 08:00, \"tomorrow 08:00\", \"sat 02:00\" or \"2026-12-24 18:00\"\n"},
 		{name: "the plan was deleted and created again meanwhile", line: "pause orders", before: func(o *cmdtest.Cluster) {
 			o.Conflicts("configmaps", func() {
@@ -99,9 +99,9 @@ func TestPauseAndResumeOfAll(t *testing.T) {
 func TestWhoMayNotWriteOnTheNamespaceIsToldWhatElseThereIs(t *testing.T) {
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Namespace("shop"), cmdtest.Agent())
 	o.Forbids("patch", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "error: write to namespace shop: you may not: namespaces is forbidden: not for you\nerror: the switch for all stands on the namespace; to hold single plans, name them\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): write to namespace shop: namespaces is forbidden: not for you\nerror: the switch for all stands on the namespace; to hold single plans, name them\n"})
 	o.Forbids("get", "namespaces", "")
-	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "error: read namespace shop: you may not: namespaces is forbidden: not for you\n"})
+	o.Maint("pause", "--all").Is(t, cmdtest.Printed{Code: 1, Err: "Error from server (Forbidden): read namespace shop: namespaces is forbidden: not for you\n"})
 }
 
 func TestResume(t *testing.T) {

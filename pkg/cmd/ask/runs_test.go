@@ -71,7 +71,7 @@ func TestAbort(t *testing.T) {
 		{name: "a plan instead of a run", line: "abort orders --yes", code: 1, err: "error: plan orders has no run: 'kubectl maint trigger orders' asks for one\n"},
 		{name: "another is aborted already", notes: []string{annotations.Abort, "maint-run-orders-b", annotations.Actor(annotations.Abort), "joe"}, world: objects(live(step)), line: "abort orders-a --yes", code: 3, err: "error: plan orders still has maint.dev/abort: maint-run-orders-b by joe, which the agent has not handled: try again in a moment, or remove that annotation\n"},
 		{name: "its plan was created again", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Stores("configmaps", other) }, line: "abort orders-a --yes", code: 1, err: planIsGone},
-		{name: "who may not write", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "abort orders-a --yes", code: 1, err: "error: write to shop/orders: you may not: configmaps is forbidden: not for you\n"},
+		{name: "who may not write", world: objects(live(step)), before: func(o *cmdtest.Cluster) { o.Forbids("patch", "configmaps", "") }, line: "abort orders-a --yes", code: 1, err: "Error from server (Forbidden): write to shop/orders: configmaps is forbidden: not for you\n"},
 		{
 			name: "to its end, which is as it was asked", world: objects(live(step)), line: "abort orders-a --yes --wait",
 			before: becoming(map[string]*corev1.ConfigMap{asks: ended("Aborted", cmdtest.Record("call", "webhook", run.StepFailed, cmdtest.Message("aborted")))}),
@@ -153,7 +153,7 @@ func TestRetry(t *testing.T) {
 		{name: "a dry run", world: objects(rehearsed), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a was a dry run, which changed nothing that a retry could repeat: ask for a new one with 'kubectl maint trigger orders'\n"},
 		{name: "a run that is not the newest", world: objects(ended("Failed", failed), newest("maint-run-orders-b")), line: "retry orders-a", code: 1, err: "error: run maint-run-orders-a is not the newest of its plan: that is maint-run-orders-b (Failed)\n"},
 		{name: "another run of the plan lives", world: objects(ended("Failed", failed), cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-b")), line: "retry orders-a", code: 3, err: "error: run maint-run-orders-b of the plan lives: wait for its end\n"},
-		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "error: list runs: you may not: configmaps is forbidden: not for you\n"},
+		{name: "a ledger that may not be read", world: objects(ended("Failed", failed)), before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, line: "retry orders-a", code: 1, err: "Error from server (Forbidden): list runs: configmaps is forbidden: not for you\n"},
 		{name: "and wait for its end", world: objects(ended("Failed", failed), newest("maint-run-orders-a")), line: "retry orders-a --wait", before: func(o *cmdtest.Cluster) {
 			o.Told(map[string]func(){"waiting for run": cmdtest.Later(func() {
 				o.Creates(endedAs(next, "Succeeded", cmdtest.Record("call", "webhook", run.StepSucceeded)))

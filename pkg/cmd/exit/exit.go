@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // The exit codes of every command, fixed by the contract in docs/cli.md.
@@ -86,4 +88,21 @@ func CodeOf(err error) int {
 		return known.Code
 	}
 	return CodeUsage
+}
+
+// Lines are an error as people are told it, a line for each of its own. One that is about rights
+// begins as kubectl's do.
+func Lines(err error) []string {
+	head := "error: "
+	if apierrors.IsForbidden(err) {
+		head = "Error from server (Forbidden): "
+	}
+	var out []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line != "" {
+			out = append(out, head+line)
+			head = "error: "
+		}
+	}
+	return out
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -94,8 +93,6 @@ func Explain(doing string, err error) error {
 		return nil
 	case errors.As(err, &out) && !out.Timeout() && !errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s: the API server at %s cannot be reached: %w", doing, serverOf(out.URL), out.Err)
-	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s: you may not: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -192,6 +192,11 @@ func (c *Factory) Beside(d *DryRun) *Factory {
 	if d.Format() == "" {
 		return c
 	}
+	return c.Aside()
+}
+
+// Aside is a Factory whose results go to standard error.
+func (c *Factory) Aside() *Factory {
 	out := *c
 	out.Out, out.OutTerminal = c.ErrOut, false
 	return &out

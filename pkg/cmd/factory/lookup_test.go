@@ -61,8 +61,8 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
 		{name: "no node", arg: "node/ghost", code: 1, err: `there is no node "ghost"`},
 		{name: "who may not read nodes means a plan", arg: "both", forbids: "nodes", want: "configmap both"},
-		{name: "who may not read nodes, and names one", arg: "node/worker-1", forbids: "nodes", code: 1, err: "read node worker-1: you may not: nodes is forbidden: not for you"},
-		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan or policy orders: you may not: configmaps is forbidden: not for you"},
+		{name: "who may not read nodes, and names one", arg: "node/worker-1", forbids: "nodes", code: 1, err: "read node worker-1: nodes is forbidden: not for you"},
+		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan or policy orders: configmaps is forbidden: not for you"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, world...)
@@ -112,8 +112,8 @@ func TestNodesNamed(t *testing.T) {
 		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
-		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: you may not: nodes is forbidden: not for you"},
-		{name: "who may not list", forbids: "list", err: "list nodes: you may not: nodes is forbidden: not for you"},
+		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: nodes is forbidden: not for you"},
+		{name: "who may not list", forbids: "list", err: "list nodes: nodes is forbidden: not for you"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, world...)
@@ -165,8 +165,8 @@ func TestAnIntentOnANode(t *testing.T) {
 			o.Conflicts("nodes", func() { o.Stores("nodes", cmdtest.Node("a", func(n *corev1.Node) { n.UID = "another" })) })
 		}, asked: 1, err: "node a was deleted, or created again, meanwhile: look at it and ask again"},
 		{name: "admission says no", before: patch(invalid), asked: 1, err: "write to node a: Node \"a\" is invalid"},
-		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, asked: 1, err: "write to node a: you may not: nodes is forbidden: not for you"},
-		{name: "who may not read again", before: func(o *cmdtest.Cluster) { patch(conflict)(o); o.Forbids("get", "nodes", "") }, asked: 1, err: "read again what somebody changed meanwhile: you may not: nodes is forbidden: not for you"},
+		{name: "who may not write", before: func(o *cmdtest.Cluster) { o.Forbids("patch", "nodes", "") }, asked: 1, err: "write to node a: nodes is forbidden: not for you"},
+		{name: "who may not read again", before: func(o *cmdtest.Cluster) { patch(conflict)(o); o.Forbids("get", "nodes", "") }, asked: 1, err: "read again what somebody changed meanwhile: nodes is forbidden: not for you"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, cmdtest.Node("a"))
@@ -237,7 +237,7 @@ func TestRunsAreFoundByTheirPlan(t *testing.T) {
 	got = append(got, names(active))
 	want := []string{
 		"maint-run-orders-c maint-run-orders-a maint-run-orders-b", "maint-run-orders-a maint-run-orders-b", "maint-run-roll-x", "maint-run-roll-x maint-run-orders-a maint-run-orders-b",
-		"list runs: you may not: configmaps is forbidden: not for you", "maint-run-orders-a",
+		"list runs: configmaps is forbidden: not for you", "maint-run-orders-a",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -262,7 +262,7 @@ func TestLedgers(t *testing.T) {
 		{name: "one", objects: []runtime.Object{head}, want: "new"},
 		{name: "one with an archive", objects: []runtime.Object{head, archive}, want: "old new"},
 		{name: "somebody else's object of its name", objects: []runtime.Object{foreign}, err: "shop/" + head.Name + " is not ours: it lacks the label maint.dev/kind: ledger; delete or rename it"},
-		{name: "who may not read", forbids: true, err: "read the ledger of orders: you may not: configmaps is forbidden: not for you"},
+		{name: "who may not read", forbids: true, err: "read the ledger of orders: configmaps is forbidden: not for you"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, c.objects...)
@@ -289,7 +289,7 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	o.Forbids("list", "configmaps", "")
-	if _, err := k.Ledgers(t.Context(), "shop"); cmdtest.ErrText(err) != "list ledgers: you may not: configmaps is forbidden: not for you" {
+	if _, err := k.Ledgers(t.Context(), "shop"); cmdtest.ErrText(err) != "list ledgers: configmaps is forbidden: not for you" {
 		t.Error(err)
 	}
 }
@@ -331,7 +331,7 @@ func TestErrorsOfTheAPIServerInWords(t *testing.T) {
 		{"none", nil, ""},
 		{"it cannot be reached", refused, "list nodes: the API server at https://10.0.0.1:6443 cannot be reached: connection refused"},
 		{"interrupted on the way", &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: context.Canceled}, `list nodes: Get "https://10.0.0.1:6443/api": context canceled`},
-		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: you may not: nodes is forbidden: <nil>"},
+		{"forbidden", apierrors.NewForbidden(corev1.Resource("nodes"), "", nil), "list nodes: nodes is forbidden: <nil>"},
 		{"anything else", errors.New("etcd is full"), "list nodes: etcd is full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

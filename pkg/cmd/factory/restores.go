@@ -7,13 +7,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
 
-// Restores are the restore data of a namespace, or of all where that is empty; of one plan
-// where it is named.
-func (k *Cluster) Restores(ctx context.Context, namespace, plan string) ([]view.Restore, error) {
-	selector := ""
-	if plan != "" {
-		selector = annotations.LabelPlan + "=" + plan
-	}
+// Restores are the restore data of a namespace, or of all where that is empty, that a selector
+// picks.
+func (k *Cluster) Restores(ctx context.Context, namespace, selector string) ([]view.Restore, error) {
 	list, err := k.Listed(ctx, "restore data", annotations.KindRestore, namespace, selector)
 	if err != nil {
 		return nil, err
@@ -23,4 +19,9 @@ func (k *Cluster) Restores(ctx context.Context, namespace, plan string) ([]view.
 		out = append(out, view.NewRestore(cm))
 	}
 	return out, nil
+}
+
+// RestoresOf are the restore data of one plan.
+func (k *Cluster) RestoresOf(ctx context.Context, namespace, plan string) ([]view.Restore, error) {
+	return k.Restores(ctx, namespace, annotations.LabelPlan+"="+plan)
 }

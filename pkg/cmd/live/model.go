@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/terminal"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 )
@@ -148,7 +149,7 @@ func (m model) ended(msg overMsg) (model, tea.Cmd) {
 	m = m.change(msg.page, func(p page) page { p.over = true; return p })
 	switch {
 	case msg.page != 0 && msg.err != nil:
-		m.notice = "error: " + strings.ReplaceAll(msg.err.Error(), "\n", "; ")
+		m.notice = strings.ReplaceAll(strings.Join(exit.Lines(msg.err), "; "), "; error: ", "; ")
 	case msg.page != 0:
 	case len(m.pages) == 1 && m.confirm == nil && m.doing == "":
 		return m, tea.Quit

@@ -335,7 +335,7 @@ func TestWhatBecameOfACommandIsTold(t *testing.T) {
 		want string
 	}{
 		{"it is done", []tea.Msg{doneMsg{"run/r1 approved"}}, "run/r1 approved"},
-		{"it is refused", []tea.Msg{doneMsg{"error: approve: you may not: forbidden"}}, "error: approve: you may not: forbidden"},
+		{"it is refused", []tea.Msg{doneMsg{"Error from server (Forbidden): approve: forbidden"}}, "Error from server (Forbidden): approve: forbidden"},
 		{"a watch broke", []tea.Msg{doneMsg{}, troubleMsg("what is shown may be old: connection refused")}, "what is shown may be old: connection refused"},
 		{"and goes on", []tea.Msg{doneMsg{}, troubleMsg("old"), troubleMsg("")}, ""},
 		{"the agent warns", []tea.Msg{doneMsg{}, noticeMsg("warning: the agent is silent")}, "warning: the agent is silent"},

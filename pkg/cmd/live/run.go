@@ -245,7 +245,7 @@ func (s *session) carryOut(c command) tea.Cmd {
 		err := s.c.Perform(s.outer, env, s.k.In(c.namespace), c.args)
 		said := out.String()
 		if err != nil {
-			said += "error: " + err.Error()
+			said += strings.Join(exit.Lines(err), "\n")
 		}
 		said = strings.ReplaceAll(strings.TrimSpace(said), "\n", "; ")
 		fmt.Fprintf(&s.beside, "%s: %s\n", c.line(s.c.Name), said)

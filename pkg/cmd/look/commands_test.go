@@ -151,21 +151,30 @@ func TestList(t *testing.T) {
 	ops.Namespace = "ops"
 	world := objects(seen("orders", daily+", target: {apiVersion: apps/v1, kind: Deployment, name: orders}", annotations.StatusNextRun, "2026-11-21T01:00:00Z", annotations.StatusLastRun, "2026-11-20T01:00:00Z", annotations.StatusLastResult, "Succeeded"), seen("broken", "startDeadline: soon"), ops)
 	runRows(t, []row{
-		{name: "the plans of the namespace", line: "list", world: world, out: "NAME     KIND   PHASE     NEXT                   LAST                   RESULT\nbroken   Plan   Invalid   <none>                 <none>                 <none>\norders   Plan   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded\n"},
-		{name: "of all namespaces", line: "list -A --no-headers", world: world, out: "ops    roll     Plan   Idle      <none>                 <none>                 <none>\nshop   broken   Plan   Invalid   <none>                 <none>                 <none>\nshop   orders   Plan   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded\n"},
-		{name: "with all columns", line: "list -o wide", world: world, out: "NAME     KIND   PHASE     NEXT                   LAST                   RESULT      TARGET              MESSAGE\nbroken   Plan   Invalid   <none>                 <none>                 <none>      <none>              line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\norders   Plan   Idle      2026-11-21T01:00:00Z   2026-11-20T01:00:00Z   Succeeded   Deployment/orders   <none>\n"},
+		{name: "the plans of the namespace", line: "list", world: world, out: "NAME     KIND   PHASE     NEXT                       LAST                       RESULT      AGE\nbroken   Plan   Invalid   <none>                     <none>                     <none>      2d\norders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d\n"},
+		{name: "of all namespaces", line: "list -A --no-headers", world: world, out: "ops    roll     Plan   Idle      <none>                     <none>                     <none>      2d\nshop   broken   Plan   Invalid   <none>                     <none>                     <none>      2d\nshop   orders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d\n"},
+		{name: "with all columns", line: "list -o wide", world: world, out: "NAME     KIND   PHASE     NEXT                       LAST                       RESULT      AGE   TARGET              MESSAGE\nbroken   Plan   Invalid   <none>                     <none>                     <none>      2d    <none>              line 1: spec.startDeadline: \"soon\" is no duration: write it like 90s, 15m, 1h30m or 30d\norders   Plan   Idle      Sat 2026-11-21 02:00 CET   Fri 2026-11-20 02:00 CET   Succeeded   2d    Deployment/orders   <none>\n"},
 		{name: "names", line: "list -o name", world: world, out: "configmap/broken\nconfigmap/orders\n"},
 		{name: "by a path", line: "list -o jsonpath={.items[*].metadata.name}", world: world, out: "broken orders"},
-		{name: "none", line: "list", err: "no plans in namespace shop\n"},
-		{name: "policies", line: "list policies", world: objects(policed("night", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "NAME    STRATEGY     PERMITTED   UNTIL                  READY\nnight   Permissive   true        2026-11-22T00:00:00Z   True\nodd     Sometimes    <none>      <none>                 <none>\n"},
-		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PLAN     PHASE     ASKED BY   STARTED                TOOK\nmaint-run-orders-a   orders   Running   <none>     2026-11-20T23:00:00Z   60m0s\n"},
-		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID\nholidays   <none>\n"},
-		{name: "templates, none", line: "list templates", err: "no templates in namespace shop\n"},
+		{name: "none", line: "list", err: "No resources found in shop namespace.\n"},
+		{name: "policies", line: "list policies", world: objects(policed("night", "{strategy: Permissive}"), cmdtest.Policy("odd", "{strategy: Sometimes}")), out: "NAME    STRATEGY     PERMITTED   UNTIL                      READY    AGE\nnight   Permissive   true        Sun 2026-11-22 01:00 CET   True     <unknown>\nodd     Sometimes    <none>      <none>                     <none>   <unknown>\n"},
+		{name: "runs", line: "list runs", world: objects(live()), out: "NAME                 PLAN     PHASE     ASKED BY   STARTED                    TOOK    AGE\nmaint-run-orders-a   orders   Running   <none>     Sat 2026-11-21 00:00 CET   60m0s   <unknown>\n"},
+		{name: "calendars", line: "list calendar", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: soon}]")), out: "NAME       VALID    AGE\nholidays   <none>   <unknown>\n"},
+		{name: "templates, none", line: "list templates", err: "No resources found in shop namespace.\n"},
 		{name: "who asks for nodes", line: "list requests", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "NODE   FOR   PHASE     SINCE    LEFT\na      gpu   Pending   <none>   <none>\n"},
 		{name: "their names", line: "list requests -o name", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", "")), cmdtest.Node("b")), out: "node/a\n"},
+		{name: "nobody asks for nodes", line: "list requests", world: objects(cmdtest.Node("b")), err: "No resources found\n"},
+		{name: "nobody asks, for a script", line: "list requests -o jsonpath={.kind}:{.items}", world: objects(cmdtest.Node("b")), out: "NodeRequestList:[]"},
+		{name: "the documents, decoded", line: "list -o 'jsonpath={.apiVersion} {.kind}{range .items[*]}\n{.kind} {.metadata.namespace}/{.metadata.name} {.status.phase} {.status.next} {.status.lastResult} {.spec.triggers.schedules[0].cron} {.spec.target.name} {.faults}{end}'", world: world, out: "maint.dev/v1alpha1 DocumentList\nPlan shop/broken Invalid     [\"line 1: spec.startDeadline: \\\"soon\\\" is no duration: write it like 90s, 15m, 1h30m or 30d\"]\nPlan shop/orders Idle 2026-11-21T01:00:00Z Succeeded 0 2 * * * orders "},
+		{name: "by columns of one's own", line: "list -A -o custom-columns=NS:.metadata.namespace,NAME:.metadata.name,CRON:.spec.triggers.schedules[*].cron", world: world, out: "NS     NAME     CRON\nops    roll     <none>\nshop   broken   <none>\nshop   orders   0 2 * * *\n"},
+		{name: "policies, decoded", line: "list policies -o 'jsonpath={range .items[*]}{.kind} {.metadata.name} {.spec.strategy} {.status.strategy} {.status.permitted} {.status.behavior.current.endTime}\n{end}'", world: objects(policed("night", "{strategy: Permissive}")), out: "Policy night Permissive Permissive true 2026-11-22T00:00:00Z\n"},
+		{name: "a calendar's dates", line: "list calendars -o jsonpath={.items[0].spec.dates[0].from}", world: objects(cmdtest.Map(annotations.KindCalendar, "holidays", annotations.DataDates, "[{from: 2026-12-24}]")), out: "2026-12-24"},
+		{name: "runs, decoded", line: "list runs -o 'jsonpath={.kind} {.items[0].kind} {.items[0].plan} {.items[0].phase}'", world: objects(live()), out: "RunList RunStatus orders Running"},
+		{name: "requests, decoded", line: "list requests -o custom-columns=NODE:.node,FOR:.for,PHASE:.phase --no-headers", world: objects(cmdtest.Node("a", cmdtest.Asked("gpu", ""))), out: "a     gpu   Pending\n"},
+		{name: "no document, for a script", line: "list -o json", out: "{\n    \"apiVersion\": \"maint.dev/v1alpha1\",\n    \"items\": [],\n    \"kind\": \"DocumentList\"\n}\n"},
 		{name: "what is not listed", line: "list pods", code: 2, err: "error: \"pods\" is not listed: it must be one of plans, policies, calendars, templates, runs, requests\n"},
-		{name: "none in the cluster", line: "list -A", err: "no plans in the cluster\n"},
-		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list plans: you may not: configmaps is forbidden: not for you\n"},
+		{name: "none in the cluster", line: "list -A", err: "No resources found\n"},
+		{name: "who may not list", line: "list", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
 	})
 }
 
@@ -186,8 +195,8 @@ func TestStatus(t *testing.T) {
 		{name: "without an agent: said first, and not an error", line: "status orders-a", world: world, before: away, out: "the agent in namespace maint-system last showed itself 1h0m0s ago (2026-11-20T23:00:00Z): see 'kubectl -n maint-system get pods'\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "where nobody may look for the agent", line: "status orders-a", world: world, before: func(o *cmdtest.Cluster) { o.Forbids("get", "configmaps", "maint-system") }, out: "could not look whether the agent runs: configmaps is forbidden: not for you\n\nRun maint-run-orders-a  Running for 60m0s, 0 of 1 steps done\n  ▶ call  webhook  Running       60s\n"},
 		{name: "no such thing", line: "status ghost", code: 1, err: "error: there is no plan or run \"ghost\" in namespace shop; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'\n"},
-		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: list plans: you may not: configmaps is forbidden: not for you\n"},
-		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "error: watch ConfigMaps: you may not: configmaps is forbidden: not for you\n"},
+		{name: "who may not list", line: "status", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): list plans: configmaps is forbidden: not for you\n"},
+		{name: "who may not list, and would watch", line: "status -w", before: func(o *cmdtest.Cluster) { o.Forbids("list", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): watch ConfigMaps: configmaps is forbidden: not for you\n"},
 	})
 }
 

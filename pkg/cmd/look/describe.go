@@ -119,7 +119,7 @@ func (o *describeOptions) sleeperLines(ctx context.Context, k *factory.Cluster, 
 	if err != nil {
 		return nil, err
 	}
-	restores, err := k.Restores(ctx, s.Namespace, s.Name)
+	restores, err := k.RestoresOf(ctx, s.Namespace, s.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -104,7 +102,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(list) == 0 && o.out.Table() {
-		fmt.Fprintf(o.ErrOut, "no %s%s\n", o.what, view.In(namespace))
+		print.Empty(o.ErrOut, namespace)
 		return nil
 	}
 	t := print.NewTable(columns...)
@@ -116,7 +114,23 @@ func (o *listOptions) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.ConfigMapList(list) })
+	kind, value := o.shape()
+	return o.out.Print(o.Out, t, kind, func() ([]print.Value, error) {
+		items := make([]print.Value, len(list))
+		for i, cm := range list {
+			items[i] = value(cm)
+		}
+		return items, nil
+	})
+}
+
+// shape is what scripts read of a kind.
+func (o *listOptions) shape() (kind string, value func(*corev1.ConfigMap) print.Value) {
+	if o.what == "runs" {
+		return print.KindRunList, print.RunItem
+	}
+	now := o.Now()
+	return print.KindDocumentList, func(cm *corev1.ConfigMap) print.Value { return print.DocumentValue(cm, now) }
 }
 
 // documents are those of a kind, with what a line says of each.
@@ -124,27 +138,27 @@ func (o *listOptions) documents(ctx context.Context, k *factory.Cluster, namespa
 	switch o.what {
 	case "policies":
 		list, err = k.Listed(ctx, "policies", annotations.KindPolicy, namespace, o.selector)
-		return list, columnsOf("Name", "Strategy", "Permitted", "Until", "Ready"), o.policyRow, err
+		return list, columnsOf("Name", "Strategy", "Permitted", "Until", "Ready", "Age"), o.policyRow, err
 	case "calendars":
 		list, err = k.Listed(ctx, "calendars", annotations.KindCalendar, namespace, o.selector)
-		return list, columnsOf("Name", "Valid"), validRow, err
+		return list, columnsOf("Name", "Valid", "Age"), o.validRow, err
 	case "templates":
 		list, err = k.Listed(ctx, "step templates", annotations.KindStepTemplate, namespace, o.selector)
-		return list, columnsOf("Name", "Contexts", "Parameters"), templateRow, err
+		return list, columnsOf("Name", "Contexts", "Parameters", "Age"), o.templateRow, err
 	case "runs":
 		list, err = k.Listed(ctx, "runs", annotations.KindRun, namespace, o.selector)
 		slices.SortStableFunc(list, func(a, b *corev1.ConfigMap) int {
 			return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 		})
-		return list, columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took"), o.runRow, err
+		return list, columnsOf("Name", "Plan", "Phase", "Asked by", "Started", "Took", "Age"), o.runRow, err
 	}
 	plans, err := k.Plans(ctx, namespace, o.selector)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	sleepers, err := k.HibernatePlans(ctx, namespace, o.selector)
-	columns = slices.Insert(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result"), 6, print.Column{Name: "Target", Wide: true})
-	return append(plans, sleepers...), columns, listRow, err
+	columns = slices.Insert(columnsOf("Name", "Kind", "Phase", "Next", "Last", "Result", "Age"), 7, print.Column{Name: "Target", Wide: true})
+	return append(plans, sleepers...), columns, o.listRow, err
 }
 
 // columnsOf are columns, and the message with -o wide.
@@ -163,39 +177,53 @@ func (o *listOptions) policyRow(cm *corev1.ConfigMap) []string {
 	_ = json.Unmarshal([]byte(cm.Annotations[annotations.StatusBehavior]), &b) // a status of nobody is shown as none
 	until := ""
 	if b.Current.EndTime != nil {
-		until = b.Current.EndTime.UTC().Format(time.RFC3339)
+		until = instant.Local(*b.Current.EndTime, o.Zone)
 	}
-	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), message(cm, state.Faults)}
+	return []string{cm.Name, string(state.StrategyOf(o.Now())), cm.Annotations[annotations.StatusPermitted], until, conditionOf(cm, "Ready"), o.age(cm), message(cm, state.Faults)}
 }
 
-func validRow(cm *corev1.ConfigMap) []string {
+// age is how old an object is.
+func (o *listOptions) age(cm *corev1.ConfigMap) string {
+	return print.Age(o.Now(), cm.CreationTimestamp.Time)
+}
+
+// clock is an instant that the agent published, on the user's clocks.
+func (o *listOptions) clock(published string) string {
+	at, err := time.Parse(time.RFC3339, published)
+	if err != nil { // nothing, or what somebody else wrote there
+		return published
+	}
+	return instant.Local(at, o.Zone)
+}
+
+func (o *listOptions) validRow(cm *corev1.ConfigMap) []string {
 	_, faults := annotations.Calendar(cm)
-	return []string{cm.Name, conditionOf(cm, "Valid"), message(cm, faults)}
+	return []string{cm.Name, conditionOf(cm, "Valid"), o.age(cm), message(cm, faults)}
 }
 
-func templateRow(cm *corev1.ConfigMap) []string {
+func (o *listOptions) templateRow(cm *corev1.ConfigMap) []string {
 	t := annotations.StepTemplate(cm)
 	var names []string
 	for _, p := range t.Spec.Parameters {
 		names = append(names, p.Name)
 	}
-	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), message(cm, t.Faults)}
+	return []string{cm.Name, strings.Join(t.Contexts, ","), strings.Join(names, ","), o.age(cm), message(cm, t.Faults)}
 }
 
 func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
 	r, err := view.ReadRun(cm)
 	if err != nil {
-		return []string{cm.Name, cm.Labels[annotations.LabelPlan], "Broken", "", "", "", err.Error()}
+		return []string{cm.Name, cm.Labels[annotations.LabelPlan], view.BrokenRun, "", "", "", o.age(cm), err.Error()}
 	}
 	j := r.Journal
 	started, took := "", ""
 	if j.StartedAt != nil {
-		started, took = j.StartedAt.UTC().Format(time.RFC3339), instant.Roughly(o.Now().Sub(*j.StartedAt))
+		started, took = instant.Local(*j.StartedAt, o.Zone), instant.Roughly(o.Now().Sub(*j.StartedAt))
 		if j.FinishedAt != nil {
 			took = instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
-	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.Why(), started, took, j.Message}
+	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.Why(), started, took, o.age(cm), j.Message}
 }
 
 func conditionOf(cm *corev1.ConfigMap, kind string) string {
@@ -231,35 +259,41 @@ func (o *listOptions) requests(ctx context.Context, k *factory.Cluster) error {
 		for _, c := range claims {
 			since := ""
 			if !c.Since.IsZero() {
-				since = c.Since.UTC().Format(time.RFC3339)
+				since = instant.Local(c.Since, o.Zone)
 			}
 			print.AddRow(t, nil, n.Name, c.By, c.Phase, since, c.Left, c.Reason)
 		}
 	}
 	if len(asked) == 0 && o.out.Table() {
-		fmt.Fprintln(o.ErrOut, "nobody asks for a node")
+		print.Empty(o.ErrOut, "") // nodes are in no namespace
 		return nil
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.NodeList(asked) })
+	return o.out.Print(o.Out, t, print.KindNodeRequestList, func() ([]print.Value, error) {
+		var items []print.Value
+		for _, n := range asked {
+			items = append(items, print.NodeRequestValues(n)...)
+		}
+		return items, nil
+	})
 }
 
-func listRow(cm *corev1.ConfigMap) []string {
+func (o *listOptions) listRow(cm *corev1.ConfigMap) []string {
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
-		return sleeperRow(view.NewSleeper(cm, nil, nil))
+		return o.sleeperRow(view.NewSleeper(cm, nil, nil))
 	}
 	spec, faults := annotations.Plan(cm)
 	p := view.Plan{Object: cm, Spec: spec, Faults: faults}
 	phase, message := p.Phase()
-	return []string{cm.Name, "Plan", phase, p.Published(annotations.StatusNextRun), p.Published(annotations.StatusLastRun), p.Published(annotations.StatusLastResult), spec.TargetSaid(), message}
+	return []string{cm.Name, "Plan", phase, o.clock(p.Published(annotations.StatusNextRun)), o.clock(p.Published(annotations.StatusLastRun)), p.Published(annotations.StatusLastResult), o.age(cm), spec.TargetSaid(), message}
 }
 
 // sleeperRow has a HibernatePlan's next waking or sleeping, and since when it sleeps.
-func sleeperRow(s view.Sleeper) []string {
+func (o *listOptions) sleeperRow(s view.Sleeper) []string {
 	phase, message := s.Phase()
 	var targets []string
 	for _, t := range s.Spec.Targets {
 		targets = append(targets, t.Name)
 	}
 	next := cmp.Or(s.Published(annotations.StatusWakes), s.Published(annotations.StatusSleeps))
-	return []string{s.Name, "HibernatePlan", phase, next, s.Published(annotations.StatusAsleep), "", strings.Join(targets, ","), message}
+	return []string{s.Name, "HibernatePlan", phase, o.clock(next), o.clock(s.Published(annotations.StatusAsleep)), "", o.age(s.Object), strings.Join(targets, ","), message}
 }

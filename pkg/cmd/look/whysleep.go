@@ -32,7 +32,7 @@ func (w *whySleeper) add(what, format string, args ...any) {
 
 // whySleep says why a HibernatePlan sleeps or is awake, and what would change that.
 func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent factory.AgentState, s view.Sleeper) error {
-	restores, err := k.Restores(ctx, s.Namespace, s.Name)
+	restores, err := k.RestoresOf(ctx, s.Namespace, s.Name)
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v; whether restore data is missing is not known\n", err)
 	}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -55,8 +54,7 @@ func (o *drainOptions) preview(ctx context.Context, k *factory.Cluster, targets 
 }
 
 func (o *drainOptions) printForecasts(all []view.Forecast) error {
-	switch o.out.Format() {
-	case "":
+	if o.out.Format() == "" {
 		for i, f := range all {
 			if i > 0 {
 				fmt.Fprintln(o.Out)
@@ -66,17 +64,18 @@ func (o *drainOptions) printForecasts(all []view.Forecast) error {
 			}
 		}
 		return nil
-	case "name":
-		for _, f := range all {
-			fmt.Fprintf(o.Out, "node/%s\n", f.Node)
-		}
-		return nil
 	}
 	t := print.NewTable(print.Column{Name: "Node"}, print.Column{Name: "Possible"}, print.Column{Name: "Leave"}, print.Column{Name: "Stay"}, print.Column{Name: "Refused"}, print.Column{Name: "Blocked"})
 	for _, f := range all {
 		print.AddRow(t, nil, f.Node, yesNo(f.Possible), fmt.Sprint(f.Total-len(f.Refused)), fmt.Sprint(len(f.Skipped)), fmt.Sprint(len(f.Refused)), blockCounts(f.Blocks))
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) { return print.List("ForecastList", all) })
+	return o.out.Print(o.Out, t, "ForecastList", func() ([]print.Value, error) {
+		items := make([]print.Value, len(all))
+		for i, f := range all {
+			items[i] = print.Value{Kind: "Forecast", Name: "node/" + f.Node, Body: f}
+		}
+		return items, nil
+	})
 }
 
 func yesNo(yes bool) string {

@@ -3,7 +3,6 @@ package offline
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/instant"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
@@ -22,7 +22,8 @@ type calendarOptions struct {
 	everywhere bool
 	from, to   string
 	timezone   string
-	format     string
+	selector   string
+	out        *print.Values
 	start, end time.Time
 	now        time.Time
 	faults     exit.Faults
@@ -35,7 +36,7 @@ const (
 
 // NewCalendar draws windows, freezes and slots.
 func NewCalendar(c *factory.Factory) *cobra.Command {
-	o := &calendarOptions{Factory: c}
+	o := &calendarOptions{Factory: c, out: print.NewValues("table", "ics", "svg", "html")}
 	cmd := &cobra.Command{
 		Use:   "calendar [-f FILE|FOLDER|-]",
 		Short: "Windows, freezes, slots and sleep as a list, a feed or a picture",
@@ -52,10 +53,11 @@ shown from the start.`,
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input; no cluster is asked")
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels, beside the policies")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant; default the start of this week")
 	cmd.Flags().StringVar(&o.to, "to", "", "the instant at which it ends; default five weeks later")
 	cmd.Flags().StringVar(&o.timezone, "timezone", "", "the clocks beside UTC, like Europe/Berlin; default yours")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "table", "table, ics, svg or html")
+	o.out.AddFlags(cmd)
 	return cmd
 }
 
@@ -85,11 +87,12 @@ func (o *calendarOptions) Complete(*cobra.Command, []string) error {
 
 // Validate checks the flags.
 func (o *calendarOptions) Validate() error {
-	if !slices.Contains([]string{"table", "ics", "svg", "html"}, o.format) {
-		o.faults.Add("-o must be table, ics, svg or html, is %q", o.format)
-	}
+	o.out.Check(&o.faults)
 	if o.everywhere && len(o.files) > 0 {
 		o.faults.Add("give -A or -f, and not both: files are read whole")
+	}
+	if o.selector != "" && len(o.files) > 0 {
+		o.faults.Add("give -l or -f, and not both: files are read whole")
 	}
 	if len(o.faults) > 0 {
 		return o.faults.Err()
@@ -126,12 +129,55 @@ func (o *calendarOptions) show(w source.Set) error {
 	}
 	if len(a.Entries) == 0 {
 		fmt.Fprintf(o.ErrOut, "nothing from %s to %s\n", instant.Both(o.start, o.timezone), instant.Both(o.end, o.timezone))
-		if o.format == "table" {
+		if o.out.Lines() || o.out.Format() == "table" {
 			return nil
 		}
 	}
-	_, err := fmt.Fprint(o.Out, draw(page, o.format))
+	if !o.out.Lines() && !o.out.Own() {
+		return o.out.PrintList(o.Out, "CalendarEntryList", valuesOf(page))
+	}
+	_, err := fmt.Fprint(o.Out, draw(page, o.out.Format()))
 	return err
+}
+
+// calendarEntry is a window, freeze, sleep or slot in the machine's shape, see docs/cli.md.
+type calendarEntry struct {
+	Type     calendar.Kind `json:"type"`
+	Owner    calendarOwner `json:"owner"`
+	Start    time.Time     `json:"start"`
+	End      *time.Time    `json:"end,omitempty"` // a slot has none
+	Unbegun  bool          `json:"unbegun,omitempty"`
+	Unending bool          `json:"unending,omitempty"`
+	Idle     bool          `json:"idle,omitempty"`
+	Failed   bool          `json:"failed,omitempty"`
+	Note     string        `json:"note,omitempty"`
+}
+
+type calendarOwner struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// valuesOf are the entries of a page for scripts. -o name names each owner once.
+func valuesOf(p calendar.Page) []print.Value {
+	items, named := []print.Value{}, map[calendar.Owner]bool{}
+	for _, e := range p.Sorted() {
+		body := calendarEntry{
+			Type: e.Kind, Owner: calendarOwner{e.Owner.Kind, e.Owner.Namespace, e.Owner.Name}, Start: e.Start.UTC(),
+			Unbegun: e.Unbegun, Unending: e.Unending, Idle: e.Idle, Failed: e.Failed, Note: e.Note,
+		}
+		if e.Kind != calendar.Slot {
+			body.End = new(e.End.UTC())
+		}
+		one := print.Value{Kind: "CalendarEntry", Body: body}
+		if !named[e.Owner] {
+			one.Name = e.Owner.Kind + "/" + e.Owner.Name
+		}
+		named[e.Owner] = true
+		items = append(items, one)
+	}
+	return items
 }
 
 func draw(p calendar.Page, format string) string {
@@ -157,5 +203,5 @@ func (o *calendarOptions) world(ctx context.Context) (source.Set, error) {
 	if o.everywhere {
 		k.Namespace = ""
 	}
-	return source.ReadCluster(ctx, o.Factory, k)
+	return source.ReadCluster(ctx, o.Factory, k, o.selector)
 }

@@ -45,14 +45,28 @@ func TestCalendarDrawsWhatTheDocumentsSay(t *testing.T) {
 	}
 }
 
+func TestCalendarForScripts(t *testing.T) {
+	line := []string{"calendar", "-f", "testdata/calendar/shop.yaml", "--from", "2026-03-27T11:00:00Z", "--to", "2026-03-29T12:00:00Z"}
+	for format, want := range map[string]string{
+		"jsonpath={.apiVersion} {.kind} {.items[0].kind} {.items[0].type} {.items[0].owner.kind} {.items[0].start}": "maint.dev/v1alpha1 CalendarEntryList CalendarEntry freeze policy 2026-03-27T11:00:00Z",
+		"name": "policy/databases-of-the-payment-service\nplan/cache-refresh\npolicy/nightly\npolicy/weekends\nplan/orders-weekly\n",
+	} {
+		got := cmdtest.Offline(t, cmd.Run, "", append(line, "-o", format)...)
+		if got.Code != 0 || !strings.HasPrefix(got.Out, want) {
+			t.Errorf("%s: exit code %d, want %q\n%s%s", format, got.Code, want, got.Out, got.Err)
+		}
+	}
+}
+
 func TestCalendarTellsAllThatIsWrongWithItsFlags(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
 		err  string
 	}{
-		{"an unknown format", []string{"-o", "pdf"}, "error: -o must be table, ics, svg or html, is \"pdf\"\n"},
+		{"an unknown format", []string{"-o", "pdf"}, "error: -o must be table, ics, svg, html, json, yaml, name, jsonpath=…, custom-columns=… or go-template=…, is \"pdf\"\n"},
 		{"files and namespaces", []string{"-f", ".", "-A", "--from", "soon"}, "error: \"soon\" is no time: " + instant.Forms + "\nerror: give -A or -f, and not both: files are read whole\n"},
+		{"files and labels", []string{"-f", ".", "-l", "team=a"}, "error: give -l or -f, and not both: files are read whole\n"},
 		{"an end before the start", []string{"--to", "2026-11-01"}, "error: --to Sun 2026-11-01 00:00 CET (2026-10-31T23:00:00Z) is not after --from Mon 2026-11-16 00:00 CET (2026-11-15T23:00:00Z)\n"},
 		{"two years", []string{"--from", "2026-01-01T00:00:00Z", "--to", "2028-01-01T00:00:00Z"}, "error: 730 days are too long: at most 400\n"},
 		{"an unknown zone", []string{"--timezone", "Europe/Berlni"}, "error: --timezone: "},

@@ -11,18 +11,20 @@ import (
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 )
 
 type explainOptions struct {
 	*factory.Factory
+	out    *print.Values
 	path   []string
 	faults exit.Faults
 }
 
 // NewExplain says what may stand in the documents.
 func NewExplain(c *factory.Factory) *cobra.Command {
-	o := &explainOptions{Factory: c}
-	return &cobra.Command{
+	o := &explainOptions{Factory: c, out: print.NewValues()}
+	cmd := &cobra.Command{
 		Use:   "explain KIND[.FIELD…]",
 		Short: "What may stand in a document, field by field",
 		Long: `Say what may stand in a document, from its schema: the fields with their types, which
@@ -41,6 +43,8 @@ Kinds: ` + strings.Join(kinds(), ", ") + ".",
 			return continued(word), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		},
 	}
+	o.out.AddFlags(cmd)
+	return cmd
 }
 
 // Complete takes the path.
@@ -49,8 +53,11 @@ func (o *explainOptions) Complete(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// Validate has nothing else to check.
-func (o *explainOptions) Validate() error { return o.faults.Err() }
+// Validate checks the flags.
+func (o *explainOptions) Validate() error {
+	o.out.Check(&o.faults)
+	return o.faults.Err()
+}
 
 // Run prints the field.
 func (o *explainOptions) Run(context.Context) error {
@@ -62,6 +69,9 @@ func (o *explainOptions) Run(context.Context) error {
 	if err != nil {
 		return exit.Errorf(exit.CodeUsage, "%w", err)
 	}
+	if !o.out.Lines() {
+		return o.out.Print(o.Out, print.Value{Kind: "Field", Name: strings.Join(o.path, "."), Body: o.explained(s, field)})
+	}
 	fmt.Fprintf(o.Out, "KIND:   %s, maint.dev/v1alpha1, under the key %s\n", s.kind, s.key)
 	if len(o.path) > 1 {
 		fmt.Fprintf(o.Out, "FIELD:  %s <%s>\n", strings.Join(o.path[1:], "."), s.typeOf(field))
@@ -71,6 +81,33 @@ func (o *explainOptions) Run(context.Context) error {
 	}
 	o.fields(s, s.object(field))
 	return nil
+}
+
+// explained is what may stand in a field, in the machine's shape, see docs/cli.md.
+type explained struct {
+	Of     string      `json:"of"`   // the kind of the document
+	Path   string      `json:"path"` // below it; empty: the document itself
+	Type   string      `json:"type"`
+	About  []string    `json:"about,omitempty"`
+	Fields []fieldItem `json:"fields"`
+	Types  []string    `json:"types,omitempty"` // of steps or targets, whose properties differ
+}
+
+type fieldItem struct {
+	Name     string   `json:"name"`
+	Type     string   `json:"type"`
+	Required bool     `json:"required"`
+	About    []string `json:"about,omitempty"`
+}
+
+func (o *explainOptions) explained(s kindSchema, field node) explained {
+	object := s.object(field)
+	out := explained{Of: s.kind, Path: strings.Join(o.path[1:], "."), Type: s.typeOf(field), About: s.about(field), Fields: []fieldItem{}, Types: slices.Sorted(maps.Keys(s.byType(object)))}
+	for _, name := range slices.Sorted(maps.Keys(object.children("properties"))) {
+		one := object.children("properties")[name]
+		out.Fields = append(out.Fields, fieldItem{Name: name, Type: s.typeOf(one), Required: slices.Contains(object.words("required"), name), About: s.about(one)})
+	}
+	return out
 }
 
 // fields prints what an object may have.

@@ -41,6 +41,15 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+func TestExplainForScripts(t *testing.T) {
+	for format, want := range map[string]string{
+		"name": "plan.spec.steps.retry\n",
+		"jsonpath={.apiVersion} {.kind} {.of} {.path} {.fields[?(@.name=='limit')].type}": "maint.dev/v1alpha1 Field Plan spec.steps.retry integer",
+	} {
+		cmdtest.Offline(t, cmd.Run, "", "explain", "plan.spec.steps.retry", "-o", format).Is(t, cmdtest.Printed{Out: want})
+	}
+}
+
 // TestEveryStepTypeIsExplained: a type that the schema does not name would be one that
 // nobody finds.
 func TestEveryStepTypeIsExplained(t *testing.T) {

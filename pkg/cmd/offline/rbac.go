@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -13,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
@@ -26,13 +27,14 @@ import (
 
 type rbacOptions struct {
 	*factory.Factory
+	out    *print.Values
 	files  []string
 	faults exit.Faults
 }
 
 // NewRBAC prints what the accounts of plans need.
 func NewRBAC(c *factory.Factory) *cobra.Command {
-	o := &rbacOptions{Factory: c}
+	o := &rbacOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "rbac -f FILE|FOLDER|-",
 		Short: "The Roles that the steps of plans need",
@@ -46,6 +48,8 @@ expression names, what a function asks for, the owner of a target.`,
 		RunE:    factory.RunE(o),
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "file or folder, or - for standard input")
+	o.out.AddFlags(cmd)
+	cmd.Flags().Lookup("output").Usage = "yaml, json, name, jsonpath=…, custom-columns=… or go-template=…; or nothing for manifests in YAML"
 	return cmd
 }
 
@@ -54,6 +58,7 @@ func (o *rbacOptions) Complete(*cobra.Command, []string) error { return nil }
 
 // Validate checks the flags.
 func (o *rbacOptions) Validate() error {
+	o.out.Check(&o.faults)
 	if len(o.files) == 0 {
 		o.faults.Add("-f is missing: name the files that hold the plans")
 	}
@@ -84,25 +89,45 @@ func (o *rbacOptions) Run(context.Context) error {
 			fmt.Fprintln(o.ErrOut, text)
 		}
 	}
-	var out bytes.Buffer
+	var manifests []runtime.Object
 	for _, who := range slices.SortedFunc(maps.Keys(needs), func(a, b account) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	}) {
-		for _, object := range manifestsOf(who, needs[who]) {
-			b, err := bare(object)
-			if err != nil {
-				return err
-			}
-			out.WriteString("---\n")
-			out.Write(b)
+		manifests = append(manifests, manifestsOf(who, needs[who])...)
+	}
+	return o.print(manifests)
+}
+
+// print prints manifests one below the other, or with -o as a list, as kubectl does.
+func (o *rbacOptions) print(manifests []runtime.Object) error {
+	items := make([]unstructured.Unstructured, len(manifests))
+	for i, object := range manifests {
+		u, err := bare(object)
+		if err != nil {
+			return err
+		}
+		items[i].Object = u
+	}
+	if !o.out.Lines() {
+		return o.out.PrintObjects(o.Out, items)
+	}
+	for i, u := range items {
+		b, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprint(o.Out, "---\n")
+		}
+		if _, err := o.Out.Write(b); err != nil {
+			return err
 		}
 	}
-	_, err = fmt.Fprint(o.Out, strings.TrimPrefix(out.String(), "---\n"))
-	return err
+	return nil
 }
 
 // bare is an object without what only the API server fills in.
-func bare(object runtime.Object) ([]byte, error) {
+func bare(object runtime.Object) (map[string]any, error) {
 	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, err
@@ -110,7 +135,7 @@ func bare(object runtime.Object) ([]byte, error) {
 	if m, ok := u["metadata"].(map[string]any); ok {
 		delete(m, "creationTimestamp")
 	}
-	return yaml.Marshal(u)
+	return u, nil
 }
 
 // manifestsOf are an account and its roles: one in each namespace, and one of the cluster.

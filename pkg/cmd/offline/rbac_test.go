@@ -49,6 +49,16 @@ func TestRBACBringsRightsTogether(t *testing.T) {
 	}
 }
 
+func TestRBACForScripts(t *testing.T) {
+	for format, want := range map[string]string{
+		"name": "serviceaccount/maint-runner\nrole.rbac.authorization.k8s.io/shop-maint-runner\nrolebinding.rbac.authorization.k8s.io/shop-maint-runner\nrole.rbac.authorization.k8s.io/maint-runner\nrolebinding.rbac.authorization.k8s.io/maint-runner\n",
+		"jsonpath={.kind} {.items[*].kind} {.items[1].metadata.namespace}":    "List ServiceAccount Role RoleBinding Role RoleBinding front",
+		"custom-columns=KIND:.kind,NAME:.metadata.name,VERBS:.rules[0].verbs": "KIND             NAME                VERBS\nServiceAccount   maint-runner        <none>\nRole             shop-maint-runner   [get patch]\nRoleBinding      shop-maint-runner   <none>\nRole             maint-runner        [list watch]\nRoleBinding      maint-runner        <none>\n",
+	} {
+		cmdtest.Offline(t, cmd.Run, rolledUp, "-n", "shop", "rbac", "-f", "-", "-o", format).Is(t, cmdtest.Printed{Out: want})
+	}
+}
+
 func TestRBACTellsWhatItCannotSay(t *testing.T) {
 	for _, c := range []struct {
 		name, in string

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
@@ -162,7 +161,10 @@ func printed(t *testing.T, flags ...string) string {
 	AddRow(table, orders, "orders", "Idle", "")
 	AddRow(table, reports, "reports", "", "none")
 	var out bytes.Buffer
-	if err := o.Print(&out, table, func() (runtime.Object, error) { return ConfigMapList([]*corev1.ConfigMap{orders, reports}) }); err != nil {
+	values := func() ([]Value, error) {
+		return []Value{DocumentValue(orders, cmdtest.Now()), DocumentValue(reports, cmdtest.Now())}, nil
+	}
+	if err := o.Print(&out, table, KindDocumentList, values); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -190,7 +192,7 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 		})
 	}
 	for _, format := range []string{"json", "yaml"} {
-		if got := printed(t, "-o", format); !strings.Contains(got, "orders") || !strings.Contains(got, "kind: ConfigMap") && !strings.Contains(got, `"kind": "ConfigMap"`) {
+		if got := printed(t, "-o", format); !strings.Contains(got, "orders") || !strings.Contains(got, "kind: DocumentList") && !strings.Contains(got, `"kind": "DocumentList"`) {
 			t.Errorf("%s: %s", format, got)
 		}
 	}
@@ -198,18 +200,17 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 
 func TestListsOfOurOwnValues(t *testing.T) {
 	slot := cmdtest.Now()
-	list, err := List("LedgerList", []view.LedgerItem{{Plan: "shop/orders", Slot: &slot, Result: "Ran", At: slot}})
-	if err != nil {
-		t.Fatal(err)
+	values := func() ([]Value, error) {
+		return []Value{{Kind: "Ledger", Body: view.LedgerItem{Plan: "shop/orders", Slot: &slot, Result: "Ran", At: slot}}}, nil
 	}
 	o := NewOutput()
 	cmd := &cobra.Command{}
 	o.AddFlags(cmd)
-	if err := cmd.ParseFlags([]string{"-o", "jsonpath={.kind} {.items[0].plan} {.items[0].slot}"}); err != nil {
+	if err := cmd.ParseFlags([]string{"-o", "jsonpath={.apiVersion} {.kind} {.items[0].plan} {.items[0].slot}"}); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := o.Print(&out, NewTable(), func() (runtime.Object, error) { return list, nil }); err != nil || out.String() != "LedgerList shop/orders 2026-11-21T00:00:00Z" {
+	if err := o.Print(&out, NewTable(), "LedgerList", values); err != nil || out.String() != "maint.dev/v1alpha1 LedgerList shop/orders 2026-11-21T00:00:00Z" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

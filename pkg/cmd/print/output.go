@@ -1,17 +1,17 @@
 package print
 
 import (
-	stdjson "encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/kubectl/pkg/cmd/get"
 
@@ -19,30 +19,41 @@ import (
 )
 
 // Output is the -o of lists: everything that kubectl get can print.
-type Output struct{ flags *get.PrintFlags }
+type Output struct {
+	flags *get.PrintFlags
+	own   []string // words of -o that the command prints itself
+}
 
-// NewOutput prints tables unless -o says otherwise.
-func NewOutput() *Output { return &Output{flags: get.NewGetPrintFlags()} }
+// NewOutput prints tables unless -o says otherwise. own are words of -o that the command prints
+// itself.
+func NewOutput(own ...string) *Output { return &Output{flags: get.NewGetPrintFlags(), own: own} }
 
 // AddFlags adds -o and its kin.
 func (o *Output) AddFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", "one of "+strings.Join(o.formats(), ", "))
 	cmd.Flags().BoolVar(o.flags.NoHeaders, "no-headers", false, "without the line of headers")
 	o.flags.TemplateFlags.AddFlags(cmd)
+	completeFormats(cmd, slices.Concat([]string{"wide"}, o.own, formatWords())...)
 }
 
 func (o *Output) formats() []string {
-	formats := o.flags.AllowedFormats()
+	formats := append(o.flags.AllowedFormats(), o.own...)
 	slices.Sort(formats)
 	return slices.Compact(formats)
 }
 
 // Check refuses a format that there is not.
 func (o *Output) Check(f *exit.Faults) {
+	if o.Own() {
+		return
+	}
 	if _, err := o.flags.ToPrinter(); err != nil {
 		f.Add("-o %s: %v", *o.flags.OutputFormat, err)
 	}
 }
+
+// Own says whether -o is one of the command's own words.
+func (o *Output) Own() bool { return slices.Contains(o.own, o.Format()) }
 
 // Table says whether people read what is printed.
 func (o *Output) Table() bool {
@@ -58,79 +69,53 @@ func (o *Output) WithNamespace() error { return o.flags.EnsureWithNamespace() }
 // Name says whether names alone are printed.
 func (o *Output) Name() bool { return *o.flags.OutputFormat == "name" }
 
-// Print writes a list: as a table for people, else the objects themselves.
-func (o *Output) Print(w io.Writer, t *metav1.Table, objects func() (runtime.Object, error)) error {
+// Print writes a list: as a table for people, else as values, of which -o name prints the names.
+func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() ([]Value, error)) error {
+	if o.Table() {
+		return o.PrintTable(w, t)
+	}
+	items, err := values()
+	if err != nil {
+		return err
+	}
+	if o.Name() {
+		return printNames(w, items)
+	}
+	list, err := listOf(kind, false, items)
+	if err != nil {
+		return err
+	}
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
 		return err
 	}
-	if o.Table() {
-		return printer.PrintObj(t, w)
-	}
-	list, err := objects()
-	if err != nil {
-		return err
-	}
-	if o.Name() { // the name printer takes lists of no other kind
-		return printNames(w, printer.PrintObj, list)
-	}
 	return printer.PrintObj(list, w)
 }
 
-func printNames(w io.Writer, print func(runtime.Object, io.Writer) error, list runtime.Object) error {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
+// PrintTable writes a table for people.
+func (o *Output) PrintTable(w io.Writer, t *metav1.Table) error {
+	printer, err := o.flags.ToPrinter()
 	if err != nil {
 		return err
 	}
-	items, _, err := unstructured.NestedSlice(u, "items")
-	if err != nil {
-		return err
-	}
-	for _, item := range items {
-		if err := print(&unstructured.Unstructured{Object: item.(map[string]any)}, w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printer.PrintObj(t, w)
 }
 
-// ConfigMapList is ConfigMaps as kubectl get -o json would list them.
-func ConfigMapList(items []*corev1.ConfigMap) (runtime.Object, error) {
-	return objectList(items, func(cm *corev1.ConfigMap) runtime.Object {
-		cm = cm.DeepCopy()
-		cm.TypeMeta, cm.ManagedFields = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, nil
-		return cm
-	})
-}
-
-// NodeList is nodes as kubectl get -o json would list them.
-func NodeList(items []*corev1.Node) (runtime.Object, error) {
-	return objectList(items, func(n *corev1.Node) runtime.Object {
-		n = n.DeepCopy()
-		n.TypeMeta, n.ManagedFields = metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, nil
-		return n
-	})
-}
-
-func objectList[T any](items []T, shown func(T) runtime.Object) (runtime.Object, error) {
-	list := &corev1.List{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
-	for _, o := range items {
-		list.Items = append(list.Items, runtime.RawExtension{Object: shown(o)})
+// Empty says that nothing is listed, as kubectl does; namespace is empty where all were asked.
+func Empty(w io.Writer, namespace string) {
+	if namespace == "" {
+		fmt.Fprintln(w, "No resources found")
+		return
 	}
-	return list, nil
+	fmt.Fprintf(w, "No resources found in %s namespace.\n", namespace)
 }
 
-// List is a list of values of ours, {"kind": …, "items": […]}.
-func List[T any](kind string, items []T) (runtime.Object, error) {
-	list := &unstructured.UnstructuredList{Object: map[string]any{"kind": kind}, Items: []unstructured.Unstructured{}}
-	for i := range items {
-		u, err := decoded(kind, &items[i])
-		if err != nil {
-			return nil, err
-		}
-		list.Items = append(list.Items, unstructured.Unstructured{Object: u})
+// Age is how long ago something began, as kubectl says it.
+func Age(now, since time.Time) string {
+	if since.IsZero() {
+		return "<unknown>"
 	}
-	return list, nil
+	return duration.HumanDuration(now.Sub(since))
 }
 
 // decoded is a value as its JSON reads, with whole numbers whole.
@@ -181,16 +166,4 @@ func AddRow(t *metav1.Table, object *corev1.ConfigMap, cells ...string) {
 		row.Object = runtime.RawExtension{Object: &metav1.PartialObjectMetadata{ObjectMeta: object.ObjectMeta}}
 	}
 	t.Rows = append(t.Rows, row)
-}
-
-// JSON prints one value of ours with its kind, indented.
-func JSON(w io.Writer, kind string, value any) error {
-	u, err := decoded(kind, value)
-	if err != nil {
-		return err
-	}
-	u["kind"] = kind
-	out := stdjson.NewEncoder(w)
-	out.SetIndent("", "    ")
-	return out.Encode(u)
 }

@@ -254,11 +254,15 @@ type NodeStatus struct {
 func (v Printer) NodeValue(n *corev1.Node, claims []view.NodeClaim) NodeStatus {
 	out := NodeStatus{Metadata: identityOf(n.ObjectMeta), Unschedulable: n.Spec.Unschedulable, Claims: []ClaimValue{}, Needs: needValues(v.ClaimNeeds(claims))}
 	for _, c := range claims {
-		value := ClaimValue{For: c.By, Phase: c.Phase, Left: c.Left, Reason: c.Reason, Blocked: c.Blocked}
-		if !c.Since.IsZero() {
-			value.Since = &c.Since
-		}
-		out.Claims = append(out.Claims, value)
+		out.Claims = append(out.Claims, claimValue(c))
 	}
 	return out
+}
+
+func claimValue(c view.NodeClaim) ClaimValue {
+	value := ClaimValue{For: c.By, Phase: c.Phase, Left: c.Left, Reason: c.Reason, Blocked: c.Blocked}
+	if !c.Since.IsZero() {
+		value.Since = &c.Since
+	}
+	return value
 }

@@ -4,6 +4,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,26 +19,61 @@ import (
 // printers are those of kubectl get.
 type Values struct {
 	flags  *get.PrintFlags
+	own    []string          // words of -o that the command prints itself
 	stream map[string]string // of a watch: what was last printed, by name
 }
 
-// NewValues prints lines unless -o says otherwise.
-func NewValues() *Values { return &Values{flags: get.NewGetPrintFlags()} }
+// NewValues prints lines unless -o says otherwise. own are words of -o that the command
+// prints itself.
+func NewValues(own ...string) *Values { return &Values{flags: get.NewGetPrintFlags(), own: own} }
 
 // formats are what -o may be, as messages say it.
 const formats = "json, yaml, name, jsonpath=…, custom-columns=… or go-template=…"
 
+func (o *Values) formats() string {
+	return strings.Join(append(slices.Clone(o.own), formats), ", ")
+}
+
 // AddFlags adds -o.
 func (o *Values) AddFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", formats+"; or nothing for text")
+	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", "", o.formats()+"; or nothing for text")
+	completeFormats(cmd, slices.Concat(o.own, formatWords())...)
+}
+
+// formatWords are the words of -o as shells complete them; what ends with = goes on.
+func formatWords() []string {
+	return []string{"json", "yaml", "name", "jsonpath=", "custom-columns=", "go-template="}
+}
+
+// completeFormats offers the words of -o.
+func completeFormats(cmd *cobra.Command, words ...string) {
+	_ = cmd.RegisterFlagCompletionFunc("output", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		for _, w := range words {
+			if strings.HasPrefix(w, word) {
+				out = append(out, w)
+			}
+		}
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if len(out) == 1 && strings.HasSuffix(out[0], "=") {
+			directive |= cobra.ShellCompDirectiveNoSpace
+		}
+		return out, directive
+	}) // fails where there is no such flag: it was added above
 }
 
 // Check refuses a format that there is not.
 func (o *Values) Check(f *exit.Faults) {
+	if o.Own() {
+		return
+	}
 	if _, err := o.flags.ToPrinter(); err != nil || o.Format() == "wide" {
-		f.Add("-o must be %s, is %q", formats, o.Format())
+		f.Add("-o must be %s, is %q", o.formats(), o.Format())
 	}
 }
+
+// Own says whether -o is one of the command's own words.
+func (o *Values) Own() bool { return slices.Contains(o.own, o.Format()) }
 
 // Format is what -o says; empty: lines.
 func (o *Values) Format() string { return *o.flags.OutputFormat }
@@ -47,8 +83,8 @@ func (o *Values) Lines() bool { return o.Format() == "" }
 
 // Value is a value for scripts.
 type Value struct {
-	Kind string
-	Name string // what -o name says of it
+	Kind string // empty: the body has a kind of its own
+	Name string // what -o name says of it; empty: it has none
 	Body any
 	// Plain leaves apiVersion out: shapes that are older than it are without.
 	Plain bool
@@ -60,7 +96,9 @@ func (v Value) object() (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	u["kind"] = v.Kind
+	if v.Kind != "" {
+		u["kind"] = v.Kind
+	}
 	if !v.Plain {
 		u["apiVersion"] = document.APIVersion
 	}
@@ -91,11 +129,50 @@ func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
 
 func (o *Values) printList(w io.Writer, kind string, plain bool, items []Value) error {
 	if o.Format() == "name" {
-		for _, v := range items {
-			fmt.Fprintln(w, v.Name)
-		}
-		return nil
+		return printNames(w, items)
 	}
+	list, err := listOf(kind, plain, items)
+	if err != nil {
+		return err
+	}
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(list, w)
+}
+
+// PrintObjects prints objects of the API as kubectl get lists several.
+func (o *Values) PrintObjects(w io.Writer, items []unstructured.Unstructured) error {
+	printer, err := o.flags.ToPrinter()
+	if err != nil {
+		return err
+	}
+	if o.Format() != "name" {
+		return printer.PrintObj(&unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}, Items: items}, w)
+	}
+	for i := range items {
+		if err := printer.PrintObj(&items[i], w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printNames(w io.Writer, items []Value) error {
+	for _, v := range items {
+		if v.Name == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, v.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listOf are values as the items of a list. plain leaves apiVersion out.
+func listOf(kind string, plain bool, items []Value) (*unstructured.UnstructuredList, error) {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": document.APIVersion, "kind": kind}, Items: []unstructured.Unstructured{}}
 	if plain {
 		delete(list.Object, "apiVersion")
@@ -103,15 +180,11 @@ func (o *Values) printList(w io.Writer, kind string, plain bool, items []Value) 
 	for _, v := range items {
 		u, err := v.object()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		list.Items = append(list.Items, *u)
 	}
-	printer, err := o.flags.ToPrinter()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(list, w)
+	return list, nil
 }
 
 // Stream prints, of values that are looked at again and again, those that have changed:

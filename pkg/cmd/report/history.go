@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -143,14 +142,11 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if o.name != "" && all[0].head == nil {
 		fmt.Fprintf(o.ErrOut, "plan %s has no ledger yet: the agent has not looked at it\n", all[0].object.Name)
 	}
-	if o.out.Name() {
-		return o.names(lines)
-	}
 	if len(lines) == 0 && o.out.Table() {
 		o.nothing(k, all)
 		return nil
 	}
-	err = o.out.Print(o.Out, o.table(lines), func() (runtime.Object, error) { return ledgerList(lines) })
+	err = o.out.Print(o.Out, o.table(lines), "LedgerList", func() ([]print.Value, error) { return ledgerValues(lines), nil })
 	if err == nil && o.name != "" && o.out.Table() && !o.filtered() {
 		o.totals(all[0].head)
 	}
@@ -239,16 +235,6 @@ func (o *historyOptions) wants(e ledger.Entry) bool {
 		e.Outcome != nil && e.Result != run.Open && slices.Contains(o.results, string(e.Outcome.Phase))
 }
 
-// names prints the runs alone: nothing else of a ledger has a name.
-func (o *historyOptions) names(lines []line) error {
-	for _, l := range lines {
-		if l.Run != "" {
-			fmt.Fprintf(o.Out, "configmap/%s\n", l.Run)
-		}
-	}
-	return nil
-}
-
 // totals say of a plan how all that ever was ended.
 func (o *historyOptions) totals(l *ledger.Ledger) {
 	if text := print.Totals(l); text != "" {
@@ -330,14 +316,16 @@ func zoneOf(cm *corev1.ConfigMap, user string) string {
 	return view.PlanZone(spec, user)
 }
 
-func ledgerList(lines []line) (runtime.Object, error) {
-	items := make([]view.LedgerItem, len(lines))
+// ledgerValues are entries for scripts. Their names are those of the runs: nothing else of a
+// ledger has a name.
+func ledgerValues(lines []line) []print.Value {
+	items := make([]print.Value, len(lines))
 	for i, l := range lines {
 		e := l.Entry
-		items[i] = view.LedgerItem{
+		items[i] = print.Value{Kind: "Ledger", Name: view.Prefix("configmap/", e.Run), Body: view.LedgerItem{
 			Plan: l.plan.Namespace + "/" + l.plan.Name, Slot: e.Slot, Result: string(e.Result), Reason: e.Reason, Run: e.Run, Actor: e.Actor,
 			DryRun: e.DryRun, StartedAt: e.StartedAt, At: e.At, First: e.First, Last: e.Last, Count: e.Count, Slept: e.Slept, Outcome: e.Outcome,
-		}
+		}}
 	}
-	return print.List("LedgerList", items)
+	return items
 }

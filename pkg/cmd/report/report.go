@@ -3,14 +3,11 @@ package report
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -30,12 +27,11 @@ const (
 	formatMarkdown = "md"
 	formatCSV      = "csv"
 	formatHTML     = "html"
-	formatJSON     = "json"
 )
 
 type reportOptions struct {
 	*factory.Factory
-	format         string
+	out            *print.Values
 	everywhere     bool
 	selector       string
 	last, from, to string
@@ -45,7 +41,7 @@ type reportOptions struct {
 
 // NewReport tells what ran over a time, and how it ended.
 func NewReport(c *factory.Factory) *cobra.Command {
-	o := &reportOptions{Factory: c}
+	o := &reportOptions{Factory: c, out: print.NewValues(formatTable, formatMarkdown, formatCSV, formatHTML)}
 	cmd := &cobra.Command{
 		Use:   "report",
 		Short: "What ran over a time, how it ended, what was missed and why, and who decided what",
@@ -59,18 +55,13 @@ of the plans' policies as they stand now. -o csv has one line for each entry.`,
 		RunE:    factory.RunE(o),
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.format, "output", "o", formatTable, "one of "+strings.Join(reportFormats(), ", "))
+	o.out.AddFlags(cmd)
 	flags.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	flags.StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
 	flags.StringVar(&o.last, "last", "30d", "as far back from now")
 	flags.StringVar(&o.from, "from", "", "the first instant, in place of --last")
 	flags.StringVar(&o.to, "to", "", "the instant at which it ends; default now")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-func reportFormats() []string {
-	return []string{formatTable, formatMarkdown, formatCSV, formatJSON, formatHTML}
 }
 
 // Complete resolves the times.
@@ -106,8 +97,9 @@ func span(env factory.Env, last, from, to string, f *exit.Faults) (start, end ti
 
 // Validate checks the flags.
 func (o *reportOptions) Validate() error {
-	if !slices.Contains(reportFormats(), o.format) {
-		o.faults.Add("-o must be one of %s, is %q", strings.Join(reportFormats(), ", "), o.format)
+	o.out.Check(&o.faults)
+	if o.out.Format() == "name" {
+		o.faults.Add("-o name: a report has no name; write -o json")
 	}
 	return o.faults.Err()
 }
@@ -131,17 +123,17 @@ func (o *reportOptions) Run(ctx context.Context) error {
 		return err
 	}
 	r := summary.Of(o.plans(ctx, k, all), o.start, o.end)
-	switch o.format {
+	switch o.out.Format() {
 	case formatMarkdown:
 		_, err = fmt.Fprint(o.Out, r.Markdown())
 	case formatCSV:
 		_, err = fmt.Fprint(o.Out, r.CSV())
 	case formatHTML:
 		_, err = fmt.Fprint(o.Out, r.HTML())
-	case formatJSON:
-		err = print.JSON(o.Out, "Report", &r)
-	default:
+	case "", formatTable:
 		err = o.tables(r)
+	default:
+		err = o.out.Print(o.Out, print.Value{Kind: "Report", Body: &r})
 	}
 	return err
 }
@@ -165,8 +157,7 @@ func (o *reportOptions) tables(r summary.Report) error {
 		for _, row := range s.Rows {
 			print.AddRow(t, nil, row...)
 		}
-		err := print.NewOutput().Print(o.Out, t, func() (runtime.Object, error) { return t, nil })
-		if err != nil {
+		if err := print.NewOutput().PrintTable(o.Out, t); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -27,6 +27,7 @@ type savingsOptions struct {
 	*factory.Factory
 	out            *print.Output
 	everywhere     bool
+	selector       string
 	last, from, to string
 	start, end     time.Time
 	faults         exit.Faults
@@ -34,7 +35,7 @@ type savingsOptions struct {
 
 // NewSavings shows how long resources slept, and what that saved.
 func NewSavings(c *factory.Factory) *cobra.Command {
-	o := &savingsOptions{Factory: c, out: print.NewOutput()}
+	o := &savingsOptions{Factory: c, out: print.NewOutput(formatHTML)}
 	cmd := &cobra.Command{
 		Use:   "savings",
 		Short: "How long resources slept, by plan, target and kind, and what that saved",
@@ -46,8 +47,8 @@ in the plan's namespace or the agent's, says what an hour costs.`,
 		RunE:    factory.RunE(o),
 	}
 	o.out.AddFlags(cmd)
-	cmd.Flags().Lookup("output").Usage += ", html"
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
 	cmd.Flags().StringVar(&o.last, "last", "30d", "as far back from now")
 	cmd.Flags().StringVar(&o.from, "from", "", "the first instant, in place of --last")
 	cmd.Flags().StringVar(&o.to, "to", "", "the instant at which it ends; default now")
@@ -62,16 +63,12 @@ func (o *savingsOptions) Complete(*cobra.Command, []string) error {
 
 // Validate checks the flags.
 func (o *savingsOptions) Validate() error {
-	if !o.html() {
-		o.out.Check(&o.faults)
-	}
+	o.out.Check(&o.faults)
 	if o.out.Name() {
 		o.faults.Add("-o name: hours have no name; write -o json")
 	}
 	return o.faults.Err()
 }
-
-func (o *savingsOptions) html() bool { return o.out.Format() == "html" }
 
 // Run prints what slept.
 func (o *savingsOptions) Run(ctx context.Context) error {
@@ -92,7 +89,7 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 		return err
 	}
 	rows := savings.Sum(sleeps, o.start, o.end, prices)
-	if o.html() {
+	if o.out.Own() {
 		_, err := fmt.Fprint(o.Out, savings.Report{From: o.start, To: o.end, Rows: rows}.HTML())
 		return err
 	}
@@ -100,13 +97,21 @@ func (o *savingsOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(o.ErrOut, "nothing slept from %s to %s\n", instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
 		return nil
 	}
-	if err := o.out.Print(o.Out, o.table(rows), func() (runtime.Object, error) { return print.List("SavingsList", rows) }); err != nil {
+	if err := o.out.Print(o.Out, o.table(rows), "SavingsList", func() ([]print.Value, error) { return valuesOf(rows), nil }); err != nil {
 		return err
 	}
 	if o.out.Table() {
 		fmt.Fprintf(o.ErrOut, "%s from %s to %s\n", savings.TotalOf(rows), instant.Both(o.start, o.Zone), instant.Both(o.end, o.Zone))
 	}
 	return nil
+}
+
+func valuesOf(rows []savings.Row) []print.Value {
+	items := make([]print.Value, len(rows))
+	for i, row := range rows {
+		items[i] = print.Value{Plain: true, Body: row} // its kind is that of the resources
+	}
+	return items
 }
 
 func (o *savingsOptions) table(rows []savings.Row) *metav1.Table {
@@ -124,7 +129,7 @@ func (o *savingsOptions) table(rows []savings.Row) *metav1.Table {
 // sleeps are those of all HibernatePlans of a namespace: what their ledgers tell, and what
 // sleeps now.
 func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespace string) ([]savings.Sleep, error) {
-	plans, err := k.HibernatePlans(ctx, namespace, "")
+	plans, err := k.HibernatePlans(ctx, namespace, o.selector)
 	if err != nil {
 		return nil, err
 	}
@@ -136,18 +141,22 @@ func (o *savingsOptions) sleeps(ctx context.Context, k *factory.Cluster, namespa
 	for _, one := range all {
 		out = append(out, savings.SleepsOf(one.object.Namespace, one.object.Name, one.closed)...)
 	}
-	now, err := o.present(ctx, k, namespace)
+	now, err := o.present(ctx, k, namespace, plans)
 	return append(out, now...), err
 }
 
-// present is what sleeps now.
-func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namespace string) ([]savings.Sleep, error) {
+// present is what sleeps now: of plans that are gone, too, unless labels pick some.
+func (o *savingsOptions) present(ctx context.Context, k *factory.Cluster, namespace string, plans []*corev1.ConfigMap) ([]savings.Sleep, error) {
 	list, err := k.Restores(ctx, namespace, "")
 	if err != nil {
 		return nil, err
 	}
 	var out []savings.Sleep
 	for _, one := range list {
+		picked := func(cm *corev1.ConfigMap) bool { return cm.Namespace == one.Object.Namespace && cm.Name == one.Of() }
+		if o.selector != "" && !slices.ContainsFunc(plans, picked) {
+			continue
+		}
 		r := one.Record
 		if r.Plan == "" { // it could not be read; what lacks a signature alone is counted
 			fmt.Fprintf(o.ErrOut, "warning: %s/%s is not counted: %s\n", one.Object.Namespace, one.Object.Name, one.Fault)

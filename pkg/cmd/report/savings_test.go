@@ -56,13 +56,14 @@ func TestSavings(t *testing.T) {
 			err: "34.0 hours, 34.00 USD from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n",
 		},
 		{
-			name: "in a range, half of a sleep", line: "savings --from 2026-11-20T01:00:00Z --to 2026-11-20T20:00:00Z -o 'jsonpath={.kind} {.items[0].hours} {.items[0].saved} {.items[0].unpriced[0]}'", world: objects(nightly(), slept, restored(t), prices),
-			out: "SavingsList 15 15 gpu",
+			name: "in a range, half of a sleep", line: "savings --from 2026-11-20T01:00:00Z --to 2026-11-20T20:00:00Z -o 'jsonpath={.kind} {.items[0].kind} {.items[0].hours} {.items[0].saved} {.items[0].unpriced[0]}'", world: objects(nightly(), slept, restored(t), prices),
+			out: "SavingsList Deployment 15 15 gpu",
 		},
 		{
 			name: "without prices", line: "savings --no-headers", world: objects(nightly(), slept), out: "orders   apps   Deployment   3     1     30.0   <none>\n",
 			err: "30.0 hours from Thu 2026-10-22 02:00 CEST (2026-10-22T00:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n",
 		},
+		{name: "of plans with labels that none has", line: "savings -l team=a -o jsonpath={.items}", world: objects(nightly(), slept, restored(t)), out: "[]"},
 		{name: "nothing slept", line: "savings --last 1h", world: objects(nightly(), slept), err: "nothing slept from Sat 2026-11-21 00:00 CET (2026-11-20T23:00:00Z) to Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z)\n"},
 		{
 			name: "prices that nobody can read", line: "savings", world: objects(nightly(), slept, wrong), out: "PLAN     TARGET   KIND         RESOURCES   SLEEPS   HOURS   SAVED\norders   apps     Deployment   3           1        30.0    <none>\n",

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -82,17 +81,18 @@ func itemOf(r view.Restore) item {
 	return out
 }
 
-func itemsOf(list []view.Restore) (runtime.Object, error) {
-	items := make([]item, len(list))
+func valuesOf(list []view.Restore) []print.Value {
+	items := make([]print.Value, len(list))
 	for i, r := range list {
-		items[i] = itemOf(r)
+		items[i] = print.Value{Kind: "Restore", Name: "configmap/" + r.Object.Name, Body: itemOf(r)}
 	}
-	return print.List("RestoreList", items)
+	return items
 }
 
 type listOptions struct {
 	*factory.Factory
 	out        *print.Output
+	selector   string
 	everywhere bool
 	faults     exit.Faults
 }
@@ -107,6 +107,7 @@ func newList(c *factory.Factory) *cobra.Command {
 		RunE:    factory.RunE(o),
 	}
 	o.out.AddFlags(cmd)
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "labels of the restore data, such as maint.dev/plan=NAME")
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
 	return cmd
 }
@@ -126,16 +127,16 @@ func (o *listOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace, where := k.Namespace, "namespace "+k.Namespace
+	namespace := k.Namespace
 	if o.everywhere {
-		namespace, where = "", "the cluster"
+		namespace = ""
 	}
-	list, err := k.Restores(ctx, namespace, "")
+	list, err := k.Restores(ctx, namespace, o.selector)
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 && o.out.Table() {
-		fmt.Fprintf(o.ErrOut, "no restore data in %s: nothing sleeps there\n", where)
+		print.Empty(o.ErrOut, namespace)
 		return nil
 	}
 	if o.everywhere {
@@ -148,12 +149,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 		sleeping, left := r.Count()
 		print.AddRow(t, r.Object, r.Of(), r.Record.Target, r.Record.Executor, string(r.Record.State), fmt.Sprint(sleeping), fmt.Sprint(left), o.since(r), r.Object.Name, r.Fault)
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) {
-		if o.out.Name() {
-			return print.ConfigMapList(objects(list))
-		}
-		return itemsOf(list)
-	})
+	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
 }
 
 func (o *listOptions) since(r view.Restore) string {
@@ -161,14 +157,6 @@ func (o *listOptions) since(r view.Restore) string {
 		return instant.Roughly(o.Now().Sub(at)) + " ago"
 	}
 	return ""
-}
-
-func objects(list []view.Restore) []*corev1.ConfigMap {
-	out := make([]*corev1.ConfigMap, len(list))
-	for i, r := range list {
-		out[i] = r.Object
-	}
-	return out
 }
 
 type showOptions struct {
@@ -224,12 +212,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), res.CapturedAt.UTC().Format(time.RFC3339), res.UID)
 		}
 	}
-	return o.out.Print(o.Out, t, func() (runtime.Object, error) {
-		if o.out.Name() {
-			return print.ConfigMapList(objects(list))
-		}
-		return itemsOf(list)
-	})
+	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
 }
 
 // stateOf is how far a resource has come.
@@ -250,7 +233,7 @@ func stateOf(r hibernate.Resource) string {
 // find is the restore data of a plan, or of one of its targets; the plan itself may be gone.
 func find(ctx context.Context, k *factory.Cluster, names []string) ([]view.Restore, error) {
 	name := factory.BareName(names[0])
-	list, err := k.Restores(ctx, k.Namespace, name)
+	list, err := k.RestoresOf(ctx, k.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +285,7 @@ func complete(c *factory.Factory) factory.Completer {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		list, err := k.Restores(ctx, k.Namespace, factory.BareName(given[0]))
+		list, err := k.RestoresOf(ctx, k.Namespace, factory.BareName(given[0]))
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -117,7 +117,7 @@ func TestListAndShow(t *testing.T) {
 			}
 		})
 	}
-	cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Maint("restore", "list", "-A").Is(t, cmdtest.Printed{Err: "no restore data in the cluster: nothing sleeps there\n"})
+	cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Maint("restore", "list", "-A").Is(t, cmdtest.Printed{Err: "No resources found\n"})
 }
 
 // edits has the editor be a script that writes its own text in place of the file's.
@@ -160,11 +160,11 @@ func TestEdit(t *testing.T) {
 		{name: "a number below nothing, again and again", editor: `sed -i 's/replicas: 3/replicas: -3/' "$1"`, code: 1, err: "error: [0]: before of Deployment/shop/web .replicas must not be negative\nerror: nothing was written; your text is kept in ", replicas: `{"replicas":3}`, kept: true},
 		{name: "a fault that is mended at the second try", editor: `if grep -q 'It was not taken' "$1"; then sed -i 's/replicas: -3/replicas: 4/' "$1"; else sed -i 's/replicas: 3/replicas: -3/' "$1"; fi`, out: "configmap/" + object + " edited: Deployment/shop/web\n", replicas: `{"replicas":4}`},
 		{name: "what is left alone", editor: `sed -i 's/replicas: 2/replicas: 5/' "$1"`, code: 1, err: "error: [1]: Deployment/shop/theirs is not put back in this cycle: somebody changed it while it slept\n", replicas: `{"replicas":3}`, kept: true},
-		{name: "who may not read the key is told before", editor: "exit 9", before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("get", "secrets", "") }, code: 1, err: "error: read the agent's key: you may not: ", replicas: `{"replicas":3}`},
+		{name: "who may not read the key is told before", editor: "exit 9", before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("get", "secrets", "") }, code: 1, err: "Error from server (Forbidden): read the agent's key: ", replicas: `{"replicas":3}`},
 		{name: "what does not count is not edited", editor: "exit 9", before: func(o *cmdtest.Cluster, _ annotations.Keyring) {
 			o.Stores("configmaps", stored(o.T, annotations.Keyring{}, web()))
 		}, code: 1, err: "error: the restore shop/" + object + " does not count: it carries no signature of the agent's\nerror: if it is the agent's own, sign it first: 'kubectl maint adopt " + object + "'\n", replicas: `{"replicas":3}`},
-		{name: "who may not write loses nothing", editor: seven, before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("update", "configmaps", "") }, code: 1, err: "error: write configmap/" + object + ": you may not: configmaps is forbidden: not for you\nerror: nothing was written; your text is kept in ", replicas: `{"replicas":3}`, kept: true},
+		{name: "who may not write loses nothing", editor: seven, before: func(o *cmdtest.Cluster, _ annotations.Keyring) { o.Forbids("update", "configmaps", "") }, code: 1, err: "Error from server (Forbidden): write configmap/" + object + ": configmaps is forbidden: not for you\nerror: nothing was written; your text is kept in ", replicas: `{"replicas":3}`, kept: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			edits(t, c.editor)

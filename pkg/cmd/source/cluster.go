@@ -19,13 +19,13 @@ import (
 // that is empty, with the calendars and namespaces that they need, as files
 // would show them. What cannot be used is told on ErrOut: a plan with faults is
 // left out, a policy with faults stays and is not ready.
-func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (Set, error) {
+func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, selector string) (Set, error) {
 	w := Set{Pauses: map[string]schedule.Pause{}}
 	agent, err := c.Agent(ctx, k)
 	if err != nil || agent.Namespace == "" {
 		agent.Namespace = annotations.DefaultNamespace // whether it runs is not asked here
 	}
-	list, err := k.Plans(ctx, k.Namespace, "")
+	list, err := k.Plans(ctx, k.Namespace, selector)
 	if err != nil {
 		return w, err
 	}
@@ -40,7 +40,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster) (S
 		objects = append(objects, cm)
 		w.Plans = append(w.Plans, Plan{Namespace: cm.Namespace, Name: cm.Name, Spec: spec.Defaulted(), Intent: annotations.Intent(cm.Annotations)})
 	}
-	sleepers, err := k.HibernatePlans(ctx, k.Namespace, "")
+	sleepers, err := k.HibernatePlans(ctx, k.Namespace, selector)
 	if err != nil {
 		return w, err
 	}

@@ -55,7 +55,7 @@ func TestReadCluster(t *testing.T) {
 		{name: "a namespace, with the agent's policies", namespace: "shop", plans: []string{"shop/orders"}, policies: []string{"maint-system/day", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
 		{name: "all namespaces", plans: []string{"ops/roll", "shop/orders"}, policies: []string{"maint-system/day", "ops/ops", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
 		{name: "all namespaces, one by one where not all may be listed at once", forbids: [3]string{"list", "namespaces", ""}, plans: []string{"ops/roll", "shop/orders"}, policies: []string{"maint-system/day", "ops/ops", "shop/night"}, said: broken + odd, above: map[string]bool{"shop": true}},
-		{name: "where plans may not be listed", namespace: "shop", forbids: [3]string{"list", "configmaps", "shop"}, err: "list plans: you may not: configmaps is forbidden: not for you", above: map[string]bool{}},
+		{name: "where plans may not be listed", namespace: "shop", forbids: [3]string{"list", "configmaps", "shop"}, err: "list plans: configmaps is forbidden: not for you", above: map[string]bool{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, k := clusterOf(t, c.namespace, world()...)
@@ -63,7 +63,7 @@ func TestReadCluster(t *testing.T) {
 				o.Forbids(c.forbids[0], c.forbids[1], c.forbids[2])
 			}
 			f, said := reader("")
-			w, err := ReadCluster(t.Context(), f, k)
+			w, err := ReadCluster(t.Context(), f, k, "")
 			if cmdtest.ErrText(err) != c.err {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestWhatOfTheClusterIsMeant(t *testing.T) {
 		{name: "a node that is paused", arg: "held", want: "node/held", zone: "Europe/Berlin", why: "paused"},
 		{
 			name: "a namespace of which nobody may tell whether it is frozen permits nothing", arg: "orders", forbids: "namespaces", want: "plan/orders", zone: "America/New_York", why: "not ready",
-			said: "warning: read namespace shop: you may not: namespaces is forbidden: not for you; whether it is frozen is not known, so nothing is permitted\n",
+			said: "warning: read namespace shop: namespaces is forbidden: not for you; whether it is frozen is not known, so nothing is permitted\n",
 		},
 		{name: "nothing of that name", arg: "ghost", err: `there is no plan or policy "ghost" in namespace shop; see 'kubectl maint list'`},
 	} {
@@ -228,14 +228,14 @@ func TestReadPlanAndReadNode(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	o.Forbids("list", "configmaps", "")
-	if _, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a")); cmdtest.ErrText(err) != "list runs: you may not: configmaps is forbidden: not for you" {
+	if _, err := ReadNode(t.Context(), f, k, agent, cmdtest.Node("a")); cmdtest.ErrText(err) != "list runs: configmaps is forbidden: not for you" {
 		t.Error(err)
 	}
-	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); cmdtest.ErrText(err) != "list runs: you may not: configmaps is forbidden: not for you" {
+	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); cmdtest.ErrText(err) != "list runs: configmaps is forbidden: not for you" {
 		t.Error(err)
 	}
 	o.Forbids("get", "configmaps", "")
-	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); !strings.HasPrefix(cmdtest.ErrText(err), "read the ledger of orders: you may not") {
+	if _, err := ReadPlan(t.Context(), f, k, agent, cmdtest.Plan("orders", "")); !strings.HasPrefix(cmdtest.ErrText(err), "read the ledger of orders: configmaps is forbidden") {
 		t.Error(err)
 	}
 }

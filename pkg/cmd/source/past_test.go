@@ -35,7 +35,7 @@ func TestTheCalendarOfAClusterTellsHowThePastEnded(t *testing.T) {
 		cmdtest.Ledger(ledger.Ledger{Watermark: *at("22:30"), Recent: entries, Open: []ledger.Entry{{Slot: at("22:00"), Result: run.Open, Run: "c"}}}),
 		cmdtest.Sleeper("nights", "schedule: {timezone: UTC, offHours: [{start: '16:00', end: '18:00'}, {start: '19:00', end: '20:00'}]}", made),
 		cmdtest.LedgerOf("nights", ledger.Ledger{Watermark: *at("22:30"), Recent: []ledger.Entry{{Slot: at("19:00"), Result: run.Ran, Slept: []ledger.Slept{{Resources: 2}, {Resources: 1}}}}}))
-	w, err := ReadCluster(t.Context(), telling(&bytes.Buffer{}), k)
+	w, err := ReadCluster(t.Context(), telling(&bytes.Buffer{}), k, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,9 @@ type Run struct {
 	Journal run.Journal
 }
 
+// BrokenRun stands where the phase of a run cannot be read.
+const BrokenRun = "Broken"
+
 // ReadRun reads a run from its object.
 func ReadRun(cm *corev1.ConfigMap) (Run, error) {
 	r, j, err := annotations.ReadRun(cm)

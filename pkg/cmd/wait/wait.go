@@ -2,6 +2,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 )
 
@@ -29,15 +31,18 @@ const (
 
 type options struct {
 	*factory.Factory
+	out                   *print.Values
 	name, text, requestor string
 	timeout               time.Duration
-	what, value           string // of --for: phase and Idle, condition and Ready=True
+	what, value           string             // of --for: phase and Idle, condition and Ready=True
+	stands                string             // how it last stood
+	ran                   *metav1.ObjectMeta // the run that is waited for; nil: another thing is
 	faults                exit.Faults
 }
 
 // New waits until something is so.
 func New(c *factory.Factory) *cobra.Command {
-	o := &options{Factory: c}
+	o := &options{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "wait RUN|PLAN|POLICY|NODE [--for=…]",
 		Short: "Wait until something is so; for runbooks",
@@ -62,6 +67,7 @@ the run failed, 5 when the agent is silent, 124 when --timeout has passed.`,
 	cmd.Flags().StringVar(&o.text, "for", "", "what to wait for; see above")
 	cmd.Flags().StringVar(&o.requestor, "requestor", "", "of a node's request; default cli.<you>")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "how long to wait (exit code 124); 0 means for ever")
+	o.out.AddFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{forEnded, forPermitted, forReady, forReleased, forPhase + "=", forCondition + "="}, cobra.ShellCompDirectiveNoSpace))
 	return cmd
 }
@@ -75,6 +81,7 @@ func (o *options) Complete(_ *cobra.Command, args []string) error {
 
 // Validate checks the flags.
 func (o *options) Validate() error {
+	o.out.Check(&o.faults)
 	switch o.what {
 	case "", forEnded, forPermitted, forReady, forReleased:
 		if o.value != "" {
@@ -115,6 +122,14 @@ func (o *options) Run(ctx context.Context) error {
 	if !slices.Contains(takes()[kind], o.what) {
 		return exit.Errorf(exit.CodeUsage, "a %s is not waited for with --for=%s: it takes %s", strings.ReplaceAll(kind, "-", " "), o.what, strings.Join(takes()[kind], ", "))
 	}
+	err = o.await(ctx, k, kind, found)
+	if o.out.Lines() {
+		return err
+	}
+	return errors.Join(o.printResult(kind, found, err), err)
+}
+
+func (o *options) await(ctx context.Context, k *factory.Cluster, kind string, found factory.Resource) error {
 	switch {
 	case o.what == forEnded:
 		return o.ended(ctx, k, found.Document)
@@ -124,6 +139,32 @@ func (o *options) Run(ctx context.Context) error {
 		return o.node(ctx, k, found.Node)
 	}
 	return o.document(ctx, k, found.Document)
+}
+
+// result is what came of a wait, in the machine's shape, see docs/cli.md.
+type result struct {
+	Metadata print.Identity `json:"metadata"`
+	Subject  string         `json:"subject"` // run, plan, hibernate-plan, policy or node
+	For      string         `json:"for"`
+	Met      bool           `json:"met"`
+	Message  string         `json:"message,omitempty"`
+}
+
+// printResult tells scripts what came of it. A run that failed has ended.
+func (o *options) printResult(kind string, found factory.Resource, err error) error {
+	var object metav1.Object = found.Node
+	if found.Document != nil {
+		object = found.Document
+	}
+	if o.ran != nil {
+		kind, object = annotations.KindRun, o.ran
+	}
+	body := result{Metadata: print.Identity{Namespace: object.GetNamespace(), Name: object.GetName(), UID: string(object.GetUID())}, Subject: kind, For: o.forWords(), Message: o.stands}
+	body.Met = err == nil || o.what == forEnded && exit.CodeOf(err) == exit.CodeRunFailed
+	if err != nil {
+		body.Message = err.Error()
+	}
+	return o.out.Print(o.Out, print.Value{Kind: "WaitResult", Name: kind + "/" + body.Metadata.Name, Body: body})
 }
 
 // usual is what is waited for where --for does not say.
@@ -164,7 +205,12 @@ func (o *options) ended(ctx context.Context, k *factory.Cluster, cm *corev1.Conf
 			owner = p
 		}
 	}
-	return watch.FollowRun(ctx, o.Factory, k, owner, r.Run.Name)
+	o.ran = &metav1.ObjectMeta{Namespace: r.Run.Namespace, Name: r.Run.Name}
+	shown := o.Factory
+	if !o.out.Lines() {
+		shown = o.Aside()
+	}
+	return watch.FollowRun(ctx, shown, k, owner, r.Run.Name)
 }
 
 // look says whether what is waited for is so, and how it stands; an error says that it
@@ -179,8 +225,9 @@ func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan 
 	asked, said := false, ""
 	for {
 		so, stands, err := f()
+		o.stands = stands
 		if so || err != nil {
-			if err == nil {
+			if err == nil && o.out.Lines() {
 				fmt.Fprintf(o.Out, "%s: %s\n", name, stands)
 			}
 			return err

@@ -213,7 +213,7 @@ func TestWhatMayNotBeReadIsNotWatched(t *testing.T) {
 	_, nodes := Nodes(t.Context(), k, make(chan struct{}, 1), "a")
 	_, pods := PodsOn(t.Context(), k, make(chan struct{}, 1), "a")
 	_, some := Pods(t.Context(), k, "shop", "a=b")
-	want := []string{"watch ConfigMaps: you may not: configmaps is forbidden: not for you", "watch nodes: you may not: nodes is forbidden: not for you", "watch the pods of node a: you may not: pods is forbidden: not for you", "pods is forbidden: not for you"}
+	want := []string{"watch ConfigMaps: configmaps is forbidden: not for you", "watch nodes: nodes is forbidden: not for you", "watch the pods of node a: pods is forbidden: not for you", "pods is forbidden: not for you"}
 	if diff := cmp.Diff(want, []string{cmdtest.ErrText(maps), cmdtest.ErrText(nodes), cmdtest.ErrText(pods), cmdtest.ErrText(some)}); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

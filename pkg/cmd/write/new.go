@@ -26,7 +26,9 @@ type newOptions struct {
 
 // NewNew asks its way to a plan.
 func NewNew(c *factory.Factory) *cobra.Command {
-	o := &newOptions{scheduleOptions: &scheduleOptions{Factory: c, format: "yaml"}}
+	o := &newOptions{scheduleOptions: &scheduleOptions{Factory: c}}
+	o.Mode = "client"
+	o.UseOutput("yaml")
 	return &cobra.Command{
 		Use:   "new",
 		Short: "Ask the way to a valid plan, and print it",
@@ -42,8 +44,11 @@ standard error; no cluster is asked, and nothing is written.`,
 // Complete has nothing to look up.
 func (o *newOptions) Complete(*cobra.Command, []string) error { return nil }
 
-// Validate has nothing to check.
-func (o *newOptions) Validate() error { return nil }
+// Validate readies the output; there are no flags to check.
+func (o *newOptions) Validate() error {
+	o.DryRun.Check(&o.faults)
+	return o.faults.Err()
+}
 
 // Run asks, and prints the plan.
 func (o *newOptions) Run(ctx context.Context) error {

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -35,7 +34,7 @@ type scheduleOptions struct {
 	factory.DryRun
 	name, cron, rrule, at, timezone string
 	target, account, description    string
-	file, format                    string
+	file                            string
 	labels, steps, finally          []string
 	policies                        []string
 
@@ -67,7 +66,7 @@ removes one; selector=KEY=VALUE picks by a label.`,
     --step roll=restart,resource=Deployment/orders --step healthy=health-check,selector=app=orders`,
 		RunE: factory.RunE(o),
 	}
-	o.DryRun.AddMode(cmd)
+	o.DryRun.AddFlag(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.cron, "cron", "", `five fields, as in "0 2 * * 6"`)
 	f.StringVar(&o.rrule, "rrule", "", "an RFC 5545 rule")
@@ -81,7 +80,6 @@ removes one; selector=KEY=VALUE picks by a label.`,
 	f.StringArrayVar(&o.steps, "step", nil, "a step; may be repeated")
 	f.StringArrayVar(&o.finally, "finally", nil, "a step that runs always, whatever failed; may be repeated")
 	f.StringVarP(&o.file, "filename", "f", "", "a plan's document or manifest, or - for standard input, instead of the flags above")
-	f.StringVarP(&o.format, "output", "o", "", "yaml, json or name")
 	return cmd
 }
 
@@ -232,9 +230,6 @@ func usualKinds() map[string]string {
 // Validate checks the flags and the plan.
 func (o *scheduleOptions) Validate() error {
 	o.DryRun.Check(&o.faults)
-	if !slices.Contains([]string{"", "yaml", "json", "name"}, o.format) {
-		o.faults.Add("-o must be yaml, json or name, is %q", o.format)
-	}
 	if o.file != "" && o.cron+o.rrule+o.at+o.target+o.account+o.timezone+o.description+strings.Join(slices.Concat(o.labels, o.steps, o.finally, o.policies), "") != "" {
 		o.faults.Add("-f stands in for the flags that describe a plan: give one or the other")
 	}
@@ -349,13 +344,9 @@ func notOther(ctx context.Context, k *factory.Cluster, name string) (*corev1.Con
 }
 
 func (o *scheduleOptions) report(cm *corev1.ConfigMap, how string) error {
-	switch o.format {
-	case "yaml":
-		return (&printers.YAMLPrinter{}).PrintObj(cm, o.Out)
-	case "json":
-		return (&printers.JSONPrinter{}).PrintObj(cm, o.Out)
-	case "name":
-		return (&printers.NamePrinter{ShortOutput: true}).PrintObj(cm, o.Out)
+	if o.Format() != "" {
+		o.Wrote(cm)
+		return o.ReportObjects(o.IOStreams)
 	}
 	fmt.Fprintf(o.Out, "plan/%s %s%s\n", cm.Name, how, o.Mark())
 	set, err := plan.ParseSchedules(o.spec.Triggers.Schedules)
