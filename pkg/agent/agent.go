@@ -180,7 +180,7 @@ func New(o Options) (*Agent, error) {
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications { return a.config.Spec().Notifications }, Sink: a.config.Sink, Fence: a.conn.Fence.Check,
-		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Since: a.lookingSince, Register: a.metrics.Register,
+		Executor: o.Executor, DryRun: o.DryRun, Log: o.Log, Now: o.Now, Register: a.metrics.Register,
 	})
 	a.status = status.NewWriter(a.conn.Kube)
 	a.keys = keys.New(keys.Config{Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Log: o.Log, Changed: a.keyChanged})

@@ -113,7 +113,8 @@ const (
 	StatusBehavior    = "status.maint.dev/behavior"
 	StatusPermitted   = "status.maint.dev/permitted"
 	StatusGate        = "status.maint.dev/gate"
-	StatusWatching    = "status.maint.dev/watching" // number of watched objects
+	StatusWatching    = "status.maint.dev/watching"   // number of watched objects
+	StatusToldAhead   = "status.maint.dev/told-ahead" // the instant of which sinks were told ahead
 	StatusHandled     = "status.maint.dev/handled-"
 )
 

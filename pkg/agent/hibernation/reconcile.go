@@ -95,16 +95,21 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if errors.Is(err, queue.ErrConflict) {
 		again, err = c.Now().Add(100*time.Millisecond), nil
 	}
-	v.again = queue.Soonest(v.again, c.notifyAhead(k, cm, known, v))
+	v.again = queue.Soonest(v.again, c.notifyAhead(ctx, k, cm, known, v))
 	return queue.Soonest(queue.Soonest(again, d.Again), v.again), err
 }
 
 // notifyAhead tells sinks of a sleep that comes, and returns when it is to be told.
-func (c *Controller) notifyAhead(k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) time.Time {
+func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *cachedPlan, v view) time.Time {
 	if cm == nil {
 		return time.Time{}
 	}
-	coming := notify.Coming{About: k, What: "sleeps", Created: cm.CreationTimestamp.Time}
+	coming := notify.Coming{
+		About: k, What: "sleeps", Told: status.ToldAhead(cm, &known.written),
+		Claim: func(told string) error {
+			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
+		},
+	}
 	if !v.facts.Sleep && !v.paused && !known.spec.DryRun && known.table != nil && v.facts.Until != nil {
 		coming.At = *v.facts.Until
 		coming.Words = "It is to be put to sleep at " + coming.At.UTC().Format(time.RFC3339) + ": " + targetNames(known.spec)
@@ -130,7 +135,6 @@ func (c *Controller) soon(err error) (time.Time, error) {
 
 func (c *Controller) forget(k types.NamespacedName) {
 	c.watches.drop(k, "")
-	c.Notify.Forget(k)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.plans, k)

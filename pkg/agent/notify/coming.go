@@ -13,61 +13,47 @@ import (
 
 // Coming is what happens to a plan or a policy at an instant to come.
 type Coming struct {
-	About   types.NamespacedName
-	What    string    // how the title ends: runs, permits change, sleeps
-	At      time.Time // zero: nothing comes
-	Created time.Time // when the document was made
-	Words   string
+	About types.NamespacedName
+	What  string    // how the title ends: runs, permits change, sleeps
+	At    time.Time // zero: nothing comes
+	Words string
+	// Told is the instant that was told last, as Claim wrote it on the document: by this
+	// agent, or by one that led before.
+	Told string
+	// Claim writes on the document that this instant is told, and fails where somebody
+	// wrote there meanwhile.
+	Claim func(told string) error
 }
 
-// comingKey is one thing that comes: a plan's slot, say.
-type comingKey struct {
-	about types.NamespacedName
-	what  string
-}
+// claimPause is how long one waits that could not write what it is to tell (a guess: what
+// hinders is mostly that the watch is behind).
+const claimPause = time.Second
 
 // Ahead tells once of what comes, as long before as the configuration says, and returns when
-// it is to be told; zero: not as things are. What was due before this agent led, its
-// predecessor has told, unless the document came later.
+// to look again; zero: not as things are. What was due while nobody led is told late. The
+// claim comes before the message: an agent that dies between the two has told nobody, and
+// one that was told twice would trust neither.
 func (h *Notifier) Ahead(kind string, c Coming) time.Time {
-	before, key := h.Settings().Before, comingKey{c.About, c.What}
-	last, looked := h.look(key)
+	before := h.Settings().Before
 	if h.DryRun || before == nil {
 		return time.Time{}
 	}
-	now, due := h.Now(), c.At.Add(-before.Duration)
+	now, due, instant := h.Now(), c.At.Add(-before.Duration), c.At.UTC().Format(time.RFC3339)
 	switch {
-	case !now.Before(c.At), last.Equal(c.At):
+	case !now.Before(c.At), c.Told == instant:
 		return time.Time{}
 	case now.Before(due):
 		return due
 	}
-	h.note(key, c.At)
-	if since := h.Since(); !looked && due.Before(since) && c.Created.Before(since) {
-		return time.Time{}
+	if err := c.Claim(instant); err != nil {
+		h.Log.Debug("could not write what is to be told ahead", "object", c.About.String(), "error", err.Error())
+		return now.Add(claimPause)
 	}
 	h.enqueue(message{
 		on: ahead, about: c.About, title: fmt.Sprintf("%s %s %s in %s", kind, c.About, c.What, words(c.At.Sub(now))),
 		text: document.Cut(c.Words, document.MaxMessage),
 	})
 	return time.Time{}
-}
-
-// look says what was told of something last, and whether it was looked at before.
-func (h *Notifier) look(key comingKey) (last time.Time, looked bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	last, looked = h.told[key]
-	if !looked {
-		h.told[key] = time.Time{}
-	}
-	return last, looked
-}
-
-func (h *Notifier) note(key comingKey, at time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.told[key] = at
 }
 
 // words are a time in whole seconds: 30m, 1h, 1h5m, 40s.
@@ -83,14 +69,3 @@ func words(d time.Duration) string {
 
 // ahead is what notifications.before asks for.
 const ahead agentconfig.NotifyFor = "before"
-
-// Forget lets go of what was told of a document that is gone.
-func (h *Notifier) Forget(k types.NamespacedName) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for key := range h.told {
-		if key.about == k {
-			delete(h.told, key)
-		}
-	}
-}

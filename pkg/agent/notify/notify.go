@@ -45,7 +45,6 @@ type Notifier struct {
 	queue   chan message
 	mu      sync.Mutex
 	waiting map[string]int // messages, by namespace
-	told    map[comingKey]time.Time
 	results *prometheus.CounterVec
 }
 
@@ -58,14 +57,13 @@ type Config struct {
 	DryRun   bool
 	Log      *slog.Logger
 	Now      func() time.Time
-	Since    func() time.Time // when this agent began to lead
 	Register func(prometheus.Collector)
 }
 
 // New has nothing to tell.
 func New(c Config) *Notifier {
 	h := &Notifier{
-		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{}, told: map[comingKey]time.Time{},
+		Config: c, own: make(chan message, queueLength), queue: make(chan message, queueLength), waiting: map[string]int{},
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "maint_notifications_total", Help: "Messages of the agent's own to sinks, by what became of them."}, []string{"result"}),
 	}
 	c.Register(h.results)

@@ -41,7 +41,6 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 		c.Targets.Drop(k)
 		c.blockers.drop(k)
 		c.Rules.Drop(k)
-		c.Notify.Forget(k)
 		c.troubles.drop(k)
 		if cm == nil {
 			if !c.Documents.Terminating(k.Namespace) {
@@ -112,7 +111,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if err != nil {
 		return time.Time{}, err
 	}
-	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.notifyAhead(k, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
+	return queue.Soonest(decision.Wake, known.Mirror.Again, leftAgain, c.notifyAhead(ctx, cm, known, facts, decision)), c.prune(ctx, k, string(cm.UID), known.Spec)
 }
 
 // errLedger is a ledger that the API server does not take: somebody made it immutable.

@@ -100,8 +100,14 @@ func (c *Controller) lastRun(want map[string]string, f trigger.Facts, d trigger.
 }
 
 // notifyAhead tells sinks of a slot that comes, and returns when it is to be told.
-func (c *Controller) notifyAhead(k types.NamespacedName, f trigger.Facts, d trigger.Decision) time.Time {
-	coming := notify.Coming{About: k, What: "runs", Created: f.CreatedAt}
+func (c *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, known *store.CachedPlan, f trigger.Facts, d trigger.Decision) time.Time {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	coming := notify.Coming{
+		About: k, What: "runs", Told: status.ToldAhead(cm, &known.Written),
+		Claim: func(told string) error {
+			return c.Status.Claim(ctx, cm, &known.Written, annotations.StatusToldAhead, told)
+		},
+	}
 	if next := d.Next; next != nil && !f.Spec.DryRun && d.Phase != trigger.PhasePaused {
 		starts := trigger.StartsAt(f.Spec, k.Namespace, k.Name, next.At, next.Index)
 		coming.At, coming.Words = next.At, fmt.Sprintf("Its slot is at %s %s (%s)", next.Wall, next.Zone, status.Instant(&next.At))

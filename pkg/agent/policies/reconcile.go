@@ -24,7 +24,6 @@ import (
 func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap) (time.Time, error) {
 	if cm.DeletionTimestamp != nil || p.Documents.Terminating(k.Namespace) {
 		p.Book.Forget(k)
-		p.Notify.Forget(k)
 		return p.Gates.Reconcile(ctx, k, nil)
 	}
 	state, policy := p.Book.Policy(k)
@@ -43,13 +42,20 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 	if wrote && opens {
 		p.Notify.WindowOpens(k, status.VerdictSentence(v))
 	}
-	wake = queue.Soonest(wake, p.notifyAhead(cm, v))
+	wake = queue.Soonest(wake, p.notifyAhead(ctx, cm, v))
 	return queue.Soonest(wake, policyWake(state, v, now)), errors.Join(gateErr, err)
 }
 
 // notifyAhead tells sinks of a window that comes, and returns when it is to be told.
-func (p *Controller) notifyAhead(cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
-	coming := notify.Coming{About: types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, What: "permits change", Created: cm.CreationTimestamp.Time}
+func (p *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
+	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
+	written := p.Plans.WrittenOf(k)
+	coming := notify.Coming{
+		About: k, What: "permits change", Told: status.ToldAhead(cm, written),
+		Claim: func(told string) error {
+			return p.Status.Claim(ctx, cm, written, annotations.StatusToldAhead, told)
+		},
+	}
 	if v.Next != nil && v.Next.Permitted {
 		coming.At = v.Next.Start
 		coming.Words = "Change is permitted from " + status.Instant(&v.Next.Start)

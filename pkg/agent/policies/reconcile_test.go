@@ -28,6 +28,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/store"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	"github.com/kubectl-maint/kubectl-maint/pkg/informer"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
@@ -47,6 +48,7 @@ type world struct {
 	mu      sync.Mutex
 	changed int
 	sent    []string
+	before  *document.Duration // how long ahead sinks are told
 }
 
 const shop = "shop"
@@ -75,7 +77,7 @@ func (w *world) begins() (stop func()) {
 	documents := store.NewDocuments(docs, namespaces, store.FreshConfig{Kube: conn.Kube, Meta: conn.Meta, Namespace: "maint-system", Now: time.Now, Backlog: w.queue.Len, Plans: func() int { return 0 }})
 	told := notify.New(notify.Config{
 		Settings: func() agentconfig.Notifications {
-			return agentconfig.Notifications{On: []agentconfig.NotifyFor{agentconfig.NotifyWindowOpening}, Sinks: []agentconfig.Sink{{Name: "ops"}}}
+			return agentconfig.Notifications{Before: w.before, On: []agentconfig.NotifyFor{agentconfig.NotifyWindowOpening}, Sinks: []agentconfig.Sink{{Name: "ops"}}}
 		},
 		Executor: func(string) (executors.Executor, bool) { return sink{world: w}, true }, Log: log, Now: time.Now, Register: func(prometheus.Collector) {},
 	})
@@ -458,4 +460,31 @@ func TestAPolicyHasPendingWhatItsPlansNodesAndGatesHave(t *testing.T) {
 	if got := write(); len(got) > 0 {
 		t.Errorf("a standby says %q", got)
 	}
+}
+
+// The window opens at 02:00 and is to be told at 01:30. No agent leads then.
+func TestAWindowThatFellDueWhileNobodyLedIsToldLateAndOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, api: agenttest.New(t), before: &document.Duration{Duration: 30 * time.Minute}}
+		w.api.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
+		w.policy("night", "{strategy: MaintenanceSchedule, maintenanceSchedule: {windows: [{start: '02:00', end: '05:00'}]}}", nil)
+		lead := func(d time.Duration, want ...string) {
+			t.Helper()
+			stop := w.begins()
+			w.after(d)
+			stop()
+			if !slices.Equal(w.sent, want) {
+				t.Errorf("at %s %q was sent, want %q", time.Now().UTC().Format("15:04"), w.sent, want)
+			}
+		}
+		const ahead, open = "Policy shop/night permits change in 20m", "Policy shop/night permits change"
+		lead(time.Hour)
+		time.Sleep(40 * time.Minute)
+		lead(5*time.Minute, ahead)
+		lead(5*time.Minute, ahead)
+		if got := w.said("night", annotations.StatusToldAhead); got != "2000-01-01T02:00:00Z" {
+			t.Errorf("%q stands on the policy", got)
+		}
+		lead(time.Hour, ahead, open)
+	})
 }

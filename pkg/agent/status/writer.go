@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,33 @@ func (w *Writer) patch(ctx context.Context, cm *corev1.ConfigMap, diff map[strin
 		return nil, fmt.Errorf("write the status of %s/%s: %w", cm.Namespace, cm.Name, err)
 	}
 	return got, nil
+}
+
+// ToldAhead is the instant of which sinks were told ahead, as Claim wrote it.
+func ToldAhead(cm *corev1.ConfigMap, last *Written) string {
+	return Standing(cm, last)[annotations.StatusToldAhead]
+}
+
+// Claim writes one status key before what it stands for is done, so that nobody does it
+// twice: who looks at an older state than the newest gets ErrConflict, and is to look again.
+func (w *Writer) Claim(ctx context.Context, cm *corev1.ConfigMap, last *Written, key, value string) error {
+	version := cm.ResourceVersion
+	if Standing(cm, last); last.status != nil {
+		version = strconv.FormatUint(last.Version, 10)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": cm.UID, "resourceVersion": version, "annotations": map[string]any{key: value}}})
+	if err != nil {
+		return err
+	}
+	got, err := w.kube.CoreV1().ConfigMaps(cm.Namespace).Patch(ctx, cm.Name, types.MergePatchType, patch, client.PatchOptions())
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return queue.ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("write %s on %s/%s: %w", key, cm.Namespace, cm.Name, err)
+	}
+	last.status, last.Version = all(got.Annotations), informer.VersionOf(got)
+	return nil
 }
 
 // RemoveHandled takes away what was said to a run. Where somebody wrote on the

@@ -121,6 +121,56 @@ func TestWhatWasJustWrittenIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
+// What a claim stands for is done by one alone: who saw an older state is to look again.
+func TestAClaimIsWrittenOnTheNewestStateAlone(t *testing.T) {
+	const first, second = "2026-03-01T02:00:00Z", "2026-03-02T02:00:00Z"
+	for name, c := range map[string]struct {
+		given func(*agenttest.Cluster)
+		then  string
+		fails error // nil: it does not
+	}{
+		"nobody wrote since": {then: first},
+		"somebody wrote meanwhile": {
+			given: func(c *agenttest.Cluster) { c.Annotate("shop", "nightly", annotations.StatusToldAhead, second) },
+			then:  second, fails: queue.ErrConflict,
+		},
+		"it is gone": {
+			given: func(c *agenttest.Cluster) {
+				c.Delete("configmaps", "shop", "nightly")
+				c.Put(planOf(nil))
+			},
+			fails: queue.ErrConflict,
+		},
+		"the API server is away": {given: func(c *agenttest.Cluster) { c.Away(onPlan("patch"), 1) }, fails: errors.ErrUnsupported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := agenttest.New(t)
+			cluster.Put(planOf(nil))
+			conn, _ := cluster.Connect()
+			w, cm, last := NewWriter(conn.Kube), cluster.ConfigMap("shop", "nightly"), &Written{}
+			if c.given != nil {
+				c.given(cluster)
+			}
+			err := w.Claim(context.Background(), cm, last, annotations.StatusToldAhead, first)
+			if (err != nil) != (c.fails != nil) || errors.Is(c.fails, queue.ErrConflict) != errors.Is(err, queue.ErrConflict) {
+				t.Errorf("%v", err)
+			}
+			if got := written(cluster)[annotations.StatusToldAhead]; got != c.then {
+				t.Errorf("%q stands there, want %q", got, c.then)
+			}
+			if want := map[bool]string{true: first}[err == nil]; ToldAhead(cm, last) != want {
+				t.Errorf("it remembers %q, want %q", ToldAhead(cm, last), want)
+			}
+			if err != nil {
+				return
+			}
+			if err := w.Claim(context.Background(), cm, last, annotations.StatusToldAhead, second); err != nil {
+				t.Errorf("on top of its own write, which the watch has not shown: %v", err)
+			}
+		})
+	}
+}
+
 func TestWhatWasHandledIsTakenAway(t *testing.T) {
 	asked := func() map[string]string {
 		return map[string]string{
