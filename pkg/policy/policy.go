@@ -29,10 +29,10 @@ type PolicyDocument struct {
 
 // PolicySpec says when change is permitted.
 type PolicySpec struct {
-	Strategy            schedule.Strategy             `json:"strategy"`
-	MaintenanceSchedule *schedule.MaintenanceSchedule `json:"maintenanceSchedule,omitempty"`
-	Gates               []GateRule                    `json:"gates,omitempty"`
-	ServiceAccountName  string                        `json:"serviceAccountName,omitempty"`
+	Strategy            schedule.Strategy             `json:"strategy"`                      // when change is permitted: always, never, or in windows
+	MaintenanceSchedule *schedule.MaintenanceSchedule `json:"maintenanceSchedule,omitempty"` // its windows, less what is excluded
+	Gates               []GateRule                    `json:"gates,omitempty"`               // other controllers that are held outside of the windows
+	ServiceAccountName  string                        `json:"serviceAccountName,omitempty"`  // the account by which gates work, default maint-runner
 }
 
 // GateRule names objects of another controller that the policy holds, and by

@@ -47,8 +47,12 @@ Kinds: ` + strings.Join(kinds(), ", ") + ".",
 	return cmd
 }
 
-// Complete takes the path.
+// Complete takes the path. Who names no kind is told which there are.
 func (o *explainOptions) Complete(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		o.faults.Add("KIND is missing: write one of %s, and fields behind it, such as plan.spec.steps", strings.Join(kinds(), ", "))
+		return nil
+	}
 	o.path = strings.Split(strings.Trim(factory.OneName(args, "KIND", &o.faults), "."), ".")
 	return nil
 }

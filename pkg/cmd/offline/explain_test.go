@@ -25,10 +25,12 @@ func TestExplain(t *testing.T) {
 		{path: "template.spec", says: []string{"StepTemplate"}},
 		{path: "plan.spec.stepz", code: 2, says: []string{`plan.spec has no field "stepz": it has `, "steps"}},
 		{path: "plan.spec.onDrift.x", code: 2, says: []string{"plan.spec.onDrift is a string, and has no fields"}},
+		{path: "plan.spec", says: []string{"  holdOwners <boolean>\n      suspend the Flux or Argo CD object that manages the target"}},
+		{path: "", code: 2, says: []string{"KIND is missing: write one of plan, hibernateplan, policy, "}},
 		{path: "job", code: 2, says: []string{`"job" is no kind of document: it must be one of plan, `}},
 	} {
 		t.Run(c.path, func(t *testing.T) {
-			got := cmdtest.Offline(t, cmd.Run, "", "explain", c.path)
+			got := cmdtest.Offline(t, cmd.Run, "", append([]string{"explain"}, strings.Fields(c.path)...)...)
 			if got.Code != c.code {
 				t.Errorf("exit code %d\n%s%s", got.Code, got.Out, got.Err)
 			}
@@ -58,4 +60,39 @@ func TestEveryStepTypeIsExplained(t *testing.T) {
 			t.Errorf("%s: %s", kind.Name, got.Err)
 		}
 	}
+}
+
+// TestExplainSaysWhatEachFieldIsFor: the name and the type of a field alone help nobody who
+// reads them for the first time.
+func TestExplainSaysWhatEachFieldIsFor(t *testing.T) {
+	for _, path := range []string{
+		"plan.spec", "plan.spec.parameters", "plan.spec.triggers", "plan.spec.triggers.schedules", "plan.spec.triggers.watch",
+		"plan.spec.steps", "plan.spec.steps.retry", "plan.spec.steps.requires", "policy.spec",
+	} {
+		t.Run(path, func(t *testing.T) {
+			for _, name := range unexplained(cmdtest.Offline(t, cmd.Run, "", "explain", path).Out) {
+				t.Errorf("nothing is said of %s", name)
+			}
+		})
+	}
+}
+
+// unexplained are the fields that explain prints without a line that speaks of them.
+func unexplained(printed string) []string {
+	_, fields, _ := strings.Cut(printed, "FIELDS:\n")
+	fields, _, _ = strings.Cut(fields, "\n\n")
+	var out []string
+	name, words := "", true
+	for _, line := range append(strings.Split(strings.TrimRight(fields, "\n"), "\n"), "") {
+		line, of := strings.CutPrefix(line, "      ")
+		if of {
+			words = words || !strings.HasPrefix(line, "one of ") && !strings.HasPrefix(line, "default ") && !strings.HasPrefix(line, "as ")
+			continue
+		}
+		if !words {
+			out = append(out, name)
+		}
+		name, words = strings.TrimSpace(line), false
+	}
+	return out
 }
