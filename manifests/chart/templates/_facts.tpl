@@ -33,7 +33,7 @@ A value counts where it is given. Where it is not, what stands in the cluster st
 {{- if not (kindIs "invalid" $v.resources) }}{{ $resources = $v.resources }}{{ end -}}
 
 {{- $actions := dict -}}
-{{- if $confines -}}
+{{- if and $confines (or $v.confinement $v.admission) -}}
 {{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingAdmissionPolicyBinding" "" "").items -}}
 {{- $_ := set $actions .metadata.name .spec.validationActions -}}
 {{- end -}}
