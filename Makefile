@@ -234,8 +234,9 @@ tools-helm: ## helm, which renders and installs the chart in tests: about 5 minu
 	@tools/build.sh helm helm helm.sh/helm/v4/cmd/helm
 
 .PHONY: tools-flux
-tools-flux: ## kustomize-controller of Flux, beside which test/gitops runs: about 5 minutes the first time
+tools-flux: ## kustomize-controller and helm-controller of Flux, beside which test/gitops runs: about 6 minutes the first time
 	@tools/build.sh flux kustomize-controller github.com/fluxcd/kustomize-controller
+	@tools/build.sh helm-controller helm-controller github.com/fluxcd/helm-controller
 
 # What a real node is made of. runc and the CNI plugins are Debian's.
 .PHONY: tools-node

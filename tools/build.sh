@@ -31,6 +31,7 @@ kube-controller-manager) expected="1 to 2 minutes" ;;
 kwok) expected="1 to 3 minutes" ;;
 helm) expected="3 to 6 minutes" ;;
 kustomize-controller) expected="3 to 6 minutes" ;;
+helm-controller) expected="1 to 5 minutes" ;;
 containerd) expected="2 to 6 minutes" ;;
 golangci-lint) expected="2 to 3 minutes" ;;
 *) expected="up to a minute" ;;
