@@ -41,6 +41,11 @@ func (c SleepCall) Region() string {
 	return c.Cloud.AWS.Region
 }
 
+// InCloud is how a step asks its account of a cloud: as targets that sleep ask theirs.
+func (c Call) InCloud() SleepCall {
+	return SleepCall{Plan: c.Plan, Namespace: c.Namespace, Account: c.Account, Manager: c.Manager, DryRun: c.DryRun, Now: c.Now, Clients: c.Clients, Cloud: c.Cloud}
+}
+
 // ClusterAddress is where a cluster of a cloud has its API server.
 type ClusterAddress struct {
 	Server    string // https://…

@@ -95,6 +95,7 @@ type Call struct {
 
 	Now     time.Time
 	Clients Clients
+	Cloud   *Cloud // of a step that works in an account of a cloud; nil for all others
 }
 
 // Holder is a step that changed an object and will put back what it found.

@@ -47,8 +47,29 @@ func (v *validator) clusterRef(path string, ref connector.Reference, who string)
 	}
 }
 
-// connectorRef checks what a step alone says of its cluster.
+// OnCloud says whether a step works in an account of a cloud, and on no cluster.
+func (s Step) OnCloud() bool {
+	return s.Type == TypeBackup && s.Properties["method"] == MethodRDSSnapshot
+}
+
+// cloudRef checks a reference to an account of a cloud.
+func (v *validator) cloudRef(path string, ref *connector.Reference) {
+	switch {
+	case ref == nil:
+		v.Fault(path, "is missing: the %s in whose account the database is; write {kind: %s, name: …}", connector.CloudProvider, connector.CloudProvider)
+	case ref.Kind != connector.CloudProvider:
+		v.Fault(path+".kind", "must be %s, is %q: %s works in an account of AWS", connector.CloudProvider, document.Cut(ref.Kind, 100), MethodRDSSnapshot)
+	case !document.DNSLabel(ref.Name):
+		v.Fault(path+".name", "%q cannot name a connector", document.Cut(ref.Name, 100))
+	}
+}
+
+// connectorRef checks what a step alone says of its cluster, or of its account of a cloud.
 func (v *validator) connectorRef(path string, s Step) {
+	if s.OnCloud() {
+		v.cloudRef(path, s.ConnectorRef)
+		return
+	}
 	if s.ConnectorRef == nil {
 		return
 	}
@@ -92,10 +113,19 @@ func (t Tree) ConnectorAt(path string) (connector.Reference, bool) {
 // onlyOnClusters is no connector for steps that work on no cluster: their Secrets, and the
 // HibernatePlans that they hold, are the plan's.
 func onlyOnClusters(s Step, at *connector.Reference) *connector.Reference {
-	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere {
+	if t, known := StepTypeNamed(s.Type); known && t.Where == Nowhere || s.OnCloud() {
 		return nil
 	}
 	return at
+}
+
+// CloudAt is the account of a cloud in which the step at a path works, if it does.
+func (t Tree) CloudAt(path string) (connector.Reference, bool) {
+	s, found := t.Find(path)
+	if !found || !s.OnCloud() || s.ConnectorRef == nil {
+		return connector.Reference{}, false
+	}
+	return *s.ConnectorRef, true
 }
 
 // FindConnector looks a connector up in the plan's namespace; why says why it cannot be

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	toStg   = "connectorRef: {kind: K8SCluster, name: stg}"
-	orders  = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
-	patches = "type: patch-object, properties: {resource: " + orders + ", patch: {}}"
+	snapshots = "type: backup, properties: {method: rds-snapshot, component: orders}"
+	toStg     = "connectorRef: {kind: K8SCluster, name: stg}"
+	orders    = "{apiVersion: apps/v1, kind: Deployment, name: orders}"
+	patches   = "type: patch-object, properties: {resource: " + orders + ", patch: {}}"
 )
 
 // clusters are the connectors of a namespace.
@@ -39,14 +40,19 @@ func TestWhatIsWrongWithTheConnectorOfAStep(t *testing.T) {
 		step string // after its name
 		want string // empty: nothing
 	}{
-		"a step on another cluster":    {step: toStg + ", " + patches},
-		"a cloud":                      {step: "connectorRef: {kind: CloudProvider, name: aws}, " + patches, want: `connectorRef.kind: must be K8SCluster, is "CloudProvider"`},
-		"a connector elsewhere":        {step: "connectorRef: {kind: K8SCluster, name: other/stg}, " + patches, want: `connectorRef.name: "other/stg" cannot name a connector`},
-		"of another namespace":         {step: "connectorRef: {kind: K8SCluster, name: stg, namespace: other}, " + patches, want: "namespace"},
-		"a step that is on no cluster": {step: toStg + ", type: suspend", want: "those of type suspend do not"},
-		"a step of the plan's own":     {step: toStg + ", type: uncordon, properties: {node: a}", want: "steps of type uncordon work on the plan's own cluster alone"},
-		"a group on another cluster":   {step: toStg + ", type: step-group, properties: {steps: [{name: b, " + patches + "}]}"},
-		"a template there":             {step: toStg + ", type: template/tidy"},
+		"a step on another cluster":     {step: toStg + ", " + patches},
+		"a cloud":                       {step: "connectorRef: {kind: CloudProvider, name: aws}, " + patches, want: `connectorRef.kind: must be K8SCluster, is "CloudProvider"`},
+		"a connector elsewhere":         {step: "connectorRef: {kind: K8SCluster, name: other/stg}, " + patches, want: `connectorRef.name: "other/stg" cannot name a connector`},
+		"of another namespace":          {step: "connectorRef: {kind: K8SCluster, name: stg, namespace: other}, " + patches, want: "namespace"},
+		"a step that is on no cluster":  {step: toStg + ", type: suspend", want: "those of type suspend do not"},
+		"a step of the plan's own":      {step: toStg + ", type: uncordon, properties: {node: a}", want: "steps of type uncordon work on the plan's own cluster alone"},
+		"a group on another cluster":    {step: toStg + ", type: step-group, properties: {steps: [{name: b, " + patches + "}]}"},
+		"a template there":              {step: toStg + ", type: template/tidy"},
+		"a snapshot in an account":      {step: "connectorRef: {kind: CloudProvider, name: aws}, " + snapshots},
+		"a snapshot in no account":      {step: snapshots, want: "spec.steps[0].connectorRef: is missing: the CloudProvider in whose account the database is"},
+		"a snapshot on a cluster":       {step: toStg + ", " + snapshots, want: `spec.steps[0].connectorRef.kind: must be CloudProvider, is "K8SCluster": rds-snapshot works in an account of AWS`},
+		"a snapshot in a bad name":      {step: "connectorRef: {kind: CloudProvider, name: a/b}, " + snapshots, want: `connectorRef.name: "a/b" cannot name a connector`},
+		"a claim's snapshot in a cloud": {step: "connectorRef: {kind: CloudProvider, name: aws}, type: backup, properties: {method: velero}", want: `must be K8SCluster, is "CloudProvider": a step works on a cluster`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := plan.Parse([]byte("apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: a, "+c.step+"}]}\n"), "p")
@@ -68,6 +74,10 @@ func TestWhichConnectorsAPlanUses(t *testing.T) {
 		want     string // the fault
 	}{
 		"none":                                {spec: "steps: [{name: a, " + patches + "}]"},
+		"a snapshot's account":                {spec: "steps: [{name: a, connectorRef: {kind: CloudProvider, name: aws}, " + snapshots + "}]", used: "CloudProvider/aws"},
+		"a snapshot's account in a group":     {spec: group("{name: b, connectorRef: {kind: CloudProvider, name: aws}, " + snapshots + "}"), used: "CloudProvider/aws K8SCluster/stg"},
+		"an account that is not there":        {spec: "steps: [{name: a, connectorRef: {kind: CloudProvider, name: gone}, " + snapshots + "}]", want: "spec.steps[0].connectorRef: there is no connector gone of kind CloudProvider"},
+		"an account that is a cluster":        {spec: "steps: [{name: a, connectorRef: {kind: CloudProvider, name: stg}, " + snapshots + "}]", want: "spec.steps[0].connectorRef: the connector stg is a K8SCluster, and not a CloudProvider"},
 		"a step's":                            {spec: "steps: [{name: a, " + toStg + ", " + patches + "}]", used: "K8SCluster/stg"},
 		"of finally, too":                     {spec: "{steps: [{name: a, " + patches + "}], finally: [{name: b, " + toStg + ", " + patches + "}]}", used: "K8SCluster/stg"},
 		"a template's":                        {spec: "steps: [{name: a, type: template/t}]", template: "{name: b, " + toStg + ", " + patches + "}", used: "K8SCluster/stg"},
@@ -128,6 +138,30 @@ func TestWhatIsWrongWithTheConnectorOfAPlan(t *testing.T) {
 				t.Errorf("got %q, want %q", faults.Error(), c.want)
 			}
 		})
+	}
+}
+
+func TestAStepInAnAccountOfACloudIsOnNoCluster(t *testing.T) {
+	const inAWS = "connectorRef: {kind: CloudProvider, name: aws}, "
+	tree := treeOf(t, toStg+"\nsteps:\n- {name: save, "+inAWS+snapshots+"}\n- {name: g, type: step-group, properties: {steps: [{name: save-too, "+inAWS+snapshots+"}]}}\n- {name: a, "+patches+"}\n", "t: {name: deep, "+patches+"}")
+	want := map[string]string{"save": "CloudProvider/aws", "g": "K8SCluster/stg", "g/save-too": "CloudProvider/aws", "a": "K8SCluster/stg", "gone": "K8SCluster/stg"}
+	got, walked := map[string]string{}, map[string]bool{}
+	for path := range want {
+		ref, onCluster := tree.ConnectorAt(path)
+		account, onCloud := tree.CloudAt(path)
+		if onCloud {
+			ref = account
+		}
+		if got[path] = ref.Key(); onCluster && onCloud {
+			t.Errorf("%s is on a cluster and in an account", path)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	tree.WalkClusters(func(s plan.Step, at *connector.Reference) { walked[s.Name] = at != nil })
+	if diff := cmp.Diff(map[string]bool{"save": false, "g": true, "save-too": false, "a": true}, walked); diff != "" {
+		t.Error(diff)
 	}
 }
 

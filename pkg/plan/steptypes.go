@@ -46,7 +46,7 @@ func StepTypes() []StepType {
 		{Name: "notification", Required: []string{"message", "sinks"}, New: func() any { return &NotificationProperties{} }, Check: checkNotification},
 		{Name: "silence", Required: []string{"alertmanager", "matchers"}, New: func() any { return &SilenceProperties{} }, Check: checkSilence},
 		{Name: "exec", Where: Home, Required: []string{"pod", "command"}, New: func() any { return &ExecProperties{} }, Check: checkExec},
-		{Name: "backup", Where: Anywhere, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
+		{Name: TypeBackup, Where: Anywhere, Required: []string{"method"}, New: func() any { return &BackupProperties{} }, Check: checkBackup},
 		{Name: "function", Where: Home, Required: []string{"endpoint"}, New: func() any { return &FunctionProperties{} }, Check: checkFunction},
 		{Name: TypeApproval, New: func() any { return &ApprovalProperties{} }, Check: checkApproval},
 		{Name: TypeGroup, Where: Anywhere, Required: []string{"steps"}, New: func() any { return &GroupProperties{} }, Check: checkGroup, Structure: true},

@@ -72,6 +72,11 @@ func step(kind, properties string) string {
 	return planText("", "- {name: a, type: "+kind+", properties: {"+properties+"}}")
 }
 
+// onAWS is a backup in an account of AWS.
+func onAWS(properties string) string {
+	return planText("", "- {name: a, type: backup, connectorRef: {kind: CloudProvider, name: aws}, properties: {"+properties+"}}")
+}
+
 const inGroup = "spec.steps[0].properties.steps"
 
 func group(mode string, steps ...string) string {
@@ -263,7 +268,13 @@ func TestParseRefuses(t *testing.T) {
 		// exec, backup
 		{step("exec", "pod: {name: a, matchLabels: {b: c}}, command: [ls]"), p + "pod: needs exactly one of name and labels (matchLabels, matchExpressions)"},
 		{step("exec", "pod: {name: a}, command: []"), p + "command: is empty"},
-		{step("backup", "method: rds-snapshot"), p + "method: \"rds-snapshot\" is not available in this version; available are volume-snapshot and velero"},
+		{step("backup", "method: rds"), p + "method: must be volume-snapshot, velero or rds-snapshot, is \"rds\""},
+		{onAWS("method: rds-snapshot"), p + "component: is missing: the name or ARN of a database instance or of an Aurora cluster"},
+		{onAWS("method: rds-snapshot, component: 'arn:aws:s3:::bucket'"), p + "component: \"arn:aws:s3:::bucket\" cannot name a database of RDS: write its name or its ARN"},
+		{onAWS("method: rds-snapshot, component: orders, selector: {matchLabels: {a: b}}"), p + "selector: is for what lives in the cluster: rds-snapshot takes a component"},
+		{onAWS("method: rds-snapshot, component: orders, veleroNamespace: a"), p + "veleroNamespace: goes with method velero"},
+		{onAWS("method: rds-snapshot, component: orders, retain: 0s"), p + "retain: must be longer than 0s, is 0s"},
+		{step("backup", "method: rds-snapshot, component: orders"), "spec.steps[0].connectorRef: is missing: the CloudProvider in whose account the database is; write {kind: CloudProvider, name: …}"},
 		{step("backup", "method: volume-snapshot"), "spec.steps[0].properties: volume-snapshot needs exactly one of component and selector"},
 		{step("backup", "method: velero, component: db"), p + "component: velero takes a selector"},
 		{step("backup", "method: velero, volumeSnapshotClass: a"), p + "volumeSnapshotClass: goes with method volume-snapshot"},

@@ -21,6 +21,7 @@ func planSchema(s source) (*jsonschema.Schema, error) {
 	e.schedules()
 	e.watches()
 	e.allSteps()
+	e.at("Spec").AllOf = append(e.at("Spec").AllOf, connectorOf(connector.K8SCluster))
 	return e.done()
 }
 
@@ -56,7 +57,7 @@ func (e *editor) allSteps() {
 	e.oneOf("Requirement", "objectName", "matchLabels")
 	e.words("WebhookProperties.method", "GET", "POST", "PUT", "PATCH", "DELETE")
 	e.words("DeleteProperties.propagationPolicy", "Background", "Foreground", "Orphan")
-	e.words("BackupProperties.method", "volume-snapshot", "velero")
+	e.words("BackupProperties.method", plan.MethodVolumeSnapshot, plan.MethodVelero, plan.MethodRDSSnapshot)
 	e.words("GroupProperties.mode", "sequential", "parallel")
 	e.words("ForEachProperties.order", "name", "oldest", "newest")
 	e.words("ForEachProperties.onError", "stop", "continue")
@@ -68,7 +69,8 @@ func (e *editor) allSteps() {
 	e.span("Retry.limit", 0, 100)
 	e.dnsLabel("Step.name")
 	e.dnsLabel("Reference.name")
-	e.words("Reference.kind", connector.K8SCluster)
+	e.words("Reference.kind", connector.K8SCluster, connector.CloudProvider)
+	e.clouds()
 	e.batches()
 	e.nodes()
 	some := uint64(1)
@@ -163,6 +165,29 @@ func (e *editor) steps() {
 		{Type: "string", Enum: anyList(names)},
 		{Type: "string", Pattern: "^" + plan.TemplatePrefix + strings.TrimPrefix(namePattern, "^")},
 	}
+}
+
+// clouds says which steps work in an account of a cloud. All others, and plans, work on a
+// cluster.
+func (e *editor) clouds() {
+	is := typeIs(plan.TypeBackup)
+	method := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{"method"}}
+	method.Properties.Set("method", &jsonschema.Schema{Const: plan.MethodRDSSnapshot})
+	is.Properties.Set("properties", method)
+	is.Required = append(is.Required, "properties")
+	cloud := connectorOf(connector.CloudProvider)
+	cloud.Required = []string{"connectorRef"}
+	step := e.at("Step")
+	step.AllOf = append(step.AllOf, &jsonschema.Schema{If: is, Then: cloud, Else: connectorOf(connector.K8SCluster)})
+}
+
+// connectorOf is something whose connector, if it has one, is of a kind.
+func connectorOf(kind string) *jsonschema.Schema {
+	ref := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	ref.Properties.Set("kind", &jsonschema.Schema{Const: kind})
+	out := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	out.Properties.Set("connectorRef", ref)
+	return out
 }
 
 func typeIs(name string) *jsonschema.Schema {

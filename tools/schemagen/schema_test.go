@@ -222,6 +222,11 @@ func TestTheSchemaSaysWhatTheValidatorSays(t *testing.T) {
 		"a command":                             {steps: "[{name: a, type: exec, properties: {pod: {matchLabels: {a: b}}, command: [ls]}}]"},
 		"a command of nothing":                  {steps: "[{name: a, type: exec, properties: {pod: {matchLabels: {a: b}}, command: []}}]", broken: true},
 		"a backup":                              {steps: "[{name: a, type: backup, properties: {method: volume-snapshot, component: db, retain: 30d}}]"},
+		"a snapshot of RDS":                     {steps: "[{name: a, type: backup, connectorRef: {kind: CloudProvider, name: aws}, properties: {method: rds-snapshot, component: orders}}]"},
+		"a snapshot of RDS in no account":       {steps: "[{name: a, type: backup, properties: {method: rds-snapshot, component: orders}}]", broken: true},
+		"a snapshot of RDS on a cluster":        {steps: "[{name: a, type: backup, connectorRef: {kind: K8SCluster, name: stg}, properties: {method: rds-snapshot, component: orders}}]", broken: true},
+		"a claim's backup in an account":        {steps: "[{name: a, type: backup, connectorRef: {kind: CloudProvider, name: aws}, properties: {method: velero}}]", broken: true},
+		"a plan in an account":                  {spec: "connectorRef: {kind: CloudProvider, name: aws}", broken: true},
 		"a backup of an odd kind":               {steps: "[{name: a, type: backup, properties: {method: tape}}]", broken: true},
 		"a function":                            {steps: "[{name: a, type: function, properties: {endpoint: 'fn.example.org:9443', input: {a: 1}, credentials: [{name: c, secretName: s}], tls: {insecure: true}}}]"},
 	} {

@@ -56,6 +56,9 @@ func (c *Controller) prepare(ctx context.Context, l *store.CachedRun, m workflow
 	if cluster, _ := clusterAt(l.Run, ""); cluster.Name != clients.Cluster { // the target is on another one
 		call.Target, call.TargetUID = nil, ""
 	}
+	if ref, inCloud := l.Run.Tree().CloudAt(m.Path); inCloud {
+		call.Cloud = c.Accounts.Cloud(l.Account(), *l.Run.Connectors[ref.Key()].Cloud.AWS) // a run without it is not read
+	}
 	s := inputReader{Controller: c, run: l, account: l.Account(), clients: clients}
 	failed := s.properties(ctx, m, &call)
 	if failed != nil && failed.Reason == executors.ReasonUnavailable {

@@ -1,5 +1,5 @@
 // Package backup holds the executor that has others make a backup: the CSI
-// snapshot controller, or Velero.
+// snapshot controller, Velero, or a cloud.
 package backup
 
 import (
@@ -19,10 +19,16 @@ import (
 // used. What it creates bears a name derived from run, step and attempt, so
 // that a pass after a crash finds it. When a run ends early, what was begun goes
 // on and stays: half a backup is better than the doubt whether there is one.
-type Backups struct{}
+type Backups struct {
+	// Databases takes what method rds-snapshot asks for: another world's. Nil: nobody does.
+	Databases executors.Executor
+}
 
 // Pass begins the backup, or looks how far it is.
-func (Backups) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+func (b Backups) Pass(ctx context.Context, call executors.Call) executors.Outcome {
+	if p, err := api.PropertiesAs[plan.BackupProperties](call); err == nil && p.Method == plan.MethodRDSSnapshot && b.Databases != nil {
+		return b.Databases.Pass(ctx, call)
+	}
 	out, err := pass(ctx, call)
 	return api.Finish(ctx, call, out, err)
 }
@@ -33,12 +39,12 @@ func pass(ctx context.Context, call executors.Call) (executors.Outcome, error) {
 		return executors.Outcome{}, err
 	}
 	switch p.Method {
-	case "volume-snapshot":
+	case plan.MethodVolumeSnapshot:
 		return snapshots(ctx, call, p)
-	case "velero":
+	case plan.MethodVelero:
 		return velero(ctx, call, p)
 	}
-	return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "method must be volume-snapshot or velero, is %q", p.Method)
+	return executors.Outcome{}, api.Refuse(executors.ReasonInvalid, "this agent has no backup by method %q", p.Method)
 }
 
 // stays ends the word on a backup under way.

@@ -51,7 +51,7 @@ func Executors() executors.Set {
 		"restart":       workload.Restarter{},
 		"health-check":  workload.HealthChecker{},
 		"exec":          workload.NewExecs(),
-		"backup":        backup.Backups{},
+		"backup":        backup.Backups{Databases: rds.NewBackups(session.NewPool(time.Now))},
 		"hibernate":     object.Hibernates(),
 		"wake":          object.Wakes(),
 	})

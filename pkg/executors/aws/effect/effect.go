@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -87,6 +88,37 @@ func OfOne(err error) bool {
 
 func throttled(err error) bool {
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err) == aws.TrueTernary
+}
+
+// Passes says whether the same request may be answered otherwise a moment later: AWS did not
+// answer, has too much to do, or is broken. What it says of the request itself is its word,
+// and what kept a request from being made is that of whoever kept it.
+func Passes(err error) bool {
+	var answer smithy.APIError
+	var rules interface{ Refused() string }
+	switch {
+	case err == nil || errors.As(err, &rules):
+		return false
+	case errors.As(err, &answer):
+		return throttled(err) || answer.ErrorFault() == smithy.FaultServer || broken(err)
+	}
+	var operation interface{ Operation() string }
+	return errors.As(err, &operation)
+}
+
+// broken says whether AWS answered that the fault is its own.
+func broken(err error) bool {
+	var status interface{ HTTPStatusCode() int }
+	return errors.As(err, &status) && status.HTTPStatusCode() >= http.StatusInternalServerError
+}
+
+// Denied says whether AWS refuses who asks: a right is missing, or the credentials are not
+// taken.
+func Denied(err error) bool {
+	return slices.Contains([]string{
+		"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized", "AuthFailure", "InvalidClientTokenId", "UnrecognizedClientException",
+		"SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidIdentityToken", "OptInRequired",
+	}, Code(err))
 }
 
 // Code is the word by which AWS calls an error; empty where it did not answer.

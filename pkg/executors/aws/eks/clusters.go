@@ -3,7 +3,6 @@ package eks
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -140,17 +139,10 @@ func (c *Clusters) of(call executors.SleepCall) *known {
 
 // judged tells what AWS says of the request itself from what it may answer otherwise later.
 func judged(err error) error {
-	plain := effect.Plain(err)
-	if effect.OfOne(err) || effect.Code(err) == "" && !isOperation(err) {
+	if plain := effect.Plain(err); !effect.Passes(err) {
 		return plain
 	}
-	return &executors.PassingError{Err: plain}
-}
-
-// isOperation says whether an error came of a request, and not of how it was put together.
-func isOperation(err error) bool {
-	var operation interface{ Operation() string }
-	return errors.As(err, &operation)
+	return &executors.PassingError{Err: effect.Plain(err)}
 }
 
 // access is AWS by the SDK.

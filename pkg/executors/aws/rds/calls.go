@@ -3,10 +3,13 @@ package rds
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/rds"
 	"github.com/aws/aws-sdk-go-v2/service/rds/types"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/effect"
 )
 
 // calls are what is asked about one database.
@@ -16,7 +19,8 @@ type calls interface {
 	askStart(ctx context.Context) error
 	askSnapshot(ctx context.Context, name string, tags []types.Tag) error
 	askDelete(ctx context.Context, snapshot string) error
-	snapshots(ctx context.Context) ([]snapshot, error) // those that people or programs made
+	snapshots(ctx context.Context) ([]snapshot, error)                   // those of it that people or programs made
+	called(ctx context.Context, snapshot string) (snapshot, bool, error) // whosever it is
 }
 
 // manual are snapshots that AWS keeps until somebody deletes them.
@@ -67,10 +71,28 @@ func (i instance) snapshots(ctx context.Context) ([]snapshot, error) {
 			return nil, err
 		}
 		for _, s := range page.DBSnapshots {
-			out = append(out, snapshot{aws.ToString(s.DBSnapshotIdentifier), aws.ToString(s.Status), aws.ToTime(s.SnapshotCreateTime), tagsOf(s.TagList)})
+			out = append(out, ofDBSnapshot(s))
 		}
 	}
 	return out, nil
+}
+
+func (i instance) called(ctx context.Context, name string) (snapshot, bool, error) {
+	out, err := i.api.DescribeDBSnapshots(ctx, &rds.DescribeDBSnapshotsInput{DBSnapshotIdentifier: &name})
+	switch {
+	case noSnapshot(err) || err == nil && len(out.DBSnapshots) == 0:
+		return snapshot{}, false, nil
+	case err != nil:
+		return snapshot{}, false, err
+	}
+	return ofDBSnapshot(out.DBSnapshots[0]), true, nil
+}
+
+func ofDBSnapshot(s types.DBSnapshot) snapshot {
+	return snapshot{
+		name: aws.ToString(s.DBSnapshotIdentifier), arn: aws.ToString(s.DBSnapshotArn), of: ofInstance + aws.ToString(s.DBInstanceIdentifier),
+		status: aws.ToString(s.Status), at: aws.ToTime(s.SnapshotCreateTime), tags: tagsOf(s.TagList),
+	}
 }
 
 type cluster struct {
@@ -118,8 +140,29 @@ func (c cluster) snapshots(ctx context.Context) ([]snapshot, error) {
 			return nil, err
 		}
 		for _, s := range page.DBClusterSnapshots {
-			out = append(out, snapshot{aws.ToString(s.DBClusterSnapshotIdentifier), aws.ToString(s.Status), aws.ToTime(s.SnapshotCreateTime), tagsOf(s.TagList)})
+			out = append(out, ofDBClusterSnapshot(s))
 		}
 	}
 	return out, nil
 }
+
+func (c cluster) called(ctx context.Context, name string) (snapshot, bool, error) {
+	out, err := c.api.DescribeDBClusterSnapshots(ctx, &rds.DescribeDBClusterSnapshotsInput{DBClusterSnapshotIdentifier: &name})
+	switch {
+	case noSnapshot(err) || err == nil && len(out.DBClusterSnapshots) == 0:
+		return snapshot{}, false, nil
+	case err != nil:
+		return snapshot{}, false, err
+	}
+	return ofDBClusterSnapshot(out.DBClusterSnapshots[0]), true, nil
+}
+
+func ofDBClusterSnapshot(s types.DBClusterSnapshot) snapshot {
+	return snapshot{
+		name: aws.ToString(s.DBClusterSnapshotIdentifier), arn: aws.ToString(s.DBClusterSnapshotArn), of: ofCluster + aws.ToString(s.DBClusterIdentifier),
+		status: aws.ToString(s.Status), at: aws.ToTime(s.SnapshotCreateTime), tags: tagsOf(s.TagList),
+	}
+}
+
+// noSnapshot says whether AWS knows of no snapshot of a name.
+func noSnapshot(err error) bool { return strings.Contains(effect.Code(err), "SnapshotNotFound") }

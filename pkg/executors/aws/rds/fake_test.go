@@ -2,6 +2,7 @@ package rds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,7 @@ type account struct {
 	falls     map[string]bool   // those that fall back after a start
 	refuses   map[string]string // the code with which a request about a database is refused
 	asked     []string          // each request that changes something
+	loses     bool              // the replies to requests for snapshots
 }
 
 // taken is a snapshot.
@@ -100,6 +102,21 @@ func (a *account) DescribeDBClusters(ctx context.Context, in *rds.DescribeDBClus
 	return &rds.DescribeDBClustersOutput{DBClusters: list, Marker: next}, ctx.Err()
 }
 
+// find is the snapshot of a name, or those of a database.
+func (a *account) find(name, database *string, of, missing string) (map[string]*taken, error) {
+	if code := a.refuses["look"]; code != "" {
+		return nil, &smithy.GenericAPIError{Code: code, Message: "nights may not look"}
+	}
+	if name == nil {
+		return a.snapshotsOf(of + *database), nil
+	}
+	s := a.taken[*name]
+	if s == nil || !strings.HasPrefix(s.of, of) {
+		return nil, &smithy.GenericAPIError{Code: missing, Message: *name}
+	}
+	return map[string]*taken{*name: s}, nil
+}
+
 func (a *account) snapshotsOf(id string) map[string]*taken {
 	out := maps.Clone(a.taken)
 	maps.DeleteFunc(out, func(_ string, s *taken) bool { return s.of != id })
@@ -108,16 +125,24 @@ func (a *account) snapshotsOf(id string) map[string]*taken {
 
 func (a *account) DescribeDBSnapshots(ctx context.Context, in *rds.DescribeDBSnapshotsInput, _ ...func(*rds.Options)) (*rds.DescribeDBSnapshotsOutput, error) {
 	out := &rds.DescribeDBSnapshotsOutput{}
-	for name, s := range a.snapshotsOf(ofInstance + *in.DBInstanceIdentifier) {
-		out.DBSnapshots = append(out.DBSnapshots, types.DBSnapshot{DBSnapshotIdentifier: aws.String(name), Status: aws.String(s.status), SnapshotCreateTime: aws.Time(s.at), TagList: s.tags})
+	found, err := a.find(in.DBSnapshotIdentifier, in.DBInstanceIdentifier, ofInstance, "DBSnapshotNotFound")
+	if err != nil {
+		return nil, err
+	}
+	for name, s := range found {
+		out.DBSnapshots = append(out.DBSnapshots, types.DBSnapshot{DBSnapshotIdentifier: aws.String(name), DBSnapshotArn: aws.String("arn:snapshot:" + name), DBInstanceIdentifier: aws.String(strings.TrimPrefix(s.of, ofInstance)), Status: aws.String(s.status), SnapshotCreateTime: aws.Time(s.at), TagList: s.tags})
 	}
 	return out, ctx.Err()
 }
 
 func (a *account) DescribeDBClusterSnapshots(ctx context.Context, in *rds.DescribeDBClusterSnapshotsInput, _ ...func(*rds.Options)) (*rds.DescribeDBClusterSnapshotsOutput, error) {
 	out := &rds.DescribeDBClusterSnapshotsOutput{}
-	for name, s := range a.snapshotsOf(ofCluster + *in.DBClusterIdentifier) {
-		out.DBClusterSnapshots = append(out.DBClusterSnapshots, types.DBClusterSnapshot{DBClusterSnapshotIdentifier: aws.String(name), Status: aws.String(s.status), SnapshotCreateTime: aws.Time(s.at), TagList: s.tags})
+	found, err := a.find(in.DBClusterSnapshotIdentifier, in.DBClusterIdentifier, ofCluster, "DBClusterSnapshotNotFoundFault")
+	if err != nil {
+		return nil, err
+	}
+	for name, s := range found {
+		out.DBClusterSnapshots = append(out.DBClusterSnapshots, types.DBClusterSnapshot{DBClusterSnapshotIdentifier: aws.String(name), DBClusterSnapshotArn: aws.String("arn:cluster-snapshot:" + name), DBClusterIdentifier: aws.String(strings.TrimPrefix(s.of, ofCluster)), Status: aws.String(s.status), SnapshotCreateTime: aws.Time(s.at), TagList: s.tags})
 	}
 	return out, ctx.Err()
 }
@@ -168,6 +193,9 @@ func (a *account) take(ctx context.Context, id string, status **string, name str
 		return err
 	}
 	a.taken[name] = &taken{of: id, status: "creating", at: a.now, tags: tags}
+	if a.loses {
+		return &smithy.OperationError{ServiceID: "RDS", OperationName: "CreateDBSnapshot", Err: errors.New("connection reset by peer")}
+	}
 	return nil
 }
 

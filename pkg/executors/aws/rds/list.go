@@ -32,7 +32,7 @@ const (
 // database is an instance or a cluster.
 type database struct {
 	id, name, arn, uid string
-	status             string
+	status, engine     string
 	tags               map[string]string
 	units              map[string]float64
 	memberOf           string // the cluster that it is part of
@@ -78,6 +78,7 @@ func ofDBInstance(i types.DBInstance) database {
 	}
 	d.units = map[string]float64{aws.ToString(i.DBInstanceClass): n}
 	engine := aws.ToString(i.Engine)
+	d.engine = engine
 	switch {
 	case i.ReadReplicaSourceDBInstanceIdentifier != nil || i.ReadReplicaSourceDBClusterIdentifier != nil:
 		d.barred = "it is a read replica, which AWS does not stop"
@@ -106,6 +107,7 @@ func (l list) ofDBCluster(c types.DBCluster) database {
 		}
 	}
 	engine := aws.ToString(c.Engine)
+	d.engine = engine
 	switch {
 	case !strings.HasPrefix(engine, "aurora"):
 		d.barred = fmt.Sprintf("its engine %s is not supported: of clusters, those of Aurora are", engine)
@@ -118,6 +120,9 @@ func (l list) ofDBCluster(c types.DBCluster) database {
 	}
 	return d
 }
+
+// foreign says of a database that RDS lists it for another service of AWS.
+func (d database) foreign() bool { return d.engine == "docdb" || d.engine == "neptune" }
 
 func tagsOf(tags []types.Tag) map[string]string {
 	out := map[string]string{}

@@ -27,20 +27,35 @@ const (
 
 // snapshot is one of a database.
 type snapshot struct {
-	name, status string
-	at           time.Time
-	tags         map[string]string
+	name, arn, of, status string
+	at                    time.Time
+	tags                  map[string]string
+}
+
+// maxSnapshotName is how long RDS lets the name of a cluster's snapshot be. Those of
+// instances may be longer, and are not.
+const maxSnapshotName = 63
+
+// nameOf is a snapshot's name in the letters that RDS takes, as long as it takes them: what
+// it is about, and a hash that tells it from its like.
+func nameOf(about, identity string) string {
+	sum := sha256.Sum256([]byte(identity))
+	hash := hex.EncodeToString(sum[:5])
+	about = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower("maint-"+about), "-")
+	return strings.Trim(about[:min(len(about), maxSnapshotName-1-len(hash))], "-") + "-" + hash
 }
 
 // snapshotName is that of a database's snapshot in a cycle, the same after any crash:
-// maint-<plan>-<database>-<cycle>-<hash>, in the letters that RDS takes.
+// maint-<plan>-<database>-<cycle>-<hash>.
 func snapshotName(call executors.SleepCall, id string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, id}, "\x00")))
 	_, database, _ := strings.Cut(id, "/")
 	cycle := strings.TrimPrefix(call.Cycle, call.Plan+"-")
-	name := strings.ToLower("maint-" + call.Plan + "-" + database + "-" + cycle)
-	name = regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(name, "-")
-	return strings.Trim(name[:min(len(name), 200)], "-") + "-" + hex.EncodeToString(sum[:5])
+	return nameOf(call.Plan+"-"+database+"-"+cycle, strings.Join([]string{call.Namespace, call.Plan, call.Target, call.Cycle, id}, "\x00"))
+}
+
+// failed says of a snapshot that nothing can be restored from it.
+func (s snapshot) failed() bool {
+	return slices.Contains([]string{"failed", "incompatible-restore", "incompatible-parameters"}, s.status)
 }
 
 func tagsOfCall(call executors.SleepCall) []types.Tag {
@@ -66,10 +81,10 @@ func (k kind) snapshot(ctx context.Context, call executors.SleepCall, name strin
 	if i < 0 {
 		return false, k.takeSnapshot(ctx, call, name)
 	}
-	switch s := all[i]; s.status {
-	case statusAvailable:
+	switch s := all[i]; {
+	case s.status == statusAvailable:
 		return true, nil
-	case "failed", "incompatible-restore", "incompatible-parameters":
+	case s.failed():
 		err := effect.One(ctx, call, func(ctx context.Context) error { return k.askDelete(ctx, name) })
 		return false, errors.Join(fmt.Errorf("the snapshot %s of %s is %s; it is taken anew", name, k.id, s.status), effect.Plain(err))
 	}
