@@ -80,6 +80,9 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	c.Config.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&c.AgentNamespace, "agent-namespace", c.AgentNamespace, "namespace the agent runs in; looked for when not given")
+	for _, flag := range []string{"namespace", "agent-namespace"} {
+		_ = root.RegisterFlagCompletionFunc(flag, c.CompleteNamespaces()) // fails where there is no such flag: both were added above
+	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.Errorf(exit.CodeUsage, "%w\nsee '%s --help'", err, cmd.CommandPath())
 	})

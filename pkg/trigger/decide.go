@@ -246,7 +246,7 @@ func (d *decider) begin() {
 		d.notBeforeCreation()
 		return
 	}
-	l := ledger.Ledger{PlanUID: d.f.UID, Watermark: d.f.CreatedAt.UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
+	l := ledger.Ledger{PlanUID: d.f.UID, Watermark: d.created().UTC(), Schedules: d.f.Spec.Triggers.Schedules, Created: !d.f.Spec.Triggers.OnCreate}
 	if d.f.LedgerLost {
 		l.Watermark, l.Created = d.f.Now.UTC(), true
 	}
@@ -266,10 +266,25 @@ func (d *decider) begin() {
 // notBeforeCreation keeps a ledger that somebody wrote from making up for slots that
 // the plan cannot have had.
 func (d *decider) notBeforeCreation() {
-	if l := d.out.Ledger; l.Watermark.Before(d.f.CreatedAt) {
+	l := d.out.Ledger
+	switch {
+	case l.Watermark.Before(d.f.CreatedAt):
 		l.Watermark = d.f.CreatedAt.UTC()
-		d.write(l)
+	case l.Watermark.IsZero():
+		l.Watermark = d.created().UTC()
+	default:
+		return
 	}
+	d.write(l)
+}
+
+// created is when the plan came to be. Of one that does not say, as of a manifest that was never
+// written to a cluster, it is now: its slots would be counted from the year 1 on otherwise.
+func (d *decider) created() time.Time {
+	if d.f.CreatedAt.IsZero() {
+		return d.f.Now
+	}
+	return d.f.CreatedAt
 }
 
 // edited ends what an old schedule still owed at the time of the edit, and lets

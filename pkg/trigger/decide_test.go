@@ -771,3 +771,27 @@ func TestALedgerFromBeforeThePlanOwesNothing(t *testing.T) {
 		t.Errorf("%d slots of a plan that had two", slots)
 	}
 }
+
+// A plan that does not say when it was created owes nothing of the past, and costs no walk
+// through all slots since the year 1.
+func TestAPlanWithoutACreationBeginsNow(t *testing.T) {
+	unborn := func(f *trigger.Facts) {
+		f.CreatedAt, f.LookingSince, f.EditedAt = time.Time{}, time.Time{}, time.Time{}
+	}
+	for name, edits := range map[string][]edit{
+		"that is seen for the first time":     {scheduled("* * * * *"), first, unborn},
+		"whose ledger does not say it either": {scheduled("* * * * *"), ledgerWith(func(l *ledger.Ledger) { l.Watermark = time.Time{} }), unborn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := coretest.Facts("03:00", edits...)
+			d := trigger.Decide(f)
+			if !d.Ledger.Watermark.Equal(f.Now) || len(told(f, d)) > 0 || d.Next == nil || !d.Next.At.Equal(f.Now.Add(time.Minute)) {
+				t.Errorf("watermark %s, %q, next %v", d.Ledger.Watermark, told(f, d), d.Next)
+			}
+		})
+	}
+	f := coretest.Facts("03:00", scheduled("0 * * * *"), ledgerWith(func(l *ledger.Ledger) { l.Watermark = coretest.Clock("02:30") }), unborn)
+	if got := told(f, trigger.Decide(f)); len(got) != 1 || got[0] != "claim slot 03:00" {
+		t.Errorf("a ledger that knows how far it is counts on: %q", got)
+	}
+}

@@ -26,7 +26,7 @@ func cmdRooms() map[string][]string {
 		"look":     {"exit", "instant", "view", "factory", "live", "source", "print", "watch"},
 		"logs":     {"exit", "view", "factory", "print", "watch"},
 		"doctor":   {"exit", "instant", "view", "factory", "source", "print"},
-		"wait":     {"exit", "view", "factory", "source", "watch"},
+		"wait":     {"exit", "view", "factory", "source", "print", "watch"},
 		"write":    {"exit", "instant", "view", "factory", "source", "print"},
 		"offline":  {"exit", "instant", "view", "factory", "source", "print"},
 		"report":   {"exit", "instant", "view", "factory", "source", "print"},

@@ -66,6 +66,7 @@ have it do so whatever its schedule says, there are 'hibernate' and 'wake'.`,
 	f := cmd.Flags()
 	f.StringVar(&o.reason, "reason", "", "why; it is kept with the run")
 	f.StringArrayVar(&o.params, "param", nil, "parameter of the run, name=value; may be repeated")
+	_ = cmd.RegisterFlagCompletionFunc("param", c.CompleteParameters())
 	f.BoolVar(&o.outsideWindow, "outside-window", false, "do not wait for the maintenance window; needs --reason")
 	o.AddRunMode(cmd, factory.RunMode)
 	o.AddOutput(cmd)

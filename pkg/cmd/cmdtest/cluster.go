@@ -133,7 +133,7 @@ func (o *Cluster) Connected() *factory.Cluster {
 	return &factory.Cluster{Kube: o.Kube, Metadata: known, Namespace: "shop"}
 }
 
-// metadata are the nodes and documents without the rest of them.
+// metadata are the nodes, namespaces and documents without the rest of them.
 func (o *Cluster) metadata() []runtime.Object {
 	var out []runtime.Object
 	list, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
@@ -142,6 +142,13 @@ func (o *Cluster) metadata() []runtime.Object {
 	}
 	for _, n := range list.(*corev1.NodeList).Items {
 		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: n.ObjectMeta})
+	}
+	spaces, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("namespaces"), corev1.SchemeGroupVersion.WithKind("Namespace"), "")
+	if err != nil {
+		o.Fatal(err)
+	}
+	for _, n := range spaces.(*corev1.NamespaceList).Items {
+		out = append(out, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: n.ObjectMeta})
 	}
 	maps, err := o.Kube.Tracker().List(corev1.SchemeGroupVersion.WithResource("configmaps"), corev1.SchemeGroupVersion.WithKind("ConfigMap"), "")
 	if err != nil {

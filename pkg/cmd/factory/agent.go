@@ -32,12 +32,19 @@ type AgentState struct {
 // within 15 s.
 const staleAfter = 30 * time.Second
 
+// agentWithin is how long the heartbeat may take to be read (a guess): a view that waits for it
+// would show nothing else meanwhile.
+const agentWithin = 10 * time.Second
+
 // errUnknownAgent says that whether an agent runs could not be found out.
 var errUnknownAgent = errors.New("could not look whether the agent runs") //nolint:gochecknoglobals // a sentinel for errors.Is
 
 // Agent reads the heartbeat, from the namespace that was named, from the usual
 // one, or from wherever one is found.
+// A server that does not answer is waited for so long, and no longer.
 func (c *Factory) Agent(ctx context.Context, k *Cluster) (AgentState, error) {
+	ctx, cancel := context.WithTimeout(ctx, agentWithin)
+	defer cancel()
 	if c.AgentNamespace != "" {
 		return c.agentIn(ctx, k, c.AgentNamespace)
 	}

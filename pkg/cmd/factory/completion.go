@@ -2,6 +2,7 @@ package factory
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,14 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
 )
 
 // Completer offers words for a command line, as cobra takes them.
 type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// Complete offers the names of our ConfigMaps that a command can act on. It asks
-// for metadata alone and for a short while; whatever fails offers nothing.
+// Complete offers the names of our ConfigMaps that a command can act on. It asks for metadata
+// alone, of what an API server has in its cache, and for a short while; whatever fails offers
+// nothing.
 func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) Completer {
 	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
@@ -32,7 +35,7 @@ func (c *Factory) offered(ctx context.Context, selector string, given []string, 
 	if err != nil {
 		return nil
 	}
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return nil
 	}
@@ -129,4 +132,77 @@ func Maintained(m metav1.ObjectMeta) bool {
 func Governed(m metav1.ObjectMeta) bool {
 	in := annotations.Intent(m.Annotations)
 	return in.Stanza.Set() || in.Pause.On
+}
+
+// CompleteNamespaces offers the names of namespaces.
+func (c *Factory) CompleteNamespaces() Completer {
+	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		k, err := c.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, item := range list.Items {
+			if strings.HasPrefix(item.Name, word) {
+				out = append(out, item.Name)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// CompleteParameters offers the parameters of the plan that the command line names, as NAME=.
+func (c *Factory) CompleteParameters() Completer {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		const goesOn = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		k, err := c.Connect()
+		if err != nil || len(given) == 0 {
+			return nil, goesOn
+		}
+		cm, err := k.Plan(ctx, given[0])
+		if err != nil {
+			return nil, goesOn
+		}
+		spec, _ := annotations.Plan(cm) // as far as it can be read
+		var out []string
+		for _, p := range spec.Parameters {
+			if strings.HasPrefix(p.Name+"=", word) {
+				out = append(out, p.Name+"=")
+			}
+		}
+		return out, goesOn
+	}
+}
+
+// CompleteSteps offers the paths of the steps of the run that the command line names, or of the
+// newest of a plan.
+func (c *Factory) CompleteSteps() Completer {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+		defer cancel()
+		k, err := c.Connect()
+		if err != nil || len(given) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		r, err := c.quiet().RunOf(ctx, k, given[0])
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.DeleteFunc(view.Paths(r), func(path string) bool { return !strings.HasPrefix(path, word) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// quiet is a Factory that tells nobody anything: what completion prints is taken for words.
+func (c *Factory) quiet() *Factory {
+	out := *c
+	out.Out, out.ErrOut = io.Discard, io.Discard
+	return &out
 }

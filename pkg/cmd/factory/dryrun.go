@@ -48,12 +48,19 @@ func (d *DryRun) AddRunMode(cmd *cobra.Command, def string) {
 func (d *DryRun) addMode(cmd *cobra.Command, def, usage string) {
 	cmd.Flags().StringVar(&d.Mode, "dry-run", "none", usage)
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = def
+	modes := []string{"none", "client", "server"}
+	if d.runs {
+		modes = append(modes, RunMode)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // AddOutput adds -o.
 func (d *DryRun) AddOutput(cmd *cobra.Command) {
 	d.flags = newPrintFlags("")
 	cmd.Flags().StringVarP(d.flags.OutputFormat, "output", "o", "", "json, yaml, name or jsonpath=…: prints what was written; or nothing for words")
+	words := []string{"json", "yaml", "name", "jsonpath=", "go-template="}
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // UseOutput has a command that has an -o of its own print what was written, as that says.

@@ -111,6 +111,7 @@ func TestNodesNamed(t *testing.T) {
 		{name: "all", want: "a b c"},
 		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; nothing was done`},
+		{name: "one that is nearly there", names: []string{"ab", "node/b"}, err: `there is no node "ab"; did you mean "a"?; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
 		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: nodes is forbidden: not for you"},
 		{name: "who may not list", forbids: "list", err: "list nodes: nodes is forbidden: not for you"},
@@ -484,8 +485,10 @@ func TestOfflineDefaults(t *testing.T) {
 }
 
 func TestCompletionOffersNames(t *testing.T) {
-	o := cmdtest.NewCluster(t, nil, cmdtest.Plan("orders", ""), cmdtest.Plan("reports", ""), cmdtest.Policy("night", "{}"), cmdtest.Node("a"), cmdtest.Node("b"),
-		cmdtest.RunObject(cmdtest.RunOf(), "maint-run-orders-a"), cmdtest.RunObject(cmdtest.PendingRun(), "maint-run-orders-b"))
+	began := cmdtest.RunOf(cmdtest.Record("call", "webhook", run.StepRunning), cmdtest.Record("check", "health-check", run.StepPending))
+	began.Run.Plan = "orders"
+	o := cmdtest.NewCluster(t, nil, cmdtest.Plan("orders", "parameters: [{name: mode}, {name: size}]"), cmdtest.Plan("reports", ""), cmdtest.Namespace("shop"), cmdtest.Namespace("ops"), cmdtest.Policy("night", "{}"), cmdtest.Node("a"), cmdtest.Node("b"),
+		cmdtest.RunObject(began, "maint-run-orders-a"), cmdtest.RunObject(cmdtest.PendingRun(), "maint-run-orders-b"))
 	f := factory.NewFor(factoryOf().Env, o.Connected())
 	notA := func(m metav1.ObjectMeta) bool { return m.Name != "a" }
 	for _, c := range []struct {
@@ -505,6 +508,14 @@ func TestCompletionOffersNames(t *testing.T) {
 		{name: "nodes as they are written", completer: f.CompleteNodes(nil), word: "nodes/", want: []string{"nodes/a", "nodes/b"}},
 		{name: "nodes that begin so", completer: f.CompleteNodes(nil), word: "b", want: []string{"b"}},
 		{name: "nodes that are not given yet, however they are written", completer: f.CompleteNodes(nil), given: []string{"node/a"}, want: []string{"b"}},
+		{name: "namespaces", completer: f.CompleteNamespaces(), want: []string{"ops", "shop"}},
+		{name: "namespaces that begin so", completer: f.CompleteNamespaces(), word: "sh", want: []string{"shop"}},
+		{name: "parameters of the plan", completer: f.CompleteParameters(), given: []string{"orders"}, want: []string{"mode=", "size="}},
+		{name: "parameters that begin so", completer: f.CompleteParameters(), given: []string{"orders"}, word: "mo", want: []string{"mode="}},
+		{name: "parameters of no plan: nothing", completer: f.CompleteParameters(), given: []string{"ghost"}},
+		{name: "parameters before a plan is named: nothing", completer: f.CompleteParameters()},
+		{name: "steps of a run", completer: f.CompleteSteps(), given: []string{"orders-a"}, want: []string{"call", "check"}},
+		{name: "steps of the newest run of a plan", completer: f.CompleteSteps(), given: []string{"plan/orders"}, word: "a", want: []string{"ask"}},
 		{name: "both", completer: factory.CompleteBoth(f.CompletePlans(nil), f.CompleteNodes(nil)), want: []string{"orders", "reports", "a", "b"}},
 		{name: "without a cluster: nothing", completer: broken(t).CompletePlans(nil)},
 		{name: "without a cluster: no nodes", completer: broken(t).CompleteNodes(nil)},
@@ -513,7 +524,7 @@ func TestCompletionOffersNames(t *testing.T) {
 			cmd := &cobra.Command{}
 			cmd.SetContext(t.Context())
 			got, directive := c.completer(cmd, c.given, c.word)
-			if diff := cmp.Diff(c.want, got); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {
+			if diff := cmp.Diff(c.want, got); diff != "" || directive&cobra.ShellCompDirectiveNoFileComp == 0 {
 				t.Errorf("directive %d (-want +got):\n%s", directive, diff)
 			}
 		})

@@ -20,7 +20,7 @@ const KindNode = "node"
 func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no node %q", name)
+		return nil, fmt.Errorf("there is no node %q%s", name, k.nearNode(ctx, name))
 	}
 	return n, Explain("read node "+name, err)
 }
@@ -48,9 +48,26 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 	case 0:
 		return out, nil
 	case 1:
-		return nil, fmt.Errorf("there is no node %q; nothing was done", missing[0])
+		return nil, fmt.Errorf("there is no node %q%s; nothing was done", missing[0], k.nearNode(ctx, missing[0]))
 	}
 	return nil, fmt.Errorf("there are no nodes %s; nothing was done", strings.Join(missing, ", "))
+}
+
+// nearNode asks whether another node was meant; empty where none has such a name. One page is
+// enough: a guess need not know all nodes.
+func (k *Cluster) nearNode(ctx context.Context, name string) string {
+	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500})
+	if err != nil {
+		return ""
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	if near, ok := nearest(name, names); ok {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }
 
 func (k *Cluster) nodesPicked(ctx context.Context, selector string) ([]*corev1.Node, error) {

@@ -43,9 +43,10 @@ steps of a loop's items printed is kept only while they are at work.`,
 		Example: `  kubectl maint logs maint-run-orders-weekly-k2x7a
   kubectl maint logs maint-run-orders-weekly-k2x7a --step backup -f`,
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompleteKinds(annotations.KindRun),
+		ValidArgsFunction: c.CompleteKinds(annotations.KindRun, annotations.KindPlan),
 	}
 	cmd.Flags().StringVar(&o.step, "step", "", "one step, by its path or name, with what it holds")
+	_ = cmd.RegisterFlagCompletionFunc("step", c.CompleteSteps())
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on until the run has ended")
 	return cmd
 }

@@ -28,6 +28,7 @@ type statusOptions struct {
 	out        *print.Values
 	names      []string
 	everywhere bool
+	selector   string
 	watch      bool
 	seen       *watch.Cache // nodes, while they are watched; nil: they are read each time
 	faults     exit.Faults
@@ -52,6 +53,7 @@ until Ctrl-C.`,
 		ValidArgsFunction: factory.CompleteBoth(c.Complete(annotations.LabelKind+" in (plan,hibernate-plan,run)", nil), c.CompleteNodes(factory.Maintained)),
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "of all namespaces")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "of plans with these labels")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep it live; with -o json a line for each change")
 	o.out.AddFlags(cmd)
 	return cmd
@@ -66,6 +68,9 @@ func (o *statusOptions) Validate() error {
 	o.out.Check(&o.faults)
 	if o.everywhere && len(o.names) > 0 {
 		o.faults.Add("-A and names exclude each other: a name is looked for in one namespace")
+	}
+	if o.selector != "" && len(o.names) > 0 {
+		o.faults.Add("-l and names exclude each other: give one or the other")
 	}
 	return o.faults.Err()
 }
@@ -259,7 +264,7 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]vi
 }
 
 func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Plan, error) {
-	list, err := k.Plans(ctx, o.namespace(k), "")
+	list, err := k.Plans(ctx, o.namespace(k), o.selector)
 	if err != nil {
 		return nil, err
 	}
@@ -334,7 +339,7 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 
 // sleepers are the HibernatePlans; what needs eyes first.
 func (o *statusOptions) sleepers(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Sleeper, error) {
-	list, err := k.HibernatePlans(ctx, o.namespace(k), "")
+	list, err := k.HibernatePlans(ctx, o.namespace(k), o.selector)
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
