@@ -28,6 +28,10 @@ const (
 	openshiftNamespace = "openshift-gitops"
 )
 
+// helmRelease is the kind whose controller says that it is at something from its first look
+// on, also while it only waits for a chart, and that it has seen a suspension.
+const helmRelease = "HelmRelease"
+
 // Owners are who keeps an object as Git has it, by its labels and annotations: Flux marks
 // what it applies with the name and namespace of its Kustomization or HelmRelease, Argo CD
 // with a tracking id, or a label with the Application's name. A mark of another object, that
@@ -35,7 +39,7 @@ const (
 func Owners(of Object, labels, annotations map[string]string) []Owner {
 	var out []Owner
 	for _, flux := range []struct{ group, version, kind string }{
-		{"helm.toolkit.fluxcd.io", "v2", "HelmRelease"},
+		{"helm.toolkit.fluxcd.io", "v2", helmRelease},
 		{"kustomize.toolkit.fluxcd.io", "v1", "Kustomization"},
 	} {
 		name, namespace := labels[flux.group+"/name"], labels[flux.group+"/namespace"]
@@ -103,6 +107,9 @@ func (o Owner) Applying(owner map[string]any) string {
 		}
 		return ""
 	}
+	if o.Kind == helmRelease && seen(owner) {
+		return ""
+	}
 	status, _ := owner["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
@@ -112,4 +119,12 @@ func (o Owner) Applying(owner map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// seen says whether a controller has looked at an owner as it is specified now. One object
+// is looked at once at a time, so that nothing is under way from before.
+func seen(owner map[string]any) bool {
+	meta, _ := owner["metadata"].(map[string]any)
+	status, _ := owner["status"].(map[string]any)
+	return meta["generation"] != nil && meta["generation"] == status["observedGeneration"]
 }

@@ -67,7 +67,13 @@ func TestWhatAnOwnerIsAt(t *testing.T) {
 		return map[string]any{"status": map[string]any{"conditions": []any{"odd", map[string]any{"type": kind, "status": status, "reason": reason}}}}
 	}
 	flux := knob.Owners(knob.Object{}, map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, nil)[0]
+	helm := knob.Owners(knob.Object{}, map[string]string{"helm.toolkit.fluxcd.io/name": "apps", "helm.toolkit.fluxcd.io/namespace": "shop"}, nil)[0]
 	argo := knob.Owners(knob.Object{}, map[string]string{"argocd.argoproj.io/instance": "apps"}, nil)[0]
+	atGeneration := func(is map[string]any, generation, observed int64) map[string]any {
+		is["metadata"] = map[string]any{"generation": generation}
+		is["status"].(map[string]any)["observedGeneration"] = observed
+		return is
+	}
 	phase := func(p string) map[string]any {
 		return map[string]any{"status": map[string]any{"operationState": map[string]any{"phase": p}}}
 	}
@@ -76,14 +82,18 @@ func TestWhatAnOwnerIsAt(t *testing.T) {
 		is    map[string]any
 		busy  bool
 	}{
-		"Flux applies":           {flux, condition("Reconciling", "True", "Progressing"), true},
-		"Flux waits for a retry": {flux, condition("Reconciling", "True", "ProgressingWithRetry"), false},
-		"Flux has applied":       {flux, condition("Reconciling", "False", "Progressing"), false},
-		"another condition":      {flux, condition("Ready", "True", "Progressing"), false},
-		"Flux says nothing":      {flux, nil, false},
-		"Argo CD syncs":          {argo, phase("Running"), true},
-		"Argo CD has synced":     {argo, phase("Succeeded"), false},
-		"Argo CD says nothing":   {argo, nil, false},
+		"Flux applies":                     {flux, condition("Reconciling", "True", "Progressing"), true},
+		"Flux waits for a retry":           {flux, condition("Reconciling", "True", "ProgressingWithRetry"), false},
+		"Flux has applied":                 {flux, condition("Reconciling", "False", "Progressing"), false},
+		"another condition":                {flux, condition("Ready", "True", "Progressing"), false},
+		"Flux says nothing":                {flux, nil, false},
+		"Helm upgrades":                    {helm, atGeneration(condition("Reconciling", "True", "Progressing"), 2, 1), true},
+		"Helm has seen the suspension":     {helm, atGeneration(condition("Reconciling", "True", "Progressing"), 2, 2), false},
+		"Helm has seen nothing":            {helm, condition("Reconciling", "True", "Progressing"), true},
+		"a Kustomization of an older mark": {flux, atGeneration(condition("Reconciling", "True", "Progressing"), 2, 2), true},
+		"Argo CD syncs":                    {argo, phase("Running"), true},
+		"Argo CD has synced":               {argo, phase("Succeeded"), false},
+		"Argo CD says nothing":             {argo, nil, false},
 	} {
 		if got := c.owner.Applying(c.is); (got != "") != c.busy {
 			t.Errorf("%s: %q", name, got)
