@@ -1,3 +1,4 @@
-// Package gitops runs the product beside real GitOps controllers: an hour of pushes, by
-// Flux's kustomize-controller, to a repository that holds plans, policies and their targets.
+// Package gitops runs the product beside the controllers of Flux themselves: an hour of
+// pushes to a repository that holds plans, policies and their targets, and versions of a
+// chart that does.
 package gitops

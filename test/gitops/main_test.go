@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -21,10 +23,11 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/test/harness"
 )
 
-// lab is a cluster with the agent and Flux's kustomize-controller, which applies what a
-// repository of the namespace holds.
+// lab is a cluster with the agent and a controller of Flux, which applies what a source of
+// the namespace holds.
 type lab struct {
 	*testing.T
+	fluxController
 	ctx    context.Context
 	ns     string
 	config string
@@ -32,14 +35,28 @@ type lab struct {
 	admin  kubernetes.Interface
 	dyn    dynamic.Interface
 	repo   *repository
-	flux   *lines
+	log    *lines
 }
 
-func newLab(t *testing.T) *lab {
+// fluxController is a controller of Flux, and what it applies from.
+type fluxController struct {
+	name       string // of its binary, of its repository, and as a field manager
+	module     string // the folder of tools that pins it
+	definition string // the file of its module that defines what it reconciles
+	owns       schema.GroupVersionResource
+	kind       string
+	source     source
+	// files are what is delivered as the n-th commit, and settled says whether the owner has
+	// applied a revision.
+	files   func(commit int) map[string]string
+	settled func(owner *unstructured.Unstructured, revision string) bool
+}
+
+func newLab(t *testing.T, f fluxController) *lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute) // some 2 min alone; the commands may be built first
 	t.Cleanup(cancel)
-	l := &lab{T: t, ctx: ctx}
+	l := &lab{T: t, ctx: ctx, fluxController: f}
 	c, err := cluster.Start(ctx, cluster.Options{ControllerManager: true, ControllerManagerArgs: []string{"--controllers=*,-deployment-controller"}})
 	l.must(err)
 	t.Cleanup(func() { _ = c.Stop() })
@@ -61,26 +78,26 @@ func newLab(t *testing.T) *lab {
 	process, err := harness.StartAgent(agent, path)
 	l.must(err)
 	t.Cleanup(func() { _ = process.Stop() })
-	for _, text := range append(kinds(), l.fluxKind()) {
+	for _, text := range append(kinds(), l.ownerKind()) {
 		l.must(harness.Apply(ctx, c.AdminConfig(), "", []byte(text), nil))
 	}
 	l.served()
 	l.startFlux()
-	l.repo, err = newRepository(ctx, l.dyn, l.ns)
+	l.repo, err = newRepository(ctx, l.dyn, l.source, l.ns)
 	l.must(err)
 	t.Cleanup(l.repo.server.Close)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the controller says:\n%s", l.flux.tail())
+			t.Logf("the controller says:\n%s", l.log.tail())
 		}
 	})
 	return l
 }
 
-// kinds are the sources that kustomize-controller watches, without their schemas.
+// kinds are the sources that controllers of Flux watch, without their schemas.
 func kinds() []string {
 	var out []string
-	for _, kind := range []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"} {
+	for _, kind := range []string{"GitRepository", "OCIRepository", "Bucket", "HelmChart", "ExternalArtifact"} {
 		lower := strings.ToLower(kind)
 		plural := strings.TrimSuffix(lower, "y") + map[bool]string{true: "ies", false: "s"}[strings.HasSuffix(lower, "y")]
 		out = append(out, fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.source.toolkit.fluxcd.io},
@@ -90,16 +107,16 @@ versions: [{name: v1, served: true, storage: true, subresources: {status: {}}, s
 	return out
 }
 
-// fluxKind is the controller's own definition of a Kustomization, from its module.
-func (l *lab) fluxKind() string {
+// ownerKind is the controller's own definition of what it reconciles, from its module.
+func (l *lab) ownerKind() string {
 	l.Helper()
 	root, err := harness.Root()
 	l.must(err)
-	cmd := exec.CommandContext(l.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fluxcd/kustomize-controller")
-	cmd.Dir, cmd.Env = filepath.Join(root, "tools", "flux"), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd := exec.CommandContext(l.ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/fluxcd/"+l.name)
+	cmd.Dir, cmd.Env = filepath.Join(root, "tools", l.module), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 	out, err := cmd.Output()
 	l.must(err)
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "bases", "kustomize.toolkit.fluxcd.io_kustomizations.yaml"))
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "bases", l.definition))
 	l.must(err)
 	return string(text)
 }
@@ -107,7 +124,7 @@ func (l *lab) fluxKind() string {
 // served waits until the API server serves the kinds: the controller ends where one is not.
 func (l *lab) served() {
 	l.Helper()
-	for group, n := range map[string]int{gitRepositories.GroupVersion().String(): len(kinds()), kustomizations.GroupVersion().String(): 1} {
+	for group, n := range map[string]int{l.source.resource.GroupVersion().String(): len(kinds()), l.owns.GroupVersion().String(): 1} {
 		l.eventually(group+" is served", func() (bool, string) {
 			list, err := l.admin.Discovery().ServerResourcesForGroupVersion(group)
 			if err != nil {
@@ -118,17 +135,17 @@ func (l *lab) served() {
 	}
 }
 
-// startFlux starts kustomize-controller with an admin's rights, as Flux is installed.
+// startFlux starts the controller with an admin's rights, as Flux is installed.
 func (l *lab) startFlux() {
 	l.Helper()
-	binary, err := cluster.Asset("kustomize-controller")
+	binary, err := cluster.Asset(l.name)
 	if err != nil {
-		l.Fatal("no kustomize-controller in bin: run `make tools-flux`")
+		l.Fatalf("no %s in bin: run `make tools-flux`", l.name)
 	}
-	l.flux = &lines{}
+	l.log = &lines{}
 	cmd := exec.CommandContext(l.ctx, binary, "--watch-all-namespaces", "--enable-leader-election=false", "--events-addr=", "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-encoding=console", "--min-retry-delay=100ms", "--requeue-dependency=1s")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+l.config, "RUNTIME_NAMESPACE="+l.ns, "TMPDIR="+l.TempDir())
-	cmd.Stdout, cmd.Stderr = l.flux, l.flux
+	cmd.Stdout, cmd.Stderr = l.log, l.log
 	l.must(cmd.Start())
 	l.Cleanup(func() {
 		_ = cmd.Process.Kill()
