@@ -180,6 +180,9 @@ func (c *Controller) operate(work context.Context, k types.NamespacedName, r *hi
 	if l.step, err = c.follow(ctx, *r, seen); err != nil {
 		return look{failure: document.Cut(err.Error(), document.MaxMessage)}, nil
 	}
+	if failure := c.noRoom(k, *r, l.step.Record); failure != "" {
+		return look{failure: failure}, nil
+	}
 	if !reflect.DeepEqual(l.step.Record, *r) {
 		tooMany := new(annotations.TooManyResources)
 		switch err := c.records.write(ctx, k.Namespace, l.step.Record); {

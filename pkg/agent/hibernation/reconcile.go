@@ -64,6 +64,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	v := c.view(k, cm, known, stored, slots)
+	defer c.records.release(k)
 	if c.DryRun || known.spec.DryRun && len(stored) == 0 && cm != nil {
 		return c.rehearse(ctx, k, cm, known, v)
 	}
@@ -227,6 +228,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 	c.ask(k, &v, known)
 	if v.facts.Sleep && len(v.facts.Records) == 0 {
 		v.facts.Forbidden = v.forbidden()
+		c.room(k, &v)
 	}
 	v.missing(status.Standing(cm, &known.written)[annotations.StatusTargets])
 	return v

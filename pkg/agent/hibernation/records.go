@@ -32,6 +32,8 @@ type records struct {
 	byKey  map[types.NamespacedName]*stored
 	closed map[types.NamespacedName]uint64 // versions up to which what the watch shows is gone
 	types  map[string]int                  // how many sleep, by the type of their target
+	begins map[types.NamespacedName]int    // room that is kept for plans that begin to sleep, in bytes
+	most   int                             // how many bytes one namespace may have
 }
 
 // stored is restore data with the object that it was read from.
@@ -42,7 +44,7 @@ type stored struct {
 }
 
 func newRecords(kube kubernetes.Interface, signed *keys.Store) *records {
-	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}}
+	return &records{kube: kube, keys: signed, byKey: map[types.NamespacedName]*stored{}, closed: map[types.NamespacedName]uint64{}, types: map[string]int{}, begins: map[types.NamespacedName]int{}, most: mostRestore}
 }
 
 func keyOf(cm *corev1.ConfigMap) types.NamespacedName {
