@@ -125,7 +125,8 @@ func TestQueriesThatGetNoAnswer(t *testing.T) {
 	}{
 		"no answer in time":              {url: hang.URL, says: "no answer in time"},
 		"nobody listens":                 {url: closed.URL, says: "connection refused"},
-		"503":                            {url: answers(503, "down ECHO"), says: "answered 503: down ***"},
+		"503":                            {url: answers(503, "down ECHO"), says: "/api/v1/query answered 503: down ***"},
+		"503 below a path":               {url: answers(503, "down") + "/tenants/shop/", says: "/tenants/shop/api/v1/query answered 503: down"},
 		"503 by Prometheus":              {url: answers(503, `{"status":"error","errorType":"timeout","error":"slow"}`), says: "slow"},
 		"429":                            {url: answers(429, refusal), says: "429"},
 		"401 by a proxy":                 {url: answers(401, "who are you?"), says: "who are you?"},

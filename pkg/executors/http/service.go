@@ -60,6 +60,12 @@ type answer struct {
 // ask sends one question. An error is about no answer at all.
 func (s *service) ask(ctx context.Context, call executors.Call, q question) (answer, error) {
 	u := s.base.JoinPath(q.path)
+	if !strings.HasPrefix(u.Path, "/") { // of a URL that is a host alone
+		u.Path = "/" + u.Path
+		if u.RawPath != "" {
+			u.RawPath = "/" + u.RawPath
+		}
+	}
 	if len(q.query) > 0 { // what stands in the service's own URL, as a tenant, goes along
 		u.RawQuery = strings.Trim(u.RawQuery+"&"+q.query.Encode(), "&")
 	}
