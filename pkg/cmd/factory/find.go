@@ -2,9 +2,11 @@ package factory
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -30,13 +32,24 @@ func (k *Cluster) Find(ctx context.Context, name string, kinds ...string) (Resou
 	}
 	n, nodeErr := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case nodeErr != nil: // who may not read nodes means none
+	case err != nil && apierrors.IsForbidden(nodeErr):
+		return Resource{}, unseenNode(err)
+	case nodeErr != nil: // who may not read nodes means a document
 		return Resource{Document: cm}, err
 	case err != nil:
 		return Resource{Node: n}, nil
 	}
 	kind := cm.Labels[annotations.LabelKind]
 	return Resource{}, exit.Errorf(exit.CodeUsage, "%s is a %s in namespace %s, and a node: write %s/%s or node/%s", name, strings.ReplaceAll(kind, "-", " "), cm.Namespace, kind, cm.Name, name)
+}
+
+// unseenNode adds to "there is none" that nodes could not be looked at. Other errors stay as
+// they are.
+func unseenNode(err error) error {
+	if none := NotFoundError(""); errors.As(err, &none) {
+		return none + " (you may not read nodes: whether it is one is not known)"
+	}
+	return err
 }
 
 // SplitKind divides KIND/NAME; plain names have no kind.

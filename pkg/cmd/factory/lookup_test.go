@@ -60,6 +60,8 @@ func TestWhatANameFinds(t *testing.T) {
 		{name: "what begins alike is suggested", arg: "nightly", code: 1, err: `there is no plan or policy "nightly" in namespace shop; did you mean "night"?`},
 		{name: "what shares three letters is suggested", arg: "ordinal", code: 1, err: `there is no plan or policy "ordinal" in namespace shop; did you mean "orders"?`},
 		{name: "no node", arg: "node/ghost", code: 1, err: `there is no node "ghost"`},
+		{name: "a node with a slip of the pen", arg: "node/worker-11", code: 1, err: `there is no node "worker-11"; did you mean "worker-1"?`},
+		{name: "who may not read nodes, and names nothing else", arg: "worker-1", forbids: "nodes", code: 1, err: `there is no plan or policy "worker-1" in namespace shop; see 'kubectl maint list' (you may not read nodes: whether it is one is not known)`},
 		{name: "who may not read nodes means a plan", arg: "both", forbids: "nodes", want: "configmap both"},
 		{name: "who may not read nodes, and names one", arg: "node/worker-1", forbids: "nodes", code: 1, err: "read node worker-1: nodes is forbidden: not for you"},
 		{name: "who may not read plans", arg: "plan/orders", forbids: "configmaps", code: 1, err: "read plan or policy orders: configmaps is forbidden: not for you"},
@@ -111,7 +113,6 @@ func TestNodesNamed(t *testing.T) {
 		{name: "all", want: "a b c"},
 		{name: "labels that pick none", selector: "pool=gpu", err: "-l pool=gpu picks no node"},
 		{name: "one that is not there", names: []string{"a", "x"}, err: `there is no node "x"; nothing was done`},
-		{name: "one that is nearly there", names: []string{"ab", "node/b"}, err: `there is no node "ab"; did you mean "a"?; nothing was done`},
 		{name: "two that are not there", names: []string{"y", "a", "x"}, err: "there are no nodes x, y; nothing was done"},
 		{name: "who may not read", names: []string{"a"}, forbids: "get", err: "read node a: nodes is forbidden: not for you"},
 		{name: "who may not list", forbids: "list", err: "list nodes: nodes is forbidden: not for you"},
@@ -554,6 +555,22 @@ func TestNodesThatSomethingIsSaidOf(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if m, g := factory.Maintained(c.node.ObjectMeta), factory.Governed(c.node.ObjectMeta); m != c.maintained || g != c.governed {
 				t.Errorf("maintained %v, governed %v", m, g)
+			}
+		})
+	}
+}
+
+func TestANodeThatIsNearlyThereIsSuggested(t *testing.T) {
+	for _, c := range []struct{ name, asked, want string }{
+		{"one letter too much", "node-00", `there is no node "node-00"; did you mean "node-0"?; nothing was done`},
+		{"one letter for another", "node-x", `there is no node "node-x"; did you mean "node-0"?; nothing was done`},
+		{"nothing alike", "worker", `there is no node "worker"; nothing was done`},
+		{"too short to be like anything", "x", `there is no node "x"; nothing was done`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, k := clusterOf(t, cmdtest.Node("node-0"), cmdtest.Node("a"))
+			if _, err := k.NodesNamed(t.Context(), []string{c.asked}, ""); cmdtest.ErrText(err) != c.want {
+				t.Errorf("said %q", cmdtest.ErrText(err))
 			}
 		})
 	}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
 // KindNode is the word for nodes beside the kinds of our documents.
@@ -20,7 +22,7 @@ const KindNode = "node"
 func (k *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	n, err := k.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no node %q%s", name, k.nearNode(ctx, name))
+		return nil, fmt.Errorf("there is no node %q%s", name, k.nodeInstead(ctx, name))
 	}
 	return n, Explain("read node "+name, err)
 }
@@ -48,15 +50,19 @@ func (k *Cluster) NodesNamed(ctx context.Context, names []string, selector strin
 	case 0:
 		return out, nil
 	case 1:
-		return nil, fmt.Errorf("there is no node %q%s; nothing was done", missing[0], k.nearNode(ctx, missing[0]))
+		return nil, fmt.Errorf("there is no node %q%s; nothing was done", missing[0], k.nodeInstead(ctx, missing[0]))
 	}
 	return nil, fmt.Errorf("there are no nodes %s; nothing was done", strings.Join(missing, ", "))
 }
 
-// nearNode asks whether another node was meant; empty where none has such a name. One page is
-// enough: a guess need not know all nodes.
-func (k *Cluster) nearNode(ctx context.Context, name string) string {
-	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500})
+// nodeInstead names the node that was probably meant. Names of nodes mostly begin alike, so
+// their beginning says nothing: the letters that differ are counted. It is a courtesy, and left
+// out where the nodes may not be listed.
+func (k *Cluster) nodeInstead(ctx context.Context, name string) string {
+	if len(name) < 3 { // one letter in two is no likeness
+		return ""
+	}
+	list, err := k.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 500}) // a guess need not know all
 	if err != nil {
 		return ""
 	}
@@ -64,7 +70,7 @@ func (k *Cluster) nearNode(ctx context.Context, name string) string {
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	if near, ok := nearest(name, names); ok {
+	if near, ok := document.Nearest(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""
