@@ -68,6 +68,14 @@ func (o *rbacOptions) Validate() error {
 // account is who needs rights.
 type account struct{ namespace, name string }
 
+// noPlan says what the files hold instead, where its rights are listed elsewhere.
+func noPlan(w source.Set) error {
+	if len(w.Sleepers) > 0 {
+		return fmt.Errorf("the files hold HibernatePlans and no plan: docs/hibernation.md lists the rights that each type of target needs")
+	}
+	return fmt.Errorf("the files hold no plan")
+}
+
 // Run prints the manifests.
 func (o *rbacOptions) Run(context.Context) error {
 	w, err := source.Read(o.Factory, o.files)
@@ -75,7 +83,7 @@ func (o *rbacOptions) Run(context.Context) error {
 		return err
 	}
 	if len(w.Plans) == 0 {
-		return fmt.Errorf("the files hold no plan")
+		return noPlan(w)
 	}
 	needs := map[account][]rights.Need{}
 	for _, p := range w.Plans {

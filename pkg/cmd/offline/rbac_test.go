@@ -68,6 +68,7 @@ func TestRBACTellsWhatItCannotSay(t *testing.T) {
 	}{
 		{name: "no files", code: 2, err: "error: -f is missing: name the files that hold the plans\n"},
 		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan\n"},
+		{name: "what sleeps alone", in: "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: workload}]}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold HibernatePlans and no plan: docs/hibernation.md lists the rights that each type of target needs\n"},
 		{name: "a function", in: "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: ask, type: function, properties: {endpoint: 'f:9443'}}]}\n", args: []string{"-f", "-"}, err: "step ask: get and list on what the function requires, get, create and patch on what it desires\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
