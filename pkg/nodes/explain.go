@@ -103,7 +103,7 @@ func (w *work) reason(s *requestState, order *Drain) word {
 	case Draining:
 		return w.drainingReason(s, order)
 	}
-	said := "the node is its requestor's" + colon(s.Request.Reason)
+	said := "the requestor has the node" + colon(s.Request.Reason)
 	if s.next.Note != "" {
 		said += "; " + s.next.Note
 	}

@@ -123,7 +123,7 @@ func (w *work) ready(s *requestState) {
 		return
 	}
 	s.to(Ready, w.now)
-	w.say(s.name(), false, "Ready", "the node is its requestor's")
+	w.say(s.name(), false, "Ready", "the requestor has the node")
 }
 
 // passWait says so where a wait for pods ended by its timeout.

@@ -390,7 +390,7 @@ func TestAPersonChecksAllowsFreezesAndAsksWhy(t *testing.T) {
 		t.Errorf("nobody stands behind it: %v", cm.Annotations)
 	}
 	l.expect(l.maint("why", "weekends"), 0, "policy/weekends: permitted")
-	l.expect(l.maint("allow", "weekends", "--end"), 0, "as its policy says again")
+	l.expect(l.maint("allow", "weekends", "--end"), 0, "override ended")
 	l.expect(l.maint("freeze", "namespace/"+l.ns, "--for", "1h", "--reason", "stocktaking"), 0, "namespace/"+l.ns+" frozen until")
 	l.eventually("the freeze of the namespace binds the plan", func() (bool, string) {
 		s := l.maint("check", "gated")

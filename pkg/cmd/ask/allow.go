@@ -100,7 +100,7 @@ func (o *overrideOptions) Validate() error {
 		o.faults.Check(err)
 	}
 	if !o.end && strings.TrimSpace(o.reason) == "" {
-		o.faults.Add("--reason is missing: it stands beside the override for whoever asks")
+		o.faults.Add("--reason is missing: everybody who asks why sees it")
 	}
 	return o.faults.Err()
 }
@@ -139,7 +139,7 @@ func (o *overrideOptions) Run(ctx context.Context) error {
 	if o.timezone != "" {
 		zone = o.timezone
 	}
-	c, words := o.clear(), "as its policy says again"
+	c, words := o.clear(), "override ended"
 	if !o.end {
 		at, err := o.until(target.zone)
 		if err != nil {

@@ -162,7 +162,7 @@ func verdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	case !v.Ready:
 		lines = append(lines, "until that is mended")
 	case v.Until == nil:
-		lines = append(lines, "until somebody changes it: it does not change by itself")
+		lines = append(lines, "until somebody changes it")
 	default:
 		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Roughly(v.Until.Sub(at)))
 	}

@@ -241,7 +241,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		return out
 	}
 	if c, bad := falseCondition(p, "Ready"); bad {
-		add("the plan is not ready: "+c, "it goes on by itself when that is there")
+		add("the plan is not ready: "+c, "it goes on by itself when that is there; %s checks all that it needs", o.Suggest().Doctor(p.Object.Name))
 	}
 	out = append(out, o.pauseObstacles(s, p, v)...)
 	if verdict := s.Gate.Verdict(o.Now()); !verdict.Permitted {

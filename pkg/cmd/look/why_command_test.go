@@ -24,10 +24,10 @@ func TestWhyOfANode(t *testing.T) {
 		cmdtest.Node("closed", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.ChangePolicy, "maint-system/night")), cmdtest.Node("new", cmdtest.Asked("gpu", "")),
 		cmdtest.Node("late", cmdtest.Asked("gpu", "")), cmdtest.Node("paused", cmdtest.Asked("gpu", ""), cmdtest.Noted(annotations.Pause, "true")),
 	)
-	o.Maint("why", "free").Is(t, cmdtest.Printed{Code: 0, Out: "node/free: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\nnobody asks for it: 'kubectl maint drain free' does\n", Err: ""})
-	o.Maint("why", "ready").Is(t, cmdtest.Printed{Code: 0, Out: "node/ready: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" + cmdtest.Jane + ": Ready for 10m0s\nnothing is in the way\n", Err: ""})
-	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", Err: ""})
-	o.Maint("why", "node/new").Is(t, cmdtest.Printed{Code: 3, Out: "node/new: permitted (no strategy is set)\nuntil somebody changes it: it does not change by itself\n" +
+	o.Maint("why", "free").Is(t, cmdtest.Printed{Code: 0, Out: "node/free: permitted (no strategy is set)\nuntil somebody changes it\nnobody asks for it: 'kubectl maint drain free' does\n", Err: ""})
+	o.Maint("why", "ready").Is(t, cmdtest.Printed{Code: 0, Out: "node/ready: permitted (no strategy is set)\nuntil somebody changes it\n" + cmdtest.Jane + ": Ready for 10m0s\nnothing is in the way\n", Err: ""})
+	o.Maint("why", "late").Is(t, cmdtest.Printed{Code: 0, Out: "node/late: permitted (no strategy is set)\nuntil somebody changes it\ngpu: its turn has come: the agent takes it up as soon as it can\nnothing is in the way\n", Err: ""})
+	o.Maint("why", "node/new").Is(t, cmdtest.Printed{Code: 3, Out: "node/new: permitted (no strategy is set)\nuntil somebody changes it\n" +
 		"1. gpu: waits its turn: 0 before it (maxParallelOperations 2); in maintenance: ready\n   its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations in the agent's configuration (ConfigMap maint-system/maint-agent)\n", Err: ""})
 	o.Maint("why", "closed").Is(t, cmdtest.Printed{Code: 3, Out: `node/closed: not permitted (policy night: outside of the windows)
 since Fri 2026-11-20 05:00 CET (2026-11-20T04:00:00Z)

@@ -34,6 +34,9 @@ func (c Commands) Approve(question string) string { return c.line("approve %s", 
 // Describe tells everything about a plan or run.
 func (c Commands) Describe(name string) string { return c.line("describe %s", name) }
 
+// Doctor checks what a plan needs.
+func (c Commands) Doctor(name string) string { return c.line("doctor %s", name) }
+
 // Drain asks for a node.
 func (c Commands) Drain(node string) string { return c.line("drain %s", node) }
 
