@@ -23,9 +23,10 @@ type Need struct {
 }
 
 // Of are the rights that a plan's account needs in the plan's namespace, in others, and in
-// the cluster; open is what can be said only when a run is there.
-func Of(t plan.Tree, namespace string) (needs []Need, open []string) {
-	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), watched: t.Spec.OnDrift != plan.DriftIgnore}
+// the cluster; open is what can be said only when a run is there. Of the connectors that the
+// plan names those are told that are known, by connector.Reference.Key.
+func Of(t plan.Tree, namespace string, known map[string]connector.Connector) (needs []Need, open []string) {
+	c := collector{namespace: namespace, spec: t.Spec.Defaulted(), connectors: known, watched: t.Spec.OnDrift != plan.DriftIgnore}
 	c.triggers()
 	t.Spec = c.spec
 	t.WalkClusters(c.step)
@@ -33,12 +34,13 @@ func Of(t plan.Tree, namespace string) (needs []Need, open []string) {
 }
 
 type collector struct {
-	namespace string
-	spec      plan.Spec
-	watched   bool // what steps hold is watched while a run lives
-	at        string
-	needs     []Need
-	open      []string
+	namespace  string
+	spec       plan.Spec
+	connectors map[string]connector.Connector
+	watched    bool // what steps hold is watched while a run lives
+	at         string
+	needs      []Need
+	open       []string
 }
 
 // object is a reference as properties hold it.
@@ -137,9 +139,59 @@ const (
 	batch = "batch/v1"
 )
 
-// elsewhere is what works on another cluster: its rights are of that one.
+// elsewhere is what works on another cluster: its rights are of that one. Here its connector
+// needs the Secret with its kubeconfig, or what its account of a cloud needs.
 func (c *collector) elsewhere(on connector.Reference) {
-	c.open = append(c.open, fmt.Sprintf("%s: its rights are those of the account on the other cluster, %s, and here get on the Secret with its kubeconfig", c.at, on.Name))
+	c.openly("its rights are those of the account on the other cluster, %s", on.Name)
+	cluster := c.connectors[on.Key()].Cluster
+	switch {
+	case cluster == nil:
+		c.openly("and here those that the connector %s needs: get on the Secret with its kubeconfig, or what its account of AWS is reached by", on.Name)
+	case cluster.K8S != nil:
+		c.secret(cluster.K8S.KubeconfigRef.Name)
+	case cluster.EKS != nil:
+		c.openly("its role in AWS needs eks:DescribeCluster on the cluster %s, and there an access entry (docs/clusters.md)", cluster.EKS.Name)
+		if provider, is := cluster.Provider(); is {
+			c.cloud(provider)
+		}
+	}
+}
+
+// cloud is an account of a cloud, whose rights are those of a role there.
+func (c *collector) cloud(in connector.Reference) {
+	account := c.connectors[in.Key()].Cloud
+	switch {
+	case account == nil || account.AWS == nil:
+		c.openly("the connector %s may need get on a Secret with keys here", in.Name)
+	case account.AWS.Auth.Static != nil:
+		c.secret(account.AWS.Auth.Static.SecretRef.Name)
+	default:
+		c.openly("the connector %s takes the role that the ServiceAccount is annotated with, which needs 'kubectl maint install --cloud' (docs/hibernation-aws.md)", in.Name)
+	}
+}
+
+// onCloud is a step in an account of a cloud.
+func (c *collector) onCloud(s plan.Step) {
+	c.openly("its rights are those of its role in AWS: rds:DescribeDBInstances, rds:DescribeDBClusters, rds:DescribeDBSnapshots, rds:DescribeDBClusterSnapshots, rds:CreateDBSnapshot, rds:CreateDBClusterSnapshot, rds:AddTagsToResource%s", deletes(s))
+	if s.ConnectorRef != nil {
+		c.cloud(*s.ConnectorRef)
+	}
+}
+
+func deletes(s plan.Step) string {
+	if s.Properties["retain"] == nil {
+		return ""
+	}
+	return ", rds:DeleteDBSnapshot, rds:DeleteDBClusterSnapshot"
+}
+
+func (c *collector) secret(name string) {
+	c.need(object{APIVersion: core, Kind: "Secret", Name: name}, "", "get")
+}
+
+// openly notes what no Role here says.
+func (c *collector) openly(format string, args ...any) {
+	c.open = append(c.open, c.at+": "+fmt.Sprintf(format, args...))
 }
 
 // step takes in one step. Steps on another cluster need their rights there.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -26,6 +27,20 @@ func written(needs []Need) []string {
 		}
 	}
 	return out
+}
+
+// connectors are those of the namespace that are known; stg is not.
+func connectors() map[string]connector.Connector {
+	eks := func(provider string) connector.Connector {
+		return connector.Connector{Cluster: &connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "eks-1"}, ProviderRef: &connector.Ref{Name: provider}}}
+	}
+	return map[string]connector.Connector{
+		"K8SCluster/far":      {Cluster: &connector.ClusterSpec{K8S: &connector.Kubernetes{KubeconfigRef: connector.KubeconfigRef{Name: "far-config"}}}},
+		"K8SCluster/eks":      eks("role"),
+		"K8SCluster/eks-keys": eks("keys"),
+		"CloudProvider/role":  {Cloud: &connector.CloudSpec{AWS: &connector.AWS{Auth: connector.Auth{ServiceAccount: &connector.ServiceAccountAuth{}}}}},
+		"CloudProvider/keys":  {Cloud: &connector.CloudSpec{AWS: &connector.AWS{Auth: connector.Auth{Static: &connector.StaticAuth{SecretRef: connector.Ref{Name: "aws-keys"}}}}}},
+	}
 }
 
 func TestRightsOfAPlan(t *testing.T) {
@@ -60,6 +75,12 @@ func TestRightsOfAPlan(t *testing.T) {
 		"what a run knows alone":                          {spec: "parameters: [{name: kind}]\nsteps: [{name: a, type: restart, properties: {resource: {apiVersion: apps/v1, kind: '${run.parameters.kind}', name: x}}}]", open: "step a: get, patch, list, watch on apps/v1 ${run.parameters.kind}"},
 		"owners, whoever they are":                        {spec: "holdOwners: true\ntarget: " + dep + "\nsteps: [{name: a, type: suspend}]", want: []string{"shop: get on apps/v1 Deployment/orders"}, open: "get, list, watch, patch on the Kustomization, HelmRelease or Application that owns Deployment/orders"},
 		"another cluster has its own":                     {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: stg}, properties: {resource: " + dep + "}}]", open: "its rights are those of the account on the other cluster, stg"},
+		"another cluster by its kubeconfig":               {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: far}, properties: {resource: " + dep + "}}]", want: []string{"shop: get on v1 Secret/far-config"}, open: "its rights are those of the account on the other cluster, far"},
+		"a cluster of EKS by a role":                      {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: eks}, properties: {resource: " + dep + "}}]", open: "step a: its role in AWS needs eks:DescribeCluster on the cluster eks-1, and there an access entry (docs/clusters.md)\nstep a: the connector role takes the role that the ServiceAccount is annotated with"},
+		"a cluster of EKS by keys":                        {spec: "steps: [{name: a, type: restart, connectorRef: {kind: K8SCluster, name: eks-keys}, properties: {resource: " + dep + "}}]", want: []string{"shop: get on v1 Secret/aws-keys"}, open: "eks:DescribeCluster on the cluster eks-1"},
+		"a snapshot in an account by keys":                {spec: "steps: [{name: a, type: backup, connectorRef: {kind: CloudProvider, name: keys}, properties: {method: rds-snapshot, component: db, retain: 7d}}]", want: []string{"shop: get on v1 Secret/aws-keys"}, open: "rds:AddTagsToResource, rds:DeleteDBSnapshot, rds:DeleteDBClusterSnapshot"},
+		"a snapshot in an account by a role":              {spec: "steps: [{name: a, type: backup, connectorRef: {kind: CloudProvider, name: role}, properties: {method: rds-snapshot, component: db}}]", open: "rds:AddTagsToResource\nstep a: the connector role takes the role that the ServiceAccount is annotated with, which needs 'kubectl maint install --cloud'"},
+		"a snapshot in an account that is not known":      {spec: "steps: [{name: a, type: backup, connectorRef: {kind: CloudProvider, name: gone}, properties: {method: rds-snapshot, component: db}}]", open: "step a: the connector gone may need get on a Secret with keys here"},
 		"a snapshot that makes room":                      {spec: "steps: [{name: a, type: backup, properties: {method: volume-snapshot, component: db, retain: 7d}}]", want: []string{"shop: list,watch,create,delete on snapshot.storage.k8s.io/v1 VolumeSnapshot", "shop: list on v1 PersistentVolumeClaim", "shop: get on apps/v1 StatefulSet/db", "shop: get on apps/v1 Deployment/db", "shop: get on v1 PersistentVolumeClaim/db"}},
 		"velero, where it is by default":                  {spec: "steps: [{name: a, type: backup, properties: {method: velero, selector: {matchLabels: {a: b}}}}]", want: []string{"velero: get,list,watch,create on velero.io/v1 Backup"}},
 		"and so have steps that a group holds there":      {spec: "steps: [{name: g, type: step-group, connectorRef: {kind: K8SCluster, name: stg}, properties: {steps: [{name: a, type: restart, properties: {resource: " + dep + "}}]}}]", open: "step a: its rights are those of the account on the other cluster, stg"},
@@ -73,7 +94,7 @@ func TestRightsOfAPlan(t *testing.T) {
 			if len(faults) > 0 {
 				t.Fatal(faults)
 			}
-			needs, open := Of(plan.Tree{Spec: spec}, "shop")
+			needs, open := Of(plan.Tree{Spec: spec}, "shop", connectors())
 			if diff := cmp.Diff(c.want, written(needs)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -16,7 +16,7 @@ func (c *collector) work(s plan.Step) {
 	case "exec":
 		c.need(object{APIVersion: core, Kind: "Pod"}, "", "get", "list")
 		c.need(object{APIVersion: core, Kind: "Pod"}, "exec", "get", "create")
-	case "backup":
+	case plan.TypeBackup:
 		c.backup(s)
 	case "webhook", "prometheus", "silence":
 		c.headers(s)
@@ -46,7 +46,11 @@ func (c *collector) nodes(s plan.Step) {
 }
 
 func (c *collector) backup(s plan.Step) {
-	if text(s, "method") == "velero" {
+	if s.OnCloud() {
+		c.onCloud(s)
+		return
+	}
+	if text(s, "method") == plan.MethodVelero {
 		c.need(object{APIVersion: "velero.io/v1", Kind: "Backup", Namespace: cmp.Or(text(s, "veleroNamespace"), "velero")}, "", "get", "list", "watch", "create")
 		return
 	}

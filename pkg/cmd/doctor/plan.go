@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 	"github.com/kubectl-maint/kubectl-maint/pkg/policy"
 	"github.com/kubectl-maint/kubectl-maint/pkg/rights"
@@ -35,7 +36,7 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	}
 	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
 	tree := plan.Tree{Spec: spec, Templates: templates}
-	needs, open := rights.Of(tree, cm.Namespace)
+	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
 	if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+name, needs); err != nil {
 		o.unknown("the rights of "+name, err)
 	}
@@ -57,6 +58,20 @@ func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.S
 			}
 		}
 		return nil
+	})
+	return used
+}
+
+// connectors are those that the plan names, as far as they can be read. What is wrong with them
+// makes the plan invalid, which the agent has said.
+func (o *options) connectors(ctx context.Context, k *factory.Cluster, tree plan.Tree, namespace string) map[string]connector.Connector {
+	used, _ := plan.UseConnectors(tree, func(ref connector.Reference) (connector.Connector, string) {
+		cm, err := k.ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector {
+			return connector.Connector{}, plan.NoConnector(ref)
+		}
+		one, faults := annotations.Connector(cm)
+		return one, faults.Error()
 	})
 	return used
 }

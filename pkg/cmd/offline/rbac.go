@@ -88,7 +88,7 @@ func (o *rbacOptions) Run(context.Context) error {
 	needs := map[account][]rights.Need{}
 	for _, p := range w.Plans {
 		who := account{p.Namespace, cmp.Or(p.Spec.ServiceAccountName, policy.DefaultServiceAccount)}
-		found, open := rights.Of(plan.Tree{Spec: p.Spec, Templates: p.Used.Templates}, p.Namespace)
+		found, open := rights.Of(plan.Tree{Spec: p.Spec, Templates: p.Used.Templates}, p.Namespace, p.Used.Connectors)
 		needs[who] = append(needs[who], found...)
 		for _, text := range open {
 			if p.Name != "" {

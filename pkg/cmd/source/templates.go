@@ -34,8 +34,9 @@ func (d Document) templateFaults() document.Faults {
 // Used are the templates that the steps of a plan in a file stand for, and what is wrong
 // with the use of those and of connectors.
 type Used struct {
-	Templates map[string]plan.TemplateSpec
-	Faults    []Fault
+	Templates  map[string]plan.TemplateSpec
+	Connectors map[string]connector.Connector // those that the files hold, by connector.Reference.Key
+	Faults     []Fault
 	// missing are uses of templates and connectors that the files do not hold: they may
 	// be in the cluster.
 	Missing []Fault
@@ -58,7 +59,8 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 		})
 	}
 	if !slices.ContainsFunc(faults, func(f document.Fault) bool { return !absent[f.Message] }) { // else they may stand for themselves
-		_, connected := plan.UseConnectors(plan.Tree{Spec: p.Spec, Templates: out.Templates}, w.findConnector(p.Namespace, absent))
+		var connected document.Faults
+		out.Connectors, connected = plan.UseConnectors(plan.Tree{Spec: p.Spec, Templates: out.Templates}, w.findConnector(p.Namespace, absent))
 		faults = append(faults, connected...)
 	}
 	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
