@@ -107,8 +107,11 @@ func TestExamplesAreCommandLines(t *testing.T) {
 // What messages tell people to give can be given.
 func TestRemediesAreCommandLines(t *testing.T) {
 	root := New(factory.Env{Name: "kubectl maint"})
-	all := reflect.ValueOf(remedy.Commands("kubectl maint"))
+	all := reflect.ValueOf(remedy.Commands{Name: "kubectl maint", Namespace: "ops"})
 	for i := range all.NumMethod() {
+		if all.Method(i).Type().Out(0).Kind() != reflect.String {
+			continue // In makes no line
+		}
 		args := make([]reflect.Value, all.Method(i).Type().NumIn())
 		for k := range args {
 			args[k] = reflect.ValueOf("x")

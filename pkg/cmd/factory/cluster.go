@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/remedy"
 )
 
 // Cluster is the API server that the kubeconfig points at, and the namespace
@@ -23,6 +25,7 @@ type Cluster struct {
 	Metadata  metadata.Interface // of objects without the rest of them
 	Namespace string
 	clock     *serverClock // nil: its clock is ours
+	suggest   remedy.Commands
 
 	// Broken hears why a watch does not go on for now; nil: nobody listens.
 	Broken func(error)
@@ -35,6 +38,14 @@ func (k *Cluster) In(namespace string) *Cluster {
 		out.Namespace = namespace
 	}
 	return &out
+}
+
+// commands are those that messages tell people to give.
+func (k *Cluster) commands() remedy.Commands {
+	if k.suggest.Name == "" { // clients that were handed in
+		return remedy.Commands{Name: "kubectl maint"}
+	}
+	return k.suggest
 }
 
 // serverClock is how far the API server's clock is from ours, by its answers.

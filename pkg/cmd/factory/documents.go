@@ -85,12 +85,12 @@ func (k *Cluster) instead(ctx context.Context, name string, kinds []string) stri
 		names[i] = list.Items[i].Name
 	}
 	if len(names) == 0 {
-		return "; the namespace has none: choose another with -n, or see all with 'kubectl maint list -A'"
+		return "; the namespace has none: choose another with -n, or see all with " + k.commands().ListAll()
 	}
 	if near, ok := nearest(name, names); ok {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
-	return "; see 'kubectl maint list'"
+	return "; see " + k.commands().List()
 }
 
 // nearest is the candidate that contains the word or shares its beginning.

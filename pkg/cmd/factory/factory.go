@@ -1,12 +1,14 @@
 package factory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
@@ -25,6 +27,7 @@ type Env struct {
 	genericiooptions.IOStreams
 	Name        string           // as which it was called: "kubectl maint"
 	Version     string           // of this build
+	Elsewhere   string           // the namespace that is spoken of, where it is not the context's own
 	Now         func() time.Time // the real clock, read once per question
 	Zone        string           // IANA name of the user's time zone
 	InTerminal  bool             // somebody can answer questions
@@ -44,7 +47,7 @@ type Env struct {
 type Screen struct{ In, Out *os.File }
 
 // Suggest are the command lines that messages tell people to give.
-func (e Env) Suggest() remedy.Commands { return remedy.Commands(e.Name) }
+func (e Env) Suggest() remedy.Commands { return remedy.Commands{Name: e.Name, Namespace: e.Elsewhere} }
 
 // Factory is what all commands share.
 type Factory struct {
@@ -107,7 +110,25 @@ func (c *Factory) Connect() (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock}, nil
+	c.Elsewhere = c.elsewhere(namespace)
+	return &Cluster{Kube: kube, Metadata: meta, Namespace: namespace, clock: clock, suggest: c.Suggest()}, nil
+}
+
+// elsewhere is a namespace that command lines have to name; empty: it is the one that they have
+// without -n.
+func (c *Factory) elsewhere(namespace string) string {
+	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return namespace // one -n too many does no harm
+	}
+	home := metav1.NamespaceDefault
+	if at := raw.Contexts[cmp.Or(*c.Config.Context, raw.CurrentContext)]; at != nil {
+		home = cmp.Or(at.Namespace, home)
+	}
+	if namespace == home {
+		return ""
+	}
+	return namespace
 }
 
 // NoCluster says why there is no cluster to ask.

@@ -466,6 +466,14 @@ func TestConnect(t *testing.T) {
 			}
 		})
 	}
+	t.Setenv("KUBECONFIG", config)
+	for given, want := range map[string]string{"": "'kubectl maint describe x'", "shop": "'kubectl maint describe x'", "ops": "'kubectl maint -n ops describe x'"} {
+		f := factoryOf()
+		f.Name, *f.Config.Namespace = "kubectl maint", given
+		if _, err := f.Connect(); err != nil || f.Suggest().Describe("x") != want || f.Suggest().Install() != "'kubectl maint install --apply'" {
+			t.Errorf("-n %q: %s, want %s; %v", given, f.Suggest().Describe("x"), want, err)
+		}
+	}
 	if err := factory.NoCluster(clientcmd.NewEmptyConfigError("")); err.Error() != "no cluster is configured: set KUBECONFIG or give --kubeconfig" {
 		t.Error(err)
 	}

@@ -204,6 +204,15 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
 }
 
+// printer shows what is in a namespace, which command lines name where all are shown.
+func (o *statusOptions) printer(zone, namespace string) print.Printer {
+	v := print.New(o.Env, zone)
+	if o.everywhere {
+		return v.In(namespace)
+	}
+	return v
+}
+
 // needLines are what needs somebody, before all that goes on by itself.
 func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
 	var all []print.Need
@@ -212,16 +221,15 @@ func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, no
 		for _, n := range needs {
 			if o.everywhere {
 				n.About = namespace + "/" + n.About
-				n.Remedy = strings.ReplaceAll(n.Remedy, o.Name+" ", o.Name+" -n "+namespace+" ")
 			}
 			all, about = append(all, n), append(about, of)
 		}
 	}
 	for _, p := range plans {
-		add(view.PlanThing(p), p.Object.Namespace, print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanNeeds(p))
+		add(view.PlanThing(p), p.Object.Namespace, o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanNeeds(p))
 	}
 	for _, s := range sleepers {
-		add(view.SleeperThing(s), s.Namespace, print.New(o.Env, s.Zone()).SleeperNeeds(s))
+		add(view.SleeperThing(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
 	}
 	for _, n := range nodes {
 		all, about = append(all, n), append(about, view.NodeThing(n.About))

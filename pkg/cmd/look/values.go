@@ -114,11 +114,11 @@ func (o *statusOptions) allValues(ctx context.Context, k *factory.Cluster, agent
 }
 
 func (o *statusOptions) planValue(p view.Plan) print.Value {
-	return planValue(print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanValue(p))
+	return planValue(o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanValue(p))
 }
 
 func (o *statusOptions) sleeperValue(s view.Sleeper) print.Value {
-	return sleeperValue(print.New(o.Env, s.Zone()).SleeperValue(s))
+	return sleeperValue(o.printer(s.Zone(), s.Namespace).SleeperValue(s))
 }
 
 func planValue(body print.PlanStatus) print.Value {

@@ -21,7 +21,7 @@ type whySleeper struct {
 	view.Sleeper
 	v    print.Printer
 	want hibernate.Want
-	// named is the plan as command lines name it from anywhere.
+	// named is the plan as command lines name it.
 	named string
 	found []obstacle
 }
@@ -36,7 +36,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v; whether restore data is missing is not known\n", err)
 	}
-	w := &whySleeper{whyOptions: o, Sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name + " -n " + s.Namespace}
+	w := &whySleeper{whyOptions: o, Sleeper: s, v: print.New(o.Env, s.Zone()), named: s.Name}
 	if agent.Missing != "" {
 		w.add("nobody acts: "+agent.Missing, "install or mend the agent")
 	}
@@ -130,7 +130,7 @@ func (w *whySleeper) targets() {
 func (w *whySleeper) restores(list []view.Restore) {
 	for _, r := range list {
 		if r.Fault != "" {
-			w.add("restore data "+r.Object.Name+" does not count: "+r.Fault, "if it is the agent's own, sign it with %s", w.Suggest().Adopt(r.Object.Name+" -n "+w.Namespace))
+			w.add("restore data "+r.Object.Name+" does not count: "+r.Fault, "if it is the agent's own, sign it with %s", w.Suggest().Adopt(r.Object.Name))
 		}
 	}
 	for _, t := range w.Targets() {

@@ -18,15 +18,25 @@ type Printer struct {
 	Name string // as which the plugin was called, for the commands it suggests
 	Now  time.Time
 	Zone string
+
+	elsewhere string // the namespace that command lines have to name; empty: none
 }
 
 // New prints for whoever called, on the clocks of a zone.
 func New(env factory.Env, zone string) Printer {
-	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone}
+	return Printer{paint: paint{env.Color, env.Mark}, Name: env.Name, Now: env.Now(), Zone: zone, elsewhere: env.Elsewhere}
 }
 
 // Suggest are the command lines that messages tell people to give.
-func (v Printer) Suggest() remedy.Commands { return remedy.Commands(v.Name) }
+func (v Printer) Suggest() remedy.Commands {
+	return remedy.Commands{Name: v.Name, Namespace: v.elsewhere}
+}
+
+// In is a Printer whose command lines speak of a namespace.
+func (v Printer) In(namespace string) Printer {
+	v.elsewhere = namespace
+	return v
+}
 
 // Both shows an instant on the zone's clocks and in UTC.
 func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }

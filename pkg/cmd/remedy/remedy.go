@@ -5,11 +5,29 @@ package remedy
 
 import "fmt"
 
-// Commands are command lines in quotes, as the plugin was called: "kubectl maint".
-type Commands string
+// Commands are command lines in quotes, as they can be pasted.
+type Commands struct {
+	Name      string // as which the plugin was called: "kubectl maint"
+	Namespace string // that command lines have to name; empty: it is the one of the context
+}
 
+// In are those that speak of a namespace; empty: of the one of the context.
+func (c Commands) In(namespace string) Commands {
+	c.Namespace = namespace
+	return c
+}
+
+// line is a command line about something in a namespace.
 func (c Commands) line(format string, args ...any) string {
-	return fmt.Sprintf("'%s %s'", string(c), fmt.Sprintf(format, args...))
+	if c.Namespace == "" {
+		return c.plain(format, args...)
+	}
+	return c.plain("-n "+c.Namespace+" "+format, args...)
+}
+
+// plain is a command line about what is in no namespace.
+func (c Commands) plain(format string, args ...any) string {
+	return fmt.Sprintf("'%s %s'", c.Name, fmt.Sprintf(format, args...))
 }
 
 // Abort ends a run.
@@ -38,10 +56,10 @@ func (c Commands) Describe(name string) string { return c.line("describe %s", na
 func (c Commands) Doctor(name string) string { return c.line("doctor %s", name) }
 
 // Drain asks for a node.
-func (c Commands) Drain(node string) string { return c.line("drain %s", node) }
+func (c Commands) Drain(node string) string { return c.plain("drain %s", node) }
 
 // DrainPlan shows what stands in the way of a drain.
-func (c Commands) DrainPlan(node string) string { return c.line("drain %s --plan", node) }
+func (c Commands) DrainPlan(node string) string { return c.plain("drain %s --plan", node) }
 
 // History shows how a plan's slots and runs ended.
 func (c Commands) History(plan string) string { return c.line("history %s", plan) }
@@ -50,20 +68,26 @@ func (c Commands) History(plan string) string { return c.line("history %s", plan
 func (c Commands) Hibernate(plan string) string { return c.line("hibernate %s", plan) }
 
 // Install puts the agent into the cluster.
-func (c Commands) Install() string { return c.line("install --apply") }
+func (c Commands) Install() string { return c.plain("install --apply") }
+
+// List shows the plans of the namespace.
+func (c Commands) List() string { return c.line("list") }
+
+// ListAll shows the plans of the cluster.
+func (c Commands) ListAll() string { return c.plain("list -A") }
 
 // Lint tells all faults of a file.
-func (c Commands) Lint() string { return c.line("lint -f FILE") }
+func (c Commands) Lint() string { return c.plain("lint -f FILE") }
 
 // Release takes back what people ask of nodes, by name.
-func (c Commands) Release(nodes string) string { return c.line("release %s", nodes) }
+func (c Commands) Release(nodes string) string { return c.plain("release %s", nodes) }
 
 // ReleaseHold has the schedule of a HibernatePlan decide again.
 func (c Commands) ReleaseHold(plan string) string { return c.line("wake %s --release", plan) }
 
 // ReleaseFor takes back what a requestor asks of nodes.
 func (c Commands) ReleaseFor(nodes, requestor string) string {
-	return c.line("release %s --requestor %s", nodes, requestor)
+	return c.plain("release %s --requestor %s", nodes, requestor)
 }
 
 // Resume ends the pause of a plan, policy or node, or a run's suspend.
@@ -73,10 +97,10 @@ func (c Commands) Resume(name string) string { return c.line("resume %s", name) 
 func (c Commands) ResumeAll() string { return c.line("resume --all") }
 
 // ResumeCluster ends the pause of the whole cluster.
-func (c Commands) ResumeCluster() string { return c.line("resume --all -A") }
+func (c Commands) ResumeCluster() string { return c.plain("resume --all -A") }
 
 // PauseCluster keeps anything from beginning anywhere.
-func (c Commands) PauseCluster() string { return c.line("pause --all -A") }
+func (c Commands) PauseCluster() string { return c.plain("pause --all -A") }
 
 // Retry runs once more what a run failed at.
 func (c Commands) Retry(run string) string { return c.line("retry %s", run) }
@@ -114,4 +138,4 @@ func (c Commands) Why(name string) string { return c.line("why %s", name) }
 func (c Commands) Unfreeze(object string) string { return c.line("freeze %s --end", object) }
 
 // WhyNode says why a node is not given; which one, the message says.
-func (c Commands) WhyNode() string { return c.line("why NODE") }
+func (c Commands) WhyNode() string { return c.plain("why NODE") }

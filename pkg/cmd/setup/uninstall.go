@@ -79,7 +79,7 @@ func (o *uninstallOptions) nothingAsleep(ctx context.Context, k *factory.Cluster
 		notes := cm.Annotations
 		phase := hibernate.Phase(notes[annotations.StatusPhase])
 		if notes[annotations.StatusAsleep] != "" || slices.Contains([]hibernate.Phase{hibernate.Hibernated, hibernate.Hibernating, hibernate.WakingUp}, phase) {
-			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: %s --for 24h, and uninstall once it is awake", cm.Namespace, cm.Name, phase, strings.Trim(o.Suggest().Wake("-n "+cm.Namespace+" "+cm.Name), "'"))
+			return exit.Errorf(exit.CodeNotNow, "what HibernatePlan %s/%s names sleeps (%s), and nobody would wake it: %s --for 24h, and uninstall once it is awake", cm.Namespace, cm.Name, phase, strings.Trim(o.Suggest().In(cm.Namespace).Wake(cm.Name), "'"))
 		}
 	}
 	return nil

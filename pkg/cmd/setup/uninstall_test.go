@@ -19,5 +19,5 @@ func TestUninstallRefusesWhileANodeIsHeld(t *testing.T) {
 func TestUninstallRefusesWhileAnythingSleeps(t *testing.T) {
 	asleep := cmdtest.Sleeper("office", "{schedule: {timezone: UTC, offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: a, type: noop}]}", cmdtest.Noting(annotations.StatusPhase, "Hibernated", annotations.StatusAsleep, "2026-11-20T20:00:00Z"))
 	o := cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent(), cmdtest.Node("a"), asleep)
-	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: kubectl maint wake -n shop office --for 24h, and uninstall once it is awake\n"})
+	o.Maint("uninstall", "--yes").Is(t, cmdtest.Printed{Code: 3, Out: "", Err: "error: what HibernatePlan shop/office names sleeps (Hibernated), and nobody would wake it: kubectl maint -n shop wake office --for 24h, and uninstall once it is awake\n"})
 }
