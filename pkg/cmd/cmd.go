@@ -75,6 +75,9 @@ func rootOf(c *factory.Factory) *cobra.Command {
 			DisableDefaultCmd: true,
 		},
 	}
+	colour := root.PersistentFlags().String("color", "auto", "auto (a terminal, and no NO_COLOR), always or never")
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return paintAs(c, *colour) }
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
@@ -96,6 +99,18 @@ func rootOf(c *factory.Factory) *cobra.Command {
 	root.SetHelpCommandGroupID("More")
 	root.SetUsageTemplate(usageTemplate(env.Name))
 	return root
+}
+
+// paintAs has a command print in colours, or not.
+func paintAs(c *factory.Factory, when string) error {
+	switch when {
+	case "auto":
+	case "always", "never":
+		c.Color = when == "always"
+	default:
+		return exit.Errorf(exit.CodeUsage, "--color must be auto, always or never, is %q", when)
+	}
+	return nil
 }
 
 // perform runs a command line within another one.

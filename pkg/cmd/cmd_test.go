@@ -171,3 +171,16 @@ func TestVersionWithoutAnAgent(t *testing.T) {
 		t.Errorf("%d\n%s%s", got.Code, got.Out, got.Err)
 	}
 }
+
+func TestColoursAreControlled(t *testing.T) {
+	world := func() *cmdtest.Cluster {
+		return cmdtest.NewCluster(t, Run, cmdtest.Agent(), cmdtest.Namespace("maint-system"), cmdtest.Namespace("shop"), cmdtest.Plan("orders", ""))
+	}
+	for when, coloured := range map[string]bool{"always": true, "never": false, "auto": false} {
+		got := world().Maint("status", "orders", "--color="+when)
+		if got.Code != 0 || strings.Contains(got.Out, "\x1b[1m") != coloured {
+			t.Errorf("--color=%s: %+v", when, got)
+		}
+	}
+	world().Maint("status", "--color=sometimes").Is(t, cmdtest.Printed{Code: 2, Err: "error: --color must be auto, always or never, is \"sometimes\"\n"})
+}
