@@ -24,7 +24,7 @@ type DrainTarget struct {
 	Drained  bool      `json:"drained,omitempty"`  // its drain has ended
 	Blocked  bool      `json:"blocked,omitempty"`  // something stands in its way for good
 	Yielded  bool      `json:"yielded,omitempty"`  // others have its slot meanwhile; it stays cordoned, and nothing is evicted
-	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded
+	Why      string    `json:"why,omitempty"`      // what was in its way when it yielded, or before its cordon
 	Since    time.Time `json:"since,omitzero"`     // when its turn came
 }
 
@@ -50,11 +50,14 @@ func NewlyBlocked(before, now json.RawMessage) []string {
 	return out
 }
 
-// Drains are the nodes of a drain step that is at work; of any other, none.
-func (r Record) Drains() []DrainTarget {
+// Draining is what a drain step that is at work remembers; of any other, nothing.
+func (r Record) Draining() DrainMemory {
 	var m DrainMemory
 	if r.Type != plan.TypeDrain || r.Phase != StepRunning || json.Unmarshal(r.Memory, &m) != nil {
-		return nil
+		return DrainMemory{}
 	}
-	return m.Nodes
+	return m
 }
+
+// Drains are the nodes of a drain step that is at work; of any other, none.
+func (r Record) Drains() []DrainTarget { return r.Draining().Nodes }

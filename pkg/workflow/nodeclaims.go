@@ -3,6 +3,7 @@ package workflow
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 	"github.com/kubectl-maint/kubectl-maint/pkg/run"
@@ -42,11 +43,32 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.W
 			case (t.Cordoned || t.Yielded) && !t.Drained:
 				holds = append(holds, nodes.Hold{Node: t.Name, Claimant: claimant, Path: rec.Path, Drain: rec.Path, Yielded: t.Yielded})
 			case !t.Cordoned && !rolls:
-				wants = append(wants, nodes.Want{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true})
+				since, found := DrainWait(j, rec.Path, t.Name)
+				wants = append(wants, nodes.Want{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true, Since: since, Blocked: found})
 			}
 		}
 	}
 	return holds, wants
+}
+
+// DrainWait is since when a drain at work wants a node, and what was found in its way: before
+// its cordon, or when it yielded its slot. A drain that wants no such node says nothing.
+func DrainWait(j run.Journal, path, node string) (since time.Time, found nodes.Block) {
+	rec := j.Record(path)
+	if rec == nil {
+		return time.Time{}, nodes.Block{}
+	}
+	m := rec.Draining()
+	for _, t := range m.Nodes {
+		if t.Name != node {
+			continue
+		}
+		if t.Yielded || t.Blocked && !t.Cordoned && t.Why != "" { // older agents gave no reason before a cordon
+			found = nodes.Block{Permanent: true, Text: t.Why}
+		}
+		return m.Since, found
+	}
+	return time.Time{}, nodes.Block{}
 }
 
 // drainAlone is the path of the drain of a node that is all that is at work on an

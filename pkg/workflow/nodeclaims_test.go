@@ -3,6 +3,7 @@ package workflow_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -15,8 +16,9 @@ import (
 
 func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 	const who = "plan:shop/p"
+	began := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 	drain := func(path string, targets ...run.DrainTarget) run.Record {
-		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Nodes: targets})
+		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Since: began, Nodes: targets})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +57,13 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 			"a drain alone",
 			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
 			[]nodes.Hold{{Node: "a", Claimant: who, Path: "empty", Drain: "empty"}},
-			[]nodes.Want{{Node: "c", Claimant: who, Path: "empty", Next: true}},
+			[]nodes.Want{{Node: "c", Claimant: who, Path: "empty", Next: true, Since: began}},
+		},
+		{
+			"a drain that was looked at before its cordon",
+			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Blocked: true, Why: "shop/db-0 cannot leave"}, run.DrainTarget{Name: "b", Blocked: true})},
+			nil,
+			[]nodes.Want{{Node: "a", Claimant: who, Path: "empty", Next: true, Since: began, Blocked: nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}}, {Node: "b", Claimant: who, Path: "empty", Next: true, Since: began}},
 		},
 		{
 			"a rollout's drain that yielded",

@@ -409,11 +409,15 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			}
 			gate := k.Gates.node(objects[name], k.look.shut, now)
 			k.look.by(gate.Next)
-			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: k.since[w], Permitted: gate.Permitted, Reason: gate.Reason}
+			since, found := workflow.DrainWait(l.Journal, s.Path, name)
+			if since.IsZero() || !want.bare { // a leader before us saw a drain wait, and wrote that down
+				since = k.since[w]
+			}
+			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
 				c.drains[w] = k.planDrain(l, name, *want.drain)
 				var next time.Time
-				one.Blocked, next = k.pods.standing(ctx, c.drains[w], rememberedBlock(l, s.Path, name), now)
+				one.Blocked, next = k.pods.standing(ctx, c.drains[w], found, now)
 				k.look.by(soonestOf(next))
 				if len(annotations.RequestStatuses(objects[name].Annotations)) > 0 { // it may go from a requestor to the plan without an uncordon
 					_, _, next = k.pods.previewPlan(ctx, c.drains[w], now)

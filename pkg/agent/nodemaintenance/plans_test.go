@@ -92,6 +92,25 @@ func TestADrainOutsideOfARolloutHasItsTurn(t *testing.T) {
 	})
 }
 
+// A drain waits since its journal says so, whoever led when it began to wait.
+func TestADrainKeepsItsPlaceWhenAnotherAgentLeads(t *testing.T) {
+	play(t, func(w *world) {
+		w.api.Put(node("a"), node("b"))
+		a := w.lead()
+		waits := func(plan string, since time.Duration, node string) store.StepKey {
+			return w.live(plan, drainStepSince("drain", time.Now().Add(-since), run.DrainTarget{Name: node}))
+		}
+		older, younger := waits("older", time.Hour, "b"), waits("younger", time.Minute, "a")
+		turn := func(s store.StepKey, node string) bool { granted, _ := a.Turn(s, node, nil); return granted }
+		turn(younger, "a")
+		turn(older, "b")
+		w.pass(time.Second)
+		if turn(younger, "a") || !turn(older, "b") {
+			w.Errorf("the turn is the younger's: %t, the older's: %t", turn(younger, "a"), turn(older, "b"))
+		}
+	})
+}
+
 func TestAPlanAndARequestorHaveANodeOneAfterTheOther(t *testing.T) {
 	play(t, func(w *world) {
 		w.api.Put(node("a"))

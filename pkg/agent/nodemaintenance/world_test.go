@@ -426,7 +426,11 @@ func (w *world) live(planName string, steps ...run.Record) store.StepKey {
 
 // drainStep is the record of a drain that is at work.
 func drainStep(path string, targets ...run.DrainTarget) run.Record {
-	return run.Record{Path: path, Type: plan.TypeDrain, Phase: run.StepRunning, Attempt: 1, Memory: mustJSON(run.DrainMemory{Attempt: 1, Nodes: targets})}
+	return drainStepSince(path, time.Time{}, targets...)
+}
+
+func drainStepSince(path string, since time.Time, targets ...run.DrainTarget) run.Record {
+	return run.Record{Path: path, Type: plan.TypeDrain, Phase: run.StepRunning, Attempt: 1, Memory: mustJSON(run.DrainMemory{Attempt: 1, Since: since, Nodes: targets})}
 }
 
 // drainTarget is a node that a drain was given and has cordoned.

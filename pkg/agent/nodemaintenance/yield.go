@@ -84,15 +84,3 @@ func (k *Controller) noteYields(yields []string) (news []store.StepKey) {
 	}
 	return news
 }
-
-// rememberedBlock is what was in the way of a drain when it yielded its slot.
-func rememberedBlock(l *store.CachedRun, path, node string) nodes.Block {
-	if rec := l.Journal.Record(path); rec != nil {
-		for _, t := range rec.Drains() {
-			if t.Name == node && t.Yielded {
-				return nodes.Block{Permanent: true, Text: t.Why}
-			}
-		}
-	}
-	return nodes.Block{}
-}

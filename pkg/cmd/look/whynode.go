@@ -115,7 +115,7 @@ func (q *nodeQuestion) addClaims() {
 		case r.Phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
-			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
+			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
 		}
 	}
 }

@@ -60,9 +60,13 @@ func rolls(items ...run.Item) func(*nodeQuestion) {
 
 // drains is a drain step outside of any rollout.
 func drains(targets ...run.DrainTarget) func(*nodeQuestion) {
+	return drainsSince(time.Time{}, targets...)
+}
+
+func drainsSince(since time.Time, targets ...run.DrainTarget) func(*nodeQuestion) {
 	return func(q *nodeQuestion) {
 		rec := cmdtest.Record("drain", plan.TypeDrain, run.StepRunning)
-		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Nodes: targets})
+		memory, err := json.Marshal(run.DrainMemory{Attempt: 1, Since: since, Nodes: targets})
 		if err != nil {
 			panic(err)
 		}
@@ -133,6 +137,18 @@ func TestWhyANodeIsNotGivenToWhoAsks(t *testing.T) {
 		{
 			"a plan's drain waits for its turn", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", Held("other", nodes.Ready, "")...)).with(drains(run.DrainTarget{Name: "a"})),
 			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: b (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"a plan's drain that waits longer than a request comes first", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "", func(s *nodes.Status) { s.Asked = cmdtest.Now().Add(-time.Minute) }))).with(drainsSince(cmdtest.Now().Add(-5*time.Minute), run.DrainTarget{Name: "a"})),
+			"1. plan shop/p has not begun it (run maint-run-p-x, step drain) → it comes when its rollout gets to it",
+		},
+		{
+			"a plan's drain that waits less long does not", question(nodes.NodeLimits{}, cmdtest.Node("a"), cmdtest.Node("b", cmdtest.Asked("gpu", ""), cmdtest.Stood("gpu", nodes.Pending, "", func(s *nodes.Status) { s.Asked = cmdtest.Now().Add(-5 * time.Minute) }))).with(drainsSince(cmdtest.Now().Add(-time.Minute), run.DrainTarget{Name: "a"})),
+			"1. plan shop/p: waits its turn: 0 before it (maxParallelOperations 1) (run maint-run-p-x, step drain) → its turn comes when one of them is released; or raise spec.nodes.maxParallelOperations " + config,
+		},
+		{
+			"pods that never leave are in the way of a plan's drain", question(nodes.NodeLimits{}, cmdtest.Node("a")).with(drains(run.DrainTarget{Name: "a", Blocked: true, Why: "shop/db-0 cannot leave"})),
+			"1. plan shop/p: Blocked: shop/db-0 cannot leave; the node is not cordoned, and others have their turn (run maint-run-p-x, step drain) → 'kubectl maint drain a --plan' tells all that stands in the way",
 		},
 		{
 			"nothing at all begins", question(nodes.NodeLimits{MaxParallelOperations: 0}, cmdtest.Node("a", cmdtest.Asked("gpu", ""))),

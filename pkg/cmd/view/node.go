@@ -25,6 +25,8 @@ type StepClaim struct {
 	Order   int           // its place in its step
 	Next    bool          // not begun, and its step may begin it now
 	Yielded bool          // its drain is blocked, and others have its slot
+	Since   time.Time     // since when it waits; zero: not known
+	Blocked nodes.Block   // what the agent found in its way before a cordon
 }
 
 // Claimant is the plan, as nodes name it.
@@ -67,7 +69,7 @@ func StepClaims(runs []Run) []StepClaim {
 			out = append(out, one)
 		}
 		for i, w := range wants {
-			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next})
+			out = append(out, StepClaim{Run: r, Order: i, Path: w.Path, Node: w.Node, Message: r.itemSays(w.Path, w.Node), Next: w.Next, Since: w.Since, Blocked: w.Blocked})
 		}
 	}
 	return out

@@ -197,8 +197,9 @@ func blockOf(lasting []drain.Block) nodes.Block {
 // a rollout has a slot already: others may have it then.
 func notBegun(call executors.Call, t *run.DrainTarget, why string) executors.DrainStatus {
 	text := inTheWay(call, t.Name)
+	t.Why = document.Cut(text, 500)
 	if t.Name == call.Node && call.Yield != nil {
-		t.Yielded, t.Why = call.Yield(t.Name, text != ""), document.Cut(text, 500)
+		t.Yielded = call.Yield(t.Name, text != "")
 	}
 	if text != "" {
 		return notCordoned(text)
