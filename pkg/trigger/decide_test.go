@@ -723,6 +723,7 @@ func TestPhases(t *testing.T) {
 		"Running: run x is at work: step a waits: a Secret":                                     coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Waits: true, Message: "step a waits: a Secret"})),
 		"Waiting: run x is held: the window is shut":                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Running, Held: true, Message: "the window is shut"})),
 		"Waiting: run x waits: lock":                                                            coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitLock})),
+		"Waiting: run x waits for its window":                                                   coretest.Facts("01:00", live(trigger.ActiveRun{Name: "x", Phase: run.Pending, Waiting: run.WaitWindow, Message: "waits for its window"})),
 		"Waiting: the trigger waits: maint.dev/trigger-options is not understood":               coretest.Facts("01:00", token("a"), func(f *trigger.Facts) { f.Intent.Unclear = true }),
 		"Paused: paused until the annotation maint.dev/pause is removed (kubectl maint resume)": coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true})),
 		"Paused: paused until 2026-12-05T02:00:00Z":                                             coretest.Facts("01:00", coretest.Paused(schedule.Pause{On: true, Until: coretest.On("02:00")})),

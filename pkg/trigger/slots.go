@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -216,7 +217,7 @@ func (d *decider) phase() (Phase, string) {
 	case d.pausedAt(d.f.Now):
 		return PhasePaused, d.pauseMessage()
 	case len(d.f.Live) > 0:
-		return PhaseWaiting, d.f.Live[0].named() + " waits: " + cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting")
+		return PhaseWaiting, Waits(d.f.Live[0].named(), cmp.Or(cmp.Or(d.f.Live[0].Message, d.f.Live[0].Waiting), "starting"))
 	case d.waiting != "":
 		return PhaseWaiting, d.waiting
 	case !d.f.Ready.OK:
@@ -301,4 +302,12 @@ func (d *decider) skipsLater(slot time.Time, next *bool) bool {
 	used := *next
 	*next = false
 	return used
+}
+
+// Waits says who waits, and for what. Most of a run's messages say "waits for …" by themselves.
+func Waits(who, why string) string {
+	if strings.HasPrefix(why, "waits ") {
+		return who + " " + why
+	}
+	return who + " waits: " + why
 }

@@ -320,7 +320,7 @@ func (o *whyOptions) waitObstacle(l view.Run, v print.Printer) obstacle {
 		deadline := trigger.StartsAt(l.Run.Spec, l.Run.Namespace, l.Run.Plan, *l.Run.Request.Slot, l.Run.Request.Schedule).Add(l.Run.Spec.StartDeadline.Or(plan.DefaultStartDeadline))
 		remedy += "; after " + v.Both(deadline) + " its slot is Missed"
 	}
-	return obstacle{"run " + l.Run.Name + " waits: " + l.Journal.Message, remedy}
+	return obstacle{trigger.Waits("run "+l.Run.Name, l.Journal.Message), remedy}
 }
 
 // stepObstacles are the steps that go on only when somebody says so, and a retry

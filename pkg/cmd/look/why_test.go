@@ -39,7 +39,7 @@ func TestWhyNamesTheCommandThatAnswers(t *testing.T) {
 		run        view.Run
 	}{
 		{"a run that waits for approval", "run maint-run-p-x will wait for approval → 'kubectl maint approve maint-run-p-x' or 'kubectl maint reject maint-run-p-x'", cmdtest.PendingRun()},
-		{"an approved run has met its deadline", "run maint-run-p-x waits: waits for its window → it starts by itself then", approvedThen},
+		{"an approved run has met its deadline", "run maint-run-p-x waits for its window → it starts by itself then", approvedThen},
 		{"a step that asks", "step g/ask of run maint-run-p-x waits for approval → 'kubectl maint approve maint-run-p-x/g/ask' or 'kubectl maint reject maint-run-p-x/g/ask'", held(cmdtest.AskingOf(cmdtest.Asking("g/ask")), "waits for approval: kubectl maint approve maint-run-p-x")},
 		{"a run that its window holds", "run maint-run-p-x is held between two steps: waits for its window → it goes on by itself then, or is ended with abort", held(cmdtest.RunOf(cmdtest.Record("a", "webhook", run.StepPending)), "waits for its window")},
 		{"a run that is to be tried again", "run maint-run-p-x is to be tried again: retry 1 of 3: step a failed: no → it begins by itself at Sat 2026-11-21 01:01 CET (2026-11-21T00:01:00Z)", retried},
