@@ -18,6 +18,13 @@ KUBE_LDFLAGS := -X $(KUBE_VERSION_PACKAGE).gitVersion=$(KUBE_VERSION) \
 	-X $(KUBE_VERSION_PACKAGE).gitMinor=$(word 2,$(KUBE_PARTS))
 KUBE_BINARIES := kube-apiserver kube-controller-manager kube-scheduler kubectl
 
+# The minor version before it, of which the API server alone is built.
+KUBE_BEFORE := $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2; exit } $$2 == "k8s.io/kubernetes" { print $$3; exit }' tools/kube-before/go.mod)
+KUBE_BEFORE_PARTS := $(subst ., ,$(KUBE_BEFORE:v%=%))
+KUBE_BEFORE_LDFLAGS := -X $(KUBE_VERSION_PACKAGE).gitVersion=$(KUBE_BEFORE) \
+	-X $(KUBE_VERSION_PACKAGE).gitMajor=$(word 1,$(KUBE_BEFORE_PARTS)) \
+	-X $(KUBE_VERSION_PACKAGE).gitMinor=$(word 2,$(KUBE_BEFORE_PARTS))
+
 CONTAINERD_PACKAGE := github.com/containerd/containerd/v2
 CONTAINERD_VERSION := $(shell awk '$$1 == "$(CONTAINERD_PACKAGE)" { print $$2; exit }' tools/containerd/go.mod)
 CONTAINERD_BINARIES := containerd containerd-shim-runc-v2 ctr
@@ -152,6 +159,11 @@ demo: build tools-kube ## Show it on a cluster of its own; KEEP=1 leaves it runn
 	$(GOBUILD) -o bin/demo ./test/demo
 	bin/demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
+.PHONY: demo-before
+demo-before: build tools-kube-before ## The same on an API server of the minor version before, which is built first: 10 minutes
+	$(GOBUILD) -o bin/demo ./test/demo
+	MAINT_ASSETS=bin/before bin/demo
+
 .PHONY: demo-hibernate
 demo-hibernate: build tools-kube tools-moto ## Show a night of two minutes: an application, a database and machines of a simulated AWS sleep and wake
 	$(GOBUILD) -o bin/demo ./test/demo
@@ -222,6 +234,13 @@ tools-kube: ## etcd, the control plane, kubectl, kwok: about 10 minutes the firs
 		tools/build.sh kube $$binary k8s.io/kubernetes/cmd/$$binary "$(KUBE_LDFLAGS)"; \
 	done
 	@for binary in kwok kwokctl; do tools/build.sh kwok $$binary sigs.k8s.io/kwok/cmd/$$binary; done
+
+.PHONY: tools-kube-before
+tools-kube-before: tools-kube ## The API server of the minor version before, with the rest of this one, in bin/before
+	@tools/build.sh kube-before kube-apiserver-before k8s.io/kubernetes/cmd/kube-apiserver "$(KUBE_BEFORE_LDFLAGS)"
+	@mkdir -p bin/before
+	@for binary in etcd kube-controller-manager kube-scheduler kubectl kwok kwokctl; do ln -sf ../$$binary bin/before/$$binary; done
+	@ln -sf ../kube-apiserver-before bin/before/kube-apiserver
 
 .PHONY: tools-kubelet
 tools-kubelet: ## kubelet and kube-proxy, for a real node (Linux, root)

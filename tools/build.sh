@@ -26,7 +26,7 @@ fi
 
 case $binary in
 etcd) expected="about 30 seconds" ;;
-kube-apiserver) expected="4 to 6 minutes" ;;
+kube-apiserver | kube-apiserver-before) expected="4 to 6 minutes" ;;
 kube-controller-manager) expected="1 to 2 minutes" ;;
 kwok) expected="1 to 3 minutes" ;;
 helm) expected="3 to 6 minutes" ;;
