@@ -52,6 +52,13 @@ type ClusterAddress struct {
 	Authority []byte // that its certificate is from, as PEM
 }
 
+// CredentialsError is why an account of a cloud is not reached: whose credentials were asked
+// for, and what the answer means. It stays what it is in whatever an SDK makes of it: the
+// answer of an API server in there would be taken for that of the request itself.
+type CredentialsError struct{ Outcome Outcome }
+
+func (e *CredentialsError) Error() string { return e.Outcome.Message }
+
 // PassingError is what a cloud may answer otherwise a moment later.
 type PassingError struct{ Err error }
 

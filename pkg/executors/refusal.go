@@ -83,6 +83,10 @@ type Asked struct {
 // time), ReasonDenied where the account may, and NotYet with one of these where it
 // cannot be told yet. ok is false for every other error.
 func Refused(ctx context.Context, kube kubernetes.Interface, now time.Time, asked Asked, err error) (out Outcome, ok bool) {
+	var credentials *CredentialsError
+	if errors.As(err, &credentials) {
+		return credentials.Outcome, true
+	}
 	later := func(reason string) Outcome {
 		o := Fail(reason, "%s: %s", asked.Denied, err)
 		o.State, o.WakeAt = NotYet, now.Add(again)

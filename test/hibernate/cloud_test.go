@@ -130,7 +130,7 @@ func TestNothingIsTouchedWithoutTheRightCredentials(t *testing.T) {
 		prepare func(l *cloudLab)
 		says    string
 	}{
-		"an account that may not read the Secret": {prepare: func(l *cloudLab) { l.keys(); l.connector(moto.Account, byKeys) }, says: "read the Secret keys as ServiceAccount maint-runner"},
+		"an account that may not read the Secret": {prepare: func(l *cloudLab) { l.keys(); l.connector(moto.Account, byKeys) }, says: `may not get secrets "keys", which holds an access key of AWS`},
 		"a connector that is not there":           {rights: []rbacv1.PolicyRule{readsKeys()}, prepare: func(l *cloudLab) { l.keys() }, says: "there is no connector stg"},
 		"keys of another account":                 {rights: []rbacv1.PolicyRule{readsKeys()}, prepare: func(l *cloudLab) { l.keys(); l.connector("999999999999", byKeys) }, says: "the credentials are of account " + moto.Account},
 		"a ServiceAccount without a role":         {prepare: func(l *cloudLab) { l.connector(moto.Account, "{serviceAccount: {}}") }, says: "names no role of AWS"},

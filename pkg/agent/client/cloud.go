@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,13 +44,35 @@ func (a *Impersonator) accessKeys(ctx context.Context, w Account, name string) (
 	}
 	secret, err := clients.Kube.CoreV1().Secrets(w.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return executors.AccessKeys{}, fmt.Errorf("read the Secret %s as ServiceAccount %s: %w", name, w.Name, err)
+		return executors.AccessKeys{}, a.noKeys(ctx, clients, w, name, err)
 	}
 	keys := executors.AccessKeys{ID: string(secret.Data["accessKeyId"]), Secret: string(secret.Data["secretAccessKey"]), Session: string(secret.Data["sessionToken"])}
 	if keys.ID == "" || keys.Secret == "" {
-		return executors.AccessKeys{}, fmt.Errorf("the Secret %s lacks accessKeyId or secretAccessKey", name)
+		return executors.AccessKeys{}, noCredentials(executors.ReasonNoConnection, "the Secret %s lacks accessKeyId or secretAccessKey", name)
 	}
 	return keys, nil
+}
+
+// noKeys says why a Secret with keys was not given. An API server that does not answer is none
+// of the reasons, and is asked again.
+func (a *Impersonator) noKeys(ctx context.Context, home executors.Clients, w Account, name string, err error) error {
+	asked := executors.Asked{
+		As: w.User(), Right: authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "secrets", Namespace: w.Namespace, Name: name},
+		Missing: fmt.Sprintf("serviceaccount %s/%s may not get secrets %q, which holds an access key of AWS: grant get on secrets to it; 'kubectl auth can-i get secrets/%s -n %s --as %s' says whether it may", w.Namespace, w.Name, name, name, w.Namespace, w.User()),
+		Denied:  fmt.Sprintf("the Secret %s, which holds an access key of AWS, was not given to serviceaccount %s/%s", name, w.Namespace, w.Name),
+	}
+	if out, is := executors.Refused(ctx, home.Kube, a.now(), asked, err); is {
+		return &executors.CredentialsError{Outcome: out}
+	}
+	if apierrors.IsNotFound(err) {
+		return noCredentials(executors.ReasonNoConnection, "the Secret %s, which holds an access key of AWS, does not exist in namespace %s", name, w.Namespace)
+	}
+	return fmt.Errorf("read the Secret %s as serviceaccount %s/%s: %w", name, w.Namespace, w.Name, err)
+}
+
+// noCredentials is why there are none until somebody mends what is said.
+func noCredentials(reason, format string, args ...any) error {
+	return &executors.CredentialsError{Outcome: executors.Refuse(reason, format, args...)}
 }
 
 // webIdentity asks for a token of the account. It is the one thing that the agent does
@@ -58,19 +81,22 @@ func (a *Impersonator) accessKeys(ctx context.Context, w Account, name string) (
 func (a *Impersonator) webIdentity(ctx context.Context, w Account) (executors.WebIdentity, error) {
 	accounts := a.kube.CoreV1().ServiceAccounts(w.Namespace)
 	account, err := accounts.Get(ctx, w.Name, metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return executors.WebIdentity{}, noCredentials(executors.ReasonNoAccount, "there is no ServiceAccount %s in namespace %s", w.Name, w.Namespace)
+	case err != nil:
 		return executors.WebIdentity{}, fmt.Errorf("read ServiceAccount %s: %w", w.Name, err)
 	}
 	role := account.Annotations[roleAnnotation]
 	if _, ok := connector.RoleAccount(role); !ok {
-		return executors.WebIdentity{}, fmt.Errorf("the ServiceAccount %s names no role of AWS: annotate it with %s", w.Name, roleAnnotation)
+		return executors.WebIdentity{}, noCredentials(executors.ReasonNoConnection, "the ServiceAccount %s names no role of AWS: annotate it with %s", w.Name, roleAnnotation)
 	}
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{executors.TokenAudience}, ExpirationSeconds: &seconds}}
 	got, err := accounts.CreateToken(ctx, w.Name, request, CreateOptions())
 	switch {
 	case apierrors.IsForbidden(err):
-		return executors.WebIdentity{}, fmt.Errorf("the agent may not ask for a token of ServiceAccount %s; 'kubectl maint install --cloud --apply' gives it that right: %w", w.Name, err)
+		return executors.WebIdentity{}, noCredentials(executors.ReasonForbidden, "the agent may not create serviceaccounts/token of ServiceAccount %s in namespace %s, which asks for a token; 'kubectl maint install --cloud --apply' gives it that right: %s", w.Name, w.Namespace, err)
 	case err != nil:
 		return executors.WebIdentity{}, fmt.Errorf("ask for a token of ServiceAccount %s: %w", w.Name, err)
 	}

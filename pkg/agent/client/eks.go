@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 )
 
@@ -46,17 +47,18 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 		return nil, "", a.cloudFailure(c, err)
 	}
 	config := &rest.Config{Host: at.Server, TLSClientConfig: rest.TLSClientConfig{CAData: at.Authority}}
-	config.WrapTransport = a.bearing(call)
+	config.WrapTransport = a.bearing(c, call)
 	return config, digestOf("eks", at.Server, string(at.Authority), spec.AccountID, spec.Region, spec.AssumeRoleARN, cloud.Credentials, cloud.Cluster), nil
 }
 
-// bearing gives each request the token of its moment.
-func (a *Impersonator) bearing(call executors.SleepCall) func(http.RoundTripper) http.RoundTripper {
+// bearing gives each request the token of its moment. Where that is refused, it is not the
+// cluster that does not answer.
+func (a *Impersonator) bearing(c Cluster, call executors.SleepCall) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return RoundTripper(func(req *http.Request) (*http.Response, error) {
 			token, err := a.eks.Token(req.Context(), call)
 			if err != nil {
-				return nil, err
+				return nil, &executors.CredentialsError{Outcome: *a.cloudFailure(c, err)}
 			}
 			req = req.Clone(req.Context())
 			req.Header.Set("Authorization", "Bearer "+token)
@@ -68,6 +70,12 @@ func (a *Impersonator) bearing(call executors.SleepCall) func(http.RoundTripper)
 // cloudFailure is what AWS says, or that it does not answer.
 func (a *Impersonator) cloudFailure(c Cluster, err error) *executors.Outcome {
 	var passing *executors.PassingError
+	var credentials *executors.CredentialsError
+	if errors.As(err, &credentials) {
+		out := credentials.Outcome
+		out.Message = document.Cut(fmt.Sprintf("K8SCluster %s: %s", c.Name, out.Message), document.MaxMessage)
+		return &out
+	}
 	if !errors.As(err, &passing) {
 		return a.noConnection(c, err)
 	}

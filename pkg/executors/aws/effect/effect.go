@@ -96,9 +96,12 @@ func throttled(err error) bool {
 func Passes(err error) bool {
 	var answer smithy.APIError
 	var rules interface{ Refused() string }
+	var credentials *executors.CredentialsError
 	switch {
 	case err == nil || errors.As(err, &rules):
 		return false
+	case errors.As(err, &credentials):
+		return credentials.Outcome.State == executors.NotYet
 	case errors.As(err, &answer):
 		return throttled(err) || answer.ErrorFault() == smithy.FaultServer || broken(err)
 	}
@@ -134,9 +137,13 @@ func Code(err error) string {
 // layers, requests and hosts. It still is that error.
 type plainError struct{ err error }
 
-// Plain says what AWS answered, and no more.
+// Plain says what AWS answered, and no more; where there were no credentials to ask with, why.
 func Plain(err error) error {
 	var answer smithy.APIError
+	var credentials *executors.CredentialsError
+	if errors.As(err, &credentials) {
+		return credentials
+	}
 	if err == nil || !errors.As(err, &answer) {
 		return err
 	}

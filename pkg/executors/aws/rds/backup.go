@@ -254,9 +254,12 @@ func (b backup) change(name, what string) run.Change {
 func judged(call executors.Call, err error) executors.Outcome {
 	var refused *api.Refused
 	var rules interface{ Refused() string }
+	var credentials *executors.CredentialsError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Outcome
+	case errors.As(err, &credentials):
+		return credentials.Outcome
 	case errors.As(err, &rules):
 		return executors.Refuse(executors.ReasonNoConnection, "the agent's configuration does not allow the address: %s", rules.Refused())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), effect.Passes(err):

@@ -96,9 +96,12 @@ func IsUnknownKind(err error) bool {
 func Outcome(ctx context.Context, call executors.Call, err error) executors.Outcome {
 	var refused *Refused
 	var request *Error
+	var credentials *executors.CredentialsError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Outcome
+	case errors.As(err, &credentials) && ctx.Err() == nil:
+		return credentials.Outcome
 	case notAllowed(err) != "":
 		return executors.Refuse(executors.ReasonNoConnection, "%s", notAllowed(err))
 	case ctx.Err() != nil || !errors.As(err, &request):
