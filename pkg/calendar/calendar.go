@@ -60,6 +60,8 @@ type Page struct {
 	Zone     string  // IANA name of the zone of the clocks beside UTC
 	Owners   []Owner // in the order in which they are drawn
 	Entries  []Entry // in any order
+
+	lead string // what is to be known before all else; empty: nothing
 }
 
 // Sorted are the entries in order of time.

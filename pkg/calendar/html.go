@@ -21,7 +21,7 @@ func (p Page) HTML() string {
 	document := template.Must(template.New("page").Parse(pageTemplate))
 	var out strings.Builder
 	// A strings.Builder takes everything, and the fields are those below.
-	if err := document.Execute(&out, p.document()); err != nil {
+	if err := document.Execute(&out, p.folded().document()); err != nil {
 		panic(err)
 	}
 	return out.String()
@@ -109,8 +109,11 @@ func (p Page) rows(loc *time.Location) []row {
 	}
 	var out []row
 	for _, e := range sorted {
-		many := slots[of(e)]
-		if e.Kind != Slot || len(many) <= crowdedDay {
+		many, crowd := slots[of(e)], crowdedDay
+		if e.Owner.Kind == KindPlans {
+			crowd = 1
+		}
+		if e.Kind != Slot || len(many) <= crowd {
 			out = append(out, rowOf(e, e, e.what(), loc))
 			continue
 		}

@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -14,18 +13,18 @@ func (p Page) counts() string {
 	}
 	var parts []string
 	for _, k := range []Kind{Window, Freeze, Sleep, Slot} {
-		switch n[k] {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+string(k))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", n[k], k))
+		if n[k] > 0 {
+			parts = append(parts, countOf(n[k], string(k)))
 		}
 	}
 	if len(parts) == 0 {
 		return "nothing in this time"
 	}
-	return strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
+	if p.lead != "" {
+		text += ". " + p.lead
+	}
+	return text
 }
 
 // standing is how an owner stands at the page's now, and what comes next.
@@ -62,7 +61,7 @@ func (p Page) standing(o Owner, entries []Entry) standing {
 	}
 	waits := Window
 	switch o.Kind {
-	case "plan":
+	case "plan", KindPlans:
 		waits = Slot
 	case "hibernate-plan":
 		waits = Sleep

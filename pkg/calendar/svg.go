@@ -12,7 +12,7 @@ import (
 // a lane for every policy and plan. It needs no script, no font and no other
 // file, and follows the light or dark of who looks at it.
 func (p Page) SVG() string {
-	d := &drawing{page: p, loc: p.clock()}
+	d := &drawing{page: p.folded(), loc: p.clock()}
 	y := d.header()
 	y = d.legend(y)
 	y = d.weeks(y)
@@ -78,7 +78,7 @@ func (d *drawing) diamond(class string, x, y float64) {
 func (d *drawing) header() float64 {
 	d.text("h1", edge, 38, d.page.Title)
 	d.text("lead", edge, 60, d.page.span())
-	d.text("muted", edge, 79, d.page.clocks())
+	d.text("muted", edge, 79, d.page.clocks()+words(". ", d.page.lead))
 	return 92
 }
 

@@ -1,0 +1,96 @@
+package calendar
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// mostLanes is how many plans have a lane each in the picture of a week, and lines of their
+// own in the tables (a guess: nobody looks through more). Beyond that a namespace has one, and
+// where there are more namespaces, all of them together.
+const mostLanes = 200
+
+// KindPlans is the kind of an owner that stands for all plans of a namespace, or of all.
+const KindPlans = "plans"
+
+func isPlan(o Owner) bool { return o.Kind == "plan" || o.Kind == "hibernate-plan" }
+
+// folded is the page with the plans of each namespace as one owner, where there are more of
+// them than anybody looks through. Notes name the plans then.
+func (p Page) folded() Page {
+	plans := map[string]int{}
+	total := 0
+	for _, o := range p.Owners {
+		if isPlan(o) {
+			plans[o.Namespace]++
+			total++
+		}
+	}
+	if total <= mostLanes {
+		return p
+	}
+	whole, each := func(o Owner) Owner {
+		return Owner{Kind: KindPlans, Namespace: o.Namespace, Name: countOf(plans[o.Namespace], "plan")}
+	}, "one lane for each namespace"
+	if len(plans) > mostLanes {
+		all := Owner{Kind: KindPlans, Name: fmt.Sprintf("%d plans in %d namespaces", total, len(plans))}
+		whole, each = func(Owner) Owner { return all }, "one lane for all"
+	}
+	p.lead = fmt.Sprintf("%d plans: %s, choose a namespace with -n, or plans with -l", total, each)
+	owners := p.Owners
+	p.Owners = nil
+	for _, o := range owners {
+		if isPlan(o) {
+			o = whole(o)
+		}
+		if !slices.Contains(p.Owners, o) {
+			p.Owners = append(p.Owners, o)
+		}
+	}
+	p.Entries = foldedEntries(p.Entries, whole)
+	return p
+}
+
+// foldedEntries are entries under their new owners. Sleeps of one time are one, which says of
+// how many plans.
+func foldedEntries(entries []Entry, whole func(Owner) Owner) []Entry {
+	type sleep struct {
+		owner      Owner
+		start, end time.Time
+		idle       bool
+	}
+	sleeps := map[sleep]int{} // how many
+	at := map[sleep]int{}     // where in out
+	out := make([]Entry, 0, len(entries))
+	for _, e := range entries {
+		if !isPlan(e.Owner) {
+			out = append(out, e)
+			continue
+		}
+		of := whole(e.Owner)
+		name := e.Owner.Name
+		if of.Namespace != e.Owner.Namespace {
+			name = e.Owner.path()
+		}
+		e.Owner, e.Note = of, name+words(": ", e.Note)
+		if e.Kind == Sleep {
+			k := sleep{e.Owner, e.Start, e.End, e.Idle}
+			if sleeps[k]++; sleeps[k] > 1 {
+				out[at[k]].Note = countOf(sleeps[k], "plan")
+				continue
+			}
+			at[k] = len(out)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// countOf is "1 plan" or "3 plans".
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
