@@ -1,0 +1,69 @@
+package runs
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
+	"github.com/kubectl-maint/kubectl-maint/pkg/run"
+)
+
+const backups = `steps:
+- {name: save, type: backup, connectorRef: {kind: CloudProvider, name: aws}, properties: {method: rds-snapshot, component: orders}}
+- {name: hook, type: webhook, properties: {url: "https://example.org"}}
+`
+
+func account() connector.AWS {
+	return connector.AWS{AccountID: "123456789012", Region: "eu-west-1", Auth: connector.Auth{ServiceAccount: &connector.ServiceAccountAuth{}}}
+}
+
+// A step is given the account that its connector names as it was when the run began, and no
+// other step is.
+func TestABackupIsGivenItsAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		aws := account()
+		w.asked(backups, func(r *run.Run) {
+			r.Connectors = map[string]connector.Connector{"CloudProvider/aws": {Cloud: &connector.CloudSpec{Type: connector.TypeAWS, AWS: &aws}}}
+		})
+		w.begins("a")
+		w.after(time.Minute)
+		w.ends(run.Succeeded, "")
+		save, hook := w.steps.last("save"), w.steps.last("hook")
+		if save.Cloud == nil || hook.Cloud != nil {
+			t.Fatalf("the backup has %+v, the webhook %+v", save.Cloud, hook.Cloud)
+		}
+		if diff := cmp.Diff(account(), save.Cloud.AWS); diff != "" {
+			t.Error(diff)
+		}
+		if save.Account != "maint-runner" {
+			t.Errorf("it acts as %s", save.Account)
+		}
+	})
+}
+
+// A run without the connector was not made by the agent.
+func TestABackupWithoutItsAccountIsLeftAlone(t *testing.T) {
+	for name, connectors := range map[string]map[string]connector.Connector{
+		"none":                {},
+		"that of another":     {"CloudProvider/other": {Cloud: &connector.CloudSpec{}}},
+		"one of another kind": {"CloudProvider/aws": {Cluster: &connector.ClusterSpec{}}},
+		"an empty one":        {"CloudProvider/aws": {}},
+		"one without AWS":     {"CloudProvider/aws": {Cloud: &connector.CloudSpec{Type: connector.TypeAWS}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.asked(backups, func(r *run.Run) { r.Connectors = connectors })
+				w.begins("a")
+				w.after(time.Minute)
+				if n := w.count("pass save"); n != 0 {
+					t.Errorf("it is made %d times", n)
+				}
+			})
+		})
+	}
+}
