@@ -1,6 +1,10 @@
 package runs
 
 import (
+	"bufio"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +67,17 @@ func TestABackupWithoutItsAccountIsLeftAlone(t *testing.T) {
 				if n := w.count("pass save"); n != 0 {
 					t.Errorf("it is made %d times", n)
 				}
+				if text := w.scraped(); !strings.Contains(text, "\nmaint_internal_errors_total 0\n") {
+					t.Error("the agent erred over it")
+				}
 			})
 		})
 	}
+}
+
+// scraped are the agent's metrics, as Prometheus reads them.
+func (w *world) scraped() string {
+	answer := httptest.NewRecorder()
+	w.metrics.Handler(func() bool { return true }, func(*bufio.Writer) {}, nil).ServeHTTP(answer, httptest.NewRequestWithContext(w.Context(), http.MethodGet, "/metrics", nil))
+	return answer.Body.String()
 }
