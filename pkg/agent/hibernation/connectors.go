@@ -37,7 +37,7 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 	}
 	eks := one.Cluster.EKS
 	if eks == nil {
-		return nil, fmt.Sprintf("the connector %s is no cluster of EKS, which a target of type %s needs", ref.Name, target.Type), nil
+		return nil, hibernate.NoEKS(*ref, target.Type), nil
 	}
 	provider := connector.Reference{Kind: connector.CloudProvider, Name: one.Cluster.ProviderRef.Name}
 	if cloud, failure, err = c.account(ctx, w, r, provider, eks.Region); cloud != nil {

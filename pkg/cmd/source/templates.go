@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
@@ -64,17 +65,33 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 		faults = append(faults, connected...)
 	}
 	lines, _ := document.Decode([]byte(p.Source.Text), &plan.Document{})
-	for _, f := range faults {
+	out.Faults, out.Missing = sortFaults(p.Source, lines, faults, absent)
+	return out
+}
+
+// ConnectorsOf says what is wrong with the connectors of a HibernatePlan, and which of them
+// the files do not hold.
+func (w Set) ConnectorsOf(p HibernatePlan) (faults, missing []Fault) {
+	absent := map[string]bool{}
+	wrong := hibernate.CheckConnectors(p.Spec, w.findConnector(p.Namespace, absent))
+	lines, _ := document.Decode([]byte(p.Source.Text), &hibernate.Document{})
+	return sortFaults(p.Source, lines, wrong, absent)
+}
+
+// sortFaults tells what is wrong with a document from what may only be missing among the
+// files, and says where each stands.
+func sortFaults(d Document, lines document.Positions, all document.Faults, absent map[string]bool) (faults, missing []Fault) {
+	for _, f := range all {
 		outer, _, _ := strings.Cut(f.Path, "(") // what is in a template stands where it is used
-		found := Fault{File: p.Source.File, Line: p.Source.LineOf(document.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
+		found := Fault{File: d.File, Line: d.LineOf(document.Fault{Line: lines.Line(outer)}), Path: f.Path, Message: f.Message}
 		if absent[f.Message] {
 			found.Message += " among the files: it must be in the cluster"
-			out.Missing = append(out.Missing, found)
+			missing = append(missing, found)
 			continue
 		}
-		out.Faults = append(out.Faults, found)
+		faults = append(faults, found)
 	}
-	return out
+	return faults, missing
 }
 
 // findConnector looks connectors up among the files, and notes the faults of those that are

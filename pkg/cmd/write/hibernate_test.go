@@ -40,6 +40,21 @@ func bare(edits ...string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(text, "\n    ", "\n"), "    ")
 }
 
+// clusterByKubeconfig is a connector beside a HibernatePlan.
+const clusterByKubeconfig = `---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: far
+  namespace: shop
+  labels: {maint.dev/kind: connector}
+data:
+  connector.yaml: |
+    apiVersion: maint.dev/v1alpha1
+    kind: K8SCluster
+    spec: {k8s: {kubeconfigRef: {name: stg}}}
+`
+
 func TestLintReadsHibernatePlans(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
@@ -57,6 +72,9 @@ func TestLintReadsHibernatePlans(t *testing.T) {
 		{"a hold that is none", sleeps("  labels:", "  annotations:\n    maint.dev/hold-state: sleeping\n  labels:"), "f.yaml:7: metadata.annotations[maint.dev/hold-state]: \"sleeping\" is neither awake nor asleep: it holds nothing\n"},
 		{"an end of no hold", sleeps("  labels:", "  annotations:\n    maint.dev/hold-until: 2026-03-02T06:00:00Z\n  labels:"), "f.yaml:7: metadata.annotations[maint.dev/hold-until]: has no effect without maint.dev/hold-state\n"},
 		{"skip: next in a file", sleeps("  labels:", "  annotations:\n    maint.dev/skip: next\n  labels:"), "f.yaml:7: metadata.annotations[maint.dev/skip]: next is for people"},
+		{"a connector of another kind among the files", sleeps("type: workload}", "type: ec2, connectorRef: {kind: CloudProvider, name: far}, parameters: {selector: {tags: {env: stg}}}}") + clusterByKubeconfig, "f.yaml:17: spec.targets[0].connectorRef: the connector far is a K8SCluster, and not a CloudProvider\n"},
+		{"a kubeconfig for nodes of EKS", sleeps("type: workload}", "type: eks, connectorRef: {kind: K8SCluster, name: far}, parameters: {managedNodeGroups: {names: [a]}}}") + clusterByKubeconfig, "f.yaml:17: spec.targets[0].connectorRef: the connector far is no cluster of EKS, which a target of type eks needs\n"},
+		{"another cluster among the files", sleeps("type: workload}", "type: workload, connectorRef: {kind: K8SCluster, name: far}}") + clusterByKubeconfig, ""},
 		{"one after another document", cmdtest.Manifest() + "---\n" + sleeps("workload", "workloads"), "f.yaml:32: spec.targets[0].type: "},
 		{"the name of a plan beside it", cmdtest.Manifest("name: nightly", "name: stg\n  namespace: shop") + "---\n" + sleeps(), "f.yaml:20: metadata.name: stg is the name of another document, in f.yaml on line 4\n"},
 		{"one with a namespace's switch", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n  annotations:\n    maint.dev/pause: tomorrow\n---\n" + sleeps(), "f.yaml:6: metadata.annotations[maint.dev/pause]: "},
@@ -93,6 +111,7 @@ func TestLintWarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 		{"a minute before midnight", hours(`- {start: "20:00", end: "23:59"}`), []string{"f.yaml:15: spec.schedule.offHours[0].end: 23:59 leaves one minute awake at midnight; write 00:00"}},
 		{"a minute before the end of Sunday", hours(`- {start: "Fri 20:00", end: "Sun 23:59"}`), []string{"offHours[0].end: 23:59 leaves one minute awake"}},
 		{"in an exception", sleeps("      targets:", "      exceptions:\n      - {type: replace, validFrom: \"2026-03-01T00:00:00Z\", validUntil: \"2026-03-02T00:00:00Z\", offHours: [{start: \"20:00\", end: \"23:59\"}]}\n      targets:"), []string{"f.yaml:17: spec.exceptions[0].offHours[0].end: 23:59"}},
+		{"a connector that is not among the files", sleeps("type: workload}", "type: workload, connectorRef: {kind: K8SCluster, name: far}}"), []string{"f.yaml:17: spec.targets[0].connectorRef: there is no connector far of kind K8SCluster among the files: it must be in the cluster"}},
 		{"failFast", sleeps("      targets:", "      behavior: {failFast: true}\n      targets:"), []string{"f.yaml:16: spec.behavior.failFast: is accepted and decides nothing: behavior.mode does"}},
 		{"off-hours that cannot be read are not guessed at", hours(`- {start: "20", end: "06:00", daysOfWeek: [FRI]}`), nil},
 	} {

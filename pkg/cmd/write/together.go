@@ -13,8 +13,8 @@ import (
 )
 
 // together are what is to be said of documents that are valid one by one. Faults
-// are wrong uses of templates; warnings are a plan whose slots never meet its
-// windows, plans that want the same target, and templates that are not there.
+// are wrong uses of templates and connectors; warnings are a plan whose slots never meet its
+// windows, plans that want the same target, and templates and connectors that are not there.
 func together(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
 	w, now := source.NewSet(c, docs), c.Now()
 	targets := map[string]source.Plan{}
@@ -42,6 +42,10 @@ func together(docs []source.Document, c *factory.Factory) (faults, warnings []so
 			continue
 		}
 		targets[key] = p
+	}
+	for _, p := range w.Sleepers {
+		wrong, missing := w.ConnectorsOf(p)
+		faults, warnings = append(faults, wrong...), append(warnings, missing...)
 	}
 	return faults, warnings
 }
