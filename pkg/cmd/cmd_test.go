@@ -150,6 +150,9 @@ func TestCompletionForKubectlCallsThePlugin(t *testing.T) {
 			t.Errorf("%s: %d, %d bytes, %s", shell, got.Code, len(got.Out), got.Err)
 		}
 	}
+	for _, args := range [][]string{{"completion"}, {"completion", "bash", "zsh"}} {
+		cmdtest.Offline(t, Run, "", args...).Is(t, cmdtest.Printed{Code: 2, Err: "error: name one of bash, zsh, fish, powershell, kubectl\n"})
+	}
 	if got := cmdtest.Offline(t, Run, "", "completion", "tcsh"); got.Code != 2 {
 		t.Errorf("tcsh: %+v", got)
 	}

@@ -204,13 +204,19 @@ func (o *showOptions) Run(ctx context.Context) error {
 		return err
 	}
 	t := print.NewTable(print.Column{Name: "Resource"}, print.Column{Name: "Target"}, print.Column{Name: "State"}, print.Column{Name: "Before"}, print.Column{Name: "Captured", Wide: true}, print.Column{Name: "UID", Wide: true})
+	recorded := 0 // resources, and what cannot be read
 	for _, r := range list {
 		if r.Fault != "" {
 			fmt.Fprintf(o.ErrOut, "warning: restore data %s does not count: %s\n", r.Object.Name, r.Fault)
+			recorded++
 		}
+		recorded += len(r.Record.Resources)
 		for _, res := range r.Record.Resources {
 			print.AddRow(t, nil, res.ID, r.Record.Target, stateOf(res), string(res.Before), res.CapturedAt.UTC().Format(time.RFC3339), res.UID)
 		}
+	}
+	if recorded == 0 {
+		fmt.Fprintf(o.ErrOut, "nothing is recorded of plan %s: no resource was put to sleep\n", o.names[0])
 	}
 	return o.out.Print(o.Out, t, "RestoreList", func() ([]print.Value, error) { return valuesOf(list), nil })
 }

@@ -117,6 +117,8 @@ func TestListAndShow(t *testing.T) {
 			}
 		})
 	}
+	nothing := []runtime.Object{cmdtest.Agent(), cmdtest.Sleeper("office", office), stored(t, ring, recordOf("apps"))}
+	cmdtest.NewCluster(t, cmd.Run, nothing...).Maint("restore", "show", "office").Is(t, cmdtest.Printed{Err: "nothing is recorded of plan office: no resource was put to sleep\n"})
 	cmdtest.NewCluster(t, cmd.Run, cmdtest.Agent()).Maint("restore", "list", "-A").Is(t, cmdtest.Printed{Err: "No resources found\n"})
 }
 

@@ -2,9 +2,12 @@ package setup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
 )
 
 // completionHelper is what kubectl runs to complete a plugin's command line: an
@@ -24,7 +27,12 @@ func NewCompletion() *cobra.Command {
 helper that kubectl looks for when it completes 'kubectl maint'.`,
 		Example:   `  kubectl maint completion kubectl > ~/.local/bin/kubectl_complete-maint && chmod +x ~/.local/bin/kubectl_complete-maint`,
 		ValidArgs: shells,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || !slices.Contains(shells, args[0]) {
+				return exit.Errorf(exit.CodeUsage, "name one of %s", strings.Join(shells, ", "))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, out := cmd.Root(), cmd.OutOrStdout()
 			switch args[0] {
