@@ -8,24 +8,24 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// CheckConnectors says what is wrong with the connectors that the targets of a valid plan
-// name, and with the accounts that clusters of EKS are in. find looks one up in the plan's
-// namespace.
-func CheckConnectors(s Spec, find plan.FindConnector) document.Faults {
-	var faults document.Faults
+// UseConnectors finds the connectors that the targets of a valid plan name, and the accounts
+// that clusters of EKS are in, by Reference.Key, and says what is wrong with their use. find
+// looks one up in the plan's namespace.
+func UseConnectors(s Spec, find plan.FindConnector) (used map[string]connector.Connector, faults document.Faults) {
+	used = map[string]connector.Connector{}
 	for i, t := range s.Targets {
 		if t.ConnectorRef == nil {
 			continue
 		}
-		if why := reaches(t, *t.ConnectorRef, find); why != "" {
+		if why := reaches(t, *t.ConnectorRef, find, used); why != "" {
 			faults = append(faults, document.Fault{Path: fmt.Sprintf("spec.targets[%d].connectorRef", i), Message: why})
 		}
 	}
-	return faults
+	return used, faults
 }
 
 // reaches says why a target is not reached by a connector; empty: it may be.
-func reaches(t Target, ref connector.Reference, find plan.FindConnector) (why string) {
+func reaches(t Target, ref connector.Reference, find plan.FindConnector, used map[string]connector.Connector) (why string) {
 	one, why := find(ref)
 	switch {
 	case why != "":
@@ -35,11 +35,12 @@ func reaches(t Target, ref connector.Reference, find plan.FindConnector) (why st
 	case t.Type == TypeEKS && one.Cluster != nil && one.Cluster.EKS == nil:
 		return NoEKS(ref, t.Type)
 	}
+	used[ref.Key()] = one
 	if one.Cluster == nil {
 		return ""
 	}
 	if provider, is := one.Cluster.Provider(); is {
-		return reaches(t, provider, find)
+		return reaches(t, provider, find, used)
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,12 +38,13 @@ func NewRBAC(c *factory.Factory) *cobra.Command {
 	o := &rbacOptions{Factory: c, out: print.NewValues()}
 	cmd := &cobra.Command{
 		Use:   "rbac -f FILE|FOLDER|-",
-		Short: "The Roles that the steps of plans need",
+		Short: "The Roles that plans need",
 		Long: `Print the ServiceAccounts, Roles and ClusterRoles that plans in files need for their
-targets, triggers and steps, with their bindings: all that they need, and nothing else.
-No cluster is asked, so resources are named by the rules of English: review them where a
-kind has another plural. What is known in a run alone is told on standard error: objects that an
-expression names, what a function asks for, the owner of a target.`,
+targets, triggers and steps, and HibernatePlans for their targets, with their bindings:
+all that they need, and nothing else. No cluster is asked, so resources are named by the
+rules of English: review them where a kind has another plural. What no file says is told
+on standard error: objects that an expression names, what a function asks for, the owner
+of a target, the rights in another cluster or an account of AWS.`,
 		Example: "  kubectl maint rbac -f plan.yaml > rbac.yaml\n  kubectl maint rbac -f maintenance/ | kubectl apply -f -",
 		Args:    cobra.NoArgs,
 		RunE:    factory.RunE(o),
@@ -68,34 +70,33 @@ func (o *rbacOptions) Validate() error {
 // account is who needs rights.
 type account struct{ namespace, name string }
 
-// noPlan says what the files hold instead, where its rights are listed elsewhere.
-func noPlan(w source.Set) error {
-	if len(w.Sleepers) > 0 {
-		return fmt.Errorf("the files hold HibernatePlans and no plan: docs/hibernation.md lists the rights that each type of target needs")
-	}
-	return fmt.Errorf("the files hold no plan")
-}
-
 // Run prints the manifests.
 func (o *rbacOptions) Run(context.Context) error {
 	w, err := source.Read(o.Factory, o.files)
 	if err != nil {
 		return err
 	}
-	if len(w.Plans) == 0 {
-		return noPlan(w)
+	if len(w.Plans)+len(w.Sleepers) == 0 {
+		return errors.New("the files hold no plan")
 	}
 	needs := map[account][]rights.Need{}
-	for _, p := range w.Plans {
-		who := account{p.Namespace, cmp.Or(p.Spec.ServiceAccountName, policy.DefaultServiceAccount)}
-		found, open := rights.Of(plan.Tree{Spec: p.Spec, Templates: p.Used.Templates}, p.Namespace, p.Used.Connectors)
+	add := func(kind, namespace, name, as string, found []rights.Need, open []string) {
+		who := account{namespace, cmp.Or(as, policy.DefaultServiceAccount)}
 		needs[who] = append(needs[who], found...)
 		for _, text := range open {
-			if p.Name != "" {
-				text = "plan " + p.Name + ", " + text
+			if name != "" {
+				text = kind + " " + name + ", " + text
 			}
 			fmt.Fprintln(o.ErrOut, text)
 		}
+	}
+	for _, p := range w.Plans {
+		found, open := rights.Of(plan.Tree{Spec: p.Spec, Templates: p.Used.Templates}, p.Namespace, p.Used.Connectors)
+		add("plan", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
+	}
+	for _, p := range w.Sleepers {
+		found, open := rights.OfSleep(p.Spec, p.Namespace, w.UseConnectors(p).Connectors)
+		add("hibernate plan", p.Namespace, p.Name, p.Spec.ServiceAccountName, found, open)
 	}
 	var manifests []runtime.Object
 	for _, who := range slices.SortedFunc(maps.Keys(needs), func(a, b account) int {

@@ -59,6 +59,39 @@ func TestRBACForScripts(t *testing.T) {
 	}
 }
 
+func TestRBACOfWhatSleeps(t *testing.T) {
+	const nights = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: nights, namespace: dev, labels: {maint.dev/kind: hibernate-plan}}
+data:
+  plan.yaml: |
+    apiVersion: maint.dev/v1alpha1
+    kind: HibernatePlan
+    spec:
+      schedule: {offHours: [{start: '20:00', end: '06:00'}]}
+      targets: [{name: apps, type: workload, parameters: {kinds: [Deployment, CronJob]}}, {name: far, type: workload, connectorRef: {kind: K8SCluster, name: far}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: far, namespace: dev, labels: {maint.dev/kind: connector}}
+data:
+  connector.yaml: |
+    apiVersion: maint.dev/v1alpha1
+    kind: K8SCluster
+    spec: {k8s: {kubeconfigRef: {name: far-config}}}
+`
+	got := cmdtest.Offline(t, cmd.Run, nights, "rbac", "-f", "-", "-o", "custom-columns=KIND:.kind,IN:.metadata.namespace,ON:.rules[*].resources,VERBS:.rules[*].verbs,NAMES:.rules[*].resourceNames")
+	const want = "KIND IN ON VERBS NAMES ServiceAccount dev <none> <none> <none> " +
+		"Role dev [secrets],[deployments],[deployments/scale],[cronjobs] [get],[get list watch],[get patch],[get list patch watch] [far-config] " +
+		"RoleBinding dev <none> <none> <none>"
+	if printed := strings.Join(strings.Fields(got.Out), " "); got.Code != 0 || printed != want {
+		t.Errorf("exit code %d, printed %s", got.Code, printed)
+	}
+	if want := "hibernate plan nights, target far: its rights are those of the account on the other cluster, far\n"; got.Err != want {
+		t.Errorf("said %q", got.Err)
+	}
+}
+
 func TestRBACTellsWhatItCannotSay(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
@@ -68,7 +101,7 @@ func TestRBACTellsWhatItCannotSay(t *testing.T) {
 	}{
 		{name: "no files", code: 2, err: "error: -f is missing: name the files that hold the plans\n"},
 		{name: "no plan", in: "apiVersion: maint.dev/v1alpha1\nkind: Policy\nspec: {strategy: Permissive}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold no plan\n"},
-		{name: "what sleeps alone", in: "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: workload}]}\n", args: []string{"-f", "-"}, code: 1, err: "error: the files hold HibernatePlans and no plan: docs/hibernation.md lists the rights that each type of target needs\n"},
+		{name: "what sleeps", in: "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec: {schedule: {offHours: [{start: '20:00', end: '06:00'}]}, targets: [{name: apps, type: workload}]}\n", args: []string{"-f", "-"}, err: "target apps: get, list, watch, patch on scaledobjects.keda.sh, where KEDA is installed\n"},
 		{name: "a function", in: "apiVersion: maint.dev/v1alpha1\nkind: Plan\nspec: {steps: [{name: ask, type: function, properties: {endpoint: 'f:9443'}}]}\n", args: []string{"-f", "-"}, err: "step ask: get and list on what the function requires, get, create and patch on what it desires\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

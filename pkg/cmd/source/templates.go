@@ -69,13 +69,14 @@ func (w Set) Use(p Plan, agentNamespace string) Used {
 	return out
 }
 
-// ConnectorsOf says what is wrong with the connectors of a HibernatePlan, and which of them
-// the files do not hold.
-func (w Set) ConnectorsOf(p HibernatePlan) (faults, missing []Fault) {
+// UseConnectors finds the connectors of a HibernatePlan, as Use does those of a plan.
+func (w Set) UseConnectors(p HibernatePlan) Used {
 	absent := map[string]bool{}
-	wrong := hibernate.CheckConnectors(p.Spec, w.findConnector(p.Namespace, absent))
+	used, wrong := hibernate.UseConnectors(p.Spec, w.findConnector(p.Namespace, absent))
+	out := Used{Connectors: used}
 	lines, _ := document.Decode([]byte(p.Source.Text), &hibernate.Document{})
-	return sortFaults(p.Source, lines, wrong, absent)
+	out.Faults, out.Missing = sortFaults(p.Source, lines, wrong, absent)
+	return out
 }
 
 // sortFaults tells what is wrong with a document from what may only be missing among the

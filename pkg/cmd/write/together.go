@@ -44,8 +44,8 @@ func together(docs []source.Document, c *factory.Factory) (faults, warnings []so
 		targets[key] = p
 	}
 	for _, p := range w.Sleepers {
-		wrong, missing := w.ConnectorsOf(p)
-		faults, warnings = append(faults, wrong...), append(warnings, missing...)
+		used := w.UseConnectors(p)
+		faults, warnings = append(faults, used.Faults...), append(warnings, used.Missing...)
 	}
 	return faults, warnings
 }
