@@ -19,33 +19,52 @@ import (
 // Completer offers words for a command line, as cobra takes them.
 type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// Complete offers the names of our ConfigMaps that a command can act on. It asks for metadata
-// alone, of what an API server has in its cache, and for a short while; whatever fails offers
-// nothing.
-func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) Completer {
-	return func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
+// completeWithin is how long a cluster is asked for words (a guess: somebody waits at a prompt).
+const completeWithin = 2 * time.Second
+
+// offer asks the cluster for words, for a short while. Whatever fails offers nothing.
+func (c *Factory) offer(directive cobra.ShellCompDirective, words func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error)) Completer {
+	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		return c.offered(ctx, selector, given, keep), cobra.ShellCompDirectiveNoFileComp
+		k, err := c.Connect()
+		if err != nil {
+			return nil, directive
+		}
+		out, err := words(ctx, k, given, word)
+		if err != nil {
+			return nil, directive
+		}
+		return out, directive
 	}
 }
 
-func (c *Factory) offered(ctx context.Context, selector string, given []string, keep func(metav1.ObjectMeta) bool) []string {
-	k, err := c.Connect()
+// cached are the metadata of objects as an API server has them in its cache, which is new enough.
+func (k *Cluster) cached(ctx context.Context, resource, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
+	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(k.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, item := range list.Items {
-		if !slices.Contains(given, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
-			out = append(out, item.Name)
+	return list.Items, nil
+}
+
+// beginning are those of the words that begin with what was typed.
+func beginning(words []string, typed string) []string {
+	return slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, typed) })
+}
+
+// Complete offers the names of our ConfigMaps that a command can act on.
+func (c *Factory) Complete(selector string, keep func(metav1.ObjectMeta) bool) Completer {
+	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, _ string) ([]string, error) {
+		list, err := k.cached(ctx, "configmaps", k.Namespace, selector)
+		var out []string
+		for _, item := range list {
+			if !slices.Contains(given, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
+				out = append(out, item.Name)
+			}
 		}
-	}
-	return out
+		return out, err
+	})
 }
 
 // CompletePlans offers plans, or those to keep.
@@ -75,38 +94,24 @@ func (c *Factory) CompleteRuns(phases ...run.Phase) Completer {
 	})
 }
 
-// CompleteNodes offers the names of nodes that a command can act on.
+// CompleteNodes offers the names of nodes that a command can act on, as the word begins:
+// node/NAME after node/.
 func (c *Factory) CompleteNodes(keep func(metav1.ObjectMeta) bool) Completer {
-	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		return c.offeredNodes(ctx, given, word, keep), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// offeredNodes are as the word begins: node/NAME after node/. What an API server
-// has in its cache is new enough.
-func (c *Factory) offeredNodes(ctx context.Context, given []string, word string, keep func(metav1.ObjectMeta) bool) []string {
-	k, err := c.Connect()
-	if err != nil {
-		return nil
-	}
-	list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil
-	}
-	before := ""
-	if kind, _ := SplitKind(word); kind == KindNode {
-		before = word[:strings.Index(word, "/")+1]
-	}
-	taken := nodeNames(given)
-	var out []string
-	for _, item := range list.Items {
-		if name := before + item.Name; strings.HasPrefix(name, word) && !slices.Contains(taken, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
-			out = append(out, name)
+	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error) {
+		list, err := k.cached(ctx, "nodes", "", "")
+		before := ""
+		if kind, _ := SplitKind(word); kind == KindNode {
+			before = word[:strings.Index(word, "/")+1]
 		}
-	}
-	return out
+		taken := nodeNames(given)
+		var out []string
+		for _, item := range list {
+			if !slices.Contains(taken, item.Name) && (keep == nil || keep(item.ObjectMeta)) {
+				out = append(out, before+item.Name)
+			}
+		}
+		return beginning(out, word), err
+	})
 }
 
 // CompleteBoth offers what one completer and another offer, asked at once.
@@ -136,68 +141,48 @@ func Governed(m metav1.ObjectMeta) bool {
 
 // CompleteNamespaces offers the names of namespaces.
 func (c *Factory) CompleteNamespaces() Completer {
-	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		k, err := c.Connect()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		list, err := k.Metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, _ []string, word string) ([]string, error) {
+		list, err := k.cached(ctx, "namespaces", "", "")
 		var out []string
-		for _, item := range list.Items {
-			if strings.HasPrefix(item.Name, word) {
-				out = append(out, item.Name)
-			}
+		for _, item := range list {
+			out = append(out, item.Name)
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+		return beginning(out, word), err
+	})
 }
 
 // CompleteParameters offers the parameters of the plan that the command line names, as NAME=.
 func (c *Factory) CompleteParameters() Completer {
-	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
-		const goesOn = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		k, err := c.Connect()
-		if err != nil || len(given) == 0 {
-			return nil, goesOn
+	return c.offer(cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace, func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error) {
+		if len(given) == 0 {
+			return nil, nil
 		}
 		cm, err := k.Plan(ctx, given[0])
 		if err != nil {
-			return nil, goesOn
+			return nil, err
 		}
 		spec, _ := annotations.Plan(cm) // as far as it can be read
 		var out []string
 		for _, p := range spec.Parameters {
-			if strings.HasPrefix(p.Name+"=", word) {
-				out = append(out, p.Name+"=")
-			}
+			out = append(out, p.Name+"=")
 		}
-		return out, goesOn
-	}
+		return beginning(out, word), nil
+	})
 }
 
 // CompleteSteps offers the paths of the steps of the run that the command line names, or of the
 // newest of a plan.
 func (c *Factory) CompleteSteps() Completer {
-	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), 2*time.Second)
-		defer cancel()
-		k, err := c.Connect()
-		if err != nil || len(given) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+	return c.offer(cobra.ShellCompDirectiveNoFileComp, func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error) {
+		if len(given) == 0 {
+			return nil, nil
 		}
 		r, err := c.quiet().RunOf(ctx, k, given[0])
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
-		return slices.DeleteFunc(view.Paths(r), func(path string) bool { return !strings.HasPrefix(path, word) }), cobra.ShellCompDirectiveNoFileComp
-	}
+		return beginning(view.Paths(r), word), nil
+	})
 }
 
 // quiet is a Factory that tells nobody anything: what completion prints is taken for words.
