@@ -78,27 +78,12 @@ func (o *Output) Print(w io.Writer, t *metav1.Table, kind string, values func() 
 	if err != nil {
 		return err
 	}
-	if o.Name() {
-		return printNames(w, items)
-	}
-	list, err := listOf(kind, false, items)
-	if err != nil {
-		return err
-	}
-	printer, err := o.flags.ToPrinter()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(list, w)
+	return printList(w, o.flags, kind, false, items)
 }
 
 // PrintTable writes a table for people.
 func (o *Output) PrintTable(w io.Writer, t *metav1.Table) error {
-	printer, err := o.flags.ToPrinter()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(t, w)
+	return printObject(w, o.flags, t)
 }
 
 // Empty says that nothing is listed, as kubectl does; namespace is empty where all were asked.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubectl/pkg/cmd/get"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/exit"
@@ -115,31 +116,34 @@ func (o *Values) Print(w io.Writer, v Value) error {
 	if err != nil {
 		return err
 	}
-	printer, err := o.flags.ToPrinter()
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(u, w)
+	return printObject(w, o.flags, u)
 }
 
 // PrintList prints values as the items of a list.
 func (o *Values) PrintList(w io.Writer, kind string, items []Value) error {
-	return o.printList(w, kind, false, items)
+	return printList(w, o.flags, kind, false, items)
 }
 
-func (o *Values) printList(w io.Writer, kind string, plain bool, items []Value) error {
-	if o.Format() == "name" {
+// printList prints values as the items of a list, or with -o name their names. plain leaves
+// apiVersion out.
+func printList(w io.Writer, flags *get.PrintFlags, kind string, plain bool, items []Value) error {
+	if *flags.OutputFormat == "name" {
 		return printNames(w, items)
 	}
 	list, err := listOf(kind, plain, items)
 	if err != nil {
 		return err
 	}
-	printer, err := o.flags.ToPrinter()
+	return printObject(w, flags, list)
+}
+
+// printObject prints an object as -o says.
+func printObject(w io.Writer, flags *get.PrintFlags, object runtime.Object) error {
+	printer, err := flags.ToPrinter()
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(list, w)
+	return printer.PrintObj(object, w)
 }
 
 // PrintObjects prints objects of the API as kubectl get lists several.
@@ -251,5 +255,5 @@ func Items[T any](o *Values, w io.Writer, kind string, items []T, name func(T) s
 	for _, item := range items {
 		values = append(values, Value{Kind: strings.TrimSuffix(kind, "List"), Name: name(item), Body: item, Plain: true})
 	}
-	return o.printList(w, kind, true, values)
+	return printList(w, o.flags, kind, true, values)
 }
