@@ -60,16 +60,11 @@ type answer struct {
 // ask sends one question. An error is about no answer at all.
 func (s *service) ask(ctx context.Context, call executors.Call, q question) (answer, error) {
 	u := s.base.JoinPath(q.path)
-	if !strings.HasPrefix(u.Path, "/") { // of a URL that is a host alone
-		u.Path = "/" + u.Path
-		if u.RawPath != "" {
-			u.RawPath = "/" + u.RawPath
-		}
-	}
 	if len(q.query) > 0 { // what stands in the service's own URL, as a tenant, goes along
 		u.RawQuery = strings.Trim(u.RawQuery+"&"+q.query.Encode(), "&")
 	}
-	a := answer{what: fmt.Sprintf("%s %s://%s%s", q.method, u.Scheme, u.Host, u.EscapedPath())}
+	place := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath} // as a text its path has a slash, also below a host alone
+	a := answer{what: q.method + " " + place.String()}
 	request, err := nethttp.NewRequestWithContext(ctx, q.method, u.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return a, err
