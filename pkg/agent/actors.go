@@ -37,7 +37,7 @@ func (a *Agent) followActorPolicy(ctx context.Context) {
 	if a.options.WatchNamespace != "" {
 		return // with Roles alone it may not look
 	}
-	p := &actorPolicy{certain: a.memory.documents.Actors.Certain, settled: a.actorsSettled, stop: func() {}}
+	p := &actorPolicy{certain: a.memory.documents.Actors.SetVerified, settled: a.actorsSettled, stop: func() {}}
 	defer p.certain(false)
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", annotations.ActorPolicyName).String()}
 	api := a.conn.Kube.AdmissionregistrationV1()

@@ -133,7 +133,7 @@ type caches struct {
 	restores   *informer.Cache     // what hibernation must bring back
 	ledgers    *informer.ListWatch // without a store
 	words      *informer.Interner
-	blanks     blanks
+	padding    padding
 }
 
 // memory is what is held in memory of them.
@@ -175,7 +175,7 @@ func New(o Options) (*Agent, error) {
 		Namespace: o.Namespace, Level: o.LogLevel, Log: o.Log, HTTP: o.HTTPClient, Dialer: o.Dialer,
 		Fence: a.conn.Fence, Kube: a.conn.Kube, OnRead: a.metrics.ConfigRead,
 	})
-	a.accounts = a.conn.Impersonate(client.Outside{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, EKS: o.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
+	a.accounts = a.conn.Impersonate(client.External{HTTP: a.config.HTTPClient, Dial: a.config.Dial, Sink: a.config.Sink, AWSEndpoint: o.AWSEndpoint, EKS: o.EKS, Rules: a.outboundRules, Certificate: a.metrics.CertificateSeen})
 	a.planQueue, a.runQueue = a.newQueue("plans"), a.newQueue("runs")
 	a.events = newEvents()
 	a.notifier = notify.New(notify.Config{
@@ -192,7 +192,7 @@ func New(o Options) (*Agent, error) {
 		Kube: a.conn.Kube, Meta: a.conn.Meta, Namespace: o.Namespace, WatchNamespace: o.WatchNamespace, Now: o.Now, Backlog: a.planQueue.Len, Plans: a.memory.plans.Size,
 	})
 	a.controllers.gates = gates.New(gates.Config{
-		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt, Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys, Queue: a.newQueue("gates"),
+		Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason, Documents: a.memory.documents, Gates: a.memory.gates, Keys: a.keys, Queue: a.newQueue("gates"),
 		Policies: a.planQueue, Events: a.events.recorder, Log: a.options.Log, Now: o.Now, DryRun: o.DryRun,
 	})
 	a.controllers.freezes = freezes.New(freezes.Config{
@@ -292,7 +292,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 	o := a.options
 	c := nodemaintenance.Config{
 		Kube: a.conn.Kube, Accounts: a.accounts, Nodes: a.caches.nodes.Informer.GetStore(), Runs: a.memory.runs, Draining: a.memory.plans.Draining, Steps: a.controllers.steps,
-		Gates:      nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.Doubt},
+		Gates:      nodemaintenance.Gates{Book: a.memory.gates, Pauses: func() []schedule.Pause { return a.memory.documents.Pauses(o.Namespace) }, ClockDoubt: a.conn.Clock.SkewReason},
 		EnqueueRun: a.enqueueRun, Blocked: func(l *store.CachedRun, path string, names []string, why string) {
 			a.controllers.runs.DrainBlocked(l, path, names, why)
 		}, Limits: func() nodes.NodeLimits { return a.config.Spec().Nodes },
@@ -313,7 +313,7 @@ func (a *Agent) nodeConfig() nodemaintenance.Config {
 func (a *Agent) runsConfig() runs.Config {
 	o := a.options
 	return runs.Config{
-		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.Doubt},
+		Clients:   runs.Clients{Kube: a.conn.Kube, Accounts: a.accounts, Fence: a.conn.Fence, ClockDoubt: a.conn.Clock.SkewReason},
 		Stores:    runs.Stores{Documents: a.memory.documents, Runs: a.memory.runs, Ledgers: a.memory.ledgers, Locks: a.memory.locks, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     runs.Scope{Identity: o.Identity, DryRun: o.DryRun, LookingSince: a.lookingSince},
@@ -324,7 +324,7 @@ func (a *Agent) runsConfig() runs.Config {
 func (a *Agent) plansConfig() plans.Config {
 	o := a.options
 	return plans.Config{
-		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.Doubt},
+		Clients:   plans.Clients{Kube: a.conn.Kube, Accounts: a.accounts, ClockDoubt: a.conn.Clock.SkewReason},
 		Stores:    plans.Stores{Documents: a.memory.documents, Plans: a.memory.plans, Runs: a.memory.runs, History: a.memory.history, Ledgers: a.memory.ledgers, Gates: a.memory.gates, Keys: a.keys},
 		Telemetry: a.telemetry(),
 		Scope:     plans.Scope{Namespace: o.Namespace, DryRun: o.DryRun, LookingSince: a.lookingSince},

@@ -104,13 +104,13 @@ func (a *Agent) slimDocument(o any) (any, error) {
 			a.keys.Empty(cm)
 		}
 	default:
-		annotations.Shorten(cm, a.caches.blanks.Of)
+		annotations.Shorten(cm, a.caches.padding.Of)
 	}
 	if !ok || cm.Labels[annotations.LabelKind] != annotations.KindPlan {
 		return store.Strip(o)
 	}
 	annotations.KeepEdits(&cm.ObjectMeta)
-	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.Ours(k) })
+	maps.DeleteFunc(cm.Annotations, func(k, _ string) bool { return !annotations.IsProjectKey(k) })
 	found, there, err := a.caches.documents.Informer.GetStore().GetByKey(types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}.String())
 	if err != nil || !there {
 		cm.Annotations = a.caches.words.Keys(cm.Annotations)
@@ -350,7 +350,7 @@ func (a *Agent) reconcileGated() {
 			}
 		}
 	}
-	for _, l := range a.memory.runs.Where(runs.LooksAtGate) {
+	for _, l := range a.memory.runs.Where(runs.AsksGate) {
 		a.enqueueRun(l.Key())
 	}
 }

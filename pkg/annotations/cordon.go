@@ -38,8 +38,8 @@ func CordonWriters(n *corev1.Node) []CordonWriter {
 // takenCordon says whether somebody else cordoned a node that is cordoned by us. The
 // field is ours from our cordon on: who else wrote it had it open before, but for
 // those who declare it beside us.
-func takenCordon(n *corev1.Node) nodes.Taken {
-	var taken nodes.Taken
+func takenCordon(n *corev1.Node) nodes.CordonTakeover {
+	var taken nodes.CordonTakeover
 	ours := false
 	for _, w := range CordonWriters(n) {
 		if w.Manager == ManagerAgent || strings.HasPrefix(w.Manager, PlanManagerPrefix) {

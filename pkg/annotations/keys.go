@@ -240,8 +240,8 @@ func PlanManager(namespace, name string) string {
 	return PlanManagerPrefix + Hash10(namespace+"/"+name)
 }
 
-// Ours says whether a key is one of this project's.
-func Ours(key string) bool {
+// IsProjectKey says whether a key is one of this project's.
+func IsProjectKey(key string) bool {
 	domain, _, found := strings.Cut(key, "/")
 	root := strings.TrimSuffix(IntentPrefix, "/")
 	return found && (domain == root || strings.HasSuffix(domain, "."+root))

@@ -28,7 +28,7 @@ func Node(n *corev1.Node) nodes.Node {
 		Unschedulable: n.Spec.Unschedulable, NotReady: !NodeReady(n), Deleting: n.DeletionTimestamp != nil,
 		Progress: n.Annotations[StatusProgress],
 	}
-	out.Bear(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
+	out.ReadCurrent(Requests(n.Annotations), RequestStatuses(n.Annotations), n.Annotations[StatusCordoned])
 	if out.Cordon != nil && out.Unschedulable && !out.Cordon.Before {
 		out.Taken = takenCordon(n)
 	}

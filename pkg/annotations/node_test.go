@@ -76,19 +76,19 @@ func TestWhoElseCordonedANode(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		edits []func(*corev1.Node)
-		want  nodes.Taken
+		want  nodes.CordonTakeover
 	}{
-		{"nobody", []func(*corev1.Node){fields(ours)}, nodes.Taken{}},
-		{"a plan of ours", []func(*corev1.Node){fields(plans)}, nodes.Taken{}},
-		{"somebody beside us", []func(*corev1.Node){fields(ours, kubectl)}, nodes.Taken{By: "kubectl-cordon"}},
-		{"somebody after it had been opened", []func(*corev1.Node){fields(kubectl)}, nodes.Taken{By: "kubectl-cordon", Opened: true}},
-		{"who wrote something else did not", []func(*corev1.Node){fields(ours, wrote("kubelet", opens, 3))}, nodes.Taken{}},
-		{"a write without a time tells nothing", []func(*corev1.Node){fields(ours, func() metav1.ManagedFieldsEntry { m := kubectl; m.Time = nil; return m }())}, nodes.Taken{}},
-		{"nor does one without its fields", []func(*corev1.Node){fields(ours, func() metav1.ManagedFieldsEntry { m := kubectl; m.FieldsV1 = nil; return m }())}, nodes.Taken{}},
-		{"nor one that cannot be read", []func(*corev1.Node){fields(ours, wrote("kubectl-cordon", "[", 2))}, nodes.Taken{}},
-		{"of a node that is open nobody asks", []func(*corev1.Node){fields(kubectl), func(n *corev1.Node) { n.Spec.Unschedulable = false }}, nodes.Taken{}},
-		{"nor of one that we did not close", []func(*corev1.Node){fields(kubectl), record("")}, nodes.Taken{}},
-		{"nor of one that was closed before", []func(*corev1.Node){fields(kubectl), record(`{"by":["ops"],"before":true}`)}, nodes.Taken{}},
+		{"nobody", []func(*corev1.Node){fields(ours)}, nodes.CordonTakeover{}},
+		{"a plan of ours", []func(*corev1.Node){fields(plans)}, nodes.CordonTakeover{}},
+		{"somebody beside us", []func(*corev1.Node){fields(ours, kubectl)}, nodes.CordonTakeover{By: "kubectl-cordon"}},
+		{"somebody after it had been opened", []func(*corev1.Node){fields(kubectl)}, nodes.CordonTakeover{By: "kubectl-cordon", Opened: true}},
+		{"who wrote something else did not", []func(*corev1.Node){fields(ours, wrote("kubelet", opens, 3))}, nodes.CordonTakeover{}},
+		{"a write without a time tells nothing", []func(*corev1.Node){fields(ours, func() metav1.ManagedFieldsEntry { m := kubectl; m.Time = nil; return m }())}, nodes.CordonTakeover{}},
+		{"nor does one without its fields", []func(*corev1.Node){fields(ours, func() metav1.ManagedFieldsEntry { m := kubectl; m.FieldsV1 = nil; return m }())}, nodes.CordonTakeover{}},
+		{"nor one that cannot be read", []func(*corev1.Node){fields(ours, wrote("kubectl-cordon", "[", 2))}, nodes.CordonTakeover{}},
+		{"of a node that is open nobody asks", []func(*corev1.Node){fields(kubectl), func(n *corev1.Node) { n.Spec.Unschedulable = false }}, nodes.CordonTakeover{}},
+		{"nor of one that we did not close", []func(*corev1.Node){fields(kubectl), record("")}, nodes.CordonTakeover{}},
+		{"nor of one that was closed before", []func(*corev1.Node){fields(kubectl), record(`{"by":["ops"],"before":true}`)}, nodes.CordonTakeover{}},
 	} {
 		if diff := cmp.Diff(c.want, annotations.Node(cordoned(t, c.edits...)).Taken); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)

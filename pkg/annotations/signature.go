@@ -155,13 +155,13 @@ func (k Keyring) EmptyUncounted(cm *corev1.ConfigMap) {
 	}
 }
 
-// Emptied says whether what an object holds was not kept.
-func Emptied(cm *corev1.ConfigMap) bool { return cm.BinaryData[uncountedKey] != nil }
+// IsEmptied says whether what an object holds was not kept.
+func IsEmptied(cm *corev1.ConfigMap) bool { return cm.BinaryData[uncountedKey] != nil }
 
 // MayCount says whether an object that was emptied is signed with a key that was not there
 // when it was.
 func (k Keyring) MayCount(cm *corev1.ConfigMap) bool {
-	return Emptied(cm) && string(cm.BinaryData[uncountedKey]) != changedSince && k.CheckName(cm) == nil
+	return IsEmptied(cm) && string(cm.BinaryData[uncountedKey]) != changedSince && k.CheckName(cm) == nil
 }
 
 // CheckName says why an object was not written by the agent, by its metadata alone: what

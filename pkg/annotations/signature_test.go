@@ -186,16 +186,16 @@ func TestWhatDoesNotCountIsNotKept(t *testing.T) {
 			if err := c.reader.Check(cm); err != nil {
 				why = err.Error()
 			}
-			if Emptied(cm) != (c.emptied != "") || !strings.Contains(why, c.emptied) || (why == "") != (c.emptied == "") {
-				t.Errorf("emptied: %t, because %q", Emptied(cm), why)
+			if IsEmptied(cm) != (c.emptied != "") || !strings.Contains(why, c.emptied) || (why == "") != (c.emptied == "") {
+				t.Errorf("emptied: %t, because %q", IsEmptied(cm), why)
 			}
-			if Emptied(cm) == (SizeOf(cm) == before) || cm.Name == "" || cm.Labels[LabelPlan] == "" {
+			if IsEmptied(cm) == (SizeOf(cm) == before) || cm.Name == "" || cm.Labels[LabelPlan] == "" {
 				t.Errorf("kept: %+v", cm)
 			}
 			if ours.MayCount(cm) != c.mayCount {
 				t.Errorf("it may count: %t", ours.MayCount(cm))
 			}
-			if Emptied(cm) && ours.Check(cm) == nil {
+			if IsEmptied(cm) && ours.Check(cm) == nil {
 				t.Error("what was emptied counts")
 			}
 		})

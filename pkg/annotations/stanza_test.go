@@ -138,7 +138,7 @@ func TestAUserOfATargetSkipsAPlanThere(t *testing.T) {
 
 func TestWhichKeysAreOurs(t *testing.T) {
 	for key, want := range map[string]bool{"maint.dev/pause": true, "status.maint.dev/phase": true, "notmaint.dev/a": false, "maint.dev": false, "example.org/maint.dev": false, "maint.dev.example.org/a": false} {
-		if got := annotations.Ours(key); got != want {
+		if got := annotations.IsProjectKey(key); got != want {
 			t.Errorf("%s: %t", key, got)
 		}
 	}

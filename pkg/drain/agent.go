@@ -10,13 +10,13 @@ import (
 // LastOrder is the order of the pod that leaves after all others.
 const LastOrder = math.MaxInt32
 
-// Elsewhere is how another replica of the agent stands on another node.
-type Elsewhere int
+// OtherReplica is how another replica of the agent stands on another node.
+type OtherReplica int
 
 // How it stands.
 const (
-	NoneElsewhere  Elsewhere = iota
-	ComesElsewhere           // it starts, or is about to be made
+	NoneElsewhere  OtherReplica = iota
+	ComesElsewhere              // it starts, or is about to be made
 	ReadyElsewhere
 )
 
@@ -25,7 +25,7 @@ const (
 // node back. The zero value is no agent.
 type Agent struct {
 	Pod       string // namespace/name of the replica on the node that leaves last, if any
-	Elsewhere Elsewhere
+	Elsewhere OtherReplica
 	Unknown   string // why it is not known how the others stand; they count as none
 }
 
@@ -53,7 +53,7 @@ func AgentOn(node, own string, replicas []Pod, now time.Time) Agent {
 	return a
 }
 
-func elsewhere(p Pod, node string, now time.Time) Elsewhere {
+func elsewhere(p Pod, node string, now time.Time) OtherReplica {
 	switch {
 	case p.Finished():
 	case p.Deleting && p.Node == node: // its successor is about to be made

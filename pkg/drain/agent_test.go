@@ -24,7 +24,7 @@ func TestTheAgentsLastReplicaLeavesLastOrNotAtAll(t *testing.T) {
 		own      string
 		replicas []drain.Pod
 		pod      string
-		want     drain.Treatment
+		want     drain.PodAction
 		why      string
 	}{
 		"alone":                         {own, []drain.Pod{replica("a", "n")}, own, drain.Skip, "no other replica of it is Ready on another node"},
@@ -57,7 +57,7 @@ func TestTheAgentsLastReplicaLeavesLastOrNotAtAll(t *testing.T) {
 func TestTheAgentsPodWaitsForAllOthersAlsoPastTheTime(t *testing.T) {
 	pods := []drain.Pod{replica("a", "n"), web(named("b"), func(p *drain.Pod) { p.UID, p.Order = "u-b", 7 })}
 	for name, c := range map[string]struct {
-		elsewhere drain.Elsewhere
+		elsewhere drain.OtherReplica
 		left      []drain.Pod
 		evict     string
 		done      bool

@@ -153,9 +153,9 @@ func stuck(blocks []Block) bool {
 	return slices.ContainsFunc(blocks, func(b Block) bool { return b.Permanent })
 }
 
-// Lasting are the blocks that a drain's timeout does not end either: force gets past
+// Permanent are the blocks that a drain's timeout does not end either: force gets past
 // budgets, but deletes no pod that is refused; skip leaves both.
-func Lasting(blocks []Block, o Options) []Block {
+func Permanent(blocks []Block, o Options) []Block {
 	var out []Block
 	for _, b := range blocks {
 		if b.Permanent && o.OnTimeout != TimeoutSkip && (b.Refused || o.OnTimeout != TimeoutForce) {

@@ -111,8 +111,8 @@ func (b Budget) cutOff(p Pod, now time.Time) (yes bool, again time.Time) {
 	return now.Before(at.Add(cutOffUntil)), time.Time{}
 }
 
-// Room is how many more pods may be asked for, beside what is claimed.
-func Room(b Budget, claims []Claim) int {
+// Remaining is how many more pods may be asked for, beside what is claimed.
+func Remaining(b Budget, claims []Claim) int {
 	room := b.Allowed
 	for _, c := range claims {
 		if !b.Shows(c) {

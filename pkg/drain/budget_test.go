@@ -87,7 +87,7 @@ func TestRoomIsWhatIsFreeLessWhatTheStatusDoesNotShowYet(t *testing.T) {
 		"the status names one, another is under way":    {budget(three, func(b *drain.Budget) { b.Disrupted = map[string]time.Time{"a": now()} }), []drain.Claim{{Pod: "a"}, {Pod: "b"}}, 2},
 		"a budget that allows less than nothing has no": {budget(func(b *drain.Budget) { b.Allowed = -2 }), nil, 0},
 	} {
-		if got := drain.Room(c.budget, c.claims); got != c.want {
+		if got := drain.Remaining(c.budget, c.claims); got != c.want {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
@@ -163,8 +163,8 @@ func TestAForecastIsInGroups(t *testing.T) {
 	f := drain.NewJudge(drain.Options{}, daemonSets).Forecast(pods, nil, now())
 	want := []drain.Group{{Order: -3, Surge: []string{"shop/s"}}, {Evict: []string{"shop/a"}, Await: []string{"shop/j"}, Leaves: []string{"shop/g"}}, {Order: 1, Evict: []string{"shop/b"}}}
 	same(t, want, f.Groups)
-	same(t, []drain.Stay{{Pod: "shop/d", Why: "ignoring DaemonSet-managed Pods"}}, f.Skipped)
-	same(t, []drain.Stay{{Pod: "shop/k", Why: `karpenter.sh/do-not-disrupt: "true"`}}, f.Refused)
+	same(t, []drain.RemainingPod{{Pod: "shop/d", Why: "ignoring DaemonSet-managed Pods"}}, f.Skipped)
+	same(t, []drain.RemainingPod{{Pod: "shop/k", Why: `karpenter.sh/do-not-disrupt: "true"`}}, f.Refused)
 	if f.Total != 6 || f.Possible() {
 		t.Errorf("%+v", f)
 	}

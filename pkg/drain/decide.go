@@ -80,8 +80,8 @@ type Decision struct {
 	Lines  map[string]bool // by budget: pods wait for a turn, and have room
 
 	Pods    []Progress // that must leave and are there, the stuck first
-	Skipped []Stay
-	Left    []Stay // that must leave and are there, where Done or Aborted
+	Skipped []RemainingPod
+	Left    []RemainingPod // that must leave and are there, where Done or Aborted
 	Blocks  []Block
 	Leaving int // that must leave and are there
 
@@ -124,7 +124,7 @@ type decider struct {
 	leaving []Judged
 	group   int  // order of those whose turn it is
 	hold    bool // nothing leaves while a pod is refused
-	stay    []Stay
+	stay    []RemainingPod
 }
 
 func (d *decider) wake(at time.Time) {
@@ -157,11 +157,11 @@ func (d *decider) sort() {
 		returned := d.Returned[j.UID]
 		switch {
 		case j.Do == Skip:
-			d.Skipped = append(d.Skipped, Stay{j.Pod.String(), j.Reason()})
+			d.Skipped = append(d.Skipped, RemainingPod{j.Pod.String(), j.Reason()})
 		case returned >= maxReturns:
-			d.stay = append(d.stay, Stay{j.Pod.String(), fmt.Sprintf("pods of its kind came back to this node %d times: they tolerate the cordon", returned)})
+			d.stay = append(d.stay, RemainingPod{j.Pod.String(), fmt.Sprintf("pods of its kind came back to this node %d times: they tolerate the cordon", returned)})
 		case d.late(j) && d.onTimeout() == TimeoutSkip:
-			d.stay = append(d.stay, Stay{j.Pod.String(), "its budget held it longer than podTimeout"})
+			d.stay = append(d.stay, RemainingPod{j.Pod.String(), "its budget held it longer than podTimeout"})
 		default:
 			d.leaving = append(d.leaving, j)
 		}
@@ -204,7 +204,7 @@ func (d *decider) finish() {
 	if d.Done || d.Aborted {
 		d.Left = d.stay
 		for _, j := range d.leaving {
-			d.Left = append(d.Left, Stay{j.Pod.String(), d.whyLeft(j)})
+			d.Left = append(d.Left, RemainingPod{j.Pod.String(), d.whyLeft(j)})
 		}
 		d.Wake = time.Time{}
 	}

@@ -393,7 +393,7 @@ func TestWhatNoTimeoutEnds(t *testing.T) {
 	blocks := drain.Blocks(s.Judged, []drain.Budget{budget(func(b *drain.Budget) { b.MaxUnavailable, b.Allowed = "0", 0 })}, now())
 	for o, want := range map[drain.OnTimeout]string{"": "a b", drain.TimeoutRetry: "a b", drain.TimeoutAbort: "a b", drain.TimeoutForce: "b", drain.TimeoutSkip: ""} {
 		var held []string
-		for _, b := range drain.Lasting(blocks, drain.Options{OnTimeout: o}) {
+		for _, b := range drain.Permanent(blocks, drain.Options{OnTimeout: o}) {
 			held = append(held, strings.TrimPrefix(b.Pods[0], "shop/"))
 		}
 		same(t, want, strings.Join(held, " "))
@@ -401,7 +401,7 @@ func TestWhatNoTimeoutEnds(t *testing.T) {
 }
 
 func TestAnOutcomeIsBoundedAndReadable(t *testing.T) {
-	o := drain.Outcome{Evicted: 12, Forced: 1, Left: 2, LeftPods: []drain.Stay{{Pod: "shop/web-1", Why: "maxUnavailable is 0"}}}
+	o := drain.Outcome{Evicted: 12, Forced: 1, Left: 2, LeftPods: []drain.RemainingPod{{Pod: "shop/web-1", Why: "maxUnavailable is 0"}}}
 	same(t, "12 evicted, 1 forced, 2 left: shop/web-1 (maxUnavailable is 0)", o.String())
 	b, err := json.Marshal(o)
 	if err != nil || string(b) != `{"evicted":12,"forced":1,"left":2,"leftPods":[{"pod":"shop/web-1","why":"maxUnavailable is 0"}]}` {

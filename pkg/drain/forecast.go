@@ -8,10 +8,10 @@ import (
 
 // Forecast is what a drain would do.
 type Forecast struct {
-	Groups  []Group `json:"groups,omitempty"` // in order; the next begins when the last has left
-	Skipped []Stay  `json:"skipped,omitempty"`
-	Refused []Stay  `json:"refused,omitempty"`
-	Blocks  []Block `json:"blocks,omitempty"`
+	Groups  []Group        `json:"groups,omitempty"` // in order; the next begins when the last has left
+	Skipped []RemainingPod `json:"skipped,omitempty"`
+	Refused []RemainingPod `json:"refused,omitempty"`
+	Blocks  []Block        `json:"blocks,omitempty"`
 
 	Warnings string   `json:"warnings,omitempty"` // as kubectl drain prints them
 	Errors   []string `json:"errors,omitempty"`   // as kubectl drain prints them
@@ -44,9 +44,9 @@ func (j Judge) Forecast(pods []Pod, budgets []Budget, now time.Time) Forecast {
 		}
 		switch j.Do {
 		case Skip:
-			f.Skipped = append(f.Skipped, Stay{j.Pod.String(), j.Reason()})
+			f.Skipped = append(f.Skipped, RemainingPod{j.Pod.String(), j.Reason()})
 		case Refuse:
-			f.Refused = append(f.Refused, Stay{j.Pod.String(), j.Reason()})
+			f.Refused = append(f.Refused, RemainingPod{j.Pod.String(), j.Reason()})
 		case Evict, Await:
 			if groups[j.Verdict.Order] == nil {
 				groups[j.Verdict.Order] = &Group{Order: j.Verdict.Order}

@@ -10,20 +10,20 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/selector"
 )
 
-// Treatment is what a drain does with a pod.
-type Treatment string
+// PodAction is what a drain does with a pod.
+type PodAction string
 
 // The treatments.
 const (
-	Evict  Treatment = "evict"
-	Await  Treatment = "await"  // it leaves by finishing
-	Skip   Treatment = "skip"   // it stays, on purpose
-	Refuse Treatment = "refuse" // it would have to leave, and may not: nothing can be drained, and onTimeout force does not delete it
+	Evict  PodAction = "evict"
+	Await  PodAction = "await"  // it leaves by finishing
+	Skip   PodAction = "skip"   // it stays, on purpose
+	Refuse PodAction = "refuse" // it would have to leave, and may not: nothing can be drained, and onTimeout force does not delete it
 )
 
 // Verdict is what becomes of one pod.
 type Verdict struct {
-	Do    Treatment
+	Do    PodAction
 	Surge bool // Evict: once a replacement is Ready elsewhere
 	Order int  // low first
 	Own   bool // the agent's own pod, the last of its replicas on the node

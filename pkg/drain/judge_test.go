@@ -55,7 +55,7 @@ func TestVerdicts(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod     drain.Pod
 		options drain.Options
-		do      drain.Treatment
+		do      drain.PodAction
 		reason  string
 	}{
 		"a pod of a ReplicaSet goes":                                   {web(), drain.Options{}, drain.Evict, ""},

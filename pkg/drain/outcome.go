@@ -25,15 +25,15 @@ type Outcome struct {
 	Skipped int `json:"skipped,omitempty"` // stay on purpose: DaemonSets, static pods, what was not picked
 	Left    int `json:"left,omitempty"`    // should have left, and did not
 
-	EvictedPods []string `json:"evictedPods,omitempty"`
-	ForcedPods  []string `json:"forcedPods,omitempty"`
-	SkippedPods []Stay   `json:"skippedPods,omitempty"`
-	Agent       *Stay    `json:"agent,omitempty"` // the agent's own pod, where it stays
-	LeftPods    []Stay   `json:"leftPods,omitempty"`
+	EvictedPods []string       `json:"evictedPods,omitempty"`
+	ForcedPods  []string       `json:"forcedPods,omitempty"`
+	SkippedPods []RemainingPod `json:"skippedPods,omitempty"`
+	Agent       *RemainingPod  `json:"agent,omitempty"` // the agent's own pod, where it stays
+	LeftPods    []RemainingPod `json:"leftPods,omitempty"`
 }
 
-// Stay is a pod that stays on its node, and why.
-type Stay struct {
+// RemainingPod is a pod that stays on its node, and why.
+type RemainingPod struct {
 	Pod string `json:"pod"` // namespace/name
 	Why string `json:"why"`
 }
@@ -63,8 +63,8 @@ func named(pods []string) []string {
 	return pods[:min(len(pods), maxNamed)]
 }
 
-func stays(list []Stay) []Stay {
-	slices.SortFunc(list, func(a, b Stay) int { return cmp.Compare(a.Pod, b.Pod) })
+func stays(list []RemainingPod) []RemainingPod {
+	slices.SortFunc(list, func(a, b RemainingPod) int { return cmp.Compare(a.Pod, b.Pod) })
 	list = list[:min(len(list), maxNamed)]
 	for i := range list {
 		list[i].Why = document.Cut(list[i].Why, 300)

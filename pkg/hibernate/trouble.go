@@ -11,7 +11,7 @@ type Trouble struct {
 // Trouble is what is wrong with a plan after a decision: what sleeps that should not, also
 // where somebody paused it, and what cannot be woken. It follows from the schedule and the
 // records, so that an agent that begins finds it again.
-func (f Facts) Trouble(want Want, d Decision) Trouble {
+func (f Facts) Trouble(want DesiredState, d Decision) Trouble {
 	out := Trouble{NotBack: len(f.Missing) + len(f.Blocked)}
 	asleep := len(f.Blocked) > 0
 	for _, r := range f.Records {
@@ -28,7 +28,7 @@ func (f Facts) Trouble(want Want, d Decision) Trouble {
 
 // wakeDue is since when a plan is to be awake: by its schedule, else by what was recorded
 // when it fell asleep. Who wakes it before, by hand, does so now.
-func (f Facts) wakeDue(want Want) time.Time {
+func (f Facts) wakeDue(want DesiredState) time.Time {
 	if want.By == BySchedule && !want.Level.Asleep && !want.Level.Since.IsZero() {
 		return want.Level.Since
 	}

@@ -19,8 +19,8 @@ func (h Hold) Holds(at time.Time) bool {
 	return h.On && (h.Until == nil || at.Before(*h.Until))
 }
 
-// Wishes are what people ask of a plan beside what its document says.
-type Wishes struct {
+// Overrides are what people ask of a plan beside what its document says.
+type Overrides struct {
 	Hold Hold
 	Skip intent.Skip
 }
@@ -35,8 +35,8 @@ const (
 	BySkip     Cause = "skip"
 )
 
-// Want is how a plan's targets should be at an instant, and why.
-type Want struct {
+// DesiredState is how a plan's targets should be at an instant, and why.
+type DesiredState struct {
 	Asleep bool
 	By     Cause
 	Why    string
@@ -49,9 +49,9 @@ type Want struct {
 	Forbidden string
 }
 
-// Want is how the targets should be at an instant: what people hold counts, then what they
+// DesiredState is how the targets should be at an instant: what people hold counts, then what they
 // skip, then the schedule.
-func (t *Timetable) Want(at time.Time, w Wishes) Want {
+func (t *Timetable) DesiredState(at time.Time, w Overrides) DesiredState {
 	w.Skip = t.Named(w.Skip, at)
 	want := t.wantAt(at, w)
 	if want.By != ByHold && want.Asleep {
@@ -77,9 +77,9 @@ func (t *Timetable) Named(skip intent.Skip, at time.Time) intent.Skip {
 	return skip
 }
 
-func (t *Timetable) wantAt(at time.Time, w Wishes) Want {
+func (t *Timetable) wantAt(at time.Time, w Overrides) DesiredState {
 	l := t.At(at)
-	want := Want{Asleep: l.Asleep, By: BySchedule, Why: l.Why, Level: l, Again: l.Until}
+	want := DesiredState{Asleep: l.Asleep, By: BySchedule, Why: l.Why, Level: l, Again: l.Until}
 	if l.Asleep && w.Skip.Covers(l.Since) {
 		want.Asleep, want.By, want.Why = false, BySkip, "these off-hours are skipped"
 	}
@@ -102,7 +102,7 @@ func (t *Timetable) wantAt(at time.Time, w Wishes) Want {
 const farthestWish = 400
 
 // changes is when a want changes by itself.
-func (t *Timetable) changes(want Want, w Wishes) *time.Time {
+func (t *Timetable) changes(want DesiredState, w Overrides) *time.Time {
 	if want.By == ByHold && w.Hold.Until == nil || w.Skip.All && !want.Asleep && !w.Hold.On {
 		return nil
 	}

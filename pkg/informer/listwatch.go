@@ -543,8 +543,8 @@ func (s *watchStream) event(ctx context.Context, event watch.Event) (string, err
 	return version, nil
 }
 
-// Growing are pauses that begin with one length and double up to another, whatever failed.
-func Growing(first, longest time.Duration) func(failed int, err error) time.Duration {
+// ExponentialBackoff are pauses that begin with one length and double up to another, whatever failed.
+func ExponentialBackoff(first, longest time.Duration) func(failed int, err error) time.Duration {
 	return func(failed int, _ error) time.Duration { return min(first<<min(failed-1, 12), longest) }
 }
 

@@ -268,7 +268,7 @@ func TestASourceSaysHowLongARefusalIsLeft(t *testing.T) {
 	inSet(t, 0, func(w *setWorld) {
 		w.api.Deny(looker, "list", "configmaps")
 		source := w.kept(maps())
-		source.Pause = informer.Growing(time.Minute, 4*time.Minute)
+		source.Pause = informer.ExponentialBackoff(time.Minute, 4*time.Minute)
 		w.join(maps(), source, "one", "a")
 		w.expect(time.Second, "at first", "one: standing")
 		for _, want := range []int{1, 1, 1, 0, 1} { // after 1, 3 and 7 minutes, and then every four

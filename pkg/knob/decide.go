@@ -60,9 +60,9 @@ func (m Memory) HeldBy(policy string) bool {
 	return false
 }
 
-// Want is what one policy wants of a knob. One that says nothing keeps what it
+// DesiredState is what one policy wants of a knob. One that says nothing keeps what it
 // has.
-type Want struct {
+type DesiredState struct {
 	Policy string // namespace/name
 	Closed bool
 }
@@ -106,7 +106,7 @@ const longestFound = 16 << 10
 // held is closed again, and what they wrote is what comes back. An object that
 // is being deleted is not closed any more, since its controller may have to work
 // for it to go.
-func (k Knob) Decide(f Facts, wants ...Want) (Verdict, error) {
+func (k Knob) Decide(f Facts, wants ...DesiredState) (Verdict, error) {
 	now, err := read(f.Object, k.Path)
 	if err != nil {
 		return Verdict{}, err
@@ -165,7 +165,7 @@ func (k Knob) hold(e Entry, now Value, known, ours, deleting bool) (Entry, Actio
 	return e, Closing
 }
 
-func holders(have []string, wants []Want, deleting bool) []string {
+func holders(have []string, wants []DesiredState, deleting bool) []string {
 	out := slices.Clone(have)
 	for _, w := range wants {
 		holds := slices.Contains(out, w.Policy)

@@ -92,7 +92,7 @@ func TestEachKnobClosesAndGivesBackWhatItFound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			k := parsed(t, c.knob, c.apiVersion, c.kind)
 			before := object(t, c.open)
-			v, err := k.Decide(knob.Facts{Object: before}, knob.Want{Policy: "ns/p", Closed: true})
+			v, err := k.Decide(knob.Facts{Object: before}, knob.DesiredState{Policy: "ns/p", Closed: true})
 			if err != nil || v.Action != knob.Closing || !v.Closed || !v.Held {
 				t.Fatalf("%+v, %v", v, err)
 			}
@@ -104,7 +104,7 @@ func TestEachKnobClosesAndGivesBackWhatItFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err = k.Decide(knob.Facts{Object: closed, Memory: memory}, knob.Want{Policy: "ns/p"})
+			v, err = k.Decide(knob.Facts{Object: closed, Memory: memory}, knob.DesiredState{Policy: "ns/p"})
 			if err != nil || v.Action != knob.Opening || v.Closed || v.Held || v.Memory.String() != "" {
 				t.Fatalf("%+v, %v", v, err)
 			}
@@ -127,31 +127,31 @@ func TestWhatFollowsFromWhoClosedAndWhoHolds(t *testing.T) {
 	for _, c := range []struct {
 		name, object, memory string
 		deleting, foreign    bool
-		wants                []knob.Want
+		wants                []knob.DesiredState
 		what                 knob.Action
 		patch, then          string
 	}{
 		{"nobody wants anything", open, "", false, false, nil, knob.Nothing, "null", ""},
-		{"it is open and may be", open, "", false, false, []knob.Want{{"ns/p", false}}, knob.Nothing, "null", ""},
-		{"a human closed it and the policy permits", shut, "", false, false, []knob.Want{{"ns/p", false}}, knob.Nothing, "null", ""},
-		{"it is closed", open, "", false, false, []knob.Want{{"ns/p", true}}, knob.Closing, `{"spec":{"suspend":true}}`, byP},
-		{"it is closed already, by us", shut, byP, false, false, []knob.Want{{"ns/p", true}}, knob.Nothing, "null", byP},
-		{"a human had closed it", shut, "", false, false, []knob.Want{{"ns/p", true}}, knob.FoundClosed, "null", human},
-		{"a human had closed it, and it is known", shut, human, false, false, []knob.Want{{"ns/p", true}}, knob.Nothing, "null", human},
-		{"a human had closed it: we let go and leave it", shut, human, false, false, []knob.Want{{"ns/p", false}}, knob.LetsGo, "null", ""},
-		{"a human opens what we hold", open, byP, false, false, []knob.Want{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
-		{"a human opens what a human had closed, while it is held", open, human, false, false, []knob.Want{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
-		{"a human opened it just before we do", open, byP, false, false, []knob.Want{{"ns/p", false}}, knob.LetsGo, "null", ""},
-		{"a second policy closes as well", shut, byP, false, false, []knob.Want{{"ns/q", true}}, knob.Nothing, "null", byBoth},
-		{"one of two lets go", shut, byBoth, false, false, []knob.Want{{"ns/q", false}}, knob.Nothing, "null", byP},
-		{"the last lets go", shut, byP, false, false, []knob.Want{{"ns/p", false}, {"ns/q", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
-		{"one lets go as the other begins", shut, byP, false, false, []knob.Want{{"ns/p", false}, {"ns/q", true}}, knob.Nothing, "null", strings.ReplaceAll(byP, "ns/p", "ns/q")},
-		{"a human opened it and closed it again", shut, byP, false, true, []knob.Want{{"ns/p", true}}, knob.FoundClosed, "null", human},
-		{"a human closed it again, and the policy permits", shut, byP, false, true, []knob.Want{{"ns/p", false}}, knob.LetsGo, "null", ""},
-		{"what is being deleted is not closed", open, "", true, false, []knob.Want{{"ns/p", true}}, knob.Nothing, "null", ""},
-		{"what is being deleted is not closed again", open, byP, true, false, []knob.Want{{"ns/p", true}}, knob.Nothing, "null", byP},
-		{"what is being deleted is opened", shut, byP, true, false, []knob.Want{{"ns/p", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
-		{"the memory of another knob is left alone", shut, `{"/spec/paused":{"found":{},"by":["ns/x"]}}`, false, false, []knob.Want{{"ns/p", false}}, knob.Nothing, "null", `{"/spec/paused":{"found":{},"by":["ns/x"]}}`},
+		{"it is open and may be", open, "", false, false, []knob.DesiredState{{"ns/p", false}}, knob.Nothing, "null", ""},
+		{"a human closed it and the policy permits", shut, "", false, false, []knob.DesiredState{{"ns/p", false}}, knob.Nothing, "null", ""},
+		{"it is closed", open, "", false, false, []knob.DesiredState{{"ns/p", true}}, knob.Closing, `{"spec":{"suspend":true}}`, byP},
+		{"it is closed already, by us", shut, byP, false, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", byP},
+		{"a human had closed it", shut, "", false, false, []knob.DesiredState{{"ns/p", true}}, knob.FoundClosed, "null", human},
+		{"a human had closed it, and it is known", shut, human, false, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", human},
+		{"a human had closed it: we let go and leave it", shut, human, false, false, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"a human opens what we hold", open, byP, false, false, []knob.DesiredState{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
+		{"a human opens what a human had closed, while it is held", open, human, false, false, []knob.DesiredState{{"ns/p", true}}, knob.ClosesAgain, `{"spec":{"suspend":true}}`, byP},
+		{"a human opened it just before we do", open, byP, false, false, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"a second policy closes as well", shut, byP, false, false, []knob.DesiredState{{"ns/q", true}}, knob.Nothing, "null", byBoth},
+		{"one of two lets go", shut, byBoth, false, false, []knob.DesiredState{{"ns/q", false}}, knob.Nothing, "null", byP},
+		{"the last lets go", shut, byP, false, false, []knob.DesiredState{{"ns/p", false}, {"ns/q", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
+		{"one lets go as the other begins", shut, byP, false, false, []knob.DesiredState{{"ns/p", false}, {"ns/q", true}}, knob.Nothing, "null", strings.ReplaceAll(byP, "ns/p", "ns/q")},
+		{"a human opened it and closed it again", shut, byP, false, true, []knob.DesiredState{{"ns/p", true}}, knob.FoundClosed, "null", human},
+		{"a human closed it again, and the policy permits", shut, byP, false, true, []knob.DesiredState{{"ns/p", false}}, knob.LetsGo, "null", ""},
+		{"what is being deleted is not closed", open, "", true, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", ""},
+		{"what is being deleted is not closed again", open, byP, true, false, []knob.DesiredState{{"ns/p", true}}, knob.Nothing, "null", byP},
+		{"what is being deleted is opened", shut, byP, true, false, []knob.DesiredState{{"ns/p", false}}, knob.Opening, `{"spec":{"suspend":false}}`, ""},
+		{"the memory of another knob is left alone", shut, `{"/spec/paused":{"found":{},"by":["ns/x"]}}`, false, false, []knob.DesiredState{{"ns/p", false}}, knob.Nothing, "null", `{"/spec/paused":{"found":{},"by":["ns/x"]}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := parsed(t, "flux", "kustomize.toolkit.fluxcd.io/v1", "Kustomization")
@@ -179,11 +179,11 @@ func TestAnotherWayOfBeingClosedIsSomebodyElses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			k := parsed(t, c.knob, c.apiVersion, c.kind)
-			v, err := k.Decide(knob.Facts{Object: object(t, c.object)}, knob.Want{Policy: "ns/p", Closed: true})
+			v, err := k.Decide(knob.Facts{Object: object(t, c.object)}, knob.DesiredState{Policy: "ns/p", Closed: true})
 			if err != nil || v.Action != knob.FoundClosed || v.Patch != nil {
 				t.Fatalf("%+v, %v", v, err)
 			}
-			v, err = k.Decide(knob.Facts{Object: object(t, c.object), Memory: v.Memory}, knob.Want{Policy: "ns/p"})
+			v, err = k.Decide(knob.Facts{Object: object(t, c.object), Memory: v.Memory}, knob.DesiredState{Policy: "ns/p"})
 			if err != nil || v.Action != knob.LetsGo || v.Patch != nil || !v.Closed {
 				t.Fatalf("%+v, %v", v, err)
 			}
@@ -197,17 +197,17 @@ func TestAKnobWhoseClosedValueWasEditedForgetsNothing(t *testing.T) {
 	}
 	first, second := parsed(t, spelled("manual"), "example.org/v1", "App"), parsed(t, spelled("off"), "example.org/v1", "App")
 	start := object(t, `{"spec":{"mode":"canary"}}`)
-	v, err := first.Decide(knob.Facts{Object: start}, knob.Want{Policy: "ns/p", Closed: true})
+	v, err := first.Decide(knob.Facts{Object: start}, knob.DesiredState{Policy: "ns/p", Closed: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := merge(start, v.Patch).(map[string]any)
-	v, err = second.Decide(knob.Facts{Object: now, Memory: v.Memory}, knob.Want{Policy: "ns/p", Closed: true})
+	v, err = second.Decide(knob.Facts{Object: now, Memory: v.Memory}, knob.DesiredState{Policy: "ns/p", Closed: true})
 	if err != nil || v.Action != knob.Closing {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	now = merge(now, v.Patch).(map[string]any)
-	v, err = second.Decide(knob.Facts{Object: now, Memory: v.Memory}, knob.Want{Policy: "ns/p"})
+	v, err = second.Decide(knob.Facts{Object: now, Memory: v.Memory}, knob.DesiredState{Policy: "ns/p"})
 	if err != nil || asJSON(merge(now, v.Patch)) != asJSON(start) {
 		t.Fatalf("%s, %v", asJSON(merge(now, v.Patch)), err)
 	}
@@ -219,7 +219,7 @@ func TestAMemoryThatCannotBeReadOpensNothing(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was read")
 	}
-	v, err := k.Decide(knob.Facts{Object: object(t, `{"spec":{"suspend":true}}`), Memory: memory}, knob.Want{Policy: "ns/p"})
+	v, err := k.Decide(knob.Facts{Object: object(t, `{"spec":{"suspend":true}}`), Memory: memory}, knob.DesiredState{Policy: "ns/p"})
 	if err != nil || v.Patch != nil || v.Memory.String() != "" {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -227,11 +227,11 @@ func TestAMemoryThatCannotBeReadOpensNothing(t *testing.T) {
 
 func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
 	k := parsed(t, map[string]any{"path": "/spec/a/b", "closed": true, "open": false}, "example.org/v1", "App")
-	if _, err := k.Decide(knob.Facts{Object: object(t, `{"spec":{"a":[1]}}`)}, knob.Want{Policy: "ns/p", Closed: true}); err == nil || !strings.Contains(err.Error(), "/spec/a ") {
+	if _, err := k.Decide(knob.Facts{Object: object(t, `{"spec":{"a":[1]}}`)}, knob.DesiredState{Policy: "ns/p", Closed: true}); err == nil || !strings.Contains(err.Error(), "/spec/a ") {
 		t.Errorf("a list on the way: %v", err)
 	}
 	long := asJSON(map[string]any{"spec": map[string]any{"a": map[string]any{"b": strings.Repeat("x", 20000)}}})
-	if _, err := k.Decide(knob.Facts{Object: object(t, long)}, knob.Want{Policy: "ns/p", Closed: true}); err == nil || !strings.Contains(err.Error(), "20002 bytes") {
+	if _, err := k.Decide(knob.Facts{Object: object(t, long)}, knob.DesiredState{Policy: "ns/p", Closed: true}); err == nil || !strings.Contains(err.Error(), "20002 bytes") {
 		t.Errorf("too much to remember: %v", err)
 	}
 }

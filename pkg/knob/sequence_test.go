@@ -56,7 +56,7 @@ func (w *world) act(policy string, lose bool) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	v, err := w.knob.Decide(knob.Facts{Object: w.object, Memory: memory, Foreign: w.foreign}, knob.Want{Policy: policy, Closed: w.restrict[policy]})
+	v, err := w.knob.Decide(knob.Facts{Object: w.object, Memory: memory, Foreign: w.foreign}, knob.DesiredState{Policy: policy, Closed: w.restrict[policy]})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func (w *world) act(policy string, lose bool) {
 	if !slices.Contains(w.current, policy) {
 		w.current = append(w.current, policy)
 	}
-	again, err := w.knob.Decide(knob.Facts{Object: w.object, Memory: v.Memory, Foreign: w.foreign}, knob.Want{Policy: policy, Closed: w.restrict[policy]})
+	again, err := w.knob.Decide(knob.Facts{Object: w.object, Memory: v.Memory, Foreign: w.foreign}, knob.DesiredState{Policy: policy, Closed: w.restrict[policy]})
 	if err != nil || again.Action != knob.Nothing || again.Patch != nil || !reflect.DeepEqual(again.Memory, v.Memory) {
 		w.t.Fatalf("twice is not once: %+v after %+v, %v", again, v, err)
 	}

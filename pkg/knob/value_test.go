@@ -84,7 +84,7 @@ func TestHowMuchOfWhatWasFoundCanBeRemembered(t *testing.T) {
 	k := parsed(t, map[string]any{"path": "spec.mode", "closed": "manual", "open": nil}, "v1", "X")
 	for n, ok := range map[int]bool{16 << 10: true, 16<<10 + 1: false} {
 		o := map[string]any{"spec": map[string]any{"mode": strings.Repeat("m", n-2)}} // two quotes
-		v, err := k.Decide(knob.Facts{Object: o}, knob.Want{Policy: "shop/p", Closed: true})
+		v, err := k.Decide(knob.Facts{Object: o}, knob.DesiredState{Policy: "shop/p", Closed: true})
 		if (err == nil) != ok || ok && v.Action != knob.Closing {
 			t.Errorf("%d bytes: %v, %q", n, err, v.Action)
 		}
@@ -129,7 +129,7 @@ func TestWhichKnobIsForWhichKind(t *testing.T) {
 
 func TestASectionThatIsNullIsOneThatIsNotThere(t *testing.T) {
 	k := parsed(t, "flux", "kustomize.toolkit.fluxcd.io/v1", "Kustomization")
-	v, err := k.Decide(knob.Facts{Object: object(t, `{"spec":null}`)}, knob.Want{Policy: "shop/p", Closed: true})
+	v, err := k.Decide(knob.Facts{Object: object(t, `{"spec":null}`)}, knob.DesiredState{Policy: "shop/p", Closed: true})
 	if err != nil || v.Action != knob.Closing {
 		t.Errorf("%+v, %v", v, err)
 	}

@@ -43,7 +43,7 @@ func (d *desk) ask(requests ...string) {
 
 func (d *desk) view() nodes.Node {
 	n := d.node
-	n.Bear(d.requests, d.statuses, d.cordoned)
+	n.ReadCurrent(d.requests, d.statuses, d.cordoned)
 	for i := range n.Asked {
 		n.Asked[i].Pods = d.pods[n.Asked[i].Request.Requestor]
 		n.Asked[i].Preview = d.node.Drain.Block // as good as any place
@@ -963,11 +963,11 @@ func (d *desk) in(requestor string, want nodes.Phase) {
 // beside ours.
 func TestACordonByOthersThatNobodySawIsTheirs(t *testing.T) {
 	for name, c := range map[string]struct {
-		taken nodes.Taken
+		taken nodes.CordonTakeover
 		then  string
 	}{
-		"of an open node": {nodes.Taken{By: "kubectl-cordon", Opened: true}, "gpu Draining | cordoned for gpu and before | unschedulable | drains for gpu"},
-		"beside ours":     {nodes.Taken{By: "flux"}, "gpu Ready | cordoned for gpu and before | unschedulable"},
+		"of an open node": {nodes.CordonTakeover{By: "kubectl-cordon", Opened: true}, "gpu Draining | cordoned for gpu and before | unschedulable | drains for gpu"},
+		"beside ours":     {nodes.CordonTakeover{By: "flux"}, "gpu Ready | cordoned for gpu and before | unschedulable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, "gpu").run("gpu").drained()
@@ -987,7 +987,7 @@ func TestACordonByOthersThatNobodySawIsTheirs(t *testing.T) {
 	}
 	t.Run("as its request goes", func(t *testing.T) {
 		d := newDesk(t, "gpu").run("gpu").drained()
-		d.node.Taken = nodes.Taken{By: "kubectl-cordon", Opened: true}
+		d.node.Taken = nodes.CordonTakeover{By: "kubectl-cordon", Opened: true}
 		delete(d.requests, "gpu")
 		d.run().is("unschedulable")
 	})

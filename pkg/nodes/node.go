@@ -16,14 +16,14 @@ type Node struct {
 	Zone          string // empty: not known, and no zone limit applies
 	Unschedulable bool   // spec.unschedulable
 	NotReady      bool   // its Ready condition is not True
-	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the World
+	Deleting      bool   // has a deletionTimestamp; the slot is freed when it leaves the ClusterState
 	Asked         []Asked
-	Cordon        *Cordon // status.maint.dev/cordoned
-	Taken         Taken   // by somebody else, since it was cordoned by us
-	Foreign       bool    // the record on it is of an earlier node of its name, and counts for nothing
-	Progress      string  // status.maint.dev/progress as it stands
-	Gate          Gate    // whether its stanza permits change; also closed while paused
-	Drain         Session // what the drain of this node says; not remembered anywhere
+	Cordon        *Cordon        // status.maint.dev/cordoned
+	Taken         CordonTakeover // by somebody else, since it was cordoned by us
+	Foreign       bool           // the record on it is of an earlier node of its name, and counts for nothing
+	Progress      string         // status.maint.dev/progress as it stands
+	Gate          Gate           // whether its stanza permits change; also closed while paused
+	Drain         Session        // what the drain of this node says; not remembered anywhere
 }
 
 // Asked is one request on a node, or what is left of one.
@@ -36,9 +36,9 @@ type Asked struct {
 	Preview Block   // what a look at the pods before any cordon found
 }
 
-// Taken says that somebody else cordoned a node that is cordoned by us: the cordon is
+// CordonTakeover says that somebody else cordoned a node that is cordoned by us: the cordon is
 // theirs too. Nobody saw it happen; the node's managed fields tell.
-type Taken struct {
+type CordonTakeover struct {
 	By     string // field manager; empty: nobody
 	Opened bool   // the node was open before that: pods may have come
 }
@@ -160,10 +160,10 @@ func Read(requests, statuses map[string]string, cordoned string) ([]Asked, *Cord
 	return asked, c
 }
 
-// Bear takes in what stands on the node: as Read, but without what speaks of an
+// ReadCurrent takes in what stands on the node: as Read, but without what speaks of an
 // earlier node of its name. A node that is made again with the annotations of the
 // one before has not been drained, whatever they say.
-func (n *Node) Bear(requests, statuses map[string]string, cordoned string) {
+func (n *Node) ReadCurrent(requests, statuses map[string]string, cordoned string) {
 	n.Asked, n.Cordon = Read(requests, statuses, cordoned)
 	for i := range n.Asked {
 		switch s := n.Asked[i].Status; {

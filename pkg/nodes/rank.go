@@ -22,7 +22,7 @@ import (
 // maintenance than the limits allow, and shared requests join at no cost those
 // that are shared too, while nobody who ranks before them waits for the node
 // alone. With maxParallelOperations 0 nothing begins at all.
-func Rank(w World) Ranking {
+func Rank(w ClusterState) Ranking {
 	r := survey(w)
 	for _, e := range r.entries() {
 		r.judge(e)
@@ -115,7 +115,7 @@ func first(a, b bool) int {
 }
 
 type ranker struct {
-	World
+	ClusterState
 	out      Ranking
 	sites    []*site
 	byName   map[string]*site
@@ -130,9 +130,9 @@ type ranker struct {
 	fixed    []Wait // of those that do not depend on others
 }
 
-func survey(w World) *ranker {
+func survey(w ClusterState) *ranker {
 	r := &ranker{
-		World: w, byName: make(map[string]*site, len(w.Nodes)), zones: map[string][]string{},
+		ClusterState: w, byName: make(map[string]*site, len(w.Nodes)), zones: map[string][]string{},
 		busy: map[string]bool{}, pending: map[string]int{}, parallel: w.Limits.Parallel.Up(len(w.Nodes)),
 	}
 	r.out.turns = map[string]Turns{}
@@ -256,7 +256,7 @@ func (r *ranker) oldest() map[stepOf]time.Time {
 	return out
 }
 
-func (r *ranker) want(w *Want, oldest map[stepOf]time.Time) *entry {
+func (r *ranker) want(w *Candidate, oldest map[stepOf]time.Time) *entry {
 	s := r.byName[w.Node]
 	resumes := s != nil && s.yieldedBy(w.Claimant, w.Step)
 	if s != nil && !resumes && s.held(w.Claimant, w.Step) {

@@ -114,7 +114,7 @@ func TestWhoIsNext(t *testing.T) {
 		limits []string
 		nodes  []nodes.Node
 		holds  []nodes.Hold
-		wants  []nodes.Want
+		wants  []nodes.Candidate
 		grants string // "node/claimant …"
 		waits  []string
 	}{
@@ -178,27 +178,27 @@ func TestWhoIsNext(t *testing.T) {
 		"a rollout holds its node and a slot":         {nodes: list(one("a", "gpu"), one("b", "gpu")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan}}, waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released", "b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
 		"one that failed holds no slot":               {limits: []string{"unavailable 2"}, nodes: list(one("b", "gpu"), one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, grants: "b/gpu"},
 		"but counts as unavailable":                   {limits: []string{"unavailable 1"}, nodes: list(one("b", "gpu"), one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, waits: []string{"b/gpu UnavailableLimit: maxUnavailable is 1, and 1 are unavailable or about to be"}},
-		"and may be tried again":                      {limits: []string{"unavailable 1", "zone 1"}, nodes: list(zone("x", one("a"))), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll"},
-		"a rollout waits for a request":               {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Ready")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is gpu's; waits until it is released"}},
-		"it is next for one that is just released":    {limits: []string{"unavailable 0"}, nodes: list(leaving(one("a", "gpu Ready"), "gpu")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released"}},
-		"a node that was kept for it is its first":    {nodes: list(with(cordoned(one("a")), func(n *nodes.Node) { n.Cordon = &nodes.Cordon{By: []string{thePlan}, Handed: &noon} }), one("b", `gpu Pending {"priority":9}`)), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll", waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
-		"but not past a lowered limit either":         {nodes: list(leaving(one("a", "gpu Ready"), "gpu"), one("b", "gpu Ready")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll Turn: waits its turn: more nodes are in maintenance than maxParallelOperations 1"}},
-		"the older of request and rollout":            {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Pending")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, grants: "a/plan:infra/roll", waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
-		"a rollout's own order holds":                 {limits: []string{"parallel 2"}, nodes: list(one("a"), one("b"), one("c")), wants: []nodes.Want{wanted("c", "one/roll", 0), wanted("a", "one/roll", 1), wanted("b", "one/roll", 2)}, grants: "c/plan:infra/roll a/plan:infra/roll", waits: []string{"b/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 2)"}},
-		"also where a later one waits for longer":     {nodes: list(one("a"), one("b")), wants: []nodes.Want{wanted("b", "one/roll", 0), older(wanted("a", "one/roll", 1), noon.Add(-2*time.Hour))}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
-		"a drain of a rollout that could not end":     {nodes: list(one("a"), one("b")), wants: []nodes.Want{blocked(wanted("a", "one/x", 0)), wanted("b", "one/x", 1)}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Blocked: Blocked: budget web allows none; the node is not cordoned, and others have their turn"}},
+		"and may be tried again":                      {limits: []string{"unavailable 1", "zone 1"}, nodes: list(zone("x", one("a"))), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Failed: true}}, wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll"},
+		"a rollout waits for a request":               {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Ready")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is gpu's; waits until it is released"}},
+		"it is next for one that is just released":    {limits: []string{"unavailable 0"}, nodes: list(leaving(one("a", "gpu Ready"), "gpu")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released"}},
+		"a node that was kept for it is its first":    {nodes: list(with(cordoned(one("a")), func(n *nodes.Node) { n.Cordon = &nodes.Cordon{By: []string{thePlan}, Handed: &noon} }), one("b", `gpu Pending {"priority":9}`)), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, grants: "a/plan:infra/roll", waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"but not past a lowered limit either":         {nodes: list(leaving(one("a", "gpu Ready"), "gpu"), one("b", "gpu Ready")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll Turn: waits its turn: more nodes are in maintenance than maxParallelOperations 1"}},
+		"the older of request and rollout":            {limits: []string{"parallel 9"}, nodes: list(one("a", "gpu Pending")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, grants: "a/plan:infra/roll", waits: []string{"a/gpu NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
+		"a rollout's own order holds":                 {limits: []string{"parallel 2"}, nodes: list(one("a"), one("b"), one("c")), wants: []nodes.Candidate{wanted("c", "one/roll", 0), wanted("a", "one/roll", 1), wanted("b", "one/roll", 2)}, grants: "c/plan:infra/roll a/plan:infra/roll", waits: []string{"b/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 2)"}},
+		"also where a later one waits for longer":     {nodes: list(one("a"), one("b")), wants: []nodes.Candidate{wanted("b", "one/roll", 0), older(wanted("a", "one/roll", 1), noon.Add(-2*time.Hour))}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
+		"a drain of a rollout that could not end":     {nodes: list(one("a"), one("b")), wants: []nodes.Candidate{blocked(wanted("a", "one/x", 0)), wanted("b", "one/x", 1)}, grants: "b/plan:infra/roll", waits: []string{"a/plan:infra/roll Blocked: Blocked: budget web allows none; the node is not cordoned, and others have their turn"}},
 		"one that could not end takes nothing over":   {nodes: list(leaving(held(hindered(one("a", "gpu Ready", "net Pending"))), "gpu"), one("b", "sky Pending")), waits: []string{"b/sky Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a", "a/net Blocked: Blocked: budget web allows none; it does not take the node over, and others have their turn"}},
-		"two steps of a run never share a node":       {limits: []string{"parallel 9"}, nodes: list(one("a"), one("b")), wants: []nodes.Want{wanted("a", "one/x", 0), wanted("b", "one/x", 1), wanted("a", "one/y", 0)}, grants: "a/plan:infra/roll b/plan:infra/roll", waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
-		"nor does one join what the other has":        {limits: []string{"parallel 9"}, nodes: list(one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Step: "one/x"}}, wants: []nodes.Want{wanted("a", "one/y", 0)}, waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
-		"a rollout that may not":                      {nodes: list(one("a"), one("b")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Reason: "window closed"}, {Node: "c", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll WindowClosed: window closed", "c/plan:infra/roll NodeUnknown: there is no node c"}},
+		"two steps of a run never share a node":       {limits: []string{"parallel 9"}, nodes: list(one("a"), one("b")), wants: []nodes.Candidate{wanted("a", "one/x", 0), wanted("b", "one/x", 1), wanted("a", "one/y", 0)}, grants: "a/plan:infra/roll b/plan:infra/roll", waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
+		"nor does one join what the other has":        {limits: []string{"parallel 9"}, nodes: list(one("a")), holds: []nodes.Hold{{Node: "a", Claimant: thePlan, Step: "one/x"}}, wants: []nodes.Candidate{wanted("a", "one/y", 0)}, waits: []string{"a/plan:infra/roll NodeHeld: the node is plan:infra/roll's; waits until it is released"}},
+		"a rollout that may not":                      {nodes: list(one("a"), one("b")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Reason: "window closed"}, {Node: "c", Claimant: thePlan, Permitted: true}}, waits: []string{"a/plan:infra/roll WindowClosed: window closed", "c/plan:infra/roll NodeUnknown: there is no node c"}},
 		"a grant that is not seen yet":                {nodes: list(one("a", "gpu Pending"), one("b", "gpu Pending")), holds: []nodes.Hold{{Node: "a", Claimant: "gpu"}}, waits: []string{"b/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1); in maintenance: a"}},
-		"a rollout that waits gets a released node":   {limits: []string{"parallel 9"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu")), wants: []nodes.Want{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released", "a/net NodeHeld: plan:infra/roll waits for the node before it, and does not share it"}},
+		"a rollout that waits gets a released node":   {limits: []string{"parallel 9"}, nodes: list(leaving(one("a", "gpu Ready", "net Pending"), "gpu")), wants: []nodes.Candidate{{Node: "a", Claimant: thePlan, Permitted: true, Since: noon.Add(-time.Minute)}}, waits: []string{"a/plan:infra/roll NodeHeld: the node is being released", "a/net NodeHeld: plan:infra/roll waits for the node before it, and does not share it"}},
 		"one that was given up and changed is fresh":  {nodes: list(aged(48*time.Hour, givenUp(one("a", "gpu Pending"), "another")), aged(time.Minute, one("b", "net Pending"))), grants: "b/net", waits: []string{"a/gpu Turn: waits its turn: 0 before it (maxParallelOperations 1)"}},
 		"one that was given up and not changed waits": {nodes: list(func() nodes.Node { n := one("a", "gpu Pending"); return givenUp(n, n.Asked[0].Request.Identity) }()), waits: []string{"a/gpu GivenUp: the drain was aborted"}},
 		"an uncordoned node is passed on":             {nodes: list(with(leaving(one("a", "gpu Ready", "net Pending"), "gpu"), func(n *nodes.Node) { n.Cordon = &nodes.Cordon{By: []string{"gpu"}} })), waits: []string{"a/net Uncordoned: somebody uncordoned the node while it was held; it is free again when the present request is removed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := nodes.Rank(nodes.World{Now: noon, Limits: limits(t, c.limits...), Nodes: c.nodes, Holds: c.holds, Wants: c.wants})
+			r := nodes.Rank(nodes.ClusterState{Now: noon, Limits: limits(t, c.limits...), Nodes: c.nodes, Holds: c.holds, Wants: c.wants})
 			var grants, waits []string
 			for _, g := range r.Grants {
 				grants = append(grants, g.Node+"/"+g.Claimant)
@@ -224,11 +224,11 @@ func TestWhoIsNext(t *testing.T) {
 }
 
 // wanted is a node that a step of the plan would take, at its place in the step's order.
-func wanted(node, step string, order int) nodes.Want {
-	return nodes.Want{Node: node, Claimant: thePlan, Step: step, Order: order, Permitted: true}
+func wanted(node, step string, order int) nodes.Candidate {
+	return nodes.Candidate{Node: node, Claimant: thePlan, Step: step, Order: order, Permitted: true}
 }
 
-func blocked(w nodes.Want) nodes.Want {
+func blocked(w nodes.Candidate) nodes.Candidate {
 	w.Blocked = nodes.Block{Permanent: true, Text: "budget web allows none"}
 	return w
 }
@@ -239,7 +239,7 @@ func held(n nodes.Node) nodes.Node {
 	return n
 }
 
-func older(w nodes.Want, since time.Time) nodes.Want { w.Since = since; return w }
+func older(w nodes.Candidate, since time.Time) nodes.Candidate { w.Since = since; return w }
 
 func hindered(n nodes.Node) nodes.Node {
 	n.Asked = slices.Clone(n.Asked)
@@ -283,7 +283,7 @@ func TestWhatOfTheConfigurationHoldsBackAll(t *testing.T) {
 		"unavailable 0":   {{Type: nodes.ConditionNoUnavailable, Message: "maxUnavailable is 0: no node that is available begins maintenance; allow at least 1"}},
 		"unavailable 25%": nil,
 	} {
-		r := nodes.Rank(nodes.World{Now: noon, Limits: limits(t, words), Nodes: []nodes.Node{one("a"), one("b"), one("c"), one("d")}})
+		r := nodes.Rank(nodes.ClusterState{Now: noon, Limits: limits(t, words), Nodes: []nodes.Node{one("a"), one("b"), one("c"), one("d")}})
 		if diff := cmp.Diff(want, r.Conditions); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", words, diff)
 		}
@@ -316,9 +316,9 @@ func TestARolloutThatIsAtWorkElsewhereComesFirst(t *testing.T) {
 		"at work":     {nodes.Hold{Node: "c", Claimant: thePlan, Step: "one/roll"}, "b"},
 		"left behind": {nodes.Hold{Node: "c", Claimant: thePlan, Step: "one/roll", Failed: true}, "a"},
 	} {
-		w := nodes.World{
+		w := nodes.ClusterState{
 			Now: noon, Limits: nodes.Limits{Parallel: document.Share{N: 2}}, Nodes: []nodes.Node{one("a"), one("b"), one("c")},
-			Holds: []nodes.Hold{c.hold}, Wants: []nodes.Want{other, wanted("b", "one/roll", 0)},
+			Holds: []nodes.Hold{c.hold}, Wants: []nodes.Candidate{other, wanted("b", "one/roll", 0)},
 		}
 		if r := nodes.Rank(w); len(r.Grants) == 0 || r.Grants[0].Node != c.want {
 			t.Errorf("%s: %+v", name, r.Grants)
@@ -327,7 +327,7 @@ func TestARolloutThatIsAtWorkElsewhereComesFirst(t *testing.T) {
 }
 
 func TestHowManyNodesAreUnavailableIsSaid(t *testing.T) {
-	w := nodes.World{
+	w := nodes.ClusterState{
 		Now: noon, Limits: nodes.Limits{Parallel: document.Share{N: 2}, Unavailable: &document.Share{N: 2}},
 		Nodes: []nodes.Node{one("a", "gpu"), unready(one("b")), unready(one("c")), unready(one("d"))},
 	}
@@ -343,7 +343,7 @@ func TestNoRequestWaitsForEver(t *testing.T) {
 		now := noon.Add(time.Duration(hours) * time.Hour)
 		fresh := one(fmt.Sprintf("fresh-%d", hours), `high Pending {"priority":10}`)
 		fresh.Asked[0].Status.Asked = now
-		r := nodes.Rank(nodes.World{Now: now, Limits: limits(t), Nodes: []nodes.Node{old, fresh}})
+		r := nodes.Rank(nodes.ClusterState{Now: now, Limits: limits(t), Nodes: []nodes.Node{old, fresh}})
 		if r.Grants[0].Node == "old" {
 			if hours != 20 && hours != 21 {
 				t.Errorf("after %d hours", hours)
@@ -355,7 +355,7 @@ func TestNoRequestWaitsForEver(t *testing.T) {
 }
 
 func BenchmarkRank(b *testing.B) {
-	w := nodes.World{Now: noon, Limits: limits(b, "parallel 10%", "unavailable 5%", "zone 20")}
+	w := nodes.ClusterState{Now: noon, Limits: limits(b, "parallel 10%", "unavailable 5%", "zone 20")}
 	for i := range 5000 {
 		n := zone(fmt.Sprintf("z%d", i%10), one(fmt.Sprintf("worker-%04d", i)))
 		if i%10 == 0 {

@@ -7,8 +7,8 @@ import "time"
 // a guess.
 const AgeRank = time.Hour
 
-// World is all that Rank looks at.
-type World struct {
+// ClusterState is all that Rank looks at.
+type ClusterState struct {
 	Now    time.Time
 	Limits Limits
 	// Nodes are all nodes, also those that nobody asks for: shares are of them. One
@@ -18,7 +18,7 @@ type World struct {
 	// older than its own writes adds what it gave and does not see yet, requestors
 	// too: otherwise a slot is given twice.
 	Holds []Hold
-	Wants []Want
+	Wants []Candidate
 }
 
 // Hold is a node that a rollout has.
@@ -32,8 +32,8 @@ type Hold struct {
 	Yielded        bool   // it did; its step wants the node until it has a slot again
 }
 
-// Want is a node that a rollout would take next.
-type Want struct {
+// Candidate is a node that a rollout would take next.
+type Candidate struct {
 	Node, Claimant string
 	Path           string    // of the step; empty: not known
 	Next           bool      // its step may begin it now, as far as its own limits are known

@@ -132,9 +132,9 @@ func (w *walk) fact(m *machine) nodes.Node {
 		Name: m.name, UID: m.uid, Zone: m.zone, Unschedulable: m.unschedulable, NotReady: m.notReady, Progress: m.progress,
 		Gate: nodes.Gate{Permitted: !m.closed, Reason: "window closed"},
 	}
-	n.Bear(m.requests, m.statuses, m.cordoned)
+	n.ReadCurrent(m.requests, m.statuses, m.cordoned)
 	if n.Cordon != nil && n.Unschedulable && !n.Cordon.Before && m.lastBy == "human" {
-		n.Taken = nodes.Taken{By: "kubectl-cordon", Opened: true}
+		n.Taken = nodes.CordonTakeover{By: "kubectl-cordon", Opened: true}
 	}
 	for i := range n.Asked {
 		n.Asked[i].Pods = nodes.Pods{Known: true, Left: m.pods}
@@ -146,8 +146,8 @@ func (w *walk) fact(m *machine) nodes.Node {
 	return n
 }
 
-func (w *walk) world() nodes.World {
-	world := nodes.World{Now: w.now, Limits: w.limits}
+func (w *walk) world() nodes.ClusterState {
+	world := nodes.ClusterState{Now: w.now, Limits: w.limits}
 	for _, name := range slices.Sorted(maps.Keys(w.views)) {
 		world.Nodes = append(world.Nodes, w.fact(w.views[name]))
 	}
@@ -158,7 +158,7 @@ func (w *walk) world() nodes.World {
 		world.Holds = append(world.Holds, nodes.Hold{Node: r.node, Claimant: thePlan, Failed: r.failed})
 	}
 	for _, name := range w.wants {
-		world.Wants = append(world.Wants, nodes.Want{Node: name, Claimant: thePlan, Permitted: true})
+		world.Wants = append(world.Wants, nodes.Candidate{Node: name, Claimant: thePlan, Permitted: true})
 	}
 	return world
 }
@@ -386,7 +386,7 @@ func (w *walk) checkLimits(m *machine) {
 
 // checkRanking asks of a ranking what it promises of its own world: budget, every
 // claimant has an answer, and no grant of what is closed.
-func (w *walk) checkRanking(world nodes.World, r nodes.Ranking) {
+func (w *walk) checkRanking(world nodes.ClusterState, r nodes.Ranking) {
 	answered := map[nodes.Grant]int{}
 	newly := map[string]bool{}
 	for _, g := range r.Grants {

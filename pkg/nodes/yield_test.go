@@ -14,7 +14,7 @@ import (
 // queue is some nodes with their requests, and an agent that looks at all of them.
 type queue struct {
 	t      *testing.T
-	world  nodes.World
+	world  nodes.ClusterState
 	stuck  map[string]bool // nodes with a pod that never leaves
 	block  nodes.Block     // what is said of it
 	early  bool            // that is seen before the cordon too
@@ -22,7 +22,7 @@ type queue struct {
 }
 
 func newQueue(t *testing.T, limits nodes.Limits, list ...nodes.Node) *queue {
-	return &queue{t: t, stuck: map[string]bool{}, block: web(), world: nodes.World{Now: noon, Limits: limits, Nodes: list}}
+	return &queue{t: t, stuck: map[string]bool{}, block: web(), world: nodes.ClusterState{Now: noon, Limits: limits, Nodes: list}}
 }
 
 // settle looks until nothing is written any more.
@@ -327,7 +327,7 @@ func TestAYieldedNode(t *testing.T) {
 }
 
 // others is what another plan wants of the same node, by a step of the same name.
-func others(w nodes.Want) nodes.Want {
+func others(w nodes.Candidate) nodes.Candidate {
 	w.Claimant, w.Permitted = nodes.PlanClaimant("infra", "other"), true
 	return w
 }
@@ -350,11 +350,11 @@ func TestADrainWhoseNodeWasUncordonedJustNowKeepsItsSlot(t *testing.T) {
 func TestARolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 	step := func(h nodes.Hold) nodes.Hold { h.Node, h.Claimant, h.Step = "a", thePlan, "one/roll/a/drain"; return h }
 	item := func(h nodes.Hold) nodes.Hold { h.Node, h.Claimant, h.Step = "a", thePlan, "one/roll"; return h }
-	back := nodes.Want{Node: "a", Claimant: thePlan, Step: "one/roll/a/drain"}
+	back := nodes.Candidate{Node: "a", Claimant: thePlan, Step: "one/roll/a/drain"}
 	busy := nodes.Hold{Node: "b", Claimant: nodes.PlanClaimant("infra", "other"), Step: "two/roll"}
 	for name, c := range map[string]struct {
 		holds                 []nodes.Hold
-		wants                 []nodes.Want
+		wants                 []nodes.Candidate
 		nodes                 []nodes.Node
 		grants, yields, waits string
 	}{
@@ -362,15 +362,15 @@ func TestARolloutYieldsItsSlotAndComesBackFirst(t *testing.T) {
 		"not beside other work":           {holds: []nodes.Hold{step(nodes.Hold{Stalled: true}), item(nodes.Hold{})}, nodes: []nodes.Node{cordoned(one("a")), one("b", "net")}, waits: "b/net Turn"},
 		"its slot is another's":           {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, nodes: []nodes.Node{cordoned(one("a")), one("b", "net")}, grants: "b/net"},
 		"its node is not":                 {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, nodes: []nodes.Node{cordoned(one("a", "net"))}, waits: "a/net NodeHeld"},
-		"it stays away while it is stuck": {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{blocked(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Blocked"},
-		"it comes back first":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{back}, nodes: []nodes.Node{cordoned(one("a")), one("b", `net Pending {"priority":9}`)}, grants: "a/plan:infra/roll", waits: "b/net Turn"},
-		"another step of it comes after":  {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{wanted("a", "two/roll", 0)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll NodeHeld"},
-		"a step of another plan, too":     {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Want{others(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/other NodeHeld"},
-		"it waits for a slot":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), busy}, wants: []nodes.Want{back}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Turn"},
+		"it stays away while it is stuck": {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{blocked(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Blocked"},
+		"it comes back first":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{back}, nodes: []nodes.Node{cordoned(one("a")), one("b", `net Pending {"priority":9}`)}, grants: "a/plan:infra/roll", waits: "b/net Turn"},
+		"another step of it comes after":  {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{wanted("a", "two/roll", 0)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll NodeHeld"},
+		"a step of another plan, too":     {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true})}, wants: []nodes.Candidate{others(back)}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/other NodeHeld"},
+		"it waits for a slot":             {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), busy}, wants: []nodes.Candidate{back}, nodes: []nodes.Node{cordoned(one("a")), one("b")}, waits: "a/plan:infra/roll Turn"},
 		"what it was given counts":        {holds: []nodes.Hold{step(nodes.Hold{Yielded: true}), item(nodes.Hold{Yielded: true}), step(nodes.Hold{})}, nodes: []nodes.Node{cordoned(one("a")), one("b", "net")}, waits: "b/net Turn"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := nodes.Rank(nodes.World{Now: noon, Limits: yields(), Nodes: c.nodes, Holds: c.holds, Wants: c.wants})
+			r := nodes.Rank(nodes.ClusterState{Now: noon, Limits: yields(), Nodes: c.nodes, Holds: c.holds, Wants: c.wants})
 			var grants, waits []string
 			for _, g := range r.Grants {
 				grants = append(grants, g.Node+"/"+g.Claimant)

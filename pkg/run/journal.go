@@ -95,9 +95,9 @@ func (j Journal) NotPutBack() (n int) {
 	return n
 }
 
-// Shrunk is a journal without outputs of so many bytes, the largest first: what
+// WithoutOutputs is a journal without outputs of so many bytes, the largest first: what
 // outgrows its place goes with a mark, and the run goes on.
-func (j Journal) Shrunk(bytes int) Journal {
+func (j Journal) WithoutOutputs(bytes int) Journal {
 	j.Steps = append([]Record(nil), j.Steps...)
 	for bytes > 0 {
 		largest, size := -1, 0

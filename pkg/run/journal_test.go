@@ -139,7 +139,7 @@ func TestAJournalThatOutgrowsItsPlaceLosesItsLargestOutputsFirst(t *testing.T) {
 				want.Steps[0].Message, want.Steps[0].Changed = "", nil
 			}
 			before := full()
-			if diff := cmp.Diff(want, before.Shrunk(c.bytes)); diff != "" {
+			if diff := cmp.Diff(want, before.WithoutOutputs(c.bytes)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(full(), before); diff != "" {
@@ -147,15 +147,15 @@ func TestAJournalThatOutgrowsItsPlaceLosesItsLargestOutputsFirst(t *testing.T) {
 			}
 		})
 	}
-	words := full().Shrunk(1 << 20)
+	words := full().WithoutOutputs(1 << 20)
 	if words.Steps[3].Message != "" || words.Steps[2].Message != "at work" || len(words.Steps[2].Changed) != 1 {
 		t.Errorf("of a step at work the words stay, of others they go: %+v", words.Steps)
 	}
-	first := run.Journal{Steps: []run.Record{{Path: "large", Outputs: outputs(1000)}, {Path: "small", Outputs: outputs(100)}}}.Shrunk(100)
+	first := run.Journal{Steps: []run.Record{{Path: "large", Outputs: outputs(1000)}, {Path: "small", Outputs: outputs(100)}}}.WithoutOutputs(100)
 	if !cmp.Equal(first.Steps[0].Outputs, cut()) || cmp.Equal(first.Steps[1].Outputs, cut()) {
 		t.Errorf("the largest stands first: %+v", first.Steps)
 	}
-	enough := full().Shrunk(980 + 480 + 1 + 100) // the words of the first step hold 101
+	enough := full().WithoutOutputs(980 + 480 + 1 + 100) // the words of the first step hold 101
 	if enough.Steps[0].Message != "" || enough.Steps[1].Message != "m" {
 		t.Errorf("no more goes than has to: %+v", enough.Steps)
 	}

@@ -9,7 +9,7 @@ import (
 
 // A year of a hundred plans that run every night, half of them in a window.
 func BenchmarkAYearOfAHundredPlans(b *testing.B) {
-	s := simulate.Scene{Book: windows("22:00", "04:00"), NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}}
+	s := simulate.Scenario{Book: windows("22:00", "04:00"), NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}}
 	for i := range 100 {
 		p := nightly(named(fmt.Sprintf("p%02d", i)), cron(fmt.Sprintf("%d %d * * *", i%60, i%6)))
 		if i%2 == 0 {
@@ -19,7 +19,7 @@ func BenchmarkAYearOfAHundredPlans(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		out, err := simulate.Play(s)
+		out, err := simulate.Run(s)
 		if err != nil || len(out.Entries) != 36500 {
 			b.Fatalf("%d entries, %v", len(out.Entries), err)
 		}
@@ -27,10 +27,10 @@ func BenchmarkAYearOfAHundredPlans(b *testing.B) {
 }
 
 func BenchmarkAYearOfOneHourlyPlan(b *testing.B) {
-	s := simulate.Scene{NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}, Plans: []simulate.Plan{nightly(cron("0 * * * *"), holds("10m"))}}
+	s := simulate.Scenario{NameOf: nameOf, Span: simulate.Span{From: at("2026-01-01 00:00"), To: at("2027-01-01 00:00")}, Plans: []simulate.Plan{nightly(cron("0 * * * *"), holds("10m"))}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := simulate.Play(s); err != nil {
+		if _, err := simulate.Run(s); err != nil {
 			b.Fatal(err)
 		}
 	}

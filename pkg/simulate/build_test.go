@@ -118,10 +118,10 @@ func inWindow(p *simulate.Plan) { p.Spec.Policies = []policy.PolicyRef{{Name: "n
 
 // said is entries as people read them: day and time of the slot, result, reason,
 // and when it started where that is later.
-func said(t *testing.T, s simulate.Scene) []string {
+func said(t *testing.T, s simulate.Scenario) []string {
 	t.Helper()
 	s.NameOf = nameOf
-	out, err := simulate.Play(s)
+	out, err := simulate.Run(s)
 	if err != nil {
 		t.Fatal(err)
 	}

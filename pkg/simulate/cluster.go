@@ -19,17 +19,17 @@ const mostLooks = 1_000_000
 
 // cluster is the memory of a cluster and of the one agent in it.
 type cluster struct {
-	scene   Scene
-	now     time.Time
-	since   time.Time // since when the present agent looks
-	outages []Span    // to come
-	plans   []*planState
-	timers  timers
-	runs    []*item // queued, and not looked at yet
-	decides []*item
-	holders map[string]*runState   // started runs by their target
-	live    map[string][]*runState // by namespace
-	entries []Entry
+	scenario Scenario
+	now      time.Time
+	since    time.Time // since when the present agent looks
+	outages  []Span    // to come
+	plans    []*planState
+	timers   timers
+	runs     []*item // queued, and not looked at yet
+	decides  []*item
+	holders  map[string]*runState   // started runs by their target
+	live     map[string][]*runState // by namespace
+	entries  []Entry
 }
 
 // planState is a plan's document and its ledger.
@@ -45,9 +45,9 @@ type planState struct {
 	item    *item
 }
 
-func newCluster(s Scene) (*cluster, error) {
+func newCluster(s Scenario) (*cluster, error) {
 	c := &cluster{
-		scene: s, since: s.From, outages: merged(s.Outages, s.From), holders: map[string]*runState{}, live: map[string][]*runState{},
+		scenario: s, since: s.From, outages: merged(s.Outages, s.From), holders: map[string]*runState{}, live: map[string][]*runState{},
 	}
 	plans := slices.SortedStableFunc(slices.Values(s.Plans), func(a, b Plan) int { return strings.Compare(a.key(), b.key()) })
 	for _, p := range plans {
@@ -89,7 +89,7 @@ func targetOf(p Plan) *trigger.Target {
 func (c *cluster) play() error {
 	for {
 		next, ok := c.timers.next()
-		if !ok || !next.Before(c.scene.To) && !slices.ContainsFunc(c.plans, c.owes) {
+		if !ok || !next.Before(c.scenario.To) && !slices.ContainsFunc(c.plans, c.owes) {
 			return nil
 		}
 		if len(c.outages) > 0 && !next.Before(c.outages[0].From) {
@@ -165,12 +165,12 @@ func (c *cluster) owes(p *planState) bool {
 		return true
 	}
 	for _, r := range p.live {
-		if slot := r.run.Request.Slot; slot != nil && slot.Before(c.scene.To) && r.journal.StartedAt == nil {
+		if slot := r.run.Request.Slot; slot != nil && slot.Before(c.scenario.To) && r.journal.StartedAt == nil {
 			return true
 		}
 	}
 	slot, ok := p.set.Next(p.ledger.Watermark)
-	return ok && slot.At.Before(c.scene.To)
+	return ok && slot.At.Before(c.scenario.To)
 }
 
 // stillAtWork records the runs that have started and not ended.

@@ -48,7 +48,7 @@ func (c *cluster) facts(p *planState) trigger.Facts {
 	f := trigger.Facts{
 		Now: c.now, LookingSince: c.since, Namespace: p.Namespace, Name: p.Name, UID: p.uid, CreatedAt: p.created, EditedAt: p.created,
 		Spec: p.Spec, Intent: p.Intent, Pauses: p.Pauses, Ready: trigger.Readiness{OK: true}, Gate: p.gate, Target: p.target, Ledger: p.ledger,
-		NameOf: func(r run.Request) string { return c.scene.NameOf(p.Name, p.uid, r) },
+		NameOf: func(r run.Request) string { return c.scenario.NameOf(p.Name, p.uid, r) },
 	}
 	f.Live = p.siblings()
 	return f

@@ -80,8 +80,8 @@ func drawInstant(t *rapid.T, label string) time.Time {
 
 func night() time.Time { return at("2026-03-28 20:00") }
 
-func drawScene(t *rapid.T) simulate.Scene {
-	s := simulate.Scene{Book: windows("23:30", "02:15"), NameOf: nameOf}
+func drawScenario(t *rapid.T) simulate.Scenario {
+	s := simulate.Scenario{Book: windows("23:30", "02:15"), NameOf: nameOf}
 	s.From, s.To = night(), night().Add(time.Duration(rapid.IntRange(1, 12*60).Draw(t, "minutes"))*time.Minute)
 	for _, name := range []string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(t, "plans")] {
 		s.Plans = append(s.Plans, drawPlan(t, name))
@@ -97,12 +97,12 @@ func drawScene(t *rapid.T) simulate.Scene {
 // did so when it may not.
 func TestEverySlotHasOneEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := drawScene(t)
-		out, err := simulate.Play(s)
+		s := drawScenario(t)
+		out, err := simulate.Run(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := simulate.Play(s)
+		again, err := simulate.Run(s)
 		if diff := cmp.Diff(out, again); diff != "" || err != nil {
 			t.Fatalf("another time: %v\n%s", err, diff)
 		}
@@ -143,19 +143,19 @@ func entriesOf(out simulate.Outcome, p simulate.Plan) []time.Time {
 	return slots
 }
 
-func planOf(s simulate.Scene, e simulate.Entry) simulate.Plan {
+func planOf(s simulate.Scenario, e simulate.Entry) simulate.Plan {
 	return s.Plans[slices.IndexFunc(s.Plans, func(p simulate.Plan) bool { return p.Name == e.Plan })]
 }
 
 // endOf is when a run ended, or an instant beyond everything.
-func endOf(s simulate.Scene, e simulate.Entry) time.Time {
+func endOf(s simulate.Scenario, e simulate.Entry) time.Time {
 	if e.At.IsZero() {
 		return s.To.Add(1000 * time.Hour)
 	}
 	return e.At
 }
 
-func judge(t *rapid.T, s simulate.Scene, e simulate.Entry) {
+func judge(t *rapid.T, s simulate.Scenario, e simulate.Entry) {
 	p := planOf(s, e)
 	e.At = endOf(s, e)
 	for _, o := range s.Outages {
@@ -206,7 +206,7 @@ func index(t *rapid.T, p simulate.Plan, at time.Time) int {
 
 // inTheWay judges an entry beside the others: who holds a plan or a target holds
 // it alone, and only what was held was busy.
-func inTheWay(t *rapid.T, s simulate.Scene, out simulate.Outcome, e simulate.Entry) {
+func inTheWay(t *rapid.T, s simulate.Scenario, out simulate.Outcome, e simulate.Entry) {
 	p := planOf(s, e)
 	e.At = endOf(s, e)
 	atWork := false

@@ -36,11 +36,11 @@ type Plan struct {
 
 func (p Plan) key() string { return p.Namespace + "/" + p.Name }
 
-// Scene is what there is, and for how long it is watched. The plans are created
+// Scenario is what there is, and for how long it is watched. The plans are created
 // just before Span begins, so that a slot at its first instant counts. During an
 // outage nobody looks; the agent that comes after it has been looking since its
 // end.
-type Scene struct {
+type Scenario struct {
 	Plans    []Plan
 	Sleepers []Sleeper
 	Book     *policy.Resolver // nil: there are no policies
@@ -75,16 +75,16 @@ func (e Entry) when() time.Time {
 	return e.At
 }
 
-// Outcome is what came of a scene.
+// Outcome is what came of a scenario.
 type Outcome struct {
 	Entries []Entry  // of the slots in the span, by slot, then by plan
 	Notes   []string // what a reader would not guess
 }
 
-// Play plays a scene. The clock goes on past the end of the span until each of
+// Run runs a scenario. The clock goes on past the end of the span until each of
 // the span's slots has its entry: one may still wait for its window, or fall into
 // an outage that ends later. It fails on what no valid plan brings about.
-func Play(s Scene) (Outcome, error) {
+func Run(s Scenario) (Outcome, error) {
 	c, err := newCluster(s)
 	if err != nil {
 		return Outcome{}, err
@@ -95,7 +95,7 @@ func Play(s Scene) (Outcome, error) {
 	c.stillAtWork()
 	out := Outcome{Notes: append(notes(s.Plans), c.waiting()...)}
 	for _, one := range s.Sleepers {
-		entries, err := playSleep(s, one)
+		entries, err := runSleep(s, one)
 		if err != nil {
 			return Outcome{}, err
 		}

@@ -28,7 +28,7 @@ func check(t *testing.T, book *policy.Resolver, rows []row) {
 	t.Helper()
 	for _, c := range rows {
 		t.Run(c.name, func(t *testing.T) {
-			got := said(t, simulate.Scene{Plans: []simulate.Plan{c.plan}, Book: book, Span: c.span, Outages: c.outages})
+			got := said(t, simulate.Scenario{Plans: []simulate.Plan{c.plan}, Book: book, Span: c.span, Outages: c.outages})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -161,7 +161,7 @@ func TestJitterDelaysTheStartAndNotTheSlot(t *testing.T) {
 	if delay == 0 {
 		t.Fatal("the name p has no jitter: take another")
 	}
-	out, err := simulate.Play(simulate.Scene{Plans: []simulate.Plan{p}, Span: span("01:00", "03:00"), NameOf: nameOf})
+	out, err := simulate.Run(simulate.Scenario{Plans: []simulate.Plan{p}, Span: span("01:00", "03:00"), NameOf: nameOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestPlansThatMeet(t *testing.T) {
 	first, second := nightly(named("a"), target, holds("20m")), nightly(named("b"), target)
 	far := nightly(named("c"), target)
 	far.Namespace = "stock"
-	got := said(t, simulate.Scene{Plans: []simulate.Plan{far, second, first}, Span: span("01:00", "03:00")})
+	got := said(t, simulate.Scenario{Plans: []simulate.Plan{far, second, first}, Span: span("01:00", "03:00")})
 	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Ran at 02:20", "c 02:00 Ran"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	second = nightly(named("b"), target, deadline("10m"))
-	got = said(t, simulate.Scene{Plans: []simulate.Plan{first, second}, Span: span("01:00", "03:00")})
+	got = said(t, simulate.Scenario{Plans: []simulate.Plan{first, second}, Span: span("01:00", "03:00")})
 	if diff := cmp.Diff([]string{"a 02:00 Ran", "b 02:00 Missed(lock)"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -206,11 +206,11 @@ func TestALongSimulationListsEachSlot(t *testing.T) {
 		"what did not":      nightly(cron("*/5 * * * *"), withIntent(func(i *intent.Intent) { i.Pause.On = true })),
 		"what no agent saw": nightly(cron("*/5 * * * *"), catchUp(plan.CatchUpNone)),
 	} {
-		s := simulate.Scene{Plans: []simulate.Plan{p}, Span: week, NameOf: nameOf}
+		s := simulate.Scenario{Plans: []simulate.Plan{p}, Span: week, NameOf: nameOf}
 		if strings.HasSuffix(name, "saw") {
 			s.Outages = []simulate.Span{{From: at("2026-01-02 00:01"), To: at("2026-01-06 00:01")}}
 		}
-		out, err := simulate.Play(s)
+		out, err := simulate.Run(s)
 		if err != nil || len(out.Entries) != 7*24*12 {
 			t.Fatalf("%s: %d entries, %v", name, len(out.Entries), err)
 		}
@@ -223,7 +223,7 @@ func TestALongSimulationListsEachSlot(t *testing.T) {
 }
 
 func TestASpecThatNobodyValidatedIsRefused(t *testing.T) {
-	_, err := simulate.Play(simulate.Scene{Plans: []simulate.Plan{nightly(cron("soon"))}, Span: span("01:00", "02:00"), NameOf: nameOf})
+	_, err := simulate.Run(simulate.Scenario{Plans: []simulate.Plan{nightly(cron("soon"))}, Span: span("01:00", "02:00"), NameOf: nameOf})
 	if err == nil || !strings.Contains(err.Error(), "plan shop/p: ") {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ type sleeper struct {
 	outages []Span
 	records []hibernate.Record
 
-	wishes  hibernate.Wishes
+	wishes  hibernate.Overrides
 	looked  map[time.Time]string // by the start of an off-window, why nothing slept when it was last looked at
 	slept   []stretch
 	resumes time.Time // when it is looked at next
@@ -47,17 +47,17 @@ type stretch struct {
 	held     bool // outside of the off-hours
 }
 
-// playSleep is what becomes of the off-windows of a HibernatePlan that begin in the span, and
+// runSleep is what becomes of the off-windows of a HibernatePlan that begin in the span, and
 // of what somebody holds asleep beside them.
-func playSleep(scene Scene, one Sleeper) ([]Entry, error) {
+func runSleep(scenario Scenario, one Sleeper) ([]Entry, error) {
 	table, err := hibernate.NewTimetable(one.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s: %w", one.key(), err)
 	}
-	s := &sleeper{Sleeper: one, Span: scene.Span, table: table, outages: merged(scene.Outages, scene.From), looked: map[time.Time]string{}}
-	s.wishes = hibernate.Wishes{Hold: one.Hold, Skip: table.Named(one.Intent.Skip, scene.From)}
-	if scene.Book != nil {
-		s.gate = scene.Book.Between(one.Intent.Query(one.Namespace, one.Spec.Policies))
+	s := &sleeper{Sleeper: one, Span: scenario.Span, table: table, outages: merged(scenario.Outages, scenario.From), looked: map[time.Time]string{}}
+	s.wishes = hibernate.Overrides{Hold: one.Hold, Skip: table.Named(one.Intent.Skip, scenario.From)}
+	if scenario.Book != nil {
+		s.gate = scenario.Book.Between(one.Intent.Query(one.Namespace, one.Spec.Policies))
 	}
 	if err := s.play(); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *sleeper) open(now time.Time) bool {
 
 // look decides as the agent does, and does it at once.
 func (s *sleeper) look(now time.Time) error {
-	want := s.table.Want(now, s.wishes)
+	want := s.table.DesiredState(now, s.wishes)
 	s.resumes = want.Again
 	paused := s.paused(now)
 	forbidden := ""
@@ -151,7 +151,7 @@ func (s *sleeper) paused(now time.Time) bool {
 }
 
 // forbidden says why no sleep may begin: by the schedule, or a policy.
-func (s *sleeper) forbidden(now time.Time, want hibernate.Want) string {
+func (s *sleeper) forbidden(now time.Time, want hibernate.DesiredState) string {
 	if want.Forbidden != "" || s.gate == nil {
 		return want.Forbidden
 	}
@@ -166,7 +166,7 @@ func (s *sleeper) forbidden(now time.Time, want hibernate.Want) string {
 }
 
 // settle asks the core what is to be done until nothing is any more.
-func (s *sleeper) settle(now time.Time, want hibernate.Want, paused bool, forbidden string) error {
+func (s *sleeper) settle(now time.Time, want hibernate.DesiredState, paused bool, forbidden string) error {
 	const most = 1000 // each target begins once and ends once
 	for range most {
 		d := hibernate.Decide(hibernate.Facts{
@@ -207,7 +207,7 @@ func (s *sleeper) put(r hibernate.Record) {
 }
 
 // because is why nothing sleeps in off-hours, in the ledger's words.
-func because(want hibernate.Want, paused bool, forbidden string) string {
+func because(want hibernate.DesiredState, paused bool, forbidden string) string {
 	switch {
 	case want.By == hibernate.ByHold && !want.Asleep:
 		return run.ReasonHold

@@ -37,9 +37,9 @@ func heldUntil(asleep bool, until string) func(*simulate.Sleeper) {
 	}
 }
 
-func saidOfSleep(t *testing.T, s simulate.Scene) []string {
+func saidOfSleep(t *testing.T, s simulate.Scenario) []string {
 	t.Helper()
-	out, err := simulate.Play(s)
+	out, err := simulate.Run(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWhatSleeps(t *testing.T) {
 		{name: "nobody looks when it is to wake: it is made up for", plan: nights(), outages: []simulate.Span{{From: at("2026-03-11 05:00"), To: at("2026-03-11 09:00")}}, want: []string{"10T20:00 Ran(schedule) 10T20:00 11T09:00", night2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := saidOfSleep(t, simulate.Scene{Sleepers: []simulate.Sleeper{c.plan}, Book: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
+			got := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{c.plan}, Book: c.book, NameOf: nameOf, Outages: c.outages, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-03-12 12:00")}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -116,7 +116,7 @@ func TestWhatSleeps(t *testing.T) {
 // Each off-window of a span has one entry, whatever holds, skips and outages there are.
 func TestEveryOffWindowHasOneEntry(t *testing.T) {
 	for i, plan := range []simulate.Sleeper{nights(), nights(heldUntil(false, "2026-04-01 21:00")), nights(heldUntil(true, "2026-04-10 21:00"))} {
-		lines := saidOfSleep(t, simulate.Scene{Sleepers: []simulate.Sleeper{plan}, NameOf: nameOf, Outages: []simulate.Span{{From: at("2026-03-20 21:00"), To: at("2026-03-25 03:00")}}, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-05-09 12:00")}})
+		lines := saidOfSleep(t, simulate.Scenario{Sleepers: []simulate.Sleeper{plan}, NameOf: nameOf, Outages: []simulate.Span{{From: at("2026-03-20 21:00"), To: at("2026-03-25 03:00")}}, Span: simulate.Span{From: at("2026-03-10 12:00"), To: at("2026-05-09 12:00")}})
 		slots := 0
 		for _, l := range lines {
 			if !strings.HasPrefix(l, "-") {

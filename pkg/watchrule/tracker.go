@@ -69,21 +69,21 @@ type Tracker struct {
 	own         map[ownWrite]bool
 	ownOrder    []ownWrite
 	flights     int // writes of the plan's runs whose answer is still to come
-	doubt       Doubt
+	doubt       Uncertainty
 	removing    map[string]bool // what a run deleted, or not: the answer was lost
 	queue       int64
 	failures    []Failure
 }
 
-// Doubt says why writes of the plan's runs may come to light whose answers the
+// Uncertainty says why writes of the plan's runs may come to light whose answers the
 // tracker was not told. Then who wrote a state is read off the object.
-type Doubt int
+type Uncertainty int
 
 // The kinds of doubt.
 const (
-	NoDoubt    Doubt = iota
-	DoubtEarly       // an earlier agent, or a write begun before the tracker was there
-	DoubtLost        // the answer to a write was lost
+	NoDoubt    Uncertainty = iota
+	DoubtEarly             // an earlier agent, or a write begun before the tracker was there
+	DoubtLost              // the answer to a write was lost
 )
 
 // ownWrite is a state that a run made; version 0 is the object's end.
@@ -526,8 +526,8 @@ func (t *Tracker) End() bool {
 	return t.flights == 0 && waits
 }
 
-// Doubt says whether writes whose answers nobody knows may still come to light.
-func (t *Tracker) Doubt(d Doubt) {
+// SetUncertainty says whether writes whose answers nobody knows may still come to light.
+func (t *Tracker) SetUncertainty(d Uncertainty) {
 	t.doubt = d
 	if d != DoubtLost {
 		clear(t.removing)

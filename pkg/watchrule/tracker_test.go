@@ -88,7 +88,7 @@ func (w *field) ids() []string {
 // begin starts an agent, which reads what is there.
 func (w *field) begin() {
 	w.tracker = watchrule.NewTracker("uid", planner, agent)
-	w.tracker.Doubt(watchrule.DoubtEarly)
+	w.tracker.SetUncertainty(watchrule.DoubtEarly)
 	w.takeUp()
 	w.look()
 }
@@ -497,19 +497,19 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.show("a")
 		}, want: "update a"},
 		"the watch passes the own write over": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.NoDoubt)
+			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
 			w.tracker.Wrote("example.org/v1", "App", w.sighting("a"))
 			w.quietly("controller", "a", func(o map[string]any) { o["status"] = "ready" })
 			w.show("a")
 		}},
 		"a lost answer is read off the object": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.quietly(planner, "a", sized(2))
 			w.show("a")
 		}},
 		"a foreign write under a lost answer counts": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.size(foreigner, "a", 2)
 		}, want: "update a"},
 		"a run's write that comes true after the next agent has listed": {play: func(w *field) {
@@ -544,7 +544,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 		"a lost answer to a second write in one second": {play: func(w *field) {
 			w.size(planner, "a", 2)
 			w.look()
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.now = w.now.Add(-time.Second)
 			w.quietly(planner, "a", sized(3))
 			w.show("a")
@@ -552,7 +552,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 		"a lost answer to a write in the second of a person's before it": {play: func(w *field) {
 			w.size(foreigner, "a", 2)
 			w.expectNow("update a")
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.now = w.now.Add(-time.Second)
 			w.quietly(planner, "a", sized(3))
 			w.show("a")
@@ -561,7 +561,7 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.size(planner, "a", 2)
 			w.size(foreigner, "a", 3)
 			w.expectNow("update a")
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.traceless("a", func(o map[string]any) { delete(meta(o)["labels"].(map[string]any), "a.b/c") })
 		}, want: "update a"},
 		"a write without a trace of anybody, under a lost answer, counts": {play: func(w *field) {
@@ -569,11 +569,11 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.objects["b"].writers = map[string]int64{}
 			w.tracker, w.stored = nil, nil
 			w.begin()
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.traceless("b", sized(2))
 		}, want: "update b"},
 		"a write under the plan's name that no run made counts": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.NoDoubt)
+			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
 			w.show("a")
 		}, want: "update a"},
@@ -581,19 +581,19 @@ func TestWatchesAskForRuns(t *testing.T) {
 			w.tracker = watchrule.NewTracker("uid", planner, agent)
 			w.tracker.Use(w.spec.Triggers.Watch, w.spec.MirrorPrefix)
 			w.tracker.Load(w.ids()[0], w.stored.Checkpoints(w.ids()[0], w.shards))
-			w.tracker.Doubt(watchrule.NoDoubt)
+			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.quietly(planner, "a", sized(2))
 			w.show("a")
 		}},
 		"a lost answer to a deletion": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.tracker.Removing(w.objects["a"].uid)
 			w.remove("a")
 		}},
 		"a lost answer to a deletion that did not come true": {play: func(w *field) {
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.tracker.Removing(w.objects["a"].uid)
-			w.tracker.Doubt(watchrule.NoDoubt)
+			w.tracker.SetUncertainty(watchrule.NoDoubt)
 			w.remove("a")
 		}, want: "delete a"},
 		"a claim that was written without a reply, and a run's write after it": {play: func(w *field) {

@@ -297,7 +297,7 @@ func TestWhoWroteTheStatusCountsWhereTheStatusDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := started(plan.Watch{Fields: c.fields})
-			w.tracker.Doubt(watchrule.DoubtLost)
+			w.tracker.SetUncertainty(watchrule.DoubtLost)
 			w.quietly(planner, "a", sized(2))
 			s := w.sighting("a")
 			s.Writers = append(s.Writers, watchrule.Writer{Manager: "controller", Subresource: "status", At: w.now.Unix() + 5})

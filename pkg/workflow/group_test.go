@@ -320,11 +320,11 @@ func TestAJournalThatOutgrowsItsPlaceLosesItsLargestOutputs(t *testing.T) {
 		{Path: "b", Outputs: map[string]any{"text": strings.Repeat("b", 9000)}},
 		{Path: "c", Outputs: map[string]any{"ok": true}},
 	}}
-	got := j.Shrunk(4000)
+	got := j.WithoutOutputs(4000)
 	if !got.Truncated || len(fmt.Sprint(got.Steps[0].Outputs)) < 5000 || fmt.Sprint(got.Steps[1].Outputs) != "map[truncated:true]" || j.Truncated {
 		t.Errorf("%v", got.Steps[1].Outputs)
 	}
-	if got = j.Shrunk(1 << 20); fmt.Sprint(got.Steps[2].Outputs) != "map[ok:true]" || fmt.Sprint(got.Steps[0].Outputs) != "map[truncated:true]" {
+	if got = j.WithoutOutputs(1 << 20); fmt.Sprint(got.Steps[2].Outputs) != "map[ok:true]" || fmt.Sprint(got.Steps[0].Outputs) != "map[truncated:true]" {
 		t.Errorf("%v", got.Steps)
 	}
 }

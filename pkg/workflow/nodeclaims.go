@@ -16,7 +16,7 @@ import (
 // A want is one of all that a step is still to take; those that may be begun now
 // are Next. A drain has its node from its cordon until the pods have left; one that
 // yielded its slot keeps the node, and wants the slot back.
-func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.Want) {
+func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.Candidate) {
 	if j.Phase != run.Running {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.W
 				h.Drain, h.Yielded = drainAlone(j, r.Path+"/"+item.Segment(), item.Name)
 				holds = append(holds, h)
 			case "":
-				wants = append(wants, nodes.Want{Node: item.Name, Claimant: claimant, Path: r.Path, Next: next})
+				wants = append(wants, nodes.Candidate{Node: item.Name, Claimant: claimant, Path: r.Path, Next: next})
 				next = false
 			}
 		}
@@ -44,7 +44,7 @@ func NodeClaims(one run.Run, j run.Journal) (holds []nodes.Hold, wants []nodes.W
 				holds = append(holds, nodes.Hold{Node: t.Name, Claimant: claimant, Path: rec.Path, Drain: rec.Path, Yielded: t.Yielded})
 			case !t.Cordoned && !rolls:
 				since, found := DrainWait(j, rec.Path, t.Name)
-				wants = append(wants, nodes.Want{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true, Since: since, Blocked: found})
+				wants = append(wants, nodes.Candidate{Node: t.Name, Claimant: claimant, Path: rec.Path, Next: true, Since: since, Blocked: found})
 			}
 		}
 	}

@@ -38,32 +38,32 @@ func TestWhatARunHasAndWantsOfNodes(t *testing.T) {
 		name  string
 		steps []run.Record
 		holds []nodes.Hold
-		wants []nodes.Want
+		wants []nodes.Candidate
 	}{
 		{"nothing", nil, nil, nil},
 		{
 			"a rollout at work",
 			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", run.StepRunning), item("c", run.StepFailed), item("d", ""))},
 			[]nodes.Hold{{Node: "b", Claimant: who, Path: "roll"}, {Node: "c", Claimant: who, Path: "roll", Failed: true}},
-			[]nodes.Want{{Node: "d", Claimant: who, Path: "roll"}},
+			[]nodes.Candidate{{Node: "d", Claimant: who, Path: "roll"}},
 		},
 		{
 			"a rollout with nobody at work",
 			[]run.Record{rollout(item("a", run.StepSucceeded), item("b", ""), item("c", ""))},
 			nil,
-			[]nodes.Want{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
+			[]nodes.Candidate{{Node: "b", Claimant: who, Path: "roll", Next: true}, {Node: "c", Claimant: who, Path: "roll"}},
 		},
 		{
 			"a drain alone",
 			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Cordoned: true}, run.DrainTarget{Name: "b", Cordoned: true, Drained: true}, run.DrainTarget{Name: "c"})},
 			[]nodes.Hold{{Node: "a", Claimant: who, Path: "empty", Drain: "empty"}},
-			[]nodes.Want{{Node: "c", Claimant: who, Path: "empty", Next: true, Since: began}},
+			[]nodes.Candidate{{Node: "c", Claimant: who, Path: "empty", Next: true, Since: began}},
 		},
 		{
 			"a drain that was looked at before its cordon",
 			[]run.Record{drain("empty", run.DrainTarget{Name: "a", Blocked: true, Why: "shop/db-0 cannot leave"}, run.DrainTarget{Name: "b", Blocked: true})},
 			nil,
-			[]nodes.Want{{Node: "a", Claimant: who, Path: "empty", Next: true, Since: began, Blocked: nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}}, {Node: "b", Claimant: who, Path: "empty", Next: true, Since: began}},
+			[]nodes.Candidate{{Node: "a", Claimant: who, Path: "empty", Next: true, Since: began, Blocked: nodes.Block{Permanent: true, Text: "shop/db-0 cannot leave"}}, {Node: "b", Claimant: who, Path: "empty", Next: true, Since: began}},
 		},
 		{
 			"a rollout's drain that yielded",

@@ -184,7 +184,7 @@ func mutated(random *rand.Rand, seed corev1.ConfigMap, n int) *corev1.ConfigMap 
 		cm.Labels[k] = v
 	}
 	for k, v := range seed.Annotations {
-		if annotations.Ours(k) && random.IntN(2) == 0 {
+		if annotations.IsProjectKey(k) && random.IntN(2) == 0 {
 			cm.Annotations[k] = v
 		}
 	}

@@ -38,7 +38,7 @@ func (w *groups) add(t *testing.T, name string, lowest, desired, most int32, tag
 	}
 }
 
-func newGroups(t *testing.T) sleepertest.World {
+func newGroups(t *testing.T) sleepertest.Backend {
 	w := &groups{api: autoscaling.NewFromConfig(fresh(t)), sleeper: awsasg.New(session.NewPool(time.Now))}
 	in := &autoscaling.CreateLaunchConfigurationInput{LaunchConfigurationName: aws.String("small"), ImageId: aws.String("ami-12c6146b"), InstanceType: aws.String("t3.micro")}
 	if _, err := w.api.CreateLaunchConfiguration(t.Context(), in); err != nil {

@@ -148,12 +148,12 @@ func TestAClusterOfEKSIsReachedWithTheCredentialsOfThePlan(t *testing.T) {
 	home.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}})
 	conn, _ := home.Connect()
-	accounts := conn.Impersonate(client.Outside{
+	accounts := conn.Impersonate(client.External{
 		HTTP: func() *http.Client { return http.DefaultClient }, Dial: (&net.Dialer{}).DialContext, AWSEndpoint: endpoint,
 		EKS: awseks.NewClusters(session.NewPool(time.Now), time.Now),
 	})
-	reach := func(id, name string) (client.Reach, error) {
-		return accounts.Reach(context.Background(), client.Account{Namespace: "team", Name: "maint-runner"}, "", &client.Cluster{
+	reach := func(id, name string) (client.ClusterAccess, error) {
+		return accounts.Access(context.Background(), client.Account{Namespace: "team", Name: "maint-runner"}, "", &client.Cluster{
 			Name: "stg", Spec: connector.ClusterSpec{EKS: &connector.EKSCluster{Name: name}, ProviderRef: &connector.Ref{Name: "aws"}},
 			Provider: &connector.AWS{AccountID: id, Region: region, Auth: connector.Auth{Static: &connector.StaticAuth{SecretRef: connector.Ref{Name: "keys"}}}},
 		})

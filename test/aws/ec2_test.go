@@ -47,7 +47,7 @@ func launch(t *testing.T, api *ec2.Client, n int32, tags ...string) []string {
 	return ids
 }
 
-func newInstances(t *testing.T) sleepertest.World {
+func newInstances(t *testing.T) sleepertest.Backend {
 	w := &instances{api: ec2.NewFromConfig(fresh(t)), sleeper: awsec2.New(session.NewPool(time.Now)), stg: map[string]bool{}}
 	for _, id := range launch(t, w.api, 7, "env=stg", "team=*") {
 		w.stg[id] = true

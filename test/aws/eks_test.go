@@ -34,7 +34,7 @@ func (w *nodeGroups) add(t *testing.T, cluster, name string, lowest, desired, mo
 	}
 }
 
-func newNodeGroups(t *testing.T) sleepertest.World {
+func newNodeGroups(t *testing.T) sleepertest.Backend {
 	w := &nodeGroups{api: eks.NewFromConfig(fresh(t)), sleeper: awseks.New(session.NewPool(time.Now))}
 	for _, cluster := range []string{"stg", "prod"} {
 		in := &eks.CreateClusterInput{Name: &cluster, RoleArn: aws.String("arn:aws:iam::" + account + ":role/cluster"), ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: []string{"subnet-1", "subnet-2"}}}

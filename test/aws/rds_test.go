@@ -104,7 +104,7 @@ func (w *databases) Settle(*testing.T) {}
 func TestDatabasesOfRDS(t *testing.T) {
 	for name, snapshots := range map[string]bool{"with snapshots": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			sleepertest.Run(t, func(t *testing.T) sleepertest.World { return newDatabases(t, snapshots) })
+			sleepertest.Run(t, func(t *testing.T) sleepertest.Backend { return newDatabases(t, snapshots) })
 		})
 	}
 }

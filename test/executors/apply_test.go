@@ -22,7 +22,7 @@ func TestApplyToWhatIsThereConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "apply-object"), Rights: rights("example.org", "apps", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			p := fmt.Sprintf(`
 object: {apiVersion: example.org/v1, kind: App, metadata: {name: %s}, spec: {mode: maintenance, window: {open: true}}}
@@ -39,10 +39,10 @@ func TestApplyThatCreatesConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "apply-object"), Rights: rights("", "configmaps", "get", "create", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			th := h.nothing(configMapsGVR())
 			p := fmt.Sprintf(`{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {mode: maintenance}}}`, th.name)
-			return conformance.World{Call: h.call(properties[plan.ApplyProperties](t, p)), Connect: h.connect, State: th.stateOrAbsence("data")}
+			return conformance.Backend{Call: h.call(properties[plan.ApplyProperties](t, p)), Connect: h.connect, State: th.stateOrAbsence("data")}
 		},
 	})
 }

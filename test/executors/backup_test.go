@@ -126,11 +126,11 @@ func TestVolumeSnapshotsConform(t *testing.T) {
 	}
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "backup"), Rights: snapshotRights(),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			call := h.call(properties[plan.BackupProperties](t, `{method: volume-snapshot, selector: {matchLabels: {tier: db}}, retain: 24h}`))
 			call.Plan = call.Run // worlds are not each other's past
 			count := func(t *testing.T) int { return len(h.backupsOf(t, snapshotsGVR(), call)) }
-			return conformance.World{
+			return conformance.Backend{
 				Call: call, Connect: h.connect,
 				State:   func(t *testing.T) string { return fmt.Sprintf("%d snapshots", count(t)) },
 				Effects: func(t *testing.T) int { return count(t) / 2 },
@@ -144,10 +144,10 @@ func TestVeleroConforms(t *testing.T) {
 	h := newVault(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "backup"), Rights: rights("velero.io", "backups", "get", "list", "watch", "create"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			call := h.call(properties[plan.BackupProperties](t, `{method: velero, veleroNamespace: `+h.ns+`, retain: 24h}`))
 			count := func(t *testing.T) int { return len(h.backupsOf(t, backupsGVR(), call)) }
-			return conformance.World{
+			return conformance.Backend{
 				Call: call, Connect: h.connect, Effects: count,
 				State:  func(t *testing.T) string { return fmt.Sprintf("%d backups", count(t)) },
 				Settle: func(t *testing.T, _ *executors.Call) { h.play(t, backupsGVR(), call, "{phase: Completed}") },

@@ -41,7 +41,7 @@ func TestLabelConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "label"), Rights: rights("apps", "deployments", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			d := h.deployment(t)
 			w := d.world(properties[plan.LabelProperties](t, `{operation: add, labels: {maintenance: "true", tier: gold}, restoreAfter: true}`),
 				`{metadata: {labels: {maintenance: theirs, tier: theirs}}}`, "metadata", "labels")
@@ -56,7 +56,7 @@ func TestRemovingLabelsConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "label"), Rights: rights("apps", "deployments", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			d := h.deployment(t)
 			p := fmt.Sprintf(`{operation: remove, labels: [tier, never-there], restoreAfter: true, object: %s}`, yamlOf(t, d.ref))
 			return d.world(properties[plan.LabelProperties](t, p), `{metadata: {labels: {tier: theirs}}}`, "metadata", "labels")
@@ -68,7 +68,7 @@ func TestAnnotateConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "annotate"), Rights: rights("", "configmaps", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			cm := h.thing(t, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, `{apiVersion: v1, kind: ConfigMap}`)
 			p := fmt.Sprintf(`{operation: add, annotations: {example.org/pause: "a b\nc"}, restoreAfter: true, object: %s}`, yamlOf(t, cm.ref))
 			w := cm.world(properties[plan.AnnotateProperties](t, p), `{metadata: {annotations: {example.org/pause: theirs}}}`, "metadata", "annotations")
@@ -82,7 +82,7 @@ func TestStrategicPatchConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "patch-object"), Rights: rights("apps", "deployments", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			d := h.deployment(t)
 			p := fmt.Sprintf(`
 resource: %s
@@ -109,7 +109,7 @@ func TestMergePatchOfACustomResourceConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "patch-object"), Rights: rights("example.org", "apps", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			p := fmt.Sprintf(`{resource: %s, patchType: merge, restoreAfter: true, patch: {spec: {size: 5, keep: null, window: {open: true}}}}`, yamlOf(t, a.ref))
 			return a.world(properties[plan.PatchProperties](t, p), `{spec: {size: 6, keep: {me: false}, window: {open: false}}}`, "spec")
@@ -121,7 +121,7 @@ func TestJSONPatchConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "patch-object"), Rights: rights("example.org", "apps", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			p := fmt.Sprintf(`{resource: %s, patchType: json, restoreAfter: true, patch: [{op: test, path: /spec/size, value: 1}, {op: add, path: /spec/hosts/-, value: c}, {op: remove, path: /spec/size}]}`, yamlOf(t, a.ref))
 			return a.world(properties[plan.PatchProperties](t, p), `{spec: {size: 6, hosts: [z]}}`, "spec")
@@ -133,7 +133,7 @@ func TestAppendingWithoutRestoreConforms(t *testing.T) {
 	h := newHouse(t)
 	c := conformance.Case{
 		Executor: withoutRestore{executor(t, "patch-object")}, Rights: rights("example.org", "apps", "get", "patch"),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			p := fmt.Sprintf(`{resource: %s, patchType: json, patch: [{op: add, path: /spec/hosts/-, value: c}]}`, yamlOf(t, a.ref))
 			return a.world(properties[plan.PatchProperties](t, p), "{}", "spec")
@@ -157,7 +157,7 @@ func TestScaleConforms(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "scale"), Rights: rights(c.group, c.resource, "get", "patch"),
-				New: func(t *testing.T) conformance.World {
+				New: func(t *testing.T) conformance.Backend {
 					th := c.thing(t)
 					p := fmt.Sprintf(`{resource: %s, replicas: 0, restoreAfter: true}`, yamlOf(t, th.ref))
 					return th.world(properties[plan.ScaleProperties](t, p), `{spec: {replicas: 4}}`, "spec", "replicas")
@@ -177,10 +177,10 @@ func TestWaitConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "wait"), Rights: rights("example.org", "apps", "get", "list", "watch"), Waits: true, Idle: true,
-				New: func(t *testing.T) conformance.World {
+				New: func(t *testing.T) conformance.Backend {
 					a := h.app(t)
 					met := a.merge(c.status, "status")
-					return conformance.World{
+					return conformance.Backend{
 						Call:    h.call(properties[plan.WaitProperties](t, fmt.Sprintf("resource: %s\n%s", yamlOf(t, a.ref), c.property))),
 						Connect: h.connect, State: a.state("spec"), Remove: a.remove,
 						Settle: func(t *testing.T, _ *executors.Call) { met(t) },
@@ -197,8 +197,8 @@ func TestSuspendConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "suspend"), Idle: true,
-				New: func(t *testing.T) conformance.World {
-					return conformance.World{
+				New: func(t *testing.T) conformance.Backend {
+					return conformance.Backend{
 						Call: h.call(properties[plan.SuspendProperties](t, text)), Connect: h.connect,
 						Settle: func(_ *testing.T, c *executors.Call) { c.Resumed = c.ResumeAt == nil },
 					}
@@ -216,7 +216,7 @@ func TestWebhookConforms(t *testing.T) {
 	}
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "webhook"), Rights: rights("", "secrets", "get"), Idle: true, Repeats: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			keys := &atomic.Int64{}
 			call := h.call(nil)
 			server := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
@@ -231,7 +231,7 @@ func TestWebhookConforms(t *testing.T) {
 				URL: server.URL, Body: map[string]any{"text": "hello"},
 				Headers: map[string]plan.HeaderValue{"Authorization": {SecretKeyRef: &document.SecretKeyRef{Name: "hook", Key: "token"}}},
 			}
-			return conformance.World{Call: call, Connect: h.connect, Effects: func(*testing.T) int { return int(keys.Load()) }}
+			return conformance.Backend{Call: call, Connect: h.connect, Effects: func(*testing.T) int { return int(keys.Load()) }}
 		},
 	})
 }
@@ -241,7 +241,7 @@ func TestJobConforms(t *testing.T) {
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "job"), Rights: rights("batch", "jobs", "get", "list", "watch", "create"),
 		Courtesies: append(rights("", "pods", "list"), append(rights("", "pods/log", "get"), rights("batch", "jobs", "delete")...)...),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			// Nobody runs this Job but the test, which says how it ends.
 			call := h.call(properties[plan.JobProperties](t, `
 template: {managedBy: test.maint.dev/nobody, template: {spec: {containers: [{name: a, image: "example.org/a:1"}]}}}`))
@@ -259,7 +259,7 @@ template: {managedBy: test.maint.dev/nobody, template: {spec: {containers: [{nam
 				}
 				return out
 			}
-			return conformance.World{
+			return conformance.Backend{
 				Call: call, Connect: h.connect,
 				State:   func(t *testing.T) string { return fmt.Sprintf("%d Jobs", len(ours(t))) },
 				Effects: func(t *testing.T) int { return len(ours(t)) },

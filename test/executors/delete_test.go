@@ -25,10 +25,10 @@ func TestDeleteConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "delete-object"), Rights: rights("", "configmaps", "get", "list", "watch", "delete"), Deletes: true,
-				New: func(t *testing.T) conformance.World {
+				New: func(t *testing.T) conformance.Backend {
 					cm := h.thing(t, configMapsGVR(), `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: `+finalizers+`}}`)
 					release := cm.merge(`{metadata: {finalizers: null}}`)
-					w := conformance.World{
+					w := conformance.Backend{
 						Call:    h.call(properties[plan.DeleteProperties](t, fmt.Sprintf(`{resource: %s}`, yamlOf(t, cm.ref)))),
 						Connect: h.connect, State: cm.stateOrAbsence("kind"),
 						Remove: func(t *testing.T) { release(t); cm.remove(t) },

@@ -29,12 +29,12 @@ func TestExecConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "exec"), Rights: execRights(c.verb), Idle: true, Repeats: true,
-				New: func(t *testing.T) conformance.World {
+				New: func(t *testing.T) conformance.Backend {
 					k := h.kubelet(t, func(string, []string) ran { return ran{stdout: "done\n"} })
 					k.pod(t, h, k.node, map[string]string{"world": k.node}, nil)
 					call := h.call(properties[plan.ExecProperties](t, fmt.Sprintf(`{pod: {`+c.selector+`}, command: [flush, "--all"]}`, k.node)))
 					call.OnRestart = "retry"
-					return conformance.World{
+					return conformance.Backend{
 						Call: call, Connect: h.connect, Remove: func(t *testing.T) { h.removePod(t, k.node) },
 						Effects: func(*testing.T) int { return int(k.runs.Load()) },
 					}

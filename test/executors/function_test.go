@@ -88,14 +88,14 @@ func TestFunctionConforms(t *testing.T) {
 	granted = append(granted, rights("", "configmaps", "get", "patch", "create")...)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "function"), Rights: granted, Repeats: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			d := h.deployment(t)
 			settled := &atomic.Int64{}
 			call := h.call(&plan.FunctionProperties{
 				TLS: &plan.FunctionTLS{Insecure: true}, Credentials: []plan.FunctionCredential{{Name: "cloud", SecretName: "cloud"}},
 				Endpoint: functiontest.Serve(t, counting(t, d.name, settled)),
 			})
-			return conformance.World{
+			return conformance.Backend{
 				Call: call, Connect: h.dialing, Effects: func(*testing.T) int { return int(settled.Load()) },
 				State: func(t *testing.T) string { return h.configMap(t, d.name) },
 			}

@@ -18,9 +18,9 @@ import (
 const readyStatus = `{status: {conditions: [{type: Ready, status: "True"}]}}`
 
 // healthWorld is one around an object that becomes healthy when it is settled.
-func healthWorld(t *testing.T, th *thing, text string, settle func(*testing.T)) conformance.World {
+func healthWorld(t *testing.T, th *thing, text string, settle func(*testing.T)) conformance.Backend {
 	t.Helper()
-	return conformance.World{
+	return conformance.Backend{
 		Call: th.h.call(properties[plan.HealthProperties](t, text)), Connect: th.h.connect, State: th.state("spec"), Remove: th.remove,
 		Settle: func(t *testing.T, _ *executors.Call) { settle(t) },
 	}
@@ -30,7 +30,7 @@ func TestHealthCheckOfOneConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "health-check"), Rights: rights("example.org", "apps", "get", "list", "watch"), Idle: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			return healthWorld(t, a, fmt.Sprintf(`{resource: %s}`, yamlOf(t, a.ref)), a.merge(readyStatus, "status"))
 		},
@@ -41,7 +41,7 @@ func TestHealthCheckOfASelectionConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "health-check"), Rights: rights("example.org", "apps", "list", "watch"), Idle: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			a := h.app(t)
 			a.merge(`{metadata: {labels: {world: ` + a.name + `}}}`)(t)
 			return healthWorld(t, a, `{selector: {apiVersion: example.org/v1, kind: App, matchLabels: {world: `+a.name+`}}}`, a.merge(readyStatus, "status"))
@@ -55,7 +55,7 @@ func TestHealthCheckOfAllWorkloadsConforms(t *testing.T) {
 	needed = append(append(needed, rights("apps", "daemonsets", "list")...), rights("batch", "jobs", "list")...)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "health-check"), Rights: needed, Idle: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			d := h.rollout(t, "Deployment", "  replicas: 1\n  paused: true")
 			d.observed(t)
 			d.merge(`{metadata: {labels: {world: ` + d.name + `}}}`)(t)

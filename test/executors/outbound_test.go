@@ -54,14 +54,14 @@ func TestPrometheusConforms(t *testing.T) {
 	headers := h.secret(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "prometheus"), Rights: rights("", "secrets", "get"), Idle: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			value := &atomic.Int64{}
 			value.Store(9)
 			server := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 				_, _ = fmt.Fprintf(w, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"job":"orders"},"value":[1,"%d"]}]}}`, value.Load())
 			})
 			minute := &document.Duration{Duration: time.Minute}
-			return conformance.World{
+			return conformance.Backend{
 				Call:    h.call(&plan.PrometheusProperties{URL: server.URL, Query: "errors", Condition: "< 3", For: minute, FailAfter: &document.Duration{Duration: time.Hour}, Headers: headers}),
 				Connect: h.connect, Settle: func(*testing.T, *executors.Call) { value.Store(1) },
 			}
@@ -103,10 +103,10 @@ func TestSilenceConforms(t *testing.T) {
 	headers := h.secret(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "silence"), Rights: rights("", "secrets", "get"), Idle: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			s := &silences{all: []map[string]any{}}
 			server := serve(t, s.serve)
-			return conformance.World{
+			return conformance.Backend{
 				Call:    h.call(&plan.SilenceProperties{Alertmanager: server.URL, Matchers: []plan.SilenceMatcher{{Name: "namespace", Value: h.ns}}, Headers: headers}),
 				Connect: h.connect, Effects: s.count,
 			}
@@ -141,9 +141,9 @@ func TestNotificationConforms(t *testing.T) {
 	h := newHouse(t)
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "notification"), Idle: true, Repeats: true,
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			told, connect := h.desk(t, nil)
-			return conformance.World{
+			return conformance.Backend{
 				Call:    h.call(&plan.NotificationProperties{Message: "it begins", Sinks: []string{"ops", "dba"}}),
 				Connect: connect, Effects: func(*testing.T) int { return int(told.Load()) },
 			}

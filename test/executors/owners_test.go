@@ -59,7 +59,7 @@ spec:
 }
 
 // owned is a Deployment that a Kustomization keeps, and a step that suspends that.
-func (h *house) owned(t *testing.T, spec string) (owner *thing, w conformance.World) {
+func (h *house) owned(t *testing.T, spec string) (owner *thing, w conformance.Backend) {
 	t.Helper()
 	owner = h.thing(t, kustomizationsGVR(), "{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, spec: "+spec+"}")
 	d := h.deployment(t)
@@ -84,7 +84,7 @@ func TestHoldOwnersConforms(t *testing.T) {
 	conformance.Run(t, conformance.Case{
 		Executor: executor(t, "hold-owners"),
 		Rights:   append(rights("apps", "deployments", "get"), rights("kustomize.toolkit.fluxcd.io", "kustomizations", "get", "patch")...),
-		New: func(t *testing.T) conformance.World {
+		New: func(t *testing.T) conformance.Backend {
 			_, w := h.owned(t, "{prune: true}")
 			return w
 		},

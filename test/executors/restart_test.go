@@ -55,10 +55,10 @@ func TestRestartConforms(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			conformance.Run(t, conformance.Case{
 				Executor: executor(t, "restart"), Rights: rights("apps", strings.ToLower(kind)+"s", "get", "list", "watch", "patch"),
-				New: func(t *testing.T) conformance.World {
+				New: func(t *testing.T) conformance.Backend {
 					th := h.rollout(t, kind, spec)
 					th.observed(t)
-					return conformance.World{
+					return conformance.Backend{
 						Call:    h.call(properties[plan.RestartProperties](t, fmt.Sprintf(`{resource: %s}`, yamlOf(t, th.ref)))),
 						Connect: h.connect, State: th.state("metadata", "generation"), Remove: th.remove,
 						Touch:  th.merge(`{metadata: {annotations: {touched: "yes"}}}`),

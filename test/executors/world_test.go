@@ -326,8 +326,8 @@ func (th *thing) remove(t *testing.T) {
 }
 
 // world is one around an object: its state, and somebody who changes it.
-func (th *thing) world(properties any, meddle string, state ...string) conformance.World {
-	return conformance.World{
+func (th *thing) world(properties any, meddle string, state ...string) conformance.Backend {
+	return conformance.Backend{
 		Call: th.h.call(properties), Connect: th.h.connect, State: th.state(state...), Remove: th.remove,
 		Touch: th.merge(`{metadata: {annotations: {touched: "yes"}}}`), Meddle: th.merge(meddle),
 	}

@@ -146,7 +146,7 @@ func TestAnAccountHasTheRightsThatWereNotTakenFromIt(t *testing.T) {
 	w.Deny("system:serviceaccount:shop:maint-runner", "get", "configmaps")
 	_, accounts := w.Connect()
 	who := client.Account{Namespace: "shop", Name: "maint-runner"}
-	home, err := accounts.Reach(t.Context(), who, "run-1", nil)
+	home, err := accounts.Access(t.Context(), who, "run-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

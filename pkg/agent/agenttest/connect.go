@@ -32,7 +32,7 @@ func (c *Cluster) Connect() (*client.Connection, *client.Impersonator) {
 	nowhere := &http.Client{Transport: client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("nothing is outside of the cluster: %s", r.URL)
 	})}
-	outside := client.Outside{HTTP: func() *http.Client { return nowhere }}
+	outside := client.External{HTTP: func() *http.Client { return nowhere }}
 	if c.far != nil {
 		outside.Remote = func(*rest.Config) (http.RoundTripper, error) { return c.far, nil }
 	}

@@ -57,7 +57,7 @@ func TestWhomRequestsActAs(t *testing.T) {
 	api.Put(configMap("a"))
 	var sent atomic.Pointer[http.Request]
 	conn := over(t, api, func(r *http.Request) { sent.Store(r) }, func(string, string) {})
-	accounts := conn.Impersonate(client.Outside{HTTP: func() *http.Client { return nil }})
+	accounts := conn.Impersonate(client.External{HTTP: func() *http.Client { return nil }})
 	for name, c := range map[string]struct {
 		as, run   string
 		get       func() error
@@ -84,7 +84,7 @@ func TestWhomRequestsActAs(t *testing.T) {
 			return err
 		}},
 		"an account, of any kind": {as: runner, run: "run-1", get: func() error {
-			home, err := accounts.Reach(t.Context(), maintRunner(), "run-1", nil)
+			home, err := accounts.Access(t.Context(), maintRunner(), "run-1", nil)
 			if err != nil {
 				return err
 			}
@@ -361,7 +361,7 @@ func TestWhatAnErrorMeans(t *testing.T) {
 		"an error of ours":            {err: errors.New("x")},
 		"none":                        {},
 	} {
-		if a, b, u := client.NotTaken(c.err), client.NeverTaken(c.err), c.err != nil && client.Unreachable(c.err); a != c.notTaken || b != c.never || u != c.unreachable {
+		if a, b, u := client.IsRejected(c.err), client.IsRejectedForGood(c.err), c.err != nil && client.Unreachable(c.err); a != c.notTaken || b != c.never || u != c.unreachable {
 			t.Errorf("%s: not taken %t, never %t, unreachable %t", name, a, b, u)
 		}
 	}

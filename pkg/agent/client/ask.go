@@ -17,16 +17,16 @@ const (
 	leftAlone   = 15 * time.Second // a cluster that did not answer
 )
 
-// AwayError is another cluster that does not answer, or is asked enough just now.
-type AwayError struct {
+// UnavailableError is another cluster that does not answer, or is asked enough just now.
+type UnavailableError struct {
 	Cluster string
 	Err     error
 }
 
-func (e *AwayError) Error() string { return fmt.Sprintf("K8SCluster %s: %s", e.Cluster, e.Err) }
+func (e *UnavailableError) Error() string { return fmt.Sprintf("K8SCluster %s: %s", e.Cluster, e.Err) }
 
 // Unwrap is what was the matter.
-func (e *AwayError) Unwrap() error { return e.Err }
+func (e *UnavailableError) Unwrap() error { return e.Err }
 
 var (
 	errSilent = fmt.Errorf("it did not answer within %s", askedWithin) //nolint:gochecknoglobals // a sentinel for errors.Is
@@ -36,9 +36,9 @@ var (
 // Ask asks a question of the cluster that an account's plan is about; nil is the plan's own.
 // Another cluster has a few seconds for its answer: a question that takes longer goes on by
 // itself, and nobody hears of its answer. One that did not answer is left alone for a while.
-func Ask[T any](ctx context.Context, a *Impersonator, w Account, run string, on *Cluster, question func(context.Context, Reach) (T, error)) (T, error) {
+func Ask[T any](ctx context.Context, a *Impersonator, w Account, run string, on *Cluster, question func(context.Context, ClusterAccess) (T, error)) (T, error) {
 	reached := func(ctx context.Context) (out T, err error) {
-		from, err := a.Reach(ctx, w, run, on)
+		from, err := a.Access(ctx, w, run, on)
 		if err != nil {
 			return out, err
 		}
@@ -50,7 +50,7 @@ func Ask[T any](ctx context.Context, a *Impersonator, w Account, run string, on 
 	var none T
 	at := distance{namespace: w.Namespace, cluster: on.Name}
 	if err := a.distances.begin(at, a.now()); err != nil {
-		return none, &AwayError{on.Name, err}
+		return none, &UnavailableError{on.Name, err}
 	}
 	within, cancel := context.WithTimeout(ctx, askedWithin)
 	defer cancel()
@@ -71,7 +71,7 @@ func Ask[T any](ctx context.Context, a *Impersonator, w Account, run string, on 
 			return none, err
 		}
 		a.distances.silent(at, a.now())
-		return none, &AwayError{on.Name, errSilent}
+		return none, &UnavailableError{on.Name, errSilent}
 	}
 }
 
@@ -83,7 +83,7 @@ type answer[T any] struct {
 
 func away(cluster string, err error) error {
 	if errors.Is(err, errSilent) || Unreachable(err) {
-		return &AwayError{cluster, err}
+		return &UnavailableError{cluster, err}
 	}
 	return err
 }

@@ -16,13 +16,13 @@ func TestHowLongAnotherClusterIsWaitedFor(t *testing.T) {
 		w, far := newFarWorld(t), stg()
 		hold := make(chan struct{})
 		ask := func(on *client.Cluster, question func(context.Context) (string, error)) (string, error) {
-			return client.Ask(t.Context(), w.accounts, maintRunner(), "", on, func(ctx context.Context, _ client.Reach) (string, error) { return question(ctx) })
+			return client.Ask(t.Context(), w.accounts, maintRunner(), "", on, func(ctx context.Context, _ client.ClusterAccess) (string, error) { return question(ctx) })
 		}
 		holds := func(context.Context) (string, error) { <-hold; return "late", nil }
 		quick := func(context.Context) (string, error) { return "here", nil }
 		wants := func(when string, err error, says string) {
 			t.Helper()
-			var away *client.AwayError
+			var away *client.UnavailableError
 			if !errors.As(err, &away) || !strings.Contains(err.Error(), "K8SCluster stg: "+says) {
 				t.Errorf("%s: %v", when, err)
 			}
@@ -62,11 +62,11 @@ func TestHowLongAnotherClusterIsWaitedFor(t *testing.T) {
 
 func TestAnObjectIsToldApartFromThoseOfOtherClusters(t *testing.T) {
 	w, far := newFarWorld(t), stg()
-	home, err := w.accounts.Reach(t.Context(), maintRunner(), "", nil)
+	home, err := w.accounts.Access(t.Context(), maintRunner(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := w.accounts.Reach(t.Context(), maintRunner(), "", &far)
+	there, err := w.accounts.Access(t.Context(), maintRunner(), "", &far)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func (c *Clock) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// Doubt says why the clock is not to be trusted; empty when it is.
-func (c *Clock) Doubt() string {
+// SkewReason says why the clock is not to be trusted; empty when it is.
+func (c *Clock) SkewReason() string {
 	skew := time.Duration(c.skew.Load())
 	if skew.Abs() <= maxSkew {
 		return ""

@@ -23,7 +23,7 @@ const tokenSeconds = 600
 // Cloud is an account of AWS as a plan's ServiceAccount reaches it. Nothing is asked before
 // credentials are needed.
 func (a *Impersonator) Cloud(w Account, spec connector.AWS) *executors.Cloud {
-	c := &executors.Cloud{AWS: spec, Endpoint: a.awsEndpoint}
+	c := &executors.Cloud{AWS: spec, Endpoint: a.external.AWSEndpoint}
 	switch {
 	case spec.Auth.Static != nil:
 		name := spec.Auth.Static.SecretRef.Name

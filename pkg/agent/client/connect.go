@@ -80,8 +80,8 @@ func countRequests(tell func(method, code string), next http.RoundTripper) http.
 	})
 }
 
-// Outside is how clients of accounts reach what is not the API server.
-type Outside struct {
+// External is how clients of accounts reach what is not the API server.
+type External struct {
 	HTTP func() *http.Client
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Sink func(ctx context.Context, namespace, name string) (string, error)
@@ -98,9 +98,8 @@ type Outside struct {
 }
 
 // Impersonate hands out clients that act as accounts, over the same connection.
-func (c *Connection) Impersonate(o Outside) *Impersonator {
-	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o.HTTP, c.now)
-	a.outbound, a.remoteTransport = o.Rules, o.Remote
-	a.dial, a.sink, a.fence, a.awsEndpoint, a.eks, a.certificate = o.Dial, o.Sink, c.Fence.Check, o.AWSEndpoint, o.EKS, o.Certificate
+func (c *Connection) Impersonate(o External) *Impersonator {
+	a := newImpersonator(c.config, c.base, c.Kube, memory.NewMemCacheClient(c.Kube.Discovery()), o, c.now)
+	a.fence = c.Fence.Check
 	return a
 }

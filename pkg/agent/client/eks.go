@@ -26,7 +26,7 @@ const cloudPause = 5 * time.Second
 // eksConfig is how an account reaches a cluster of EKS. Each request carries the token of its
 // moment; where the cluster is and whose credentials count tell connections apart.
 func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w Account, c Cluster) (*rest.Config, string, *executors.Outcome) {
-	if a.eks == nil {
+	if a.external.EKS == nil {
 		return nil, "", a.noConnection(c, errors.New("this agent reaches no clusters of EKS"))
 	}
 	if c.Provider == nil {
@@ -39,7 +39,7 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 	cloud := a.Cloud(w, spec)
 	cloud.Cluster = c.Spec.EKS.Name
 	call := executors.SleepCall{Namespace: w.Namespace, Account: w.Name, Clients: home, Cloud: cloud, Now: a.now()}
-	at, err := a.eks.Address(ctx, call)
+	at, err := a.external.EKS.Address(ctx, call)
 	if err == nil {
 		err = checkServer(at.Server)
 	}
@@ -56,7 +56,7 @@ func (a *Impersonator) eksConfig(ctx context.Context, home executors.Clients, w 
 func (a *Impersonator) bearing(c Cluster, call executors.SleepCall) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return RoundTripper(func(req *http.Request) (*http.Response, error) {
-			token, err := a.eks.Token(req.Context(), call)
+			token, err := a.external.EKS.Token(req.Context(), call)
 			if err != nil {
 				return nil, &executors.CredentialsError{Outcome: *a.cloudFailure(c, err)}
 			}

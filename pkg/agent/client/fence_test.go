@@ -154,8 +154,8 @@ func TestAClockThatIsMinutesApartIsDoubted(t *testing.T) {
 		if _, err := rt.RoundTrip(req); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Doubt() != ""; got != test.doubt {
-			t.Errorf("server %s apart: doubt %t (%s), want %t", test.server, got, c.Doubt(), test.doubt)
+		if got := c.SkewReason() != ""; got != test.doubt {
+			t.Errorf("server %s apart: doubt %t (%s), want %t", test.server, got, c.SkewReason(), test.doubt)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -36,35 +35,26 @@ const answerTTL = 20 * time.Second
 // Impersonator hands out clients that act as the plans' ServiceAccounts. The
 // agent's own rights are never among them.
 type Impersonator struct {
-	config *rest.Config // the agent's own, without impersonation
-	base   http.RoundTripper
-	kube   kubernetes.Interface
-	mapper meta.ResettableRESTMapper
-	http   func() *http.Client
-	dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	sink   func(ctx context.Context, namespace, name string) (string, error)
-	fence  func() error
-	now    func() time.Time
-	// certificate hears of certificates by which functions are reached; nil: nobody listens.
-	certificate func(c executors.Certificate, ends time.Time)
-	// awsEndpoint stands in for AWS; empty: nothing does.
-	awsEndpoint string
-	// eks says how clusters of EKS are reached; nil: none is.
-	eks    EKS
-	listen func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
-
-	// outbound is what the outbound rules in force are; nil: there are none.
-	outbound func() string
-	// remoteTransport stands in for what dials other clusters; nil: nothing does.
-	remoteTransport func(*rest.Config) (http.RoundTripper, error)
+	config   *rest.Config // the agent's own, without impersonation
+	base     http.RoundTripper
+	kube     kubernetes.Interface
+	kinds    kinds
+	external External
+	fence    func() error
+	now      func() time.Time
+	listen   func(w Account, run string, next http.RoundTripper) http.RoundTripper // listens to what is written for plans; nil: nobody does
 
 	answers   *lru.Cache[string, reply]
 	pools     *lru.Cache[string, executors.Clients]
 	remotes   *remotes
 	distances *distances
+}
 
-	mu         sync.Mutex
-	kindsAsked time.Time // when the kinds were last asked for anew
+// kinds are the kinds that the API server serves.
+type kinds struct {
+	mapper meta.ResettableRESTMapper
+	mu     sync.Mutex
+	asked  time.Time // when they were last asked for anew
 }
 
 // kindsInterval is how often the kinds are asked for anew at most (a guess: it is a
@@ -126,12 +116,12 @@ func (a *Impersonator) build(w Account, run string) (executors.Clients, error) {
 	if err != nil {
 		return executors.Clients{}, fmt.Errorf("client of %s: %w", w.User(), err)
 	}
-	mapper := liveMapper{a.mapper, a.kube}
+	mapper := liveMapper{a.kinds.mapper, a.kube}
 	var sink func(ctx context.Context, name string) (string, error)
-	if a.sink != nil {
-		sink = func(ctx context.Context, name string) (string, error) { return a.sink(ctx, w.Namespace, name) }
+	if a.external.Sink != nil {
+		sink = func(ctx context.Context, name string) (string, error) { return a.external.Sink(ctx, w.Namespace, name) }
 	}
-	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.http(), Dial: a.dial, Sink: sink, Fence: a.fence, Config: a.acting(as), Certificate: a.certificate}, nil
+	return executors.Clients{Kube: kube, Dynamic: dyn, Mapper: mapper, HTTP: a.external.HTTP(), Dial: a.external.Dial, Sink: sink, Fence: a.fence, Config: a.acting(as), Certificate: a.external.Certificate}, nil
 }
 
 // OnWrite has somebody listen to what is written for plans, before the first client is
@@ -209,12 +199,12 @@ func (a *Impersonator) ask(question string, live func() (string, error)) (string
 
 // newImpersonator prepares discovery with the agent's own account: every
 // authenticated user may read it.
-func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, client func() *http.Client, now func() time.Time) *Impersonator {
+func newImpersonator(config *rest.Config, base http.RoundTripper, kube kubernetes.Interface, disco discovery.CachedDiscoveryInterface, external External, now func() time.Time) *Impersonator {
 	answers, _ := lru.New[string, reply](maxAnswers) // the error of both is for limits below one
 	pools, _ := lru.New[string, executors.Clients](maxClients)
 	return &Impersonator{
-		config: config, base: base, kube: kube, http: client, now: now,
-		mapper:  restmapper.NewDeferredDiscoveryRESTMapper(disco),
+		config: config, base: base, kube: kube, external: external, now: now,
+		kinds:   kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(disco)},
 		answers: answers, pools: pools, remotes: newRemotes(), distances: newDistances(),
 	}
 }

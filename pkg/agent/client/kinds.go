@@ -15,12 +15,12 @@ import (
 // Mapping finds a kind for what the agent looks at again and again, so that the
 // kinds are not asked for anew each time.
 func (a *Impersonator) Mapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return liveMapper{a.mapper, a.kube}.find(kind, versions, func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		again := a.now().Sub(a.kindsAsked) >= kindsInterval
+	return liveMapper{a.kinds.mapper, a.kube}.find(kind, versions, func() bool {
+		a.kinds.mu.Lock()
+		defer a.kinds.mu.Unlock()
+		again := a.now().Sub(a.kinds.asked) >= kindsInterval
 		if again {
-			a.kindsAsked = a.now()
+			a.kinds.asked = a.now()
 		}
 		return again
 	})
@@ -28,11 +28,11 @@ func (a *Impersonator) Mapping(kind schema.GroupKind, versions ...string) (*meta
 
 // KindServed says whether the API server serves a kind.
 func (a *Impersonator) KindServed(kind schema.GroupVersionKind) (bool, error) {
-	return liveMapper{a.mapper, a.kube}.serves(kind)
+	return liveMapper{a.kinds.mapper, a.kube}.serves(kind)
 }
 
 // ResetKinds has all kinds asked for anew.
-func (a *Impersonator) ResetKinds() { a.mapper.Reset() }
+func (a *Impersonator) ResetKinds() { a.kinds.mapper.Reset() }
 
 // liveMapper finds kinds. One that is not known may have been installed since the
 // kinds were last asked for, or the API server could not tell of its group then:
@@ -83,7 +83,7 @@ func (m liveMapper) find(kind schema.GroupKind, versions []string, mayReset func
 // KindGone says whether the API server serves a kind no more, and an error where it
 // does not say.
 func (a *Impersonator) KindGone(kind schema.GroupVersionKind) (bool, error) {
-	served, err := liveMapper{a.mapper, a.kube}.serves(kind)
+	served, err := liveMapper{a.kinds.mapper, a.kube}.serves(kind)
 	return err == nil && !served, err
 }
 

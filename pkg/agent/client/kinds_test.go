@@ -107,5 +107,5 @@ func accountsOf(t *testing.T, answer func(w http.ResponseWriter, path string)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newImpersonator(config, http.DefaultTransport, kube, memory.NewMemCacheClient(kube.Discovery()), func() *http.Client { return http.DefaultClient }, time.Now)
+	return newImpersonator(config, http.DefaultTransport, kube, memory.NewMemCacheClient(kube.Discovery()), External{HTTP: func() *http.Client { return http.DefaultClient }}, time.Now)
 }

@@ -190,10 +190,10 @@ func (a *Impersonator) noConnection(c Cluster, err error) *executors.Outcome {
 // rules is what the outbound rules in force are: a connection that others allowed is not
 // used any more.
 func (a *Impersonator) rules() string {
-	if a.outbound == nil {
+	if a.external.Rules == nil {
 		return ""
 	}
-	return a.outbound()
+	return a.external.Rules()
 }
 
 // digestOf is the same for the same parts only.
@@ -236,10 +236,10 @@ func (a *Impersonator) connect(home executors.Clients, config *rest.Config, w Ac
 // transport dials by the outbound rules: an API server's address is a tenant's word, like a
 // webhook's. No proxy stands between, whatever the agent's environment says.
 func (a *Impersonator) transport(config *rest.Config) (http.RoundTripper, error) {
-	if a.remoteTransport != nil {
-		return a.remoteTransport(config)
+	if a.external.Remote != nil {
+		return a.external.Remote(config)
 	}
-	if a.dial == nil {
+	if a.external.Dial == nil {
 		return nil, errors.New("this agent has nothing to dial with")
 	}
 	tls, err := rest.TLSConfigFor(config)
@@ -247,7 +247,7 @@ func (a *Impersonator) transport(config *rest.Config) (http.RoundTripper, error)
 		return nil, err
 	}
 	return utilnet.SetTransportDefaults(&http.Transport{
-		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: a.dial, TLSClientConfig: tls,
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, DialContext: a.external.Dial, TLSClientConfig: tls,
 		ResponseHeaderTimeout: remoteHeaders, MaxIdleConnsPerHost: 2,
 	}), nil
 }

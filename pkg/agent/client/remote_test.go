@@ -58,7 +58,7 @@ func newFarWorld(t *testing.T) *farWorld {
 	w.home.Put(account(), kubeconfigSecret(kubeconfigOf(there, "token: t1")))
 	w.far.Put(configMap("a"))
 	w.conn, _ = w.home.Connect()
-	w.accounts = w.conn.Impersonate(client.Outside{HTTP: func() *http.Client { return nil }, Rules: func() string { return w.rules }, Remote: func(c *rest.Config) (http.RoundTripper, error) {
+	w.accounts = w.conn.Impersonate(client.External{HTTP: func() *http.Client { return nil }, Rules: func() string { return w.rules }, Remote: func(c *rest.Config) (http.RoundTripper, error) {
 		w.reached = append(w.reached, *c)
 		return client.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			w.last = r

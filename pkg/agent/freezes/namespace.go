@@ -50,7 +50,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 		return time.Time{}, nil // the watch will say so
 	}
 	c.note(k.Name, publication{text: is, err: err})
-	if client.NeverTaken(err) || apierrors.IsForbidden(err) {
+	if client.IsRejectedForGood(err) || apierrors.IsForbidden(err) {
 		c.Log.Warn("what is frozen could not be published", "namespace", k.Name, "error", err.Error())
 		return queue.Soonest(wake, c.Now().Add(queue.ResyncPeriod)), nil
 	}

@@ -24,8 +24,8 @@ import (
 
 // opinion is what policies say of one object.
 type opinion struct {
-	question policy.Query // with all policies that mean the object, by whatever watch
-	wants    []knob.Want  // of the policies of this watch
+	question policy.Query        // with all policies that mean the object, by whatever watch
+	wants    []knob.DesiredState // of the policies of this watch
 	why      map[string]string
 	leaving  bool
 	wake     time.Time
@@ -99,15 +99,15 @@ func (g *Controller) opinion(w *gateWatch, o *gateObject, now time.Time) opinion
 			q := out.question
 			q.Gates = []policy.PolicyRef{ref}
 			v := g.Gates.Ask(q).Verdict(now)
-			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
+			out.wants, out.why[name] = append(out.wants, knob.DesiredState{Policy: name, Closed: !v.Permitted}), "policy "+name+": "+v.Reason
 			if v.Until != nil {
 				out.wake = queue.Soonest(out.wake, *v.Until)
 			}
 		case !slices.Contains(out.question.Gates, ref):
-			out.wants, out.why[name] = append(out.wants, knob.Want{Policy: name}), "policy "+name+" no longer names it"
+			out.wants, out.why[name] = append(out.wants, knob.DesiredState{Policy: name}), "policy "+name+" no longer names it"
 		}
 	}
-	slices.SortFunc(out.wants, func(a, b knob.Want) int { return strings.Compare(a.Policy, b.Policy) })
+	slices.SortFunc(out.wants, func(a, b knob.DesiredState) int { return strings.Compare(a.Policy, b.Policy) })
 	return out
 }
 

@@ -105,7 +105,7 @@ func (c *Controller) notifyAhead(ctx context.Context, k types.NamespacedName, cm
 	if cm == nil {
 		return time.Time{}
 	}
-	coming := notify.Coming{
+	coming := notify.Upcoming{
 		About: k, What: "sleeps", Told: status.ToldAhead(cm, &known.written),
 		Claim: func(told string) error {
 			return c.Status.Claim(ctx, cm, &known.written, annotations.StatusToldAhead, told)
@@ -178,7 +178,7 @@ func (c *Controller) known(k types.NamespacedName, cm *corev1.ConfigMap) *cached
 // view is what is known of a plan at one instant.
 type view struct {
 	facts  hibernate.Facts
-	want   hibernate.Want
+	want   hibernate.DesiredState
 	hold   hibernate.Hold
 	paused bool
 	intent intent.Intent
@@ -224,7 +224,7 @@ func (c *Controller) view(k types.NamespacedName, cm *corev1.ConfigMap, known *c
 		v.unreadable(now)
 		return v
 	}
-	v.take(known.table.Want(now, hibernate.Wishes{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}))
+	v.take(known.table.DesiredState(now, hibernate.Overrides{Hold: v.hold, Skip: named(v.ledger, v.intent.Skip)}))
 	c.ask(k, &v, known)
 	if v.facts.Sleep && len(v.facts.Records) == 0 {
 		v.facts.Forbidden = v.forbidden()
@@ -280,7 +280,7 @@ func (v *view) pause(now time.Time, all []schedule.Pause) {
 }
 
 // take takes in how the targets should be.
-func (v *view) take(want hibernate.Want) {
+func (v *view) take(want hibernate.DesiredState) {
 	v.want, v.why = want, want.Why
 	v.facts.Sleep, v.facts.Until = want.Asleep, want.Until
 	v.again = queue.Soonest(v.again, want.Again)

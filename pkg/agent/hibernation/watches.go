@@ -102,7 +102,7 @@ func (w *watches) source(k informer.Key, elsewhere metadata.Interface) informer.
 			}
 			return k.Metadata(c), nil
 		},
-		Pause: informer.Growing(time.Second, refusedPause), Silence: silence,
+		Pause: informer.ExponentialBackoff(time.Second, refusedPause), Silence: silence,
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *Store) signOne(ctx context.Context, namespace, name string, due func(me
 	switch {
 	case err == nil || apierrors.IsNotFound(err):
 		return did, nil
-	case client.NeverTaken(err): // an immutable one: it stays as it is, and is told where it is read
+	case client.IsRejectedForGood(err): // an immutable one: it stays as it is, and is told where it is read
 		s.Log.Warn("an object of the agent's could not be signed", "object", namespace+"/"+name, "error", err.Error())
 		return false, nil
 	}

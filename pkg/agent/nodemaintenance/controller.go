@@ -247,7 +247,7 @@ func (k *Controller) reconcile(ctx context.Context) time.Time {
 	writing := k.writer.inFlight() // before the nodes: what is answered meanwhile is looked at again
 	objects := k.objects()
 	k.writer.forgetRefusal(objects)
-	world := nodes.World{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
+	world := nodes.ClusterState{Now: now, Limits: limits, Nodes: make([]nodes.Node, 0, len(objects))}
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		world.Nodes = append(world.Nodes, k.facts(ctx, objects[name], now))
 	}
@@ -361,7 +361,7 @@ func (k *Controller) facts(ctx context.Context, n *nodeObject, now time.Time) no
 // claims are what the runs have and want of nodes.
 type claims struct {
 	holds   []nodes.Hold
-	wants   []nodes.Want
+	wants   []nodes.Candidate
 	drains  map[wish]planDrain
 	steps   map[string]store.StepKey // steps that want nodes, by their names in the ranking
 	unknown []wish                   // nodes that the agent does not see
@@ -413,7 +413,7 @@ func (k *Controller) claims(ctx context.Context, objects map[string]*nodeObject,
 			if since.IsZero() || !want.bare { // a leader before us saw a drain wait, and wrote that down
 				since = k.since[w]
 			}
-			one := nodes.Want{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
+			one := nodes.Candidate{Node: name, Claimant: claimantOf(l), Step: s.String(), Order: i, Since: since, Permitted: gate.Permitted, Reason: gate.Reason}
 			if want.drain != nil {
 				c.drains[w] = k.planDrain(l, name, *want.drain)
 				var next time.Time
@@ -440,7 +440,7 @@ func compareSpots(a, b store.StepKey) int {
 
 // rank ranks until nobody is given more than it takes at once: what one rollout
 // cannot begin is another's.
-func (k *Controller) rank(world *nodes.World, c claims) nodes.Ranking {
+func (k *Controller) rank(world *nodes.ClusterState, c claims) nodes.Ranking {
 	world.Wants = c.wants
 	for {
 		ranking := nodes.Rank(*world)
@@ -448,7 +448,7 @@ func (k *Controller) rank(world *nodes.World, c claims) nodes.Ranking {
 		if len(surplus) == 0 {
 			return ranking
 		}
-		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Want) bool { return w.Step != "" && surplus[wish{w.Node, c.steps[w.Step]}] })
+		world.Wants = slices.DeleteFunc(slices.Clone(world.Wants), func(w nodes.Candidate) bool { return w.Step != "" && surplus[wish{w.Node, c.steps[w.Step]}] })
 	}
 }
 

@@ -26,7 +26,7 @@ func TestHowADrainStands(t *testing.T) {
 		},
 		"it is done, and something stays that matters": {
 			says: executors.DrainStatus{Done: true, Outcome: drain.Outcome{
-				Evicted: 1, Agent: &drain.Stay{Pod: "maint-system/agent", Why: "it drains"}, Left: 2, LeftPods: []drain.Stay{{Pod: "shop/a", Why: "slow"}, {Pod: "shop/b", Why: "slower"}},
+				Evicted: 1, Agent: &drain.RemainingPod{Pod: "maint-system/agent", Why: "it drains"}, Left: 2, LeftPods: []drain.RemainingPod{{Pod: "shop/a", Why: "slow"}, {Pod: "shop/b", Why: "slower"}},
 			}},
 			want: nodes.Session{
 				State: nodes.SessionDone, Key: "k", Text: "1 evicted, 2 left; maint-system/agent: it drains: shop/a (slow)",

@@ -353,7 +353,7 @@ func (p *nodePods) preflight(ctx context.Context, node string, o drain.Options, 
 	forecast := drain.NewJudge(o, daemonSets(ctx, kube)).WithAgent(p.ownReplicas(ctx, node, pods)).Forecast(pods, budgets, p.Now())
 	var out preview
 	var texts []string
-	for _, b := range drain.Lasting(forecast.Blocks, o) {
+	for _, b := range drain.Permanent(forecast.Blocks, o) {
 		texts = append(texts, b.String())
 		out.budgets = append(out.budgets, b.Budgets...)
 		out.block.Refused = out.block.Refused || b.Refused

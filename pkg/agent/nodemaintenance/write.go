@@ -56,7 +56,7 @@ func await(ctx context.Context, group *sync.WaitGroup) {
 
 // apply does for each node with requests the one next thing: a write, a drain, a
 // count of pods. What is to be drained no more is stopped before anything is written.
-func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.World, ranking nodes.Ranking, writing map[string]*nodeWriting) {
+func (k *Controller) apply(ctx context.Context, objects map[string]*nodeObject, world nodes.ClusterState, ranking nodes.Ranking, writing map[string]*nodeWriting) {
 	steps, drains := map[string]nodes.Step{}, map[string]bool{}
 	for _, n := range world.Nodes {
 		if len(n.Asked) == 0 && n.Cordon == nil {

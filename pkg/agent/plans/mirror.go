@@ -99,7 +99,7 @@ func (c *Controller) patchMirror(ctx context.Context, namespace string, m store.
 	if err != nil {
 		return err.Error()
 	}
-	got, err := client.Ask(ctx, c.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+	got, err := client.Ask(ctx, c.Accounts, client.Account{Namespace: namespace, Name: m.Account}, "", m.Cluster, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		to, err := from.Resource(*m.On)
 		if err != nil {
 			return nil, err

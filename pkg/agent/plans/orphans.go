@@ -19,7 +19,7 @@ import (
 // letRunsAct lets runs act that stand in the status of their plan now, or whose plan
 // takes no status.
 func (c *Controller) letRunsAct(live []*store.CachedRun, err error) {
-	if err != nil && !client.NotTaken(err) {
+	if err != nil && !client.IsRejected(err) {
 		return
 	}
 	live = slices.DeleteFunc(live, func(l *store.CachedRun) bool { return l.Broken != nil || l.Journal.Phase != run.Running })

@@ -93,7 +93,7 @@ func (c *Controller) noteReadiness(k types.NamespacedName, known *store.CachedPl
 	} else {
 		c.blockers.wait(k, check.by, began)
 		looks = known.LastLook.Looks + 1
-		check.ready.Again = c.Now().Add(c.blockers.pause(check.by, c.Targets.Heard(k), looks-1))
+		check.ready.Again = c.Now().Add(c.blockers.pause(check.by, c.Targets.IsWatched(k), looks-1))
 	}
 	known.LastLook = store.ReadinessLook{Done: true, Ready: check.ready, Looks: looks}
 }
@@ -122,7 +122,7 @@ func (c *Controller) readiness(ctx context.Context, k types.NamespacedName, know
 func (c *Controller) targetRights(ctx context.Context, w client.Account, known *store.CachedPlan) (readinessCheck, error) {
 	target := known.Spec.Target
 	on := known.Cluster()
-	refused, err := client.Ask(ctx, c.Accounts, w, "", on, func(ctx context.Context, from client.Reach) (string, error) {
+	refused, err := client.Ask(ctx, c.Accounts, w, "", on, func(ctx context.Context, from client.ClusterAccess) (string, error) {
 		mapping, err := from.Resolve(target.APIVersion, target.Kind)
 		if err != nil {
 			return "", kindError{err}
@@ -203,7 +203,7 @@ func (c *Controller) liveTarget(ctx context.Context, k types.NamespacedName, w c
 // targetKey is how a plan's target is watched. Where its kind is not known yet it is not.
 func (c *Controller) targetKey(ctx context.Context, w client.Account, known *store.CachedPlan) (targets.Key, error) {
 	target := known.Spec.Target
-	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(_ context.Context, from client.Reach) (targets.Key, error) {
+	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(_ context.Context, from client.ClusterAccess) (targets.Key, error) {
 		mapping, err := from.Resolve(target.APIVersion, target.Kind)
 		if err != nil {
 			return targets.Key{}, err
@@ -281,7 +281,7 @@ func (c *Controller) liveObject(ctx context.Context, w client.Account, known *st
 
 // readTarget reads a plan's target live.
 func (c *Controller) readTarget(ctx context.Context, w client.Account, known *store.CachedPlan) (*targets.Object, error) {
-	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+	return client.Ask(ctx, c.Accounts, w, "", known.Cluster(), func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		u, err := targets.Read(ctx, from, *known.Spec.Target)
 		if err != nil {
 			return nil, err

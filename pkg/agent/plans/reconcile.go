@@ -73,7 +73,7 @@ func (c *Controller) Reconcile(ctx context.Context, k types.NamespacedName) (tim
 	if decision.Changed {
 		if err := c.Ledgers.Put(ctx, k, string(cm.UID), facts.Ledger, decision.Ledger); err != nil {
 			err = errors.Join(err, noted(ctx, false))
-			if client.NeverTaken(err) {
+			if client.IsRejectedForGood(err) {
 				return c.cannotDecide(ctx, cm, known, fmt.Errorf("%w: its ledger cannot be written: %w", errLedger, err))
 			}
 			return time.Time{}, err
@@ -254,7 +254,7 @@ func (c *Controller) createRun(ctx context.Context, k types.NamespacedName, cm *
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return time.Time{}, c.adopt(ctx, k, e)
-	case err != nil && !c.Documents.Terminating(k.Namespace) && client.NotTaken(err):
+	case err != nil && !c.Documents.Terminating(k.Namespace) && client.IsRejected(err):
 		return c.refuseRun(ctx, k, cm, known, e, err)
 	case err != nil:
 		return time.Time{}, fmt.Errorf("create run %s/%s: %w", k.Namespace, e.Run, err)

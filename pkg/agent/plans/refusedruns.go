@@ -20,7 +20,7 @@ import (
 // for what: a slot until its deadline, or until it is known that it never will be
 // taken, everything else without end.
 func (c *Controller) refuseRun(ctx context.Context, k types.NamespacedName, cm *corev1.ConfigMap, known *store.CachedPlan, e ledger.Entry, refusal error) (retry time.Time, err error) {
-	if client.NeverTaken(refusal) && e.Slot != nil {
+	if client.IsRejectedForGood(refusal) && e.Slot != nil {
 		c.Events.Eventf(cm, corev1.EventTypeWarning, "RunRefused", "The API server did not take run %s: %s", e.Run, refusal)
 		return time.Time{}, c.Ledgers.Edit(ctx, k, string(cm.UID), func(l ledger.Ledger) ledger.Ledger {
 			return l.Close(e.Run, run.Missed, run.ReasonRefused, nil, c.Now())

@@ -50,7 +50,7 @@ func (p *Controller) ReconcilePolicy(ctx context.Context, k types.NamespacedName
 func (p *Controller) notifyAhead(ctx context.Context, cm *corev1.ConfigMap, v schedule.Verdict) time.Time {
 	k := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}
 	written := p.Plans.WrittenOf(k)
-	coming := notify.Coming{
+	coming := notify.Upcoming{
 		About: k, What: "permits change", Told: status.ToldAhead(cm, written),
 		Claim: func(told string) error {
 			return p.Status.Claim(ctx, cm, written, annotations.StatusToldAhead, told)

@@ -40,7 +40,7 @@ func clusterAt(r run.Run, path string) (client.Cluster, bool) {
 }
 
 // onTarget asks a question of the cluster of a run's target; with marked it is the run's.
-func onTarget[T any](ctx context.Context, c *Controller, l *store.CachedRun, marked bool, question func(context.Context, client.Reach) (T, error)) (T, error) {
+func onTarget[T any](ctx context.Context, c *Controller, l *store.CachedRun, marked bool, question func(context.Context, client.ClusterAccess) (T, error)) (T, error) {
 	name := ""
 	if marked {
 		name = l.Run.Name
@@ -50,7 +50,7 @@ func onTarget[T any](ctx context.Context, c *Controller, l *store.CachedRun, mar
 
 // readTarget reads a run's target live.
 func (c *Controller) readTarget(ctx context.Context, l *store.CachedRun) (*targets.Object, error) {
-	return onTarget(ctx, c, l, false, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+	return onTarget(ctx, c, l, false, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		u, err := targets.Read(ctx, from, *l.Run.Spec.Target)
 		if err != nil {
 			return nil, err

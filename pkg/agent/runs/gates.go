@@ -41,7 +41,7 @@ func (c *Controller) passedBy(l *store.CachedRun, now time.Time) *intent.Actor {
 	return run.PassedBy(c.Gates.Ask(q), l.Run.Request, in, now)
 }
 
-// LooksAtGate says whether a live run may be waiting for its gate.
-func LooksAtGate(l *store.CachedRun) bool {
+// AsksGate says whether a live run may be waiting for its gate.
+func AsksGate(l *store.CachedRun) bool {
 	return l.Broken == nil && (l.Journal.Phase == run.Pending || l.Run.Spec.OnWindowClose == plan.CloseWait || l.Run.Spec.OnWindowClose == plan.CloseAbort || l.Run.Tree().Loops())
 }

@@ -59,7 +59,7 @@ func (c *Controller) endLabel(ctx context.Context, l *store.CachedRun) (bool, er
 func (c *Controller) labelStays(ctx context.Context, l *store.CachedRun, refusal error) error {
 	elsewhere := l.Run.Spec.ConnectorRef != nil && !apierrors.IsConflict(refusal) && !errors.Is(refusal, client.ErrFenced)
 	kind := executors.RefusalOf(refusal, l.Account().User())
-	if !elsewhere && (kind == executors.NotRefused && !client.NeverTaken(refusal) || kind == executors.RefusedAgent) {
+	if !elsewhere && (kind == executors.NotRefused && !client.IsRejectedForGood(refusal) || kind == executors.RefusedAgent) {
 		return refusal
 	}
 	waits := document.Cut(fmt.Sprintf("the label %s cannot be taken away: %s", l.Run.Request.Label, refusal), document.MaxMessage)
@@ -95,7 +95,7 @@ func (c *Controller) patchLabel(ctx context.Context, l *store.CachedRun, object 
 	if err != nil {
 		return err
 	}
-	got, err := onTarget(ctx, c, l, true, func(ctx context.Context, from client.Reach) (*targets.Object, error) {
+	got, err := onTarget(ctx, c, l, true, func(ctx context.Context, from client.ClusterAccess) (*targets.Object, error) {
 		to, err := from.Resource(*l.Run.Spec.Target)
 		if err != nil {
 			return nil, err

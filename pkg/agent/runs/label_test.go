@@ -346,7 +346,7 @@ clusters: [{name: k, cluster: {server: "https://api.stg.test:6443"}}], users: [{
 func (w *world) markOn(r run.Run, uid types.UID) string {
 	w.Helper()
 	_, accounts := w.cluster.Connect()
-	from, err := accounts.Reach(w.Context(), client.Account{Namespace: shop, Name: "maint-runner"}, "", client.ClusterOf(&connector.Reference{Kind: connector.K8SCluster, Name: "stg"}, r.Connectors))
+	from, err := accounts.Access(w.Context(), client.Account{Namespace: shop, Name: "maint-runner"}, "", client.ClusterOf(&connector.Reference{Kind: connector.K8SCluster, Name: "stg"}, r.Connectors))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (c *Controller) reconcile(ctx context.Context, k types.NamespacedName) (tim
 	switch {
 	case errors.Is(err, errUnclaimed): // whoever ends it wakes it
 		stuck, wake, err = err.Error(), c.Now().Add(queue.ResyncPeriod), nil
-	case err != nil && client.NeverTaken(err):
+	case err != nil && client.IsRejectedForGood(err):
 		stuck = "the API server refuses what it writes: " + err.Error()
 	}
 	if l := c.Runs.Get(k); l != nil && c.Runs.MarkStuck(k, stuck) {
@@ -154,7 +154,7 @@ func (c *Controller) asked(l *store.CachedRun) workflow.Signals {
 	sig := workflow.SignalsOf(in, l.Run, l.Journal, c.Documents.Pauses(l.Object.Namespace), now)
 	sig.LookingSince = c.LookingSince()
 	sig.Replace = trigger.Yields(l.Run, c.siblings(l))
-	if l.Journal.Phase == run.Running && LooksAtGate(l) {
+	if l.Journal.Phase == run.Running && AsksGate(l) {
 		sig.Hold = c.holdOf(l, cm, in, now)
 		if sig.Hold == nil {
 			sig.Passed = c.passedBy(l, now)
@@ -433,7 +433,7 @@ func (c *Controller) write(ctx context.Context, l *store.CachedRun, j run.Journa
 	// What a ConfigMap cannot hold would be refused for ever. What goes from records
 	// that stand compressed makes less room than it takes: the more goes the next time.
 	for cut, over := 1, annotations.TooLarge(object); over > 0 && cut < 100; cut, over = 4*cut, annotations.TooLarge(object) {
-		j = j.Shrunk(cut * over)
+		j = j.WithoutOutputs(cut * over)
 		if object, err = annotations.WithJournal(l.Object, j); err != nil {
 			return nil, err
 		}
@@ -577,7 +577,7 @@ func (c *Controller) abandon(ctx context.Context, l *store.CachedRun) error {
 
 // whole is a copy of a run's object to write on; one that was emptied is read.
 func (c *Controller) whole(ctx context.Context, cm *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	if !annotations.Emptied(cm) {
+	if !annotations.IsEmptied(cm) {
 		return cm.DeepCopy(), nil
 	}
 	live, err := c.Kube.CoreV1().ConfigMaps(cm.Namespace).Get(ctx, cm.Name, metav1.GetOptions{})

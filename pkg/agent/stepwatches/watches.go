@@ -86,7 +86,7 @@ func source(k informer.Key, user string, as dynamic.Interface) informer.Source {
 			}
 			return err
 		},
-		Pause: informer.Growing(100*time.Millisecond, longestWatchPause),
+		Pause: informer.ExponentialBackoff(100*time.Millisecond, longestWatchPause),
 	}
 }
 

@@ -27,9 +27,9 @@ type writtenBy struct {
 
 func newActors() *Actors { return &Actors{seen: map[types.UID]map[string]writtenBy{}} }
 
-// Certain says whether what is seen from now on was written while false actors are
+// SetVerified says whether what is seen from now on was written while false actors are
 // refused, and all from before has been seen.
-func (a *Actors) Certain(certain bool) {
+func (a *Actors) SetVerified(certain bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.certain = certain

@@ -52,7 +52,7 @@ func TestWhoIsKnownToHaveAsked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := &Documents{Actors: newActors()}
 			for i, seen := range [][]*corev1.ConfigMap{c.before, c.since, c.after} {
-				d.Actors.Certain(i == 1)
+				d.Actors.SetVerified(i == 1)
 				for _, cm := range seen {
 					d.Actors.Seen(cm)
 				}
@@ -67,7 +67,7 @@ func TestWhoIsKnownToHaveAsked(t *testing.T) {
 
 func TestADocumentThatIsGoneIsForgotten(t *testing.T) {
 	d := &Documents{Actors: newActors()}
-	d.Actors.Certain(true)
+	d.Actors.SetVerified(true)
 	cm := asked(annotations.Abort, "r", annotations.Actor(annotations.Abort), "ann")
 	d.Actors.Seen(cm)
 	d.Actors.Gone(cm.UID)

@@ -142,7 +142,7 @@ func (r *Runs) Read(cm *corev1.ConfigMap) (run.Run, run.Journal, error) {
 func (r *Runs) news(cm *corev1.ConfigMap) bool {
 	k, version := types.NamespacedName{Namespace: cm.Namespace, Name: cm.Name}, informer.VersionOf(cm)
 	have := r.byKey[k]
-	return version > r.ended[k] && (have == nil || version > informer.VersionOf(have.Object) || version == informer.VersionOf(have.Object) && annotations.Emptied(have.Object) && !annotations.Emptied(cm))
+	return version > r.ended[k] && (have == nil || version > informer.VersionOf(have.Object) || version == informer.VersionOf(have.Object) && annotations.IsEmptied(have.Object) && !annotations.IsEmptied(cm))
 }
 
 // Put stores a run unless a newer state is there.

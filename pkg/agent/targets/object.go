@@ -25,7 +25,7 @@ import (
 type Object struct {
 	metav1.ObjectMeta
 	NotReady string // why it is not ready; empty: it is
-	Where    client.Elsewhere
+	Where    client.ClusterIdentity
 }
 
 // Mark tells the object apart from all others of all clusters.
@@ -53,7 +53,7 @@ func (t *Object) Facts(keys []string) *trigger.Target {
 }
 
 // Slim keeps of an object of a cluster what decisions over its plans look at.
-func Slim(u *unstructured.Unstructured, where client.Elsewhere) *Object {
+func Slim(u *unstructured.Unstructured, where client.ClusterIdentity) *Object {
 	t := &Object{NotReady: notReady(u), Where: where}
 	t.Name, t.Namespace, t.UID, t.ResourceVersion = u.GetName(), u.GetNamespace(), u.GetUID(), u.GetResourceVersion()
 	t.Labels, t.ManagedFields, t.DeletionTimestamp = u.GetLabels(), u.GetManagedFields(), u.GetDeletionTimestamp()
@@ -94,7 +94,7 @@ type GoneError struct{ Ref plan.ObjectRef }
 func (e GoneError) Error() string { return e.Ref.String() + " does not exist" }
 
 // Read reads a target live.
-func Read(ctx context.Context, from client.Reach, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
+func Read(ctx context.Context, from client.ClusterAccess, ref plan.ObjectRef) (*unstructured.Unstructured, error) {
 	objects, err := from.Resource(ref)
 	if err != nil {
 		return nil, err

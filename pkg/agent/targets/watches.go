@@ -74,7 +74,7 @@ type Key struct {
 	Resource schema.GroupVersionResource
 	Cluster  bool
 	Names    bool
-	Where    client.Elsewhere // whose connection stands while it is watched
+	Where    client.ClusterIdentity // whose connection stands while it is watched
 }
 
 // Watch is a plan's part in the watch of all targets of a kind that an account looks at in a
@@ -126,8 +126,8 @@ func (t *Watches) Await(ctx context.Context, pk types.NamespacedName, wk Key, re
 	}
 }
 
-// Heard says whether a plan's target is watched, and the watch stands.
-func (t *Watches) Heard(pk types.NamespacedName) bool {
+// IsWatched says whether a plan's target is watched, and the watch stands.
+func (t *Watches) IsWatched(pk types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.plans[pk]

@@ -136,7 +136,7 @@ func TestWhetherATargetIsReady(t *testing.T) {
 		"its condition does not know":          {[]any{"status.conditions", condition("Ready", "Unknown")}, "its condition Ready is Unknown"},
 		"another condition says nothing of it": {[]any{"status.conditions", condition("Synced", "False")}, ""},
 	} {
-		if got := Slim(app("orders", c.fields...), client.Elsewhere{}).NotReady; got != c.want {
+		if got := Slim(app("orders", c.fields...), client.ClusterIdentity{}).NotReady; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -150,7 +150,7 @@ func TestWhatDecisionsLookAtOfATarget(t *testing.T) {
 		annotations.Handled("go"): "3", annotations.Handled("no"): "-1", annotations.Handled("word"): "x", annotations.Handled("huge"): "99999999999999999999",
 		"kubectl.kubernetes.io/last-applied-configuration": "{}",
 	})
-	slim := Slim(u, client.Elsewhere{})
+	slim := Slim(u, client.ClusterIdentity{})
 	want := &trigger.Target{UID: "uid", Labels: map[string]trigger.TargetLabel{"go": {Value: "yes"}}, Handled: map[string]int64{"go": 3}}
 	if diff := cmp.Diff(want, slim.Facts([]string{"go", "no", "word", "huge"})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -185,7 +185,7 @@ func TestATargetThatIsReadLive(t *testing.T) {
 				if c.change != nil {
 					c.change(w.api)
 				}
-				from, err := w.Accounts.Reach(ctx, labels().Account, "", nil)
+				from, err := w.Accounts.Access(ctx, labels().Account, "", nil)
 				if err != nil {
 					w.Fatal(err)
 				}
@@ -214,7 +214,7 @@ func TestTargetsOfLabelTriggersAreWatched(t *testing.T) {
 		if o, why := seen.Get("shop", "none"); o != nil || why != "" {
 			w.Errorf("it is not there: %v, %q", o, why)
 		}
-		if n := w.Count(); n != 1 || len(w.api.Watches()) != 1 || !w.Heard(named("p1")) || w.Heard(named("p9")) {
+		if n := w.Count(); n != 1 || len(w.api.Watches()) != 1 || !w.IsWatched(named("p1")) || w.IsWatched(named("p9")) {
 			w.Errorf("%d watches, open %q", n, w.api.Watches())
 		}
 		w.api.Put(app("orders", "spec.size", int64(2)))
@@ -244,7 +244,7 @@ func TestAnAccountThatMayNotWatch(t *testing.T) {
 		seen := w.Keep(ctx, named("p1"), labels(), "orders")
 		added, _, _ := w.news()
 		w.expect("its plans hear of it", added, "p1")
-		if o, why := seen.Get("shop", "orders"); o != nil || !strings.Contains(why, "maint-runner may not list and watch apps.example.org") || w.Heard(named("p1")) {
+		if o, why := seen.Get("shop", "orders"); o != nil || !strings.Contains(why, "maint-runner may not list and watch apps.example.org") || w.IsWatched(named("p1")) {
 			w.Errorf("it is said: %v, %q", o, why)
 		}
 		w.Retry(client.Account{Namespace: "shop", Name: "other"})
@@ -311,7 +311,7 @@ func TestAWatchThatIsNotNeededIsGivenUpWhereItIsRefused(t *testing.T) {
 		w.pass(time.Minute)
 		w.Await(ctx, named("p1"), names(), ref("orders"), 0)
 		w.pass(time.Second)
-		if !w.Heard(named("p1")) {
+		if !w.IsWatched(named("p1")) {
 			w.Error("it is not tried again after two minutes")
 		}
 	})

@@ -141,7 +141,7 @@ func (r *Controller) Observe(ctx context.Context, cm *corev1.ConfigMap, known *s
 	if f.Ledger != nil {
 		wp.tracker.Overlay(f.Ledger.Seen)
 	}
-	wp.tracker.Doubt(wp.doubts(f.Now))
+	wp.tracker.SetUncertainty(wp.doubts(f.Now))
 	f.Watched = wp.tracker.Candidates()
 	for _, rule := range rules {
 		id := plan.RuleID(rule, known.Spec.MirrorPrefix)
@@ -474,7 +474,7 @@ func (r *Controller) booked(wp *subscription, b watchrule.LedgerUpdate, claims [
 // doubts are whose writes may still come to light at an instant. An earlier
 // agent's, and those that were under way when the plan was taken up, may show in
 // the watch after the list that did not have them.
-func (wp *subscription) doubts(now time.Time) watchrule.Doubt {
+func (wp *subscription) doubts(now time.Time) watchrule.Uncertainty {
 	switch {
 	case now.Before(wp.doubt):
 		return watchrule.DoubtLost

@@ -254,7 +254,7 @@ func TestWhatAPlansRunWritesIsNoEventOfIt(t *testing.T) {
 		}
 		cm.ResourceVersion = "1"
 		w.rules.Runs.Observe(agenttest.Signed(t, cm))
-		home, err := w.accounts.Reach(t.Context(), account(), r.Name, nil)
+		home, err := w.accounts.Access(t.Context(), account(), r.Name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

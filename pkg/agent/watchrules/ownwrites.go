@@ -101,7 +101,7 @@ func (r *Controller) took(wp *subscription, ask ask, objects []map[string]any, l
 	}
 	if lost {
 		wp.doubt = r.Now().Add(doubtful)
-		wp.tracker.Doubt(watchrule.DoubtLost)
+		wp.tracker.SetUncertainty(watchrule.DoubtLost)
 		if ask.removes && ask.uid != "" {
 			wp.tracker.Removing(ask.uid)
 		}

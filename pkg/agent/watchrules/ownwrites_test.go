@@ -171,7 +171,7 @@ func TestWhoseWritesAreInDoubt(t *testing.T) {
 	wp := &subscription{early: at.Add(doubtful)}
 	for _, c := range []struct {
 		lost, now time.Time
-		want      watchrule.Doubt
+		want      watchrule.Uncertainty
 	}{
 		{now: at, want: watchrule.DoubtEarly},
 		{now: at.Add(doubtful), want: watchrule.NoDoubt},

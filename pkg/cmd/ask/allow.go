@@ -176,7 +176,7 @@ func (o *overrideOptions) check(ctx context.Context, k *factory.Cluster, f found
 		}
 		agent, _ := o.Agent(ctx, k)
 		spec, _ := annotations.Plan(cm)
-		book := source.ReadBook(ctx, k, agent.Namespace, cm.Namespace)
+		book := source.ReadResolver(ctx, k, agent.Namespace, cm.Namespace)
 		if len(book.Uses(policy.Query{Namespace: cm.Namespace, Policies: spec.Policies})) > 0 {
 			return nil
 		}

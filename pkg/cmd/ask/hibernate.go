@@ -360,7 +360,7 @@ func (o *holdOptions) awaited(s view.Sleeper, hold hibernate.Hold) watch.Awaited
 	a := watch.Awaited{Object: s.Object, Key: annotations.StatusHold, Value: annotations.FormatHold(hold), Phases: []hibernate.Phase{hibernate.Active, hibernate.Suspended}}
 	asleep := o.asleep
 	if s.Hold = hold; o.release && s.Table != nil {
-		asleep = s.Table.Want(o.Now(), s.Wishes()).Asleep
+		asleep = s.Table.DesiredState(o.Now(), s.Overrides()).Asleep
 	}
 	if asleep {
 		a.Phases = []hibernate.Phase{hibernate.Hibernated}

@@ -119,8 +119,8 @@ data:
         type: suspend
 `
 
-// Hush is a step template's ConfigMap; edits are as manifest's.
-func Hush(edits ...string) string {
+// StepTemplate is a step template's ConfigMap; edits are as manifest's.
+func StepTemplate(edits ...string) string {
 	text := `apiVersion: v1
 kind: ConfigMap
 metadata:

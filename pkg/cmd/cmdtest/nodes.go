@@ -48,8 +48,8 @@ func OfDaemonSet(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// Naked takes from a pod the controller that would bring it back.
-func Naked(p *corev1.Pod) { p.OwnerReferences = nil }
+// WithoutOwner takes from a pod the controller that would bring it back.
+func WithoutOwner(p *corev1.Pod) { p.OwnerReferences = nil }
 
 // PodNoted puts an annotation on a pod.
 func PodNoted(key, value string) func(*corev1.Pod) {

@@ -150,21 +150,21 @@ func whyNotRunning(p *corev1.Pod) string {
 	return ""
 }
 
-// Attendance watches while a command waits whether the agent goes on.
-type Attendance struct {
+// AgentLiveness watches while a command waits whether the agent goes on.
+type AgentLiveness struct {
 	c    *Factory
 	k    *Cluster
 	next time.Time
 }
 
-// Attend begins with the agent as it was just seen.
-func (c *Factory) Attend(k *Cluster) *Attendance {
-	return &Attendance{c: c, k: k, next: c.Now().Add(staleAfter / 2)}
+// WatchAgent begins with the agent as it was just seen.
+func (c *Factory) WatchAgent(k *Cluster) *AgentLiveness {
+	return &AgentLiveness{c: c, k: k, next: c.Now().Add(staleAfter / 2)}
 }
 
 // Check is an error once the agent has been silent for too long. It asks when that could be:
 // once in half a minute while all is well. stands says what becomes of what was asked.
-func (a *Attendance) Check(ctx context.Context, stands string) error {
+func (a *AgentLiveness) Check(ctx context.Context, stands string) error {
 	if now := a.c.Now(); now.Before(a.next) {
 		return nil
 	}

@@ -161,8 +161,8 @@ func Local(at time.Time, zone string) string {
 	return local.Format("Mon 2006-01-02 15:04 MST")
 }
 
-// Roughly says a distance in time as people do.
-func Roughly(d time.Duration) string {
+// Approximate says a distance in time as people do.
+func Approximate(d time.Duration) string {
 	d = d.Abs()
 	switch {
 	case d < 2*time.Minute:

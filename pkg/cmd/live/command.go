@@ -18,7 +18,7 @@ func (c command) line(name string) string { return name + " " + strings.Join(c.a
 
 // commandFor is what a key asks of a thing. Where it asks nothing that makes sense, why not
 // says so.
-func commandFor(key string, of view.Thing, home string) (c command, whyNot string) {
+func commandFor(key string, of view.Resource, home string) (c command, whyNot string) {
 	kind, isRun, isPlan := of.Kind, of.Kind == annotations.KindRun, of.Kind == annotations.KindPlan
 	switch {
 	case kind == "":
@@ -42,7 +42,7 @@ func commandFor(key string, of view.Thing, home string) (c command, whyNot strin
 }
 
 // onto names the namespace where the view is not of that one.
-func onto(of view.Thing, home string, args ...string) command {
+func onto(of view.Resource, home string, args ...string) command {
 	c := command{namespace: of.Namespace, args: args}
 	if of.Namespace != "" && of.Namespace != home {
 		c.args = append([]string{"-n", of.Namespace}, args...)

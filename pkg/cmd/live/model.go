@@ -135,7 +135,7 @@ func (m model) change(id int, edit func(page) page) model {
 
 // write adds lines at the end of a page.
 func (p page) write(texts []string) page {
-	lines := append(slices.Clone(p.lines), view.LinesOf(view.Thing{}, texts...)...)
+	lines := append(slices.Clone(p.lines), view.LinesOf(view.Resource{}, texts...)...)
 	if over := len(lines) - maxText; over > 0 {
 		lines = lines[over:]
 		p.top = max(p.top-over, 0)

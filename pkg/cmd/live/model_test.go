@@ -32,11 +32,11 @@ func (n *noted) carryOut(c command) tea.Cmd {
 }
 
 func runLine(name, text string) view.Line {
-	return view.Line{Text: text, Of: view.Thing{Kind: "run", Namespace: "shop", Name: name, Plan: "orders"}}
+	return view.Line{Text: text, Of: view.Resource{Kind: "run", Namespace: "shop", Name: name, Plan: "orders"}}
 }
 
 func planLine(name, text string) view.Line {
-	return view.Line{Text: text, Of: view.Thing{Kind: "plan", Namespace: "shop", Name: name}}
+	return view.Line{Text: text, Of: view.Resource{Kind: "plan", Namespace: "shop", Name: name}}
 }
 
 // overview is a run with a step, and three plans in a table.
@@ -52,7 +52,7 @@ func overview() []view.Line {
 		t.Fit(cells)
 		l := view.Line{Text: strings.Join(cells, "   "), Cells: cells, Table: t, Head: i == 0}
 		if i > 0 {
-			l.Of = view.Thing{Kind: "plan", Namespace: "shop", Name: cells[0]}
+			l.Of = view.Resource{Kind: "plan", Namespace: "shop", Name: cells[0]}
 		}
 		lines = append(lines, l)
 	}
@@ -202,9 +202,9 @@ func TestKeys(t *testing.T) {
 }
 
 func TestWhatAThingCannotBeAskedIsSaid(t *testing.T) {
-	node := view.Line{Text: "a  gpu  Draining", Of: view.Thing{Kind: "node", Name: "a"}}
-	sleeper := view.Line{Text: "night  Hibernated", Of: view.Thing{Kind: "hibernate-plan", Namespace: "shop", Name: "night"}}
-	elsewhere := view.Line{Text: "x", Of: view.Thing{Kind: "plan", Namespace: "ops", Name: "roll"}}
+	node := view.Line{Text: "a  gpu  Draining", Of: view.Resource{Kind: "node", Name: "a"}}
+	sleeper := view.Line{Text: "night  Hibernated", Of: view.Resource{Kind: "hibernate-plan", Namespace: "shop", Name: "night"}}
+	elsewhere := view.Line{Text: "x", Of: view.Resource{Kind: "plan", Namespace: "ops", Name: "roll"}}
 	for _, c := range []struct {
 		keys, want string
 	}{

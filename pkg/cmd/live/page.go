@@ -29,7 +29,7 @@ type page struct {
 func (p page) picks() bool { return p.things > 1 }
 
 // thing is what keys are for.
-func (p page) thing() view.Thing {
+func (p page) thing() view.Resource {
 	if p.picks() {
 		return p.at(p.cursor).Of
 	}
@@ -38,7 +38,7 @@ func (p page) thing() view.Thing {
 			return l.Of
 		}
 	}
-	return view.Thing{}
+	return view.Resource{}
 }
 
 func (p page) at(i int) view.Line {

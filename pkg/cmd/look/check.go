@@ -164,7 +164,7 @@ func verdictLines(s view.Subject, v schedule.Verdict, at time.Time) []string {
 	case v.Until == nil:
 		lines = append(lines, "until somebody changes it")
 	default:
-		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Roughly(v.Until.Sub(at)))
+		lines = append(lines, "until "+instant.Both(*v.Until, s.Zone)+", in "+instant.Approximate(v.Until.Sub(at)))
 	}
 	if v.Next != nil {
 		then := "not permitted"

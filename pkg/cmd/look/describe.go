@@ -175,7 +175,7 @@ func eventLines(ctx context.Context, k *factory.Cluster, cm *corev1.ConfigMap, v
 	}
 	lines := []string{"", "Events:"}
 	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Roughly(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
+		lines = append(lines, fmt.Sprintf("  %s ago  %s  %s: %s", instant.Approximate(v.Now.Sub(eventAt(e))), e.Type, e.Reason, strings.ReplaceAll(e.Message, "\n", "; ")))
 	}
 	return lines
 }

@@ -218,9 +218,9 @@ func (o *listOptions) runRow(cm *corev1.ConfigMap) []string {
 	j := r.Journal
 	started, took := "", ""
 	if j.StartedAt != nil {
-		started, took = instant.Local(*j.StartedAt, o.Zone), instant.Roughly(o.Now().Sub(*j.StartedAt))
+		started, took = instant.Local(*j.StartedAt, o.Zone), instant.Approximate(o.Now().Sub(*j.StartedAt))
 		if j.FinishedAt != nil {
-			took = instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+			took = instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 		}
 	}
 	return []string{cm.Name, r.Run.Plan, string(j.Phase), r.Run.Request.Why(), started, took, o.age(cm), j.Message}

@@ -148,7 +148,7 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		if err != nil {
 			return nil, nil, err
 		}
-		return view.LinesOf(view.NodeThing(n.Name), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
+		return view.LinesOf(view.NodeResource(n.Name), print.New(o.Env, o.Zone).NodeLines(n)...), print.NodeUpdates(n), nil
 	}
 	cm := found.Document
 	if cm.Labels[annotations.LabelKind] == annotations.KindRun {
@@ -158,17 +158,17 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 		}
 		v := print.New(o.Env, view.PlanZone(r.Run.Spec, o.Zone))
 		lines := append([]string{v.Bold("Run "+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
-		return view.LinesOf(view.RunThing(r), lines...), print.RunUpdates(r), nil
+		return view.LinesOf(view.RunResource(r), lines...), print.RunUpdates(r), nil
 	}
 	if cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan {
 		s := source.ReadSleeper(ctx, o.Factory, k, agent, cm)
-		return view.LinesOf(view.SleeperThing(s), print.New(o.Env, s.Zone()).SleeperLines(s, false)...), print.SleepUpdates(s), nil
+		return view.LinesOf(view.SleeperResource(s), print.New(o.Env, s.Zone()).SleeperLines(s, false)...), print.SleepUpdates(s), nil
 	}
 	p, err := source.ReadPlan(ctx, o.Factory, k, agent, cm)
 	if err != nil {
 		return nil, nil, err
 	}
-	return view.LinesOf(view.PlanThing(p), print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false)...), print.PlanUpdates(p), nil
+	return view.LinesOf(view.PlanResource(p), print.New(o.Env, view.PlanZone(p.Spec, o.Zone)).PlanLines(p, false)...), print.PlanUpdates(p), nil
 }
 
 // overview is one screen for all plans: runs with their steps on top, then what
@@ -194,11 +194,11 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 		said = append(said, print.PlanUpdates(p)...)
 		for _, r := range p.Active {
 			about := append([]string{v.Bold(r.Run.Namespace+"/"+r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
-			lines = append(append(lines, view.LinesOf(view.RunThing(r), about...)...), view.Line{})
+			lines = append(append(lines, view.LinesOf(view.RunResource(r), about...)...), view.Line{})
 		}
 	}
 	for _, s := range sleepers {
-		lines = append(lines, view.LinesOf(view.SleeperThing(s), print.New(o.Env, s.Zone()).SleepBusy(s)...)...)
+		lines = append(lines, view.LinesOf(view.SleeperResource(s), print.New(o.Env, s.Zone()).SleepBusy(s)...)...)
 		said = append(said, print.SleepUpdates(s)...)
 	}
 	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
@@ -216,8 +216,8 @@ func (o *statusOptions) printer(zone, namespace string) print.Printer {
 // needLines are what needs somebody, before all that goes on by itself.
 func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, nodes []print.Need) []view.Line {
 	var all []print.Need
-	var about []view.Thing
-	add := func(of view.Thing, namespace string, needs []print.Need) {
+	var about []view.Resource
+	add := func(of view.Resource, namespace string, needs []print.Need) {
 		for _, n := range needs {
 			if o.everywhere {
 				n.About = namespace + "/" + n.About
@@ -226,13 +226,13 @@ func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, no
 		}
 	}
 	for _, p := range plans {
-		add(view.PlanThing(p), p.Object.Namespace, o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanNeeds(p))
+		add(view.PlanResource(p), p.Object.Namespace, o.printer(view.PlanZone(p.Spec, o.Zone), p.Object.Namespace).PlanNeeds(p))
 	}
 	for _, s := range sleepers {
-		add(view.SleeperThing(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
+		add(view.SleeperResource(s), s.Namespace, o.printer(s.Zone(), s.Namespace).SleeperNeeds(s))
 	}
 	for _, n := range nodes {
-		all, about = append(all, n), append(about, view.NodeThing(n.About))
+		all, about = append(all, n), append(about, view.NodeResource(n.About))
 	}
 	lines := heads(print.New(o.Env, o.Zone).NeedLines(all)...)
 	for i, of := range about { // two lines each, below the heading
@@ -266,7 +266,7 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]vi
 	v := print.New(o.Env, o.Zone)
 	lines := heads(append([]string{""}, v.ClaimTable(claims)...)...)
 	for i, c := range claims {
-		lines[i+2].Of, lines[i+2].Head = view.NodeThing(c.Node), false
+		lines[i+2].Of, lines[i+2].Head = view.NodeResource(c.Node), false
 	}
 	return lines, print.ClaimUpdates(claims), v.ClaimNeeds(claims)
 }
@@ -289,7 +289,7 @@ func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent fac
 		namespaces = append(namespaces, cm.Namespace)
 	}
 	switches := source.ReadSwitches(ctx, k, agent.Namespace, namespaces...)
-	book := source.ReadBook(ctx, k, agent.Namespace, namespaces...)
+	book := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	var out []view.Plan
 	for _, cm := range list {
 		var live []view.Run
@@ -335,11 +335,11 @@ func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agen
 
 func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 	var rows [][]string
-	var about []view.Thing
+	var about []view.Resource
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
 		phase, message := p.Phase()
-		about = append(about, view.PlanThing(p))
+		about = append(about, view.PlanResource(p))
 		rows = append(rows, []string{p.Object.Namespace, p.Object.Name, phase, v.ShortNext(p), v.ShortLast(p), message})
 	}
 	return o.table([]string{"NAMESPACE", "PLAN", "PHASE", "NEXT", "LAST", "MESSAGE"}, rows, about, "LAST", "NEXT")
@@ -369,11 +369,11 @@ func sleepUrgency(s view.Sleeper) int {
 // sleeperTable is below that of the plans, where there are any.
 func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view.Line {
 	var rows [][]string
-	var about []view.Thing
+	var about []view.Resource
 	for _, s := range sleepers {
 		v := print.New(o.Env, s.Zone())
 		phase, message := s.Phase()
-		about = append(about, view.SleeperThing(s))
+		about = append(about, view.SleeperResource(s))
 		rows = append(rows, []string{s.Namespace, s.Name, phase, v.ShortSince(s), v.ShortSleep(s), message})
 	}
 	lines := o.table([]string{"NAMESPACE", "HIBERNATEPLAN", "PHASE", "ASLEEP", "NEXT", "MESSAGE"}, rows, about, "ASLEEP", "NEXT")
@@ -385,7 +385,7 @@ func (o *statusOptions) sleeperTable(sleepers []view.Sleeper, below bool) []view
 
 // table has the namespace in its first column, which is shown where there may be several. A
 // narrow screen goes without the columns to spare.
-func (o *statusOptions) table(head []string, rows [][]string, about []view.Thing, spare ...string) []view.Line {
+func (o *statusOptions) table(head []string, rows [][]string, about []view.Resource, spare ...string) []view.Line {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -417,7 +417,7 @@ func (o *statusOptions) table(head []string, rows [][]string, about []view.Thing
 }
 
 // tableLines are a table's text with its cells beside it.
-func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Thing) []view.Line {
+func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Resource) []view.Line {
 	lines := heads(texts...)
 	if len(texts) != len(cells) { // a message of several lines: it is text alone
 		return lines
@@ -433,7 +433,7 @@ func tableLines(t *view.Table, texts []string, cells [][]string, about []view.Th
 
 // heads are lines that are about no single thing, and stay whatever is looked for.
 func heads(texts ...string) []view.Line {
-	lines := view.LinesOf(view.Thing{}, texts...)
+	lines := view.LinesOf(view.Resource{}, texts...)
 	for i := range lines {
 		lines[i].Head = true
 	}

@@ -250,7 +250,7 @@ func (o *whyOptions) obstacles(s view.Subject, p view.Plan, agent factory.AgentS
 		case !verdict.Ready:
 			found.remedy = "mend or create the policy"
 		case verdict.Until != nil:
-			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Roughly(verdict.Until.Sub(o.Now()))
+			found.remedy = "permitted from " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(o.Now()))
 		}
 		found.remedy += "; or " + o.Suggest().TriggerOutside(s.Name)
 		out = append(out, found)

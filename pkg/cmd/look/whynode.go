@@ -30,9 +30,9 @@ import (
 // journals say: of each that has no node at work, the next one counts as wanted.
 type nodeQuestion struct {
 	node       string
-	world      nodes.World       // of all nodes, with their gates
-	stepClaims []view.StepClaim  // of all nodes
-	runs       map[string]string // a live run, by its plan as a claimant
+	world      nodes.ClusterState // of all nodes, with their gates
+	stepClaims []view.StepClaim   // of all nodes
+	runs       map[string]string  // a live run, by its plan as a claimant
 	agent      factory.AgentState
 	unread     error // why the limits are not known; nil: they are
 }
@@ -115,7 +115,7 @@ func (q *nodeQuestion) addClaims() {
 		case r.Phase != "":
 			q.world.Holds = append(q.world.Holds, nodes.Hold{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Failed: r.Phase == run.StepFailed, Yielded: r.Yielded})
 		case r.Node == q.node || r.Next && !asked[r.Step()]:
-			q.world.Wants = append(q.world.Wants, nodes.Want{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
+			q.world.Wants = append(q.world.Wants, nodes.Candidate{Node: r.Node, Claimant: r.Claimant(), Step: r.Step(), Order: r.Order, Since: r.Since, Blocked: r.Blocked, Permitted: gates[r.Node].Permitted, Reason: gates[r.Node].Reason})
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (q nodeQuestion) limit(name string) string {
 func (q nodeQuestion) opens(v print.Printer, n nodes.Node, wait nodes.Wait) string {
 	text := "it stays so until somebody changes it"
 	if wait.Next != nil {
-		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Roughly(wait.Next.Sub(v.Now))
+		text = "permitted from " + v.Both(*wait.Next) + ", in " + instant.Approximate(wait.Next.Sub(v.Now))
 	}
 	switch {
 	case strings.HasPrefix(wait.Message, nodes.ClusterPaused):
@@ -275,7 +275,7 @@ func mendRequest(node, requestor string) string {
 }
 
 // nodeGate says whether change of a node may start now, as the agent says it.
-func nodeGate(c *factory.Factory, b source.Book, everywhere []schedule.Pause, in intent.Intent) nodes.Gate {
+func nodeGate(c *factory.Factory, b source.Resolver, everywhere []schedule.Pause, in intent.Intent) nodes.Gate {
 	now := c.Now()
 	if closed := nodes.ClosedBy(everywhere, now); closed != nil {
 		return *closed
@@ -285,7 +285,7 @@ func nodeGate(c *factory.Factory, b source.Book, everywhere []schedule.Pause, in
 
 // questionOf reads what decides over a node.
 func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, name string) (nodeQuestion, error) {
-	q := nodeQuestion{node: name, agent: agent, world: nodes.World{Now: c.Now()}}
+	q := nodeQuestion{node: name, agent: agent, world: nodes.ClusterState{Now: c.Now()}}
 	list, err := k.Nodes(ctx, "")
 	if err != nil {
 		return q, err
@@ -315,12 +315,12 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 }
 
 // bookOfNodes reads the policies that the stanzas of nodes name.
-func bookOfNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Book {
+func bookOfNodes(ctx context.Context, k *factory.Cluster, agent factory.AgentState, list []*corev1.Node) source.Resolver {
 	var namespaces []string
 	for _, n := range list {
 		namespaces = append(namespaces, source.PolicyNamespaces(annotations.Intent(n.Annotations))...)
 	}
-	return source.ReadBook(ctx, k, agent.Namespace, namespaces...)
+	return source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 }
 
 // nodeLimits reads the limits over all maintenance of nodes. Without a

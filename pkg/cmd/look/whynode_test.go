@@ -26,7 +26,7 @@ func question(limits nodes.NodeLimits, list ...*corev1.Node) nodeQuestion {
 	if err != nil {
 		panic(err)
 	}
-	q := nodeQuestion{node: "a", agent: factory.AgentState{Namespace: "maint-system"}, world: nodes.World{Now: cmdtest.Now(), Limits: l}}
+	q := nodeQuestion{node: "a", agent: factory.AgentState{Namespace: "maint-system"}, world: nodes.ClusterState{Now: cmdtest.Now(), Limits: l}}
 	for _, n := range list {
 		facts := annotations.Node(n)
 		facts.Gate = nodes.Gate{Permitted: true}

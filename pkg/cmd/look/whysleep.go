@@ -20,7 +20,7 @@ type whySleeper struct {
 	*whyOptions
 	view.Sleeper
 	v    print.Printer
-	want hibernate.Want
+	want hibernate.DesiredState
 	// named is the plan as command lines name it.
 	named string
 	found []obstacle
@@ -44,7 +44,7 @@ func (o *whyOptions) whySleep(ctx context.Context, k *factory.Cluster, agent fac
 		w.add("the plan is invalid: "+f.String(), "mend it; %s tells all faults; what sleeps wakes when it was to, or with %s", o.Suggest().Lint(), o.Suggest().Wake(w.named))
 	}
 	if s.Table != nil {
-		w.want = s.Table.Want(o.Now(), s.Wishes())
+		w.want = s.Table.DesiredState(o.Now(), s.Overrides())
 		w.wishes()
 		w.beginning()
 	}
@@ -106,7 +106,7 @@ func (w *whySleeper) beginning() {
 	case !verdict.Ready:
 		w.add("no sleep may begin: "+verdict.Reason, "mend or create the policy")
 	case verdict.Until != nil:
-		w.add("no sleep may begin: "+verdict.Reason, "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Roughly(verdict.Until.Sub(w.Now())))
+		w.add("no sleep may begin: "+verdict.Reason, "it may from %s on, in %s", w.v.Both(*verdict.Until), instant.Approximate(verdict.Until.Sub(w.Now())))
 	default:
 		w.add("no sleep may begin: "+verdict.Reason, "it stays so until somebody changes it")
 	}

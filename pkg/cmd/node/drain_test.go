@@ -327,7 +327,7 @@ func TestDrainPlanForeseesAndWritesNothing(t *testing.T) {
 		t, cmd.Run, cmdtest.Node("a"), cmdtest.Node("b"), cmdtest.Node("c"), proxy,
 		cmdtest.Pod("web-1", "a"), cmdtest.Pod("cache-1", "a", cmdtest.PodNoted(annotations.DrainOrder, "10")), cmdtest.Pod("batch-1", "a", cmdtest.PodNoted(annotations.DrainHow, "wait-completed")),
 		cmdtest.OfDaemonSet(cmdtest.Pod("proxy-a", "a")), cmdtest.Pod("keep-1", "a", cmdtest.PodNoted(annotations.DrainHow, "skip")),
-		cmdtest.Pod("db-1", "b"), cmdtest.BudgetOf("db", 2, 2, 2, 2), cmdtest.Pod("bare-1", "b", cmdtest.Naked), cmdtest.Pod("api-1", "b"), cmdtest.BudgetOf("api", 2, 2, 2, 3),
+		cmdtest.Pod("db-1", "b"), cmdtest.BudgetOf("db", 2, 2, 2, 2), cmdtest.Pod("bare-1", "b", cmdtest.WithoutOwner), cmdtest.Pod("api-1", "b"), cmdtest.BudgetOf("api", 2, 2, 2, 3),
 		cmdtest.Pod("slow-1", "c"), cmdtest.BudgetOf("slow", 2, 2, 2, 3),
 	)
 	o.Maint("drain", "a", "--plan").Is(t, cmdtest.Printed{Code: 0, Out: `node/a  possible: 3 pods would leave, 2 would stay

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -21,36 +17,25 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/print"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
-	"github.com/kubectl-maint/kubectl-maint/pkg/drain"
 	"github.com/kubectl-maint/kubectl-maint/pkg/nodes"
 )
 
-// podsOn reads the pods of a node.
-func podsOn(ctx context.Context, k *factory.Cluster, node string) ([]drain.Pod, error) {
-	found, err := k.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
-	if err != nil {
-		return nil, factory.Explain("list the pods of node "+node, err)
-	}
-	var pods []drain.Pod
-	for i := range found.Items {
-		if p := &found.Items[i]; p.Spec.NodeName == node {
-			pods = append(pods, annotations.DrainPod(p))
-		}
-	}
-	return pods, nil
-}
-
-// nodeWait shows a requestor's nodes live, until each of them has settled.
-type nodeWait struct {
-	factory.Env
-	c         *factory.Factory
-	k         *factory.Cluster
-	agent     *factory.Attendance
+// asked is what a wait is about: nodes that a requestor asks for, or gives back.
+type asked struct {
 	requestor string
 	names     []string
 	uids      map[string]types.UID
 	expected  string // the value that was written; empty: none was
 	left      string // what is said when the wait ends too early
+}
+
+// nodeWait shows a requestor's nodes live, until each of them has settled.
+type nodeWait struct {
+	factory.Env
+	c     *factory.Factory
+	k     *factory.Cluster
+	agent *factory.AgentLiveness
+	asked
 
 	// settled says whether a node is at its end, and with which error.
 	settled func(name string, n *corev1.Node) (bool, error)
@@ -60,27 +45,21 @@ type nodeWait struct {
 	screen        watch.Screen
 	changed       chan struct{}
 	nodes         *watch.Cache
-	pods          map[string]*podsOf
+	pods          *leavingPods
 	seen          map[string]bool // nodes that showed what was written
 	reported      bool            // the agent said something of some node
 	warned        map[string]bool
 }
 
-// podsOf is the live picture of one node's pods.
-type podsOf struct {
-	*watch.Cache
-	stop   context.CancelFunc
-	before map[string]bool // that were to leave when last looked at
-}
-
 func newNodeWait(c *factory.Factory, k *factory.Cluster, requestor string, targets []*corev1.Node) *nodeWait {
 	w := &nodeWait{
-		Env: c.Env, c: c, k: k, agent: c.Attend(k), requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}, screen: watch.Screen{Env: c.Env},
-		changed: make(chan struct{}, 1), pods: map[string]*podsOf{}, seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
+		Env: c.Env, c: c, k: k, agent: c.WatchAgent(k), asked: asked{requestor: requestor, names: namesOf(targets), uids: map[string]types.UID{}},
+		screen: watch.Screen{Env: c.Env}, changed: make(chan struct{}, 1), seen: map[string]bool{}, warned: map[string]bool{}, reportTimeout: factory.AgentTimeout,
 	}
 	for _, n := range targets {
 		w.uids[n.Name] = n.UID
 	}
+	w.pods = &leavingPods{changed: w.changed, byNode: map[string]*podsOf{}, warn: w.warnOnce}
 	return w
 }
 
@@ -161,7 +140,7 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 			faults = append(faults, err)
 		}
 		one, said := w.show(ctx, name, n)
-		picture, lines = append(picture, view.LinesOf(view.NodeThing(name), one...)...), append(lines, said...)
+		picture, lines = append(picture, view.LinesOf(view.NodeResource(name), one...)...), append(lines, said...)
 	}
 	w.screen.ShowOf(picture, lines)
 	w.warn()
@@ -171,7 +150,7 @@ func (w *nodeWait) refresh(ctx context.Context) (over bool, err error) {
 // show is one node with the pods that are to leave it.
 func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]string, []print.Update) {
 	if n == nil {
-		w.closePods(name)
+		w.pods.close(name)
 		return []string{w.view.Bold(name) + "  " + w.view.Bad("is gone")}, []print.Update{{Of: name, Text: "node " + name + ": is gone"}}
 	}
 	facts := annotations.Node(n)
@@ -180,7 +159,7 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 		w.reported = true
 	}
 	picture := []string{w.view.Bold(name) + "  " + w.view.Asked(a)}
-	states, settled := w.podStates(ctx, name, a)
+	states, settled := w.pods.states(ctx, w.k, name, a)
 	var said []print.Update
 	for _, p := range settled {
 		said = append(said, print.Update{Of: name + "/" + p.Of, Text: fmt.Sprintf("pod %s on %s: %s", p.Of, name, p.Text)})
@@ -202,116 +181,6 @@ func (w *nodeWait) show(ctx context.Context, name string, n *corev1.Node) ([]str
 // mostPods is how many pods of a node the screen shows (a guess: some nodes at
 // once must fit).
 const mostPods = 10
-
-// podStates are the pods that are still to leave, each with how it stands, and those
-// that were when last looked at and are no more: have left, or stay.
-func (w *nodeWait) podStates(ctx context.Context, name string, a *nodes.Asked) (states, settled []print.Update) {
-	if a == nil || a.Status == nil || a.Status.Phase != nodes.Draining && a.Status.Phase != nodes.WaitingForPods || a.Request.Drain == nil {
-		return nil, w.settledPods(ctx, name)
-	}
-	p := w.openPods(ctx, name)
-	if p == nil {
-		return nil, nil
-	}
-	var pods []drain.Pod
-	for _, pod := range p.Cache.Pods(name) {
-		pods = append(pods, annotations.DrainPod(pod))
-	}
-	// That a DaemonSet is still there is believed: it decides no eviction here.
-	judge := drain.NewJudge(*a.Request.Drain, func(string, string) (bool, error) { return true, nil })
-	now := map[string]bool{}
-	for _, j := range judge.All(pods) {
-		if j.Do != drain.Skip {
-			now[j.Pod.String()] = true
-			states = append(states, print.Update{Of: j.Pod.String(), Text: podWords(j)})
-		}
-	}
-	maps.DeleteFunc(p.before, func(pod string, _ bool) bool { return now[pod] })
-	settled = settledWords(p.before, pods)
-	p.before = now
-	return states, settled
-}
-
-// settledWords say of pods that were to leave what became of them, by those that
-// are on the node.
-func settledWords(before map[string]bool, on []drain.Pod) []print.Update {
-	words := map[string]string{}
-	for pod := range before {
-		words[pod] = "has left"
-	}
-	for _, p := range on {
-		switch {
-		case !before[p.String()]:
-		case p.Deleting:
-			words[p.String()] = "shuts down, and is not waited for"
-		default:
-			words[p.String()] = "stays on the node"
-		}
-	}
-	var said []print.Update
-	for _, pod := range slices.Sorted(maps.Keys(words)) {
-		said = append(said, print.Update{Of: pod, Text: words[pod]})
-	}
-	return said
-}
-
-func podWords(j drain.Judged) string {
-	switch {
-	case j.Deleting:
-		return "shuts down"
-	case j.Do == drain.Await:
-		return "is left to finish by itself"
-	case j.Do == drain.Refuse:
-		return "may not leave: " + j.Reason()
-	}
-	return "is still there"
-}
-
-// openPods begins to look at the pods of a node. Who may not do that sees the
-// agent's count alone, and is told so once.
-func (w *nodeWait) openPods(ctx context.Context, name string) *podsOf {
-	if p, open := w.pods[name]; open {
-		return p
-	}
-	inner, stop := context.WithCancel(ctx)
-	live, err := watch.PodsOn(inner, w.k, w.changed, name)
-	if err != nil {
-		stop()
-		w.pods[name] = nil
-		if ctx.Err() == nil {
-			w.warnOnce("pods", fmt.Sprintf("warning: %v; only their number is shown", err))
-		}
-		return nil
-	}
-	w.pods[name] = &podsOf{Cache: live, stop: stop}
-	return w.pods[name]
-}
-
-// settledPods ends the look at the pods of a node, and says what became of those that
-// were still to leave. They are read once more: the live picture may be older than
-// the end of the drain, and what a drain leaves is not gone.
-func (w *nodeWait) settledPods(ctx context.Context, name string) []print.Update {
-	p := w.closePods(name)
-	if p == nil || len(p.before) == 0 {
-		return nil
-	}
-	pods, err := podsOn(ctx, w.k, name)
-	if err != nil {
-		w.warnOnce("pods", fmt.Sprintf("warning: %v; what became of its pods is not known", err))
-		return nil
-	}
-	return settledWords(p.before, pods)
-}
-
-// closePods ends the look at the pods of a node.
-func (w *nodeWait) closePods(name string) *podsOf {
-	p := w.pods[name]
-	if p != nil {
-		p.stop()
-	}
-	delete(w.pods, name)
-	return p
-}
 
 // warn tells what will not end by waiting.
 func (w *nodeWait) warn() {

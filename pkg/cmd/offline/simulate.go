@@ -133,7 +133,7 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	for _, a := range o.away {
 		fmt.Fprintf(o.ErrOut, "nobody looks from %s to %s\n", instant.Both(a.From, o.Zone), instant.Both(a.To, o.Zone))
 	}
-	out, err := play(ctx, simulate.Scene{Plans: plans, Sleepers: sleepers, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
+	out, err := play(ctx, simulate.Scenario{Plans: plans, Sleepers: sleepers, Book: w.Resolver, Span: o.span, Outages: o.away, NameOf: annotations.RunName})
 	if err != nil {
 		return err
 	}
@@ -147,11 +147,11 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 }
 
 // play can be interrupted: nobody knows how long an interval somebody wants.
-func play(ctx context.Context, s simulate.Scene) (out simulate.Outcome, err error) {
+func play(ctx context.Context, s simulate.Scenario) (out simulate.Outcome, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		out, err = simulate.Play(s)
+		out, err = simulate.Run(s)
 	}()
 	select {
 	case <-ctx.Done():

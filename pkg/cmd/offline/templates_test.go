@@ -9,7 +9,7 @@ import (
 
 func TestSimulatePlaysTemplates(t *testing.T) {
 	hourly := []string{"      steps:", "      triggers: {schedules: [{cron: '0 * * * *'}]}\n      maxDuration: 3h\n      steps:"}
-	both := "---\n" + cmdtest.Hush("  labels:", "  annotations: {maint.dev/permitted-contexts: 'maintenance'}\n  labels:")
+	both := "---\n" + cmdtest.StepTemplate("  labels:", "  annotations: {maint.dev/permitted-contexts: 'maintenance'}\n  labels:")
 	cmdtest.WriteFiles(t, map[string]string{"f.yaml": cmdtest.Using("long: 90m", hourly...) + both, "g.yaml": cmdtest.Using("long: 90m", hourly...)})
 	const span = "from Sat 2026-11-21 01:00 CET (2026-11-21T00:00:00Z) to Sat 2026-11-21 05:00 CET (2026-11-21T04:00:00Z)\n"
 	got := cmdtest.Offline(t, cmd.Run, "", "simulate", "-f", "f.yaml", "--to", "4h")

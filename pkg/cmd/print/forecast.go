@@ -46,18 +46,18 @@ func (v Printer) refusedLines(f view.Forecast) []string {
 		for _, s := range f.Refused {
 			if s.Why == b.Why && slices.Contains(b.Pods, s.Pod) {
 				told[s.Pod] = true
-				lines = append(lines, stayLines(v.Bad("refused"), []drain.Stay{s})...)
+				lines = append(lines, stayLines(v.Bad("refused"), []drain.RemainingPod{s})...)
 			}
 		}
 		lines = append(lines, "    "+b.Remedy)
 	}
-	rest := slices.DeleteFunc(slices.Clone(f.Refused), func(s drain.Stay) bool { return told[s.Pod] })
+	rest := slices.DeleteFunc(slices.Clone(f.Refused), func(s drain.RemainingPod) bool { return told[s.Pod] })
 	return append(lines, stayLines(v.Bad("refused"), rest)...)
 }
 
 // refuses says whether a block is that pods are refused.
 func refuses(f view.Forecast, b drain.Block) bool {
-	return slices.ContainsFunc(f.Refused, func(s drain.Stay) bool { return s.Why == b.Why && slices.Contains(b.Pods, s.Pod) })
+	return slices.ContainsFunc(f.Refused, func(s drain.RemainingPod) bool { return s.Why == b.Why && slices.Contains(b.Pods, s.Pod) })
 }
 
 func groupLines(g drain.Group, several bool) []string {
@@ -92,7 +92,7 @@ func agentLines(g drain.Group) []string {
 	return lines
 }
 
-func stayLines(word string, stays []drain.Stay) []string {
+func stayLines(word string, stays []drain.RemainingPod) []string {
 	var lines []string
 	for _, s := range stays {
 		lines = append(lines, fmt.Sprintf("  %s: %s (%s)", word, s.Pod, s.Why))

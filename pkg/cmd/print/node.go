@@ -22,7 +22,7 @@ func (v Printer) ClaimTable(claims []view.NodeClaim) []string {
 	for _, c := range claims {
 		since := ""
 		if !c.Since.IsZero() {
-			since = instant.Roughly(v.Now.Sub(c.Since))
+			since = instant.Approximate(v.Now.Sub(c.Since))
 		}
 		fmt.Fprintln(w, strings.Join([]string{c.Node, c.By, c.Phase, view.OrDash(since), view.OrDash(c.Left), view.OrDash(c.Reason)}, "\t"))
 	}
@@ -104,7 +104,7 @@ func (v Printer) windowOf(s view.Subject) string {
 		word = "open"
 	}
 	if verdict.Until != nil {
-		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Roughly(verdict.Until.Sub(v.Now))
+		word += " until " + v.Both(*verdict.Until) + ", in " + instant.Approximate(verdict.Until.Sub(v.Now))
 	}
 	return word + " (" + verdict.Reason + ")"
 }
@@ -114,5 +114,5 @@ func (v Printer) Asked(a *nodes.Asked) string {
 	if a == nil || a.Gone || a.Status == nil {
 		return v.Warn(view.RequestWords(a))
 	}
-	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Roughly(v.Now.Sub(a.Status.Since)), view.Colon(a.Status.Reason))
+	return fmt.Sprintf("%s for %s%s", v.Phase(string(a.Status.Phase)), instant.Approximate(v.Now.Sub(a.Status.Since)), view.Colon(a.Status.Reason))
 }

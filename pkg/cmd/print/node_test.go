@@ -110,7 +110,7 @@ func TestAForecastForPeople(t *testing.T) {
 		want     []string
 	}{
 		{"nothing leaves", drain.Forecast{}, []string{"node/a  possible: 0 pods would leave, 0 would stay"}},
-		{"one leaves, one stays", drain.Forecast{Total: 1, Groups: []drain.Group{{Evict: []string{"shop/b-0"}}}, Skipped: []drain.Stay{{Pod: "kube-system/proxy", Why: "DaemonSet"}}}, []string{
+		{"one leaves, one stays", drain.Forecast{Total: 1, Groups: []drain.Group{{Evict: []string{"shop/b-0"}}}, Skipped: []drain.RemainingPod{{Pod: "kube-system/proxy", Why: "DaemonSet"}}}, []string{
 			"node/a  possible: 1 pod would leave, 1 would stay", "  evicted: shop/b-0", "  stays: kube-system/proxy (DaemonSet)",
 		}},
 		{"in two orders, in every way", drain.Forecast{Total: 6, Groups: []drain.Group{
@@ -129,7 +129,7 @@ func TestAForecastForPeople(t *testing.T) {
 			"node/a  blocked until somebody changes something: 2 pods would leave, 0 would stay", "  blocked for good: shop/b-0 and 1 more by budget shop/b: maxUnavailable: 0", "    raise it",
 		}},
 		{"pods that are refused, with what helps, and others", drain.Forecast{
-			Total: 1, Refused: []drain.Stay{{Pod: "shop/x", Why: "no controller"}, {Pod: "shop/y", Why: "emptyDir"}},
+			Total: 1, Refused: []drain.RemainingPod{{Pod: "shop/x", Why: "no controller"}, {Pod: "shop/y", Why: "emptyDir"}},
 			Blocks: []drain.Block{{Permanent: true, Pods: []string{"shop/x"}, Count: 1, Why: "no controller", Remedy: "use --force"}},
 		}, []string{
 			"node/a  blocked until somebody changes something: 1 pod would leave, 0 would stay", "  refused: shop/x (no controller)", "    use --force", "  refused: shop/y (emptyDir)",

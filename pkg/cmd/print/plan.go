@@ -132,7 +132,7 @@ func (v Printer) ShortNext(p view.Plan) string {
 		return ""
 	}
 	at := trigger.StartsAt(p.Spec, p.Object.Namespace, p.Object.Name, p.Decision.Next.At, p.Decision.Next.Index)
-	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Roughly(at.Sub(v.Now)))
+	return fmt.Sprintf("%s (%s)", instant.Local(at, v.Zone), instant.Approximate(at.Sub(v.Now)))
 }
 
 // ShortLast is the last run in a cell of a table.
@@ -141,7 +141,7 @@ func (v Printer) ShortLast(p view.Plan) string {
 		return ""
 	}
 	l := p.Ledger.Last
-	return fmt.Sprintf("%s %s ago", l.Phase, instant.Roughly(v.Now.Sub(l.EndedAt)))
+	return fmt.Sprintf("%s %s ago", l.Phase, instant.Approximate(v.Now.Sub(l.EndedAt)))
 }
 
 // gate is what status and describe say of a plan's gate; empty without one.
@@ -155,7 +155,7 @@ func (v Printer) gate(p view.Plan) string {
 		word = "open"
 	}
 	if w.Until != nil {
-		word += " until " + v.Both(*w.Until) + ", in " + instant.Roughly(w.Until.Sub(v.Now))
+		word += " until " + v.Both(*w.Until) + ", in " + instant.Approximate(w.Until.Sub(v.Now))
 	}
 	return word + " (" + w.Reason + ")"
 }

@@ -44,9 +44,9 @@ func (v Printer) Both(t time.Time) string { return instant.Both(t, v.Zone) }
 // When is an instant and how far away it is.
 func (v Printer) When(t time.Time) string {
 	if t.After(v.Now) {
-		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Roughly(t.Sub(v.Now)))
+		return fmt.Sprintf("%s, in %s", v.Both(t), instant.Approximate(t.Sub(v.Now)))
 	}
-	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Roughly(v.Now.Sub(t)))
+	return fmt.Sprintf("%s, %s ago", v.Both(t), instant.Approximate(v.Now.Sub(t)))
 }
 
 // soon is an instant without the date where that is plain.

@@ -20,7 +20,7 @@ func (v Printer) RunHead(r view.Run) string {
 	case j.Phase.Ended():
 		return v.Phase(string(j.Phase)) + v.took(j) + view.Colon(j.Message) + v.leftBehind(r)
 	case j.StartedAt != nil:
-		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Roughly(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.ending(r)))
+		return fmt.Sprintf("%s for %s, %d of %d steps done%s", v.Phase(string(j.Phase)), instant.Approximate(v.Now.Sub(*j.StartedAt)), p.Done, p.Total, view.Colon(v.ending(r)))
 	}
 	return v.Phase(string(j.Phase)) + view.Colon(j.Message)
 }
@@ -53,7 +53,7 @@ func (v Printer) took(j run.Journal) string {
 	if j.StartedAt == nil || j.FinishedAt == nil {
 		return ""
 	}
-	return " after " + instant.Roughly(j.FinishedAt.Sub(*j.StartedAt))
+	return " after " + instant.Approximate(j.FinishedAt.Sub(*j.StartedAt))
 }
 
 // lineMark gives no tick to a step that left something behind.
@@ -83,9 +83,9 @@ func (v Printer) stepTime(s run.Record) string {
 	case s.StartedAt == nil:
 		return ""
 	case s.FinishedAt != nil:
-		return instant.Roughly(s.FinishedAt.Sub(*s.StartedAt))
+		return instant.Approximate(s.FinishedAt.Sub(*s.StartedAt))
 	}
-	return instant.Roughly(v.Now.Sub(*s.StartedAt))
+	return instant.Approximate(v.Now.Sub(*s.StartedAt))
 }
 
 // stepDetail is what a person may have to do, or wants to know, about a step.
@@ -96,7 +96,7 @@ func (v Printer) stepDetail(r view.Run, s run.Record) string {
 	}
 	switch {
 	case s.Phase == run.StepRunning && s.NotBefore != nil && s.NotBefore.After(v.Now):
-		parts = append(parts, "tries again in "+instant.Roughly(s.NotBefore.Sub(v.Now)))
+		parts = append(parts, "tries again in "+instant.Approximate(s.NotBefore.Sub(v.Now)))
 	case s.Phase == run.StepRunning && s.Type == "suspend" && s.ResumeAt == nil:
 		parts = append(parts, "waits for "+v.Suggest().Resume(r.Run.Name))
 	case s.Phase == run.StepRunning && s.Type == plan.TypeApproval:

@@ -37,9 +37,9 @@ func (v Printer) TargetLines(list []hibernate.TargetStatus) []string {
 func (v Printer) targetTime(t hibernate.TargetStatus) string {
 	switch {
 	case t.FinishedAt != nil:
-		return instant.Roughly(v.Now.Sub(*t.FinishedAt)) + " ago"
+		return instant.Approximate(v.Now.Sub(*t.FinishedAt)) + " ago"
 	case t.StartedAt != nil:
-		return "for " + instant.Roughly(v.Now.Sub(*t.StartedAt))
+		return "for " + instant.Approximate(v.Now.Sub(*t.StartedAt))
 	}
 	return "-"
 }
@@ -74,7 +74,7 @@ func (v Printer) Then(s view.Sleeper) string {
 			begins, stays = "then it sleeps on by its schedule", "then it wakes"
 		}
 	}
-	want := s.Table.Want(at, s.Wishes())
+	want := s.Table.DesiredState(at, s.Overrides())
 	text := stays
 	if want.Asleep {
 		text = begins

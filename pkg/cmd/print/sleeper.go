@@ -43,7 +43,7 @@ func (v Printer) SleeperLines(s view.Sleeper, all bool) []string {
 
 // sleepNext is when it wakes or sleeps next, whatever may keep it from that.
 func (v Printer) sleepNext(s view.Sleeper) string {
-	want := s.Table.Want(v.Now, s.Wishes())
+	want := s.Table.DesiredState(v.Now, s.Overrides())
 	switch {
 	case want.Until == nil && want.Asleep:
 		return "asleep until somebody changes that"
@@ -59,7 +59,7 @@ func (v Printer) sleepWhy(s view.Sleeper) string {
 	if s.Table == nil {
 		return ""
 	}
-	want := s.Table.Want(v.Now, s.Wishes())
+	want := s.Table.DesiredState(v.Now, s.Overrides())
 	if want.Asleep {
 		return "to be asleep: " + want.Why
 	}
@@ -109,11 +109,11 @@ func (v Printer) ShortSleep(s view.Sleeper) string {
 	if s.Table == nil {
 		return ""
 	}
-	want := s.Table.Want(v.Now, s.Wishes())
+	want := s.Table.DesiredState(v.Now, s.Overrides())
 	if want.Until == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Roughly(want.Until.Sub(v.Now)))
+	return fmt.Sprintf("%s %s (%s)", map[bool]string{true: "wakes", false: "sleeps"}[want.Asleep], instant.Local(*want.Until, v.Zone), instant.Approximate(want.Until.Sub(v.Now)))
 }
 
 // ShortSince is since when it sleeps, in a cell of a table.
@@ -122,7 +122,7 @@ func (v Printer) ShortSince(s view.Sleeper) string {
 	if at == nil {
 		return ""
 	}
-	return instant.Roughly(v.Now.Sub(*at)) + " ago"
+	return instant.Approximate(v.Now.Sub(*at)) + " ago"
 }
 
 // RestoreLines are the restore data of a plan, for whoever reads all of it.

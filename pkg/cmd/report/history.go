@@ -278,7 +278,7 @@ func outcome(e ledger.Entry) string {
 	}
 	text := string(out.Phase)
 	if out.Phase.Ended() && out.Duration.Duration > 0 {
-		text += " after " + instant.Roughly(out.Duration.Duration)
+		text += " after " + instant.Approximate(out.Duration.Duration)
 	}
 	if out.Step != "" && out.Phase != run.Succeeded {
 		text += ", step " + out.Step
@@ -302,7 +302,7 @@ func outcome(e ledger.Entry) string {
 func slept(e ledger.Entry) string {
 	var out []string
 	for _, s := range e.Slept {
-		out = append(out, fmt.Sprintf("%s: %d of kind %s slept, together %s", s.Target, s.Resources, s.Kind, instant.Roughly(time.Duration(s.Hours*float64(time.Hour)))))
+		out = append(out, fmt.Sprintf("%s: %d of kind %s slept, together %s", s.Target, s.Resources, s.Kind, instant.Approximate(time.Duration(s.Hours*float64(time.Hour)))))
 	}
 	return strings.Join(out, "; ")
 }

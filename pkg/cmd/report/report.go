@@ -223,7 +223,7 @@ func (o *reportOptions) policies(ctx context.Context, k *factory.Cluster, all []
 	if err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: %v\n", err)
 	}
-	book := source.ReadBook(ctx, k, agent.Namespace, namespaces...)
+	book := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	for _, one := range all {
 		if refs := policiesOf(one.object); len(refs) > 0 {
 			book.WarnOf(o.Factory, annotations.Intent(one.object.Annotations).Query(one.object.Namespace, refs))

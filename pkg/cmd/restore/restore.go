@@ -154,7 +154,7 @@ func (o *listOptions) Run(ctx context.Context) error {
 
 func (o *listOptions) since(r view.Restore) string {
 	if at := r.Record.Snapshot.BeganAt; !at.IsZero() {
-		return instant.Roughly(o.Now().Sub(at)) + " ago"
+		return instant.Approximate(o.Now().Sub(at)) + " ago"
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	}
 	book := emptyBook(agent.Namespace)
 	if k.Namespace != "" || !allPolicies(ctx, k, book.Resolver) {
-		book = ReadBook(ctx, k, agent.Namespace, namespaces...)
+		book = ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	}
 	w.Resolver = book.Resolver
 	for i, cm := range objects {
@@ -114,5 +114,5 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 		return view.Plan{}, err
 	}
 	above := ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(c, cm)
-	return view.NewPlan(cm, ledger, live, above, ReadBook(ctx, k, agent.Namespace, cm.Namespace).Between(c, agent, cm), c.Now()), nil
+	return view.NewPlan(cm, ledger, live, above, ReadResolver(ctx, k, agent.Namespace, cm.Namespace).Between(c, agent, cm), c.Now()), nil
 }

@@ -117,7 +117,7 @@ func TestPoliciesOfManyNamespaces(t *testing.T) {
 			if c.forbids != "" {
 				o.Forbids(c.forbids, "namespaces", "")
 			}
-			b := ReadBook(t.Context(), k, "maint-system", c.ask...)
+			b := ReadResolver(t.Context(), k, "maint-system", c.ask...)
 			gets := 0
 			for _, a := range o.Kube.Actions() {
 				if a.Matches("get", "namespaces") {

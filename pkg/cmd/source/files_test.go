@@ -75,8 +75,8 @@ func TestReadTellsAllThatIsWrong(t *testing.T) {
 		{"two faults in two documents", cmdtest.Manifest("suspend", "suspnd") + "---\n" + cmdtest.Manifest("nightly", "second", "hold", "Hold"), "", "-:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n-:28: spec.steps[0].name: \"Hold\" cannot name a step: at most 63 characters of a-z, 0-9 and '-'"},
 		{"YAML that is none, beside a plan", "a: [1\n---\n" + cmdtest.Manifest(), "", "-:1: this is no YAML: did not find expected ',' or ']'"},
 		{"a calendar with a fault is told, and the rest works", calendar + cmdtest.Manifest("apiVersion: v1", "---\napiVersion: v1"), "warning: -:7: spec[0].from: \"tomorrow\": is not a time; write it like 2026-03-08T02:00:00 on the clocks of timezone, or 2026-03-08T02:00:00Z\n", ""},
-		{"a template that the files hold", cmdtest.Hush() + "---\n" + cmdtest.Using("long: 5m"), "", ""},
-		{"a template that is used wrongly", cmdtest.Hush() + "---\n" + cmdtest.Using("short: 5m"), "", "-:35: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n-:35: spec.steps[0].properties.short: template \"hush\" has no such parameter; it has long"},
+		{"a template that the files hold", cmdtest.StepTemplate() + "---\n" + cmdtest.Using("long: 5m"), "", ""},
+		{"a template that is used wrongly", cmdtest.StepTemplate() + "---\n" + cmdtest.Using("short: 5m"), "", "-:35: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n-:35: spec.steps[0].properties.short: template \"hush\" has no such parameter; it has long"},
 		{"a template that the files do not hold may be in the cluster", cmdtest.Using("long: 5m"), "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWhichDocumentOfTheFilesIsMeant(t *testing.T) {
 		{name: "two plans", files: []string{orders, reports}, err: "the files hold 2 plans: name one (orders, reports)", code: exit.CodeUsage},
 		{name: "two policies", files: []string{night, day}, err: "the files hold 2 policies: name one (night, day)", code: exit.CodeUsage},
 		{name: "none of that name", files: []string{orders}, arg: "ghost", err: `the files hold no plan or policy "ghost"`, code: exit.CodeError},
-		{name: "neither", files: []string{cmdtest.Hush()}, err: "the files hold neither a plan nor a policy", code: exit.CodeError},
+		{name: "neither", files: []string{cmdtest.StepTemplate()}, err: "the files hold neither a plan nor a policy", code: exit.CodeError},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := in(t, c.files...)
@@ -161,10 +161,10 @@ func TestOnePlan(t *testing.T) {
 	}{
 		{"the only one", cmdtest.Manifest(), "nightly", ""},
 		{"beside a policy with a fault", cmdtest.Manifest() + cmdtest.PolicyOf("night", "", "{strategy: Sometimes}"), "nightly", ""},
-		{"none", cmdtest.Hush(), "", "- must hold one plan, and holds 0 plans"},
+		{"none", cmdtest.StepTemplate(), "", "- must hold one plan, and holds 0 plans"},
 		{"two", cmdtest.Manifest() + "---\n" + cmdtest.Manifest("nightly", "second"), "", "- must hold one plan, and holds 2 plans"},
 		{"one with a fault", cmdtest.Manifest("suspend", "suspnd"), "", "-:14: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?"},
-		{"one whose template is used wrongly", cmdtest.Hush() + "---\n" + cmdtest.Using(""), "", "-:35: spec.steps[0].properties.long: is missing: template \"hush\" needs it"},
+		{"one whose template is used wrongly", cmdtest.StepTemplate() + "---\n" + cmdtest.Using(""), "", "-:35: spec.steps[0].properties.long: is missing: template \"hush\" needs it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, _ := reader(c.text)

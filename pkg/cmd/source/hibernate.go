@@ -50,7 +50,7 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	for _, cm := range objects {
 		namespaces = append(namespaces, cm.Namespace)
 	}
-	b := ReadBook(ctx, k, agent.Namespace, namespaces...)
+	b := ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	pauses := Pauses(ctx, k, agent.Namespace, namespaces...)
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {

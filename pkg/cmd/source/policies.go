@@ -17,17 +17,17 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 )
 
-// Book is what may stand behind the gates of objects: policies, calendars, and what the
+// Resolver is what may stand behind the gates of objects: policies, calendars, and what the
 // annotations of namespaces say, as far as they may be read.
-type Book struct {
+type Resolver struct {
 	*policy.Resolver
 	namespaces map[string]error // whose annotations could not be read
 	documents  map[string]error // whose policies and calendars could not be read
 }
 
-// ReadBook reads what may stand behind objects of some namespaces: what is in them, and in
+// ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
 // the agent's. What may not be read is noted, and told where it changes an answer.
-func ReadBook(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Book {
+func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Resolver {
 	b := emptyBook(agentNamespace)
 	namespaces = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))
 	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b.Resolver) {
@@ -56,13 +56,13 @@ func ReadBook(ctx context.Context, k *factory.Cluster, agentNamespace string, na
 	return b
 }
 
-func emptyBook(agentNamespace string) Book {
-	return Book{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}}
+func emptyBook(agentNamespace string) Resolver {
+	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}}
 }
 
 // hidden is why what stands behind an object's gate is not all known; frozen says that it
 // may be closed by an annotation of its namespace.
-func (b Book) hidden(q policy.Query) (why []error, frozen bool) {
+func (b Resolver) hidden(q policy.Query) (why []error, frozen bool) {
 	if err := b.namespaces[q.Namespace]; err != nil {
 		why, frozen = append(why, err), true
 	}
@@ -77,7 +77,7 @@ func (b Book) hidden(q policy.Query) (why []error, frozen bool) {
 // GateOf is the gate of an object, where all that stands behind it can be read; else it is
 // closed where a freeze may be among what is hidden, and a policy that is hidden is not ready.
 // What changes the answer is told once.
-func (b Book) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
+func (b Resolver) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 	if b.WarnOf(c, q) {
 		b.PutNamespace(q.Namespace, policy.StanzaText{Strategy: schedule.RestrictiveUntil}) // without an instant it is not ready, and binds
 	}
@@ -86,7 +86,7 @@ func (b Book) GateOf(c *factory.Factory, q policy.Query) *schedule.Gate {
 
 // WarnOf tells what of that which stands behind an object is hidden, and says whether its
 // namespace may be frozen.
-func (b Book) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
+func (b Resolver) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 	why, frozen := b.hidden(q)
 	switch {
 	case frozen:
@@ -100,19 +100,19 @@ func (b Book) WarnOf(c *factory.Factory, q policy.Query) (frozen bool) {
 // PlanGate is the gate of a plan; gated is false where nothing stands between it and its
 // runs. Where something behind it may not be read, the agent's own verdict on the plan is
 // taken, and said to be its; where the agent has none, GateOf decides.
-func (b Book) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
+func (b Resolver) PlanGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) (gate *schedule.Gate, gated bool) {
 	spec, _ := annotations.Plan(cm)
 	return b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 }
 
 // SleepGate is the gate of a HibernatePlan's falling asleep, by the rules of PlanGate.
-func (b Book) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+func (b Resolver) SleepGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	spec, _ := annotations.HibernatePlan(cm)
 	gate, _ := b.documentGate(c, agent, cm, annotations.Intent(cm.Annotations).Query(cm.Namespace, spec.Policies))
 	return gate
 }
 
-func (b Book) documentGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, q policy.Query) (gate *schedule.Gate, gated bool) {
+func (b Resolver) documentGate(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap, q policy.Query) (gate *schedule.Gate, gated bool) {
 	why, _ := b.hidden(q)
 	if len(why) == 0 {
 		return b.Gate(q), b.Gated(q) || q.Bypass != nil
@@ -126,7 +126,7 @@ func (b Book) documentGate(c *factory.Factory, agent factory.AgentState, cm *cor
 }
 
 // Between is the gate of a plan, or nil where nothing stands between it and its runs.
-func (b Book) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
+func (b Resolver) Between(c *factory.Factory, agent factory.AgentState, cm *corev1.ConfigMap) *schedule.Gate {
 	if gate, gated := b.PlanGate(c, agent, cm); gated {
 		return gate
 	}

@@ -22,7 +22,7 @@ func telling(said *bytes.Buffer) *factory.Factory {
 
 func TestAFrozenNamespaceIsFrozenWhateverElseMayNotBeRead(t *testing.T) {
 	var said bytes.Buffer
-	book := ReadBook(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop")
+	book := ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop")
 	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || said.Len() > 0 {
 		t.Errorf("%+v, said %q", v, said.String())
 	}
@@ -30,7 +30,7 @@ func TestAFrozenNamespaceIsFrozenWhateverElseMayNotBeRead(t *testing.T) {
 
 func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 	var said bytes.Buffer
-	book, c := ReadBook(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop"), telling(&said)
+	book, c := ReadResolver(t.Context(), cmdtest.Refusing("list", "configmaps"), "maint-system", "shop"), telling(&said)
 	nights := policy.Query{Namespace: "shop", Policies: []policy.PolicyRef{{Name: "nights", Namespace: "maint-system"}}}
 	for range 2 {
 		if v := book.GateOf(c, nights).Verdict(cmdtest.Now()); v.Permitted {
@@ -44,7 +44,7 @@ func TestWhatIsHiddenIsToldOnceWhereItChangesTheAnswer(t *testing.T) {
 
 func TestANamespaceThatMayNotBeReadPermitsNothing(t *testing.T) {
 	var said bytes.Buffer
-	book := ReadBook(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
+	book := ReadResolver(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
 	if v := book.GateOf(telling(&said), policy.Query{Namespace: "shop"}).Verdict(cmdtest.Now()); v.Permitted || v.Ready || !strings.Contains(said.String(), "whether it is frozen is not known") {
 		t.Errorf("%+v, said %q", v, said.String())
 	}
@@ -76,7 +76,7 @@ func TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken(t *testing.T) {
 			}
 			var said bytes.Buffer
 			for _, refused := range [][2]string{{"list", "configmaps"}, {"get", "namespaces"}} {
-				book := ReadBook(t.Context(), cmdtest.Refusing(refused[0], refused[1]), "maint-system", "shop")
+				book := ReadResolver(t.Context(), cmdtest.Refusing(refused[0], refused[1]), "maint-system", "shop")
 				gate, gated := book.PlanGate(telling(&said), factory.AgentState{Missing: c.missing}, cm)
 				if v := gate.Verdict(cmdtest.Now()); v.Permitted != c.permitted || gated != c.gated || !strings.Contains(v.Reason, c.reason) {
 					t.Errorf("%s %s refused: %+v, gated %v", refused[0], refused[1], v, gated)
@@ -94,7 +94,7 @@ func TestWhereAPolicyIsHiddenTheAgentsVerdictIsTaken(t *testing.T) {
 func TestWhatNamesNoPolicyIsOpenWhereTheAgentSaysNothingOfIt(t *testing.T) {
 	cm := cmdtest.Plan("nightly", "")
 	cm.Annotations = map[string]string{annotations.StatusObserved: annotations.Observed(cm)}
-	book := ReadBook(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
+	book := ReadResolver(t.Context(), cmdtest.Refusing("get", "namespaces"), "maint-system", "shop")
 	gate, _ := book.PlanGate(telling(&bytes.Buffer{}), factory.AgentState{}, cm)
 	if v := gate.Verdict(cmdtest.Now()); !v.Permitted || v.Reason != "no strategy is set, says the agent" {
 		t.Errorf("%+v", v)
@@ -107,7 +107,7 @@ func TestWhereAPolicyIsHiddenTheAgentsWordOnSleepIsTaken(t *testing.T) {
 	var said bytes.Buffer
 	k := cmdtest.Refusing("list", "configmaps")
 	for missing, reason := range map[string]string{"": "policy quiet: Restrictive, says the agent", "nobody": "namespace: Restrictive"} {
-		book := ReadBook(t.Context(), k, "maint-system", "shop")
+		book := ReadResolver(t.Context(), k, "maint-system", "shop")
 		if v := book.SleepGate(telling(&said), factory.AgentState{Missing: missing}, cm).Verdict(cmdtest.Now()); v.Permitted || !strings.Contains(v.Reason, reason) {
 			t.Errorf("agent missing %q: %+v", missing, v)
 		}

@@ -7,15 +7,15 @@ import (
 // Forecast is what a drain of a node would do, in the machine's shape, see
 // docs/cli.md.
 type Forecast struct {
-	Node     string        `json:"node"`
-	Possible bool          `json:"possible"`
-	Groups   []drain.Group `json:"groups"`
-	Skipped  []drain.Stay  `json:"skipped"`
-	Refused  []drain.Stay  `json:"refused"`
-	Blocks   []drain.Block `json:"blocks"`
-	Warnings string        `json:"warnings,omitempty"` // as kubectl drain prints them
-	Errors   []string      `json:"errors,omitempty"`   // as kubectl drain prints them
-	Total    int           `json:"total"`              // pods that would have to leave
+	Node     string               `json:"node"`
+	Possible bool                 `json:"possible"`
+	Groups   []drain.Group        `json:"groups"`
+	Skipped  []drain.RemainingPod `json:"skipped"`
+	Refused  []drain.RemainingPod `json:"refused"`
+	Blocks   []drain.Block        `json:"blocks"`
+	Warnings string               `json:"warnings,omitempty"` // as kubectl drain prints them
+	Errors   []string             `json:"errors,omitempty"`   // as kubectl drain prints them
+	Total    int                  `json:"total"`              // pods that would have to leave
 }
 
 // NewForecast is a forecast in the shape of the machine.

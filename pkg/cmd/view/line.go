@@ -11,21 +11,21 @@ import (
 // beside its text, so that a narrow screen can leave columns out.
 type Line struct {
 	Text  string
-	Of    Thing
+	Of    Resource
 	Cells []string
 	Table *Table // to which the cells belong; nil: it is no line of a table
 	Head  bool   // it says what is below it
 }
 
-// Thing is what a line is about, as a command line would name it. The zero value is nothing.
-type Thing struct {
+// Resource is what a line is about, as a command line would name it. The zero value is nothing.
+type Resource struct {
 	Kind, Namespace, Name string
 	Plan                  string // of a run
 	Question              string // RUN or RUN/STEP that waits for an answer; empty: none does
 }
 
 // Key tells things apart, however they stand.
-func (t Thing) Key() string {
+func (t Resource) Key() string {
 	if t.Kind == "" {
 		return ""
 	}
@@ -49,7 +49,7 @@ func (t *Table) Fit(cells []string) {
 }
 
 // LinesOf are lines about one thing.
-func LinesOf(of Thing, texts ...string) []Line {
+func LinesOf(of Resource, texts ...string) []Line {
 	out := make([]Line, len(texts))
 	for i, text := range texts {
 		out[i] = Line{Text: text, Of: of}
@@ -66,29 +66,29 @@ func Texts(lines []Line) []string {
 	return out
 }
 
-// RunThing is a run as something that commands are given for.
-func RunThing(r Run) Thing {
-	return Thing{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r))}
+// RunResource is a run as something that commands are given for.
+func RunResource(r Run) Resource {
+	return Resource{Kind: annotations.KindRun, Namespace: r.Run.Namespace, Name: r.Run.Name, Plan: r.Run.Plan, Question: firstOf(Questions(r))}
 }
 
-// PlanThing is a plan as something that commands are given for: what one of its runs asks is
+// PlanResource is a plan as something that commands are given for: what one of its runs asks is
 // asked of whoever looks at the plan.
-func PlanThing(p Plan) Thing {
+func PlanResource(p Plan) Resource {
 	var open []string
 	for _, r := range p.Active {
 		open = append(open, Questions(r)...)
 	}
-	return Thing{Kind: annotations.KindPlan, Namespace: p.Object.Namespace, Name: p.Object.Name, Question: firstOf(open)}
+	return Resource{Kind: annotations.KindPlan, Namespace: p.Object.Namespace, Name: p.Object.Name, Question: firstOf(open)}
 }
 
-// SleeperThing is a HibernatePlan as something that commands are given for.
-func SleeperThing(s Sleeper) Thing {
-	return Thing{Kind: annotations.KindHibernatePlan, Namespace: s.Namespace, Name: s.Name}
+// SleeperResource is a HibernatePlan as something that commands are given for.
+func SleeperResource(s Sleeper) Resource {
+	return Resource{Kind: annotations.KindHibernatePlan, Namespace: s.Namespace, Name: s.Name}
 }
 
-// NodeThing is a node as something that commands are given for.
-func NodeThing(name string) Thing {
-	return Thing{Kind: "node", Name: strings.TrimPrefix(name, "node ")}
+// NodeResource is a node as something that commands are given for.
+func NodeResource(name string) Resource {
+	return Resource{Kind: "node", Name: strings.TrimPrefix(name, "node ")}
 }
 
 func firstOf(list []string) string {

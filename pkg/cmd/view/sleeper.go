@@ -59,9 +59,9 @@ func SleeperOf(namespace, name string, spec hibernate.Spec, in intent.Intent, ho
 // Zone is the zone of its off-hours.
 func (s Sleeper) Zone() string { return cmp.Or(s.Spec.Schedule.Timezone, "UTC") }
 
-// Wishes are what people ask of it.
-func (s Sleeper) Wishes() hibernate.Wishes {
-	return hibernate.Wishes{Hold: s.Hold, Skip: s.Intent.Skip}
+// Overrides are what people ask of it.
+func (s Sleeper) Overrides() hibernate.Overrides {
+	return hibernate.Overrides{Hold: s.Hold, Skip: s.Intent.Skip}
 }
 
 // Pause is the one of its pauses that holds it longest; one that is not on where none does.
@@ -78,7 +78,7 @@ func (s Sleeper) Pause(now time.Time) schedule.Pause {
 // Verdict is what policies say of falling asleep, where that is asked now: the schedule
 // wants it, or somebody, and it does not sleep yet.
 func (s Sleeper) Verdict(now time.Time) (verdict schedule.Verdict, asked bool) {
-	if s.Table == nil || s.Gate == nil || s.Asleep() || !s.Table.Want(now, s.Wishes()).Asleep {
+	if s.Table == nil || s.Gate == nil || s.Asleep() || !s.Table.DesiredState(now, s.Overrides()).Asleep {
 		return verdict, false
 	}
 	return s.Gate.Verdict(now), true

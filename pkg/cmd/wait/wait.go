@@ -219,7 +219,7 @@ type look func() (so bool, stands string, err error)
 
 // until looks at every change, and each second for what the clock changes, until it is so.
 func (o *options) until(ctx context.Context, k *factory.Cluster, changed <-chan struct{}, name string, f look) error {
-	agent := o.Attend(k)
+	agent := o.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	asked, said := false, ""

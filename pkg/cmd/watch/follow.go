@@ -36,7 +36,7 @@ func followRun(ctx context.Context, c *factory.Factory, k *factory.Cluster, cm *
 		return NotFollowed(ctx, name, err)
 	}
 	f := follower{Env: c.Env, k: k, plan: cm, name: name, runs: runs, plans: plans, screen: Screen{Env: c.Env, Live: show}}
-	agent := c.Attend(k)
+	agent := c.WatchAgent(k)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -83,7 +83,7 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 		}
 		v := print.New(f.Env, view.PlanZone(r.Run.Spec, f.Zone))
 		picture := append([]string{v.Bold(r.Run.Name) + "  " + v.RunHead(r)}, print.Indent(v.StepLines(r))...)
-		f.screen.ShowOf(view.LinesOf(view.RunThing(r), picture...), print.RunUpdates(r))
+		f.screen.ShowOf(view.LinesOf(view.RunResource(r), picture...), print.RunUpdates(r))
 		if r.Journal.Phase.Ended() {
 			for _, line := range print.DifferenceLines(r) {
 				fmt.Fprintln(f.Out, line)
@@ -102,8 +102,8 @@ func (f *follower) refresh(ctx context.Context) (over bool, err error) {
 }
 
 // planThing is a plan of which no more is known than its object.
-func planThing(cm *corev1.ConfigMap) view.Thing {
-	return view.Thing{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
+func planThing(cm *corev1.ConfigMap) view.Resource {
+	return view.Resource{Kind: cm.Labels[annotations.LabelKind], Namespace: cm.Namespace, Name: cm.Name}
 }
 
 // endedUnseen looks into the ledger for a run that is not there: it may have

@@ -21,7 +21,7 @@ type Screen struct {
 // Show takes the whole picture, and the same as plain lines by what they speak
 // of, in order.
 func (s *Screen) Show(picture []string, lines []print.Update) {
-	s.ShowOf(view.LinesOf(view.Thing{}, picture...), lines)
+	s.ShowOf(view.LinesOf(view.Resource{}, picture...), lines)
 }
 
 // ShowOf is Show of lines that say what they are about.

@@ -48,7 +48,7 @@ func followSleep(ctx context.Context, c *factory.Factory, k *factory.Cluster, pl
 	tick, silent := time.NewTicker(time.Second), time.NewTicker(factory.AgentTimeout)
 	defer tick.Stop()
 	defer silent.Stop()
-	agent := c.Attend(k)
+	agent := c.WatchAgent(k)
 	for {
 		if over, err := f.refresh(); over {
 			return err
@@ -89,7 +89,7 @@ func (f *sleepFollower) refresh() (over bool, err error) {
 			continue
 		}
 		s := view.NewSleeper(cm, nil, nil)
-		picture = append(picture, view.LinesOf(view.SleeperThing(s), print.New(f.c.Env, s.Zone()).SleepPicture(s)...)...)
+		picture = append(picture, view.LinesOf(view.SleeperResource(s), print.New(f.c.Env, s.Zone()).SleepPicture(s)...)...)
 		said = append(said, print.SleepUpdates(s)...)
 		done, why := a.at(s)
 		over = over && done

@@ -13,7 +13,7 @@ func FuzzLint(f *testing.F) {
 	f.Add(cmdtest.Manifest())
 	f.Add("kind: List\nitems: [{kind: ConfigMap, apiVersion: v1, data: {plan.yaml: x}}]")
 	f.Add("kind: Plan\nspec: [")
-	f.Add(cmdtest.Using("long: 5m") + "---\n" + cmdtest.Hush())
+	f.Add(cmdtest.Using("long: 5m") + "---\n" + cmdtest.StepTemplate())
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := strings.Count(text, "\n") + 1
 		docs, faults := source.Split("f", []byte(text))

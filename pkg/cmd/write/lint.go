@@ -73,7 +73,7 @@ func (o *lintOptions) Run(context.Context) error {
 		}
 	}
 	found = append(found, twice(docs)...)
-	wrong, unmet := together(docs, o.Factory)
+	wrong, unmet := crossCheck(docs, o.Factory)
 	found = append(found, wrong...)
 	for _, w := range append(unmet, ownerWarnings(tools, docs)...) {
 		fmt.Fprintln(o.ErrOut, "warning: "+w.String())

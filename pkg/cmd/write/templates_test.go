@@ -12,14 +12,14 @@ import (
 
 func TestLintReadsStepTemplates(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"a template without faults", cmdtest.Hush(), ""},
-		{"an unknown field", cmdtest.Hush("required: true", "need: true"), "f.yaml:14: spec.parameters[0].need: unknown field; known are default, description, name, required, type\n"},
-		{"an unknown step type", cmdtest.Hush("type: suspend", "type: suspnd"), "f.yaml:17: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
-		{"an unknown context", cmdtest.Hush("  labels:", "  annotations:\n    maint.dev/permitted-contexts: nightly\n  labels:"), "f.yaml:6: metadata.annotations[maint.dev/permitted-contexts]: must be maintenance, interactive or both with a comma, is \"nightly\"\n"},
+		{"a template without faults", cmdtest.StepTemplate(), ""},
+		{"an unknown field", cmdtest.StepTemplate("required: true", "need: true"), "f.yaml:14: spec.parameters[0].need: unknown field; known are default, description, name, required, type\n"},
+		{"an unknown step type", cmdtest.StepTemplate("type: suspend", "type: suspnd"), "f.yaml:17: spec.steps[0].type: unknown step type \"suspnd\"; did you mean \"suspend\"?\n"},
+		{"an unknown context", cmdtest.StepTemplate("  labels:", "  annotations:\n    maint.dev/permitted-contexts: nightly\n  labels:"), "f.yaml:6: metadata.annotations[maint.dev/permitted-contexts]: must be maintenance, interactive or both with a comma, is \"nightly\"\n"},
 		{"a bare document", "apiVersion: maint.dev/v1alpha1\nkind: StepTemplate\nspec:\n  steps: []\n", "f.yaml:4: spec.steps: is empty: a template needs a step\n"},
-		{"no label", cmdtest.Hush("  labels:\n    maint.dev/kind: step-template\n", ""), "f.yaml:3: metadata.labels: lacks maint.dev/kind: step-template, without which no agent looks at it\n"},
+		{"no label", cmdtest.StepTemplate("  labels:\n    maint.dev/kind: step-template\n", ""), "f.yaml:3: metadata.labels: lacks maint.dev/kind: step-template, without which no agent looks at it\n"},
 		{"somebody else's step.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {step.yaml: 'kind: Step'}\n", ""},
-		{"a dash", cmdtest.Hush("- name: hold", "- {name: scale-down, type: suspend}\n      - name: hold\n        if: \"steps.scale-down.phase == 'Succeeded'\""), "f.yaml:18: spec.steps[1].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n"},
+		{"a dash", cmdtest.StepTemplate("- name: hold", "- {name: scale-down, type: suspend}\n      - name: hold\n        if: \"steps.scale-down.phase == 'Succeeded'\""), "f.yaml:18: spec.steps[1].if: \"steps.scale-down.phase == 'Succeeded'\" does not compile: 13: undeclared reference to 'down' (in container ''); a step whose name has a dash is written steps['scale-down']\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmdtest.WriteFiles(t, map[string]string{"f.yaml": c.text})
@@ -34,15 +34,15 @@ func TestLintChecksHowPlansUseTemplates(t *testing.T) {
 	beside := func(text string) string { return "---\n" + text }
 	scheduled := []string{"      steps:", "      triggers: {schedules: [{cron: '0 2 * * *'}]}\n      steps:"}
 	for _, c := range []struct{ name, text, out, err string }{
-		{"as it is meant", cmdtest.Using("long: 5m") + beside(cmdtest.Hush()), "", "2 documents without faults\n"},
-		{"a parameter that is missing", cmdtest.Using("") + beside(cmdtest.Hush()), "f.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n", ""},
-		{"a parameter that it does not have", cmdtest.Using("long: 5m, loud: x") + beside(cmdtest.Hush()), "f.yaml:15: spec.steps[0].properties.loud: template \"hush\" has no such parameter; it has long\n", ""},
-		{"a context in which it is not permitted", cmdtest.Using("long: 5m", scheduled...) + beside(cmdtest.Hush()), "f.yaml:15: spec.steps[0].type: step template \"hush\" is permitted in interactive plans, not in maintenance ones\n", ""},
-		{"one in the agent's namespace", cmdtest.Using("long: 5m") + beside(cmdtest.Hush("name: hush", "name: hush\n  namespace: maint-system")), "", "2 documents without faults\n"},
-		{"one in another namespace", cmdtest.Using("long: 5m") + beside(cmdtest.Hush("name: hush", "name: hush\n  namespace: other")), "", "warning: f.yaml:14: spec.steps[0].type: there is no step template \"hush\" among the files: it must be in the cluster\n2 documents without faults\n"},
+		{"as it is meant", cmdtest.Using("long: 5m") + beside(cmdtest.StepTemplate()), "", "2 documents without faults\n"},
+		{"a parameter that is missing", cmdtest.Using("") + beside(cmdtest.StepTemplate()), "f.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n", ""},
+		{"a parameter that it does not have", cmdtest.Using("long: 5m, loud: x") + beside(cmdtest.StepTemplate()), "f.yaml:15: spec.steps[0].properties.loud: template \"hush\" has no such parameter; it has long\n", ""},
+		{"a context in which it is not permitted", cmdtest.Using("long: 5m", scheduled...) + beside(cmdtest.StepTemplate()), "f.yaml:15: spec.steps[0].type: step template \"hush\" is permitted in interactive plans, not in maintenance ones\n", ""},
+		{"one in the agent's namespace", cmdtest.Using("long: 5m") + beside(cmdtest.StepTemplate("name: hush", "name: hush\n  namespace: maint-system")), "", "2 documents without faults\n"},
+		{"one in another namespace", cmdtest.Using("long: 5m") + beside(cmdtest.StepTemplate("name: hush", "name: hush\n  namespace: other")), "", "warning: f.yaml:14: spec.steps[0].type: there is no step template \"hush\" among the files: it must be in the cluster\n2 documents without faults\n"},
 		{"one that is not there", cmdtest.Using("long: 5m"), "", "warning: f.yaml:14: spec.steps[0].type: there is no step template \"hush\" among the files: it must be in the cluster\n1 document without faults\n"},
 		{
-			"one that a template lacks", cmdtest.Using("long: 5m") + beside(cmdtest.Hush("name: hold\n        type: suspend\n        properties:\n          duration: ${params.long}", "name: hold\n        type: template/other")),
+			"one that a template lacks", cmdtest.Using("long: 5m") + beside(cmdtest.StepTemplate("name: hold\n        type: suspend\n        properties:\n          duration: ${params.long}", "name: hold\n        type: template/other")),
 			"", "warning: f.yaml:13: spec.steps[0](hush).steps[0].type: there is no step template \"other\" among the files: it must be in the cluster\n2 documents without faults\n",
 		},
 	} {
@@ -58,7 +58,7 @@ func TestLintChecksHowPlansUseTemplates(t *testing.T) {
 }
 
 func TestScheduleChecksATemplateThatStandsBesideThePlan(t *testing.T) {
-	cmdtest.WriteFiles(t, map[string]string{"good.yaml": cmdtest.Using("long: 5m") + "---\n" + cmdtest.Hush(), "bad.yaml": cmdtest.Using("") + "---\n" + cmdtest.Hush(), "far.yaml": cmdtest.Using("")})
+	cmdtest.WriteFiles(t, map[string]string{"good.yaml": cmdtest.Using("long: 5m") + "---\n" + cmdtest.StepTemplate(), "bad.yaml": cmdtest.Using("") + "---\n" + cmdtest.StepTemplate(), "far.yaml": cmdtest.Using("")})
 	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "good.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 0, Out: "plan/nightly written (dry run)\n", Err: ""})
 	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "far.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 0, Out: "plan/nightly written (dry run)\n", Err: ""})
 	cmdtest.Offline(t, cmd.Run, "", "schedule", "-f", "bad.yaml", "--dry-run=client").Is(t, cmdtest.Printed{Code: 2, Out: "", Err: "error: the plan is not valid, nothing was written\nerror: bad.yaml:15: spec.steps[0].properties.long: is missing: template \"hush\" needs it\n"})

@@ -39,7 +39,7 @@ type Case struct {
 	Rights, Courtesies []Right
 	// New makes a world of its own, in which the step has not run yet. Worlds of
 	// one case are alike.
-	New func(t *testing.T) World
+	New func(t *testing.T) Backend
 	// Waits: an object that is absent is waited for.
 	Waits bool
 	// Deletes: an object that is absent is as the step wants it.
@@ -50,8 +50,8 @@ type Case struct {
 	Idle bool
 }
 
-// World is where a step runs. Nil functions mean that there is no such thing.
-type World struct {
+// Backend is where a step runs. Nil functions mean that there is no such thing.
+type Backend struct {
 	Call executors.Call // without clients and account
 	// Connect gives clients that act as an account with exactly these rights,
 	// and the account's name.
@@ -99,7 +99,7 @@ func Run(t *testing.T, c Case) {
 // step is one step in its world, and what the journal would hold of it.
 type step struct {
 	c       Case
-	world   World
+	world   Backend
 	call    executors.Call
 	settled bool
 }

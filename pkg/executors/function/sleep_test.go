@@ -156,7 +156,7 @@ func (f *fleet) Settle(*testing.T) {
 }
 
 func TestAFunctionsTargetSleepsAsEveryTargetDoes(t *testing.T) {
-	sleepertest.Run(t, func(t *testing.T) sleepertest.World { return newFleet(t) })
+	sleepertest.Run(t, func(t *testing.T) sleepertest.Backend { return newFleet(t) })
 }
 
 // dueOf are resources as a pass is given them.

@@ -138,7 +138,7 @@ func (e Drains) node(ctx context.Context, call executors.Call, p *plan.DrainProp
 // wait for it. The drain stops; the node stays cordoned. The slot is another's only
 // once that is written down.
 func yield(call executors.Call, p *plan.DrainProperties, t *run.DrainTarget, st executors.DrainStatus) executors.DrainStatus {
-	lasting := drain.Lasting(st.Blocks, p.Options)
+	lasting := drain.Permanent(st.Blocks, p.Options)
 	if call.Yield == nil || !call.Yield(t.Name, len(lasting) > 0) {
 		return st
 	}

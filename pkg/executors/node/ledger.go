@@ -91,7 +91,7 @@ func (l *ledger) room(s *session, budgets []drain.Budget, now time.Time) map[str
 			}
 			claims = append(claims, c.Claim)
 		}
-		room := drain.Room(b, claims)
+		room := drain.Remaining(b, claims)
 		for _, w := range l.queues[b.Key()] {
 			if w.by == s {
 				break

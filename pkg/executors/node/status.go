@@ -75,7 +75,7 @@ func (s *session) report(v drain.View, dec drain.Decision) {
 	}
 	for _, j := range v.Judged {
 		if j.Own && j.Do == drain.Skip {
-			o.Agent = &drain.Stay{Pod: j.Pod.String(), Why: j.Why}
+			o.Agent = &drain.RemainingPod{Pod: j.Pod.String(), Why: j.Why}
 		}
 	}
 	if dec.Done || dec.Aborted {

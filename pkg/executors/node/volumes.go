@@ -112,7 +112,7 @@ func (s *session) awaitVolumes(dec *drain.Decision, now time.Time) {
 	case why == "":
 		return
 	case over && (onTimeout == drain.TimeoutSkip || onTimeout == drain.TimeoutForce):
-		dec.Left = append(dec.Left, drain.Stay{Pod: drain.Volumes, Why: why})
+		dec.Left = append(dec.Left, drain.RemainingPod{Pod: drain.Volumes, Why: why})
 		return
 	case over && onTimeout == drain.TimeoutAbort:
 		dec.Done, dec.Aborted = false, true

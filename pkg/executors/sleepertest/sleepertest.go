@@ -14,9 +14,9 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
-// World is a world in which a target sleeps. Its parameters select at least one resource
+// Backend is a world in which a target sleeps. Its parameters select at least one resource
 // that is awake, and there are others beside them.
-type World interface {
+type Backend interface {
 	Sleeper() executors.Sleeper
 	// Call has the parameters and clients of the target.
 	Call() executors.SleepCall
@@ -33,8 +33,8 @@ type World interface {
 }
 
 // Run asks all questions, each in a world of its own.
-func Run(t *testing.T, build func(t *testing.T) World) {
-	for name, ask := range map[string]func(t *testing.T, w World){
+func Run(t *testing.T, build func(t *testing.T) Backend) {
+	for name, ask := range map[string]func(t *testing.T, w Backend){
 		"it sleeps and wakes as it was":                        asItWas,
 		"what was there already is left alone":                 twice,
 		"asking twice is asking once":                          repeated,
@@ -49,14 +49,14 @@ func Run(t *testing.T, build func(t *testing.T) World) {
 
 // target is a target of a world, with the record that an agent would keep of it.
 type target struct {
-	World
+	Backend
 	record hibernate.Record
 	now    time.Time
 }
 
-func newTarget(w World) *target {
+func newTarget(w Backend) *target {
 	now := time.Now().UTC()
-	return &target{World: w, now: now, record: hibernate.Record{Plan: "nights", Cycle: "nights-2026-11-23T20:00:00Z", Target: "all", StartedAt: &now, State: hibernate.Running}}
+	return &target{Backend: w, now: now, record: hibernate.Record{Plan: "nights", Cycle: "nights-2026-11-23T20:00:00Z", Target: "all", StartedAt: &now, State: hibernate.Running}}
 }
 
 func (x *target) call(op hibernate.Operation) executors.SleepCall {
@@ -168,7 +168,7 @@ func (x *target) awake(t *testing.T, before map[string]string) {
 	}
 }
 
-func asItWas(t *testing.T, w World) {
+func asItWas(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	if err := w.Sleeper().Validate(t.Context(), x.call(hibernate.Shutdown)); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func asItWas(t *testing.T, w World) {
 }
 
 // twice has a target sleep that sleeps, and wake that is awake.
-func twice(t *testing.T, w World) {
+func twice(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	x.through(t, hibernate.Shutdown, whole)
 	asleep, recorded := w.State(t), x.record.Resources
@@ -201,7 +201,7 @@ func twice(t *testing.T, w World) {
 }
 
 // repeated gives each pass the same to do again: its answer was lost.
-func repeated(t *testing.T, w World) {
+func repeated(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	again := func(due []hibernate.Due) ([]hibernate.Due, bool) { return due, true }
 	x.through(t, hibernate.Shutdown, again)
@@ -211,7 +211,7 @@ func repeated(t *testing.T, w World) {
 }
 
 // halfDone ends each second pass before its effects, and the others after the first.
-func halfDone(t *testing.T, w World) {
+func halfDone(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	n := 0
 	dying := func(due []hibernate.Due) ([]hibernate.Due, bool) {
@@ -228,14 +228,14 @@ func halfDone(t *testing.T, w World) {
 }
 
 // atOnce has a target wake while it is on its way to sleep.
-func atOnce(t *testing.T, w World) {
+func atOnce(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	good(t, x.act(t.Context(), hibernate.Shutdown, x.look(t, hibernate.Shutdown).Due))
 	x.through(t, hibernate.Wake, whole)
 	x.awake(t, before)
 }
 
-func cancelled(t *testing.T, w World) {
+func cancelled(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -252,7 +252,7 @@ func cancelled(t *testing.T, w World) {
 	}
 }
 
-func unselected(t *testing.T, w World) {
+func unselected(t *testing.T, w Backend) {
 	x, before := newTarget(w), w.State(t)
 	x.through(t, hibernate.Shutdown, whole)
 	x.asleep(t, before)

@@ -65,7 +65,7 @@ func observed(g types.AutoScalingGroup) hibernate.Observation {
 
 // ready says whether the instances that a group is to have are at work.
 func ready(g types.AutoScalingGroup, members []types.Instance, size capacity.Size) bool {
-	weight, coming := capacity.AtWork(members)
+	weight, coming := capacity.InService(members)
 	if unit := aws.ToString(g.DesiredCapacityType); unit != "" && unit != "units" { // vCPUs or memory, of which instances say nothing
 		return weight > 0 && !coming
 	}

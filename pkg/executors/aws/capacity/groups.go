@@ -65,9 +65,9 @@ func Machines(members []types.Instance) []string {
 	return out
 }
 
-// AtWork is how much of a group's desired capacity its instances make up that are at work,
+// InService is how much of a group's desired capacity its instances make up that are at work,
 // and whether others are to come.
-func AtWork(members []types.Instance) (weight int32, coming bool) {
+func InService(members []types.Instance) (weight int32, coming bool) {
 	for _, i := range members {
 		switch {
 		case i.LifecycleState != types.LifecycleStateInService:

@@ -21,7 +21,7 @@ const (
 )
 
 func TestInstancesSleepAsEveryTargetDoes(t *testing.T) {
-	sleepertest.Run(t, func(*testing.T) sleepertest.World {
+	sleepertest.Run(t, func(*testing.T) sleepertest.Backend {
 		a := newAccount()
 		for _, id := range []string{"i-stg1", "i-stg2", "i-stg3", "i-stg4", "i-stg5"} {
 			a.add(id, running, "env=stg")

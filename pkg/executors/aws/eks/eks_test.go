@@ -25,7 +25,7 @@ import (
 )
 
 func TestNodeGroupsSleepAsEveryTargetDoes(t *testing.T) {
-	sleepertest.Run(t, func(*testing.T) sleepertest.World {
+	sleepertest.Run(t, func(*testing.T) sleepertest.Backend {
 		a := newAccount()
 		for n, name := range []string{"stg-a", "stg-b", "stg-c", "stg-d", "stg-e"} {
 			a.add(name, capacity.Size{Min: int32(n % 2), Desired: int32(n + 1), Max: 9}, "env=stg")

@@ -171,7 +171,7 @@ func observed(g group) hibernate.Observation {
 	if err != nil {
 		return o // three numbers always have a text; without one nothing is done
 	}
-	weight, _ := capacity.AtWork(g.members)
+	weight, _ := capacity.InService(g.members)
 	o.Awake, o.Before, o.Units = true, text, unitsOf(g, size)
 	o.Ready = g.Status == types.NodegroupStatusActive && (!g.known || weight >= size.Desired)
 	return o

@@ -18,7 +18,7 @@ import (
 func TestDatabasesSleepAsEveryTargetDoes(t *testing.T) {
 	for name, snapshots := range map[string]bool{"with snapshots": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
-			sleepertest.Run(t, func(*testing.T) sleepertest.World {
+			sleepertest.Run(t, func(*testing.T) sleepertest.Backend {
 				a := newAccount()
 				a.add("stg-orders", statusAvailable, "env=stg")
 				a.add("stg-users", statusAvailable, "env=stg")

@@ -17,8 +17,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/plan"
 )
 
-// Reach is a cluster as a plan's account reaches it: its own, or another by a connector.
-type Reach struct {
+// ClusterAccess is a cluster as a plan's account reaches it: its own, or another by a connector.
+type ClusterAccess struct {
 	Account  Account
 	Clients  executors.Clients
 	accounts *Impersonator
@@ -29,41 +29,41 @@ type NotReachedError struct{ Outcome executors.Outcome }
 
 func (e *NotReachedError) Error() string { return e.Outcome.Message }
 
-// Elsewhere tells clusters and connections to them apart; the zero value is the plan's own
+// ClusterIdentity tells clusters and connections to them apart; the zero value is the plan's own
 // cluster.
-type Elsewhere struct {
+type ClusterIdentity struct {
 	Name       string // of the connector
 	Server     string // the same for the same server, whatever the credentials
 	Connection string // the same for the same server with the same credentials
 }
 
-// Reach is how an account reaches the objects of a cluster, with a run for that run; nil is
+// Access is how an account reaches the objects of a cluster, with a run for that run; nil is
 // the plan's own.
-func (a *Impersonator) Reach(ctx context.Context, w Account, run string, on *Cluster) (Reach, error) {
+func (a *Impersonator) Access(ctx context.Context, w Account, run string, on *Cluster) (ClusterAccess, error) {
 	if on == nil {
 		clients, err := a.Clients(w, run)
 		return a.With(w, clients), err
 	}
 	clients, failure := a.Remote(ctx, w, *on)
 	if failure != nil {
-		return Reach{}, &NotReachedError{*failure}
+		return ClusterAccess{}, &NotReachedError{*failure}
 	}
 	return a.With(w, clients), nil
 }
 
 // With is a cluster that an account reaches already.
-func (a *Impersonator) With(w Account, clients executors.Clients) Reach {
-	return Reach{Account: w, Clients: clients, accounts: a}
+func (a *Impersonator) With(w Account, clients executors.Clients) ClusterAccess {
+	return ClusterAccess{Account: w, Clients: clients, accounts: a}
 }
 
 // Where is the cluster that is reached.
-func (r Reach) Where() Elsewhere {
-	return Elsewhere{Name: r.Clients.Cluster, Server: r.Clients.Server, Connection: r.Clients.Connection}
+func (r ClusterAccess) Where() ClusterIdentity {
+	return ClusterIdentity{Name: r.Clients.Cluster, Server: r.Clients.Server, Connection: r.Clients.Connection}
 }
 
 // UID tells an object apart from all others of all clusters. Those of other clusters carry
 // their server's mark: another API server may be anybody's, and say any uid.
-func (e Elsewhere) UID(uid types.UID) types.UID {
+func (e ClusterIdentity) UID(uid types.UID) types.UID {
 	if e.Server == "" || uid == "" {
 		return uid
 	}
@@ -71,22 +71,22 @@ func (e Elsewhere) UID(uid types.UID) types.UID {
 }
 
 // User is as whom it is reached, as the API server names it; Actor is the same for people.
-func (r Reach) User() string { return r.call().User() }
+func (r ClusterAccess) User() string { return r.call().User() }
 
 // Actor is as whom it is reached, for people.
-func (r Reach) Actor() string {
+func (r ClusterAccess) Actor() string {
 	if r.Clients.Cluster == "" {
 		return r.Account.User()
 	}
 	return r.call().Actor()
 }
 
-func (r Reach) call() executors.Call {
+func (r ClusterAccess) call() executors.Call {
 	return executors.Call{Namespace: r.Account.Namespace, Account: r.Account.Name, Clients: r.Clients}
 }
 
 // Resolve finds the resource of a kind.
-func (r Reach) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+func (r ClusterAccess) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 	if r.Clients.Cluster == "" {
 		return r.accounts.Resolve(apiVersion, kind)
 	}
@@ -105,7 +105,7 @@ func (r Reach) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 }
 
 // Resource reaches the objects of a kind, in the namespace of the plan's name.
-func (r Reach) Resource(ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
+func (r ClusterAccess) Resource(ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
 	mapping, err := r.Resolve(ref.APIVersion, ref.Kind)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (r Reach) Resource(ref plan.ObjectRef) (dynamic.ResourceInterface, error) {
 // ObjectGone says whether a 404 means that an object is not there. One that names no
 // object speaks of its kind, and an API server that starts says so of kinds that it
 // has not read yet: it is asked once more.
-func (r Reach) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error) {
+func (r ClusterAccess) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error) {
 	if namesObject(err) {
 		return true, nil
 	}
@@ -132,7 +132,7 @@ func (r Reach) ObjectGone(err error, kind schema.GroupVersionKind) (bool, error)
 }
 
 // Refused says whether the right that a trigger label needs is missing.
-func (r Reach) Refused(ctx context.Context, verb string, gvr schema.GroupVersionResource, name string) (string, error) {
+func (r ClusterAccess) Refused(ctx context.Context, verb string, gvr schema.GroupVersionResource, name string) (string, error) {
 	if r.Clients.Cluster == "" {
 		return r.accounts.Refused(ctx, r.Account, verb, gvr, name)
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// blanks gives texts that stand for those of documents beyond their size: parts of one.
-type blanks struct {
+// padding gives texts that stand for those of documents beyond their size: parts of one.
+type padding struct {
 	once sync.Once
 	text string
 }
@@ -15,10 +15,10 @@ type blanks struct {
 const largestText = 1 << 20
 
 // Of is a text of a length.
-func (b *blanks) Of(length int) string {
-	b.once.Do(func() { b.text = strings.Repeat("x", largestText) })
+func (p *padding) Of(length int) string {
+	p.once.Do(func() { p.text = strings.Repeat("x", largestText) })
 	if length > largestText {
 		return strings.Repeat("x", length)
 	}
-	return b.text[:length]
+	return p.text[:length]
 }

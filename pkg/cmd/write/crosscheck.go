@@ -12,10 +12,10 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
-// together are what is to be said of documents that are valid one by one. Faults
+// crossCheck are what is to be said of documents that are valid one by one. Faults
 // are wrong uses of templates and connectors; warnings are a plan whose slots never meet its
 // windows, plans that want the same target, and templates and connectors that are not there.
-func together(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
+func crossCheck(docs []source.Document, c *factory.Factory) (faults, warnings []source.Fault) {
 	w, now := source.NewSet(c, docs), c.Now()
 	targets := map[string]source.Plan{}
 	for _, p := range w.Plans {

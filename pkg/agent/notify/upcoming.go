@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
 )
 
-// Coming is what happens to a plan or a policy at an instant to come.
-type Coming struct {
+// Upcoming is what happens to a plan or a policy at an instant to come.
+type Upcoming struct {
 	About types.NamespacedName
 	What  string    // how the title ends: runs, permits change, sleeps
 	At    time.Time // zero: nothing comes
@@ -33,7 +33,7 @@ const claimPause = time.Second
 // to look again; zero: not as things are. What was due while nobody led is told late. The
 // claim comes before the message: an agent that dies between the two has told nobody, and
 // one that was told twice would trust neither.
-func (h *Notifier) Ahead(kind string, c Coming) time.Time {
+func (h *Notifier) Ahead(kind string, c Upcoming) time.Time {
 	before := h.Settings().Before
 	if h.DryRun || before == nil {
 		return time.Time{}

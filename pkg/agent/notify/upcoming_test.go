@@ -81,7 +81,7 @@ func TestWhatComesIsToldOnce(t *testing.T) {
 					h = newTestNotifier(&fakeExecutor{}, settings, false)
 				}
 				h.Now, on.refuses = func() time.Time { return l.at }, l.refuses
-				again := h.Ahead("Plan", Coming{About: orders, What: "runs", At: l.coming, Words: "x", Told: on.told, Claim: on.claim})
+				again := h.Ahead("Plan", Upcoming{About: orders, What: "runs", At: l.coming, Words: "x", Told: on.told, Claim: on.claim})
 				got := ""
 				if len(h.queue) > 0 {
 					n, _ := h.next(t.Context())
@@ -100,7 +100,7 @@ func TestAnAgentThatOnlyRehearsesTellsNobodyAhead(t *testing.T) {
 	settings := agentconfig.AgentConfig{Notifications: agentconfig.Notifications{Before: &document.Duration{Duration: time.Hour}}}
 	h := newTestNotifier(&fakeExecutor{}, settings, true)
 	h.Now = func() time.Time { return now }
-	if again := h.Ahead("Plan", Coming{What: "runs", At: now.Add(time.Minute)}); !again.IsZero() || len(h.queue)+len(h.own) > 0 {
+	if again := h.Ahead("Plan", Upcoming{What: "runs", At: now.Add(time.Minute)}); !again.IsZero() || len(h.queue)+len(h.own) > 0 {
 		t.Errorf("again %v", again)
 	}
 }
