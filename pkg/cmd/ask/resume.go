@@ -163,7 +163,7 @@ func (o *resumeOptions) resumeNode(ctx context.Context, k *factory.Cluster, n *c
 	if err := o.Report(o.IOStreams, false, "node/%s %s", n.Name, words); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
+	if slices.ContainsFunc(source.ReadSwitches(ctx, k, agent.Namespace, agent.Namespace).Above(agent.Namespace), func(s schedule.Pause) bool { return s.Holds(o.Now()) }) {
 		fmt.Fprintf(o.ErrOut, "but the whole cluster is paused: see %s\n", o.Suggest().ResumeCluster())
 	}
 	return nil
@@ -256,7 +256,7 @@ func (o *resumeOptions) sayEnded(was string) {
 
 // stillPaused says that a switch above a resumed plan goes on holding it.
 func (o *resumeOptions) stillPaused(ctx context.Context, k *factory.Cluster, agentNamespace, namespace string) {
-	for _, s := range source.Pauses(ctx, k, agentNamespace, namespace)[namespace] {
+	for _, s := range source.ReadSwitches(ctx, k, agentNamespace, namespace).Above(namespace) {
 		if s.Holds(o.Now()) {
 			hand := o.Suggest().ResumeAll()
 			if s.Of == annotations.WholeCluster {

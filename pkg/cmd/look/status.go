@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
@@ -20,6 +19,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/watch"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
 	"github.com/kubectl-maint/kubectl-maint/pkg/trigger"
 )
 
@@ -105,12 +105,16 @@ func (o *statusOptions) namespace(k *factory.Cluster) string {
 
 // picture is the status as a screen, and as plain lines for those who watch.
 func (o *statusOptions) picture(ctx context.Context, k *factory.Cluster) ([]view.Line, []print.Update, error) {
+	if len(o.names) == 0 {
+		r, err := o.read(ctx, k)
+		if err != nil {
+			return nil, nil, err
+		}
+		lines, said := o.overview(k, r)
+		return append(heads(o.agentLines(r.agent, r.noAgent)...), lines...), said, nil
+	}
 	agent, err := o.Agent(ctx, k)
 	head := heads(o.agentLines(agent, err)...)
-	if len(o.names) == 0 {
-		lines, said, err := o.overview(ctx, k, agent)
-		return append(head, lines...), said, err
-	}
 	var lines []view.Line
 	var said []print.Update
 	for i, name := range o.names {
@@ -173,21 +177,14 @@ func (o *statusOptions) one(ctx context.Context, k *factory.Cluster, agent facto
 
 // overview is one screen for all plans: runs with their steps on top, then what
 // is next.
-func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Line, []print.Update, error) {
-	plans, err := o.plans(ctx, k, agent)
-	if err != nil {
-		return nil, nil, err
-	}
-	sleepers, err := o.sleepers(ctx, k, agent)
-	if err != nil {
-		return nil, nil, err
-	}
-	below, about, needs := o.nodeLines(ctx, k)
+func (o *statusOptions) overview(k *factory.Cluster, r reads) ([]view.Line, []print.Update) {
+	plans, sleepers := o.plans(r), o.sleepers(r)
+	below, about, needs := o.nodeLines(view.NodeClaims(r.nodes, r.steps))
 	if len(plans)+len(sleepers) == 0 {
 		head := append(o.needLines(nil, nil, needs), heads(fmt.Sprintf("no plans%s; %s writes one", view.In(o.namespace(k)), o.Suggest().Schedule()))...)
-		return append(head, below...), about, nil
+		return append(head, below...), about
 	}
-	lines := append(heads(o.pauseLines(ctx, k, agent)...), o.needLines(plans, sleepers, needs)...)
+	lines := append(heads(o.pauseLines(r.around.Above(k.Namespace))...), o.needLines(plans, sleepers, needs)...)
 	var said []print.Update
 	for _, p := range plans {
 		v := print.New(o.Env, view.PlanZone(p.Spec, o.Zone))
@@ -201,7 +198,7 @@ func (o *statusOptions) overview(ctx context.Context, k *factory.Cluster, agent 
 		lines = append(lines, view.LinesOf(view.SleeperResource(s), print.New(o.Env, s.Zone()).SleepBusy(s)...)...)
 		said = append(said, print.SleepUpdates(s)...)
 	}
-	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...), nil
+	return slices.Concat(lines, o.planTable(plans), o.sleeperTable(sleepers, len(plans) > 0), below), append(said, about...)
 }
 
 // printer shows what is in a namespace, which command lines name where all are shown.
@@ -244,22 +241,7 @@ func (o *statusOptions) needLines(plans []view.Plan, sleepers []view.Sleeper, no
 }
 
 // nodeLines are the nodes that are in maintenance, or asked for, below the plans.
-// Who may not read nodes does without.
-func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]view.Line, []print.Update, []print.Need) {
-	var list []*corev1.Node
-	if o.seen != nil {
-		list = o.seen.Nodes()
-	} else {
-		var err error
-		if list, err = k.Nodes(ctx, ""); err != nil {
-			return nil, nil, nil
-		}
-	}
-	runs, err := k.ActiveRuns(ctx)
-	if err != nil {
-		return nil, nil, nil
-	}
-	claims := view.NodeClaims(list, view.StepClaims(runs))
+func (o *statusOptions) nodeLines(claims []view.NodeClaim) ([]view.Line, []print.Update, []print.Need) {
 	if len(claims) == 0 {
 		return nil, nil, nil
 	}
@@ -271,37 +253,18 @@ func (o *statusOptions) nodeLines(ctx context.Context, k *factory.Cluster) ([]vi
 	return lines, print.ClaimUpdates(claims), v.ClaimNeeds(claims)
 }
 
-func (o *statusOptions) plans(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Plan, error) {
-	list, err := k.Plans(ctx, o.namespace(k), o.selector)
-	if err != nil {
-		return nil, err
+func (o *statusOptions) plans(r reads) []view.Plan {
+	live := map[string][]view.Run{}
+	for _, one := range r.runs {
+		live[one.Run.Namespace+"/"+one.Run.Plan] = append(live[one.Run.Namespace+"/"+one.Run.Plan], one)
 	}
-	runs, err := k.Runs(ctx, o.namespace(k), "", factory.ActiveOnly)
-	if err != nil {
-		return nil, err
-	}
-	ledgers, err := k.Ledgers(ctx, o.namespace(k))
-	if err != nil {
-		return nil, err
-	}
-	var namespaces []string
-	for _, cm := range list {
-		namespaces = append(namespaces, cm.Namespace)
-	}
-	switches := source.ReadSwitches(ctx, k, agent.Namespace, namespaces...)
-	book := source.ReadResolver(ctx, k, agent.Namespace, namespaces...)
 	var out []view.Plan
-	for _, cm := range list {
-		var live []view.Run
-		for _, r := range runs {
-			if r.Run.Namespace == cm.Namespace && r.Run.Plan == cm.Name {
-				live = append(live, r)
-			}
-		}
-		out = append(out, view.NewPlan(cm, ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))], live, switches.AbovePlan(o.Factory, cm), book.Between(o.Factory, agent, cm), o.Now()))
+	for _, cm := range r.plans {
+		kept := r.ledgers[cm.Namespace+"/"+annotations.LedgerName(cm.Name, string(cm.UID))]
+		out = append(out, view.NewPlan(cm, kept, live[cm.Namespace+"/"+cm.Name], r.around.AbovePlan(o.Factory, cm), r.around.Between(o.Factory, r.agent, cm), o.Now()))
 	}
 	slices.SortStableFunc(out, func(a, b view.Plan) int { return cmp.Compare(urgency(a), urgency(b)) })
-	return out, nil
+	return out
 }
 
 // urgency puts what needs eyes before what sleeps.
@@ -315,13 +278,13 @@ func urgency(p view.Plan) int {
 }
 
 // pauseLines say that the namespace or the cluster is held.
-func (o *statusOptions) pauseLines(ctx context.Context, k *factory.Cluster, agent factory.AgentState) []string {
+func (o *statusOptions) pauseLines(above []schedule.Pause) []string {
 	if o.everywhere {
 		return nil
 	}
 	var lines []string
 	v := print.New(o.Env, o.Zone)
-	for _, s := range source.Pauses(ctx, k, agent.Namespace, k.Namespace)[k.Namespace] {
+	for _, s := range above {
 		if !s.Holds(v.Now) {
 			continue
 		}
@@ -346,14 +309,10 @@ func (o *statusOptions) planTable(plans []view.Plan) []view.Line {
 }
 
 // sleepers are the HibernatePlans; what needs eyes first.
-func (o *statusOptions) sleepers(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]view.Sleeper, error) {
-	list, err := k.HibernatePlans(ctx, o.namespace(k), o.selector)
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	out := source.ReadSleepers(ctx, o.Factory, k, agent, list)
+func (o *statusOptions) sleepers(r reads) []view.Sleeper {
+	out := source.Sleepers(o.Factory, r.agent, r.sleepers, r.around)
 	slices.SortStableFunc(out, func(a, b view.Sleeper) int { return cmp.Compare(sleepUrgency(a), sleepUrgency(b)) })
-	return out, nil
+	return out
 }
 
 // sleepUrgency puts what has failed before what is at work, and that before what is at rest.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/cmdtest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
@@ -14,7 +13,8 @@ import (
 func TestStatusWithoutRightsToNodes(t *testing.T) {
 	k := cmdtest.Refusing("list", "nodes")
 	o := &statusOptions{Factory: &factory.Factory{Env: factory.Env{Now: cmdtest.Now, Name: "kubectl maint"}}}
-	lines, _, err := o.overview(t.Context(), k, factory.AgentState{Namespace: annotations.DefaultNamespace})
+	r, err := o.read(t.Context(), k)
+	lines, _ := o.overview(k, r)
 	if got := strings.Join(view.Texts(lines), "\n"); err != nil || got != "no plans in namespace shop; 'kubectl maint schedule' writes one" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -27,16 +27,16 @@ func (o *statusOptions) printValues(ctx context.Context, k *factory.Cluster) err
 
 // values are what the screen shows. An agent that is not at work is told on standard error.
 func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print.Value, error) {
-	agent, err := o.Agent(ctx, k)
-	switch {
-	case err != nil:
-		o.Warn(err.Error())
-	case agent.Missing != "":
-		o.Warn(agent.Missing)
-	}
 	if len(o.names) == 0 {
-		return o.allValues(ctx, k, agent)
+		r, err := o.read(ctx, k)
+		o.warnOfAgent(r.agent, r.noAgent)
+		if err != nil {
+			return nil, err
+		}
+		return o.allValues(r), nil
 	}
+	agent, err := o.Agent(ctx, k)
+	o.warnOfAgent(agent, err)
 	var out []print.Value
 	for _, name := range o.names {
 		found, err := k.Find(ctx, name, annotations.KindPlan, annotations.KindHibernatePlan, annotations.KindRun)
@@ -50,6 +50,15 @@ func (o *statusOptions) values(ctx context.Context, k *factory.Cluster) ([]print
 		out = append(out, value)
 	}
 	return out, nil
+}
+
+func (o *statusOptions) warnOfAgent(agent factory.AgentState, err error) {
+	switch {
+	case err != nil:
+		o.Warn(err.Error())
+	case agent.Missing != "":
+		o.Warn(agent.Missing)
+	}
 }
 
 func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent factory.AgentState, found factory.Resource) (print.Value, error) {
@@ -80,37 +89,20 @@ func (o *statusOptions) valueOf(ctx context.Context, k *factory.Cluster, agent f
 
 // allValues are the plans of both kinds, and the nodes that somebody has or asks for.
 // Who may not read nodes does without.
-func (o *statusOptions) allValues(ctx context.Context, k *factory.Cluster, agent factory.AgentState) ([]print.Value, error) {
-	plans, err := o.plans(ctx, k, agent)
-	if err != nil {
-		return nil, err
-	}
-	sleepers, err := o.sleepers(ctx, k, agent)
-	if err != nil {
-		return nil, err
-	}
+func (o *statusOptions) allValues(r reads) []print.Value {
 	out := []print.Value{}
-	for _, p := range plans {
+	for _, p := range o.plans(r) {
 		out = append(out, o.planValue(p))
 	}
-	for _, s := range sleepers {
+	for _, s := range o.sleepers(r) {
 		out = append(out, o.sleeperValue(s))
 	}
-	list, err := k.Nodes(ctx, "")
-	if err != nil {
-		return out, nil //nolint:nilerr // who may not read nodes does without, as on the screen
-	}
-	runs, err := k.ActiveRuns(ctx)
-	if err != nil {
-		return out, nil //nolint:nilerr // as above
-	}
-	steps := view.StepClaims(runs)
-	for _, n := range list {
-		if claims := view.NodeClaims([]*corev1.Node{n}, steps); len(claims) > 0 {
+	for _, n := range r.nodes {
+		if claims := view.NodeClaims([]*corev1.Node{n}, r.steps); len(claims) > 0 {
 			out = append(out, nodeValue(print.New(o.Env, o.Zone).NodeValue(n, claims)))
 		}
 	}
-	return out, nil
+	return out
 }
 
 func (o *statusOptions) planValue(p view.Plan) print.Value {

@@ -301,7 +301,7 @@ func questionOf(ctx context.Context, c *factory.Factory, k *factory.Cluster, age
 	if q.world.Limits, q.unread = nodeLimits(ctx, k, agent.Namespace); q.unread != nil {
 		fmt.Fprintf(c.ErrOut, "warning: the limits maxParallelOperations, maxUnavailable and zoneLimit are not known: %v\n", q.unread)
 	}
-	everywhere := source.Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace]
+	everywhere := source.ReadSwitches(ctx, k, agent.Namespace, agent.Namespace).Above(agent.Namespace)
 	book := bookOfNodes(ctx, k, agent, list)
 	for _, n := range list {
 		facts := annotations.Node(n)

@@ -58,26 +58,29 @@ func ReadCluster(ctx context.Context, c *factory.Factory, k *factory.Cluster, se
 	if err != nil {
 		return w, err
 	}
-	book := emptyBook(agent.Namespace)
-	if k.Namespace != "" || !allPolicies(ctx, k, book.Resolver) {
-		book = ReadResolver(ctx, k, agent.Namespace, namespaces...)
+	around, all := Around{}, false
+	if k.Namespace == "" {
+		around, all = readEverything(ctx, k, agent.Namespace)
 	}
-	w.Resolver = book.Resolver
+	if !all {
+		around = ReadAround(ctx, k, agent.Namespace, namespaces...)
+	}
+	w.Resolver = around.Resolver.Resolver
 	for i, cm := range objects {
 		w.Plans[i].past = pastOf(ledgers, cm)
-		w.Plans[i].gate, w.Plans[i].gated = book.PlanGate(c, agent, cm)
+		w.Plans[i].gate, w.Plans[i].gated = around.PlanGate(c, agent, cm)
 	}
 	for i, s := range w.Sleepers {
 		w.Sleepers[i].past = pastOf(ledgers, sleeping[i])
-		book.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
+		around.WarnOf(c, s.Intent.Query(s.Namespace, s.Spec.Policies))
 	}
 	w.policies = w.Resolver.Policies()
 	for _, p := range w.policies {
 		namespaces = append(namespaces, p.Namespace)
 		warnOf(c.ErrOut, p.Namespace, p.Name, p.Faults)
 	}
-	for name, switches := range Pauses(ctx, k, agent.Namespace, namespaces...) {
-		for _, s := range switches {
+	for _, name := range namesOf(agent.Namespace, namespaces) {
+		for _, s := range around.Above(name) {
 			w.Pauses[name] = view.LongerPause(w.Pauses[name], s)
 		}
 	}
@@ -113,6 +116,6 @@ func ReadPlan(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent
 	if err != nil {
 		return view.Plan{}, err
 	}
-	above := ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(c, cm)
-	return view.NewPlan(cm, ledger, live, above, ReadResolver(ctx, k, agent.Namespace, cm.Namespace).Between(c, agent, cm), c.Now()), nil
+	around := ReadAround(ctx, k, agent.Namespace, cm.Namespace)
+	return view.NewPlan(cm, ledger, live, around.AbovePlan(c, cm), around.Between(c, agent, cm), c.Now()), nil
 }

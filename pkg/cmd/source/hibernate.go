@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,11 +49,15 @@ func ReadSleepers(ctx context.Context, c *factory.Factory, k *factory.Cluster, a
 	for _, cm := range objects {
 		namespaces = append(namespaces, cm.Namespace)
 	}
-	b := ReadResolver(ctx, k, agent.Namespace, namespaces...)
-	pauses := Pauses(ctx, k, agent.Namespace, namespaces...)
+	return Sleepers(c, agent, objects, ReadAround(ctx, k, agent.Namespace, namespaces...))
+}
+
+// Sleepers is what there is to know about HibernatePlans, in their order, by what was read
+// around them.
+func Sleepers(c *factory.Factory, agent factory.AgentState, objects []*corev1.ConfigMap, around Around) []view.Sleeper {
 	out := make([]view.Sleeper, len(objects))
 	for i, cm := range objects {
-		out[i] = view.NewSleeper(cm, slices.Clone(pauses[cm.Namespace]), b.SleepGate(c, agent, cm))
+		out[i] = view.NewSleeper(cm, around.Above(cm.Namespace), around.SleepGate(c, agent, cm))
 	}
 	return out
 }

@@ -8,7 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
@@ -28,35 +29,10 @@ type Resolver struct {
 // ReadResolver reads what may stand behind objects of some namespaces: what is in them, and in
 // the agent's. What may not be read is noted, and told where it changes an answer.
 func ReadResolver(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Resolver {
-	b := emptyBook(agentNamespace)
-	namespaces = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))
-	if len(namespaces) > manyNamespaces && allPolicies(ctx, k, b.Resolver) {
-		return b
-	}
-	for _, namespace := range namespaces {
-		if namespace == "" {
-			continue
-		}
-		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-		switch {
-		case err == nil:
-			b.PutNamespace(namespace, annotations.Stanza(ns.Annotations))
-		case !apierrors.IsNotFound(err):
-			b.namespaces[namespace] = factory.Explain("read namespace "+namespace, err)
-		}
-		list, err := k.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
-		if err != nil {
-			b.documents[namespace] = factory.Explain("read the policies of namespace "+namespace, err)
-			continue
-		}
-		for i := range list.Items {
-			putDocument(b.Resolver, &list.Items[i])
-		}
-	}
-	return b
+	return ReadAround(ctx, k, agentNamespace, namespaces...).Resolver
 }
 
-func emptyBook(agentNamespace string) Resolver {
+func newResolver(agentNamespace string) Resolver {
 	return Resolver{Resolver: policy.NewResolver(agentNamespace), namespaces: map[string]error{}, documents: map[string]error{}}
 }
 
@@ -165,25 +141,6 @@ const policiesAndCalendars = annotations.LabelKind + " in (" + annotations.KindP
 // for each of more would take longer).
 const manyNamespaces = 4
 
-// allPolicies reads all namespaces at once, where that is allowed.
-func allPolicies(ctx context.Context, k *factory.Cluster, b *policy.Resolver) bool {
-	list, err := k.ConfigMaps("").List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
-	if err != nil {
-		return false
-	}
-	all, err := k.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return false
-	}
-	for i := range list.Items {
-		putDocument(b, &list.Items[i])
-	}
-	for i := range all.Items {
-		b.PutNamespace(all.Items[i].Name, annotations.Stanza(all.Items[i].Annotations))
-	}
-	return true
-}
-
 func putDocument(b *policy.Resolver, cm *corev1.ConfigMap) {
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.PutPolicy(annotations.Policy(cm))
@@ -213,39 +170,24 @@ type Switches struct {
 // ReadSwitches reads the pauses above the objects of some namespaces: each one's own and the
 // cluster's. What may not be read is not known, and not shown.
 func ReadSwitches(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Switches {
-	read := func(name, of string) (schedule.Pause, error) {
-		ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return schedule.Pause{}, err
-		}
-		return annotations.PauseOf(of, ns.Annotations), nil
+	names := namesOf(agentNamespace, namespaces)
+	known := make([]namespace, len(names))
+	var group errgroup.Group
+	group.SetLimit(readsAtOnce)
+	for i, name := range names {
+		group.Go(func() error {
+			known[i] = getNamespace(ctx, k, name)
+			return nil
+		})
 	}
-	everywhere, unknown := read(agentNamespace, annotations.WholeCluster)
-	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}}
-	for _, n := range namespaces {
-		if _, done := out.of[n]; done {
-			continue
-		}
-		out.of[n] = []schedule.Pause{}
-		s, err := read(n, annotations.NamespaceNamed(n))
-		if s.On && n != agentNamespace {
-			out.of[n] = append(out.of[n], s)
-		}
-		if everywhere.On {
-			out.of[n] = append(out.of[n], everywhere)
-		}
-		out.hidden[n] = unread(err) || unread(unknown)
-	}
-	return out
+	_ = group.Wait() // each has its own error
+	return switchesOf(byName(names, known), agentNamespace)
 }
 
 func unread(err error) bool { return err != nil && !apierrors.IsNotFound(err) }
 
-// Pauses are the switches above the objects of some namespaces: each one's own and the
-// cluster's. What may not be read is not known, and not shown.
-func Pauses(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) map[string][]schedule.Pause {
-	return ReadSwitches(ctx, k, agentNamespace, namespaces...).of
-}
+// Above are the pauses above the objects of a namespace that was read.
+func (s Switches) Above(namespace string) []schedule.Pause { return slices.Clone(s.of[namespace]) }
 
 // AbovePlan are the pauses above a plan. Where one may not be read, and the agent says that
 // the plan is paused, it is the agent's word.

@@ -26,23 +26,23 @@ func FindSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, te
 		return nodeSubject(ctx, c, k, agent, found.Node), nil
 	}
 	cm := found.Document
-	b := ReadResolver(ctx, k, agent.Namespace, cm.Namespace)
+	b := ReadAround(ctx, k, agent.Namespace, cm.Namespace)
 	if cm.Labels[annotations.LabelKind] == annotations.KindPolicy {
 		b.WarnOf(c, policy.Query{Policies: []policy.PolicyRef{{Name: cm.Name, Namespace: cm.Namespace}}})
-		return view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver), nil
+		return view.PolicySubject(cm.Namespace, cm.Name, view.PolicyZone(annotations.Policy(cm).Spec, c.Zone), b.Resolver.Resolver), nil
 	}
 	spec, _ := annotations.Plan(cm)
 	gate, _ := b.PlanGate(c, agent, cm)
 	s := view.NewSubject(annotations.KindPlan, cm.Namespace, cm.Name, view.PlanZone(spec, c.Zone), gate)
-	s.Pauses = append(ReadSwitches(ctx, k, agent.Namespace, cm.Namespace).AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
+	s.Pauses = append(b.AbovePlan(c, cm), annotations.Intent(cm.Annotations).Pause)
 	return s, nil
 }
 
 func nodeSubject(ctx context.Context, c *factory.Factory, k *factory.Cluster, agent factory.AgentState, node *corev1.Node) view.Subject {
 	in := annotations.Intent(node.Annotations)
-	b := ReadResolver(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
+	b := ReadAround(ctx, k, agent.Namespace, PolicyNamespaces(in)...)
 	s := view.NewSubject(factory.KindNode, "", node.Name, c.Zone, b.GateOf(c, in.Query("", nil)))
-	s.Pauses = append(Pauses(ctx, k, agent.Namespace, agent.Namespace)[agent.Namespace], in.Pause)
+	s.Pauses = append(b.Above(agent.Namespace), in.Pause)
 	return s
 }
 

@@ -1,0 +1,81 @@
+package look
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/source"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
+	"github.com/kubectl-maint/kubectl-maint/pkg/ledger"
+)
+
+// reads are what an overview is made of, as the API server has it.
+type reads struct {
+	agent           factory.AgentState
+	noAgent         error // why it is not known whether an agent runs
+	plans, sleepers []*corev1.ConfigMap
+	runs            []view.Run
+	ledgers         map[string]*ledger.Ledger
+	around          source.Around
+	nodes           []*corev1.Node
+	steps           []view.StepClaim // of runs that have nodes, or wait for some
+}
+
+// read asks for all of it side by side: one request after the other would take a second where
+// the API server is far away. The agent is known with an error, too.
+func (o *statusOptions) read(ctx context.Context, k *factory.Cluster) (reads, error) {
+	var r reads
+	r.agent, r.noAgent = o.Agent(ctx, k) // alone, so that the others share its connection
+	namespace := o.namespace(k)
+	var failed [4]error
+	var group errgroup.Group
+	ask := func(i int, do func() error) {
+		group.Go(func() error { failed[i] = do(); return nil })
+	}
+	ask(0, func() (err error) { r.plans, err = k.Plans(ctx, namespace, o.selector); return err })
+	ask(1, func() (err error) { r.runs, err = k.Runs(ctx, namespace, "", factory.ActiveOnly); return err })
+	ask(2, func() (err error) { r.ledgers, err = k.Ledgers(ctx, namespace); return err })
+	ask(3, func() (err error) { r.sleepers, err = k.HibernatePlans(ctx, namespace, o.selector); return err })
+	group.Go(func() error { r.nodes, r.steps = o.nodes(ctx, k); return nil })
+	if !o.everywhere {
+		group.Go(func() error { r.around = source.ReadAround(ctx, k, r.agent.Namespace, namespace); return nil })
+	}
+	_ = group.Wait() // each has its own error: the first of them is told, whichever came first
+	for _, err := range failed {
+		if err != nil {
+			return r, err
+		}
+	}
+	if o.everywhere {
+		var namespaces []string
+		for _, cm := range slices.Concat(r.plans, r.sleepers) {
+			namespaces = append(namespaces, cm.Namespace)
+		}
+		r.around = source.ReadAround(ctx, k, r.agent.Namespace, namespaces...)
+	}
+	return r, nil
+}
+
+// nodes are all nodes, and the steps that have some or wait for them. Who may not read them
+// does without.
+func (o *statusOptions) nodes(ctx context.Context, k *factory.Cluster) ([]*corev1.Node, []view.StepClaim) {
+	var list []*corev1.Node
+	if o.seen != nil {
+		list = o.seen.Nodes()
+	} else {
+		var err error
+		if list, err = k.Nodes(ctx, ""); err != nil {
+			return nil, nil
+		}
+	}
+	runs, err := k.ActiveRuns(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	return list, view.StepClaims(runs)
+}

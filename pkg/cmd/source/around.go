@@ -1,0 +1,148 @@
+package source
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/annotations"
+	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/factory"
+	"github.com/kubectl-maint/kubectl-maint/pkg/schedule"
+)
+
+// Around is what stands around the objects of some namespaces: policies, freezes and pauses.
+type Around struct {
+	Resolver
+	Switches
+}
+
+// ReadAround reads what ReadResolver and ReadSwitches read, each of it once and as much as
+// possible side by side.
+func ReadAround(ctx context.Context, k *factory.Cluster, agentNamespace string, namespaces ...string) Around {
+	names := namesOf(agentNamespace, namespaces)
+	if len(names) > manyNamespaces {
+		if out, may := readEverything(ctx, k, agentNamespace); may {
+			return out
+		}
+	}
+	return readEach(ctx, k, agentNamespace, names)
+}
+
+// namesOf are the namespaces to read, each once.
+func namesOf(agentNamespace string, namespaces []string) []string {
+	names := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(namespaces), agentNamespace))))
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// namespace is what is known of one after it was read.
+type namespace struct {
+	notes map[string]string
+	err   error
+}
+
+// readsAtOnce is how many requests are on their way at a time (a guess: an API server in
+// another region answers in a tenth of a second, and fifty namespaces are no rarity).
+const readsAtOnce = 8
+
+// readEach reads some namespaces and the policies in them.
+func readEach(ctx context.Context, k *factory.Cluster, agentNamespace string, names []string) Around {
+	known, lists, failed := make([]namespace, len(names)), make([]*corev1.ConfigMapList, len(names)), make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(readsAtOnce)
+	for i, name := range names {
+		group.Go(func() error {
+			known[i] = getNamespace(ctx, k, name)
+			return nil
+		})
+		group.Go(func() error {
+			lists[i], failed[i] = k.ConfigMaps(name).List(ctx, metav1.ListOptions{LabelSelector: policiesAndCalendars})
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	out := Around{Resolver: newResolver(agentNamespace), Switches: switchesOf(byName(names, known), agentNamespace)}
+	for i, name := range names {
+		switch err := known[i].err; {
+		case err == nil:
+			out.PutNamespace(name, annotations.Stanza(known[i].notes))
+		case !apierrors.IsNotFound(err):
+			out.namespaces[name] = factory.Explain("read namespace "+name, err)
+		}
+		if failed[i] != nil {
+			out.documents[name] = factory.Explain("read the policies of namespace "+name, failed[i])
+			continue
+		}
+		for j := range lists[i].Items {
+			putDocument(out.Resolver.Resolver, &lists[i].Items[j])
+		}
+	}
+	return out
+}
+
+func byName(names []string, known []namespace) map[string]namespace {
+	out := make(map[string]namespace, len(names))
+	for i, name := range names {
+		out[name] = known[i]
+	}
+	return out
+}
+
+func getNamespace(ctx context.Context, k *factory.Cluster, name string) namespace {
+	ns, err := k.Kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return namespace{err: err}
+	}
+	return namespace{notes: ns.Annotations}
+}
+
+// readEverything reads all namespaces by two requests, where that is allowed.
+func readEverything(ctx context.Context, k *factory.Cluster, agentNamespace string) (Around, bool) {
+	var documents *corev1.ConfigMapList
+	var all *corev1.NamespaceList
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		documents, err = k.ConfigMaps("").List(inner, metav1.ListOptions{LabelSelector: policiesAndCalendars})
+		return err
+	})
+	group.Go(func() (err error) {
+		all, err = k.Kube.CoreV1().Namespaces().List(inner, metav1.ListOptions{})
+		return err
+	})
+	if group.Wait() != nil {
+		return Around{}, false
+	}
+	out, known := Around{Resolver: newResolver(agentNamespace)}, map[string]namespace{}
+	for i := range documents.Items {
+		putDocument(out.Resolver.Resolver, &documents.Items[i])
+	}
+	for i := range all.Items {
+		ns := &all.Items[i]
+		out.PutNamespace(ns.Name, annotations.Stanza(ns.Annotations))
+		known[ns.Name] = namespace{notes: ns.Annotations}
+	}
+	out.Switches = switchesOf(known, agentNamespace)
+	return out, true
+}
+
+// switchesOf are the pauses above the objects of namespaces that were read.
+func switchesOf(known map[string]namespace, agentNamespace string) Switches {
+	out := Switches{of: map[string][]schedule.Pause{}, hidden: map[string]bool{}}
+	agents := known[agentNamespace]
+	everywhere := annotations.PauseOf(annotations.WholeCluster, agents.notes)
+	for name, ns := range known {
+		out.of[name] = []schedule.Pause{}
+		if own := annotations.PauseOf(annotations.NamespaceNamed(name), ns.notes); own.On && name != agentNamespace {
+			out.of[name] = append(out.of[name], own)
+		}
+		if everywhere.On {
+			out.of[name] = append(out.of[name], everywhere)
+		}
+		out.hidden[name] = unread(ns.err) || unread(agents.err)
+	}
+	return out
+}
