@@ -22,7 +22,8 @@ type Completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 // completeWithin is how long a cluster is asked for words (a guess: somebody waits at a prompt).
 const completeWithin = 2 * time.Second
 
-// offer asks the cluster for words, for a short while. Whatever fails offers nothing.
+// offer asks the cluster for words, for a short while, and takes those that begin with what was
+// typed. Whatever fails offers nothing.
 func (c *Factory) offer(directive cobra.ShellCompDirective, words func(ctx context.Context, k *Cluster, given []string, word string) ([]string, error)) Completer {
 	return func(cmd *cobra.Command, given []string, word string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
@@ -35,7 +36,7 @@ func (c *Factory) offer(directive cobra.ShellCompDirective, words func(ctx conte
 		if err != nil {
 			return nil, directive
 		}
-		return out, directive
+		return beginning(out, word), directive
 	}
 }
 
@@ -110,7 +111,7 @@ func (c *Factory) CompleteNodes(keep func(metav1.ObjectMeta) bool) Completer {
 				out = append(out, before+item.Name)
 			}
 		}
-		return beginning(out, word), err
+		return out, err
 	})
 }
 
@@ -147,7 +148,7 @@ func (c *Factory) CompleteNamespaces() Completer {
 		for _, item := range list {
 			out = append(out, item.Name)
 		}
-		return beginning(out, word), err
+		return out, err
 	})
 }
 
@@ -166,7 +167,7 @@ func (c *Factory) CompleteParameters() Completer {
 		for _, p := range spec.Parameters {
 			out = append(out, p.Name+"=")
 		}
-		return beginning(out, word), nil
+		return out, nil
 	})
 }
 
@@ -181,7 +182,7 @@ func (c *Factory) CompleteSteps() Completer {
 		if err != nil {
 			return nil, err
 		}
-		return beginning(view.Paths(r), word), nil
+		return view.Paths(r), nil
 	})
 }
 
