@@ -22,6 +22,9 @@ type Cloud struct {
 	Endpoint string
 	// Cluster is the cluster of EKS that the target's connector names; empty: it names none.
 	Cluster string
+	// Connect reaches the API server of Cluster, with the rights that the credentials have
+	// there; nil where there is no Cluster.
+	Connect func(ctx context.Context) (Clients, error)
 }
 
 // TokenAudience is the audience of tokens that STS takes.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/document"
@@ -139,14 +140,14 @@ func checkASG(params any, at document.Reporter) {
 type EKSParameters struct {
 	ComputePolicy     *ComputePolicy     `json:"computePolicy,omitempty"`
 	ManagedNodeGroups *NodeGroups        `json:"managedNodeGroups,omitempty"`
-	Karpenter         map[string]any     `json:"karpenter,omitempty"`
-	Timeout           *document.Duration `json:"timeout,omitempty"` // default 30m: nodes are drained
+	Karpenter         *NodePools         `json:"karpenter,omitempty"`
+	Timeout           *document.Duration `json:"timeout,omitempty"` // default 30m for each kind of nodes: they are drained
 }
 
 // ComputePolicy says which kinds of nodes sleep.
 type ComputePolicy struct {
-	Mode  string   `json:"mode,omitempty"` // ManagedNodeGroups, the only one
-	Order []string `json:"order,omitempty"`
+	Mode  string   `json:"mode,omitempty"`  // Both, Karpenter or ManagedNodeGroups; default: what is written beside it
+	Order []string `json:"order,omitempty"` // of Both, as they fall asleep; they wake in the reverse. Default: Karpenter, ManagedNodeGroups
 }
 
 // NodeGroups are managed node groups: those that meet all that is said.
@@ -156,8 +157,16 @@ type NodeGroups struct {
 	Strategy string            `json:"strategy,omitempty"` // ScaleToZero, the only one
 }
 
-// How the nodes of a cluster of EKS sleep.
+// NodePools are those of Karpenter in a cluster of EKS.
+type NodePools struct {
+	NodePools []string `json:"nodePools,omitempty"` // empty: all
+	Strategy  string   `json:"strategy,omitempty"`  // DeleteNodes, the only one
+}
+
+// Which nodes of a cluster of EKS sleep, and how.
 const (
+	BothKinds         = "Both"
+	KarpenterNodes    = "Karpenter"
 	ManagedNodeGroups = "ManagedNodeGroups"
 	ScaleToZero       = "ScaleToZero"
 )
@@ -168,31 +177,96 @@ const defaultEKSTimeout = 30 * time.Minute
 
 func (p *EKSParameters) timeout() *document.Duration {
 	if p.Timeout == nil {
-		return &document.Duration{Duration: defaultEKSTimeout}
+		return &document.Duration{Duration: defaultEKSTimeout * time.Duration(len(p.Kinds()))}
 	}
 	return p.Timeout
 }
 
+// policy is the ComputePolicy, also where none is written.
+func (p *EKSParameters) policy() ComputePolicy {
+	out := ComputePolicy{}
+	if p.ComputePolicy != nil {
+		out = *p.ComputePolicy
+	}
+	switch {
+	case out.Mode != "":
+	case p.Karpenter != nil && p.ManagedNodeGroups != nil:
+		out.Mode = BothKinds
+	case p.Karpenter != nil:
+		out.Mode = KarpenterNodes
+	default:
+		out.Mode = ManagedNodeGroups
+	}
+	return out
+}
+
+// Kinds are the kinds of nodes that sleep, KarpenterNodes and ManagedNodeGroups, in the order
+// in which they do. Karpenter comes first unless the order says otherwise: it may run on a
+// node group itself, and it would make nodes for the pods that leave one.
+func (p *EKSParameters) Kinds() []string {
+	policy := p.policy()
+	if policy.Mode != BothKinds {
+		return []string{policy.Mode}
+	}
+	if len(policy.Order) > 0 && policy.Order[0] == ManagedNodeGroups {
+		return []string{ManagedNodeGroups, KarpenterNodes}
+	}
+	return []string{KarpenterNodes, ManagedNodeGroups}
+}
+
+// Pools are the NodePools of the cluster as parameters of the type karpenter.
+func (p *EKSParameters) Pools() *KarpenterParameters {
+	if p.Karpenter == nil {
+		return &KarpenterParameters{}
+	}
+	return &KarpenterParameters{NodePools: p.Karpenter.NodePools, Strategy: p.Karpenter.Strategy}
+}
+
 func checkEKS(params any, at document.Reporter) {
 	p := params.(*EKSParameters)
-	const pools = "a target of type eks puts managed node groups to sleep; NodePools of Karpenter are a target of type karpenter"
-	if c := p.ComputePolicy; c != nil {
-		switch c.Mode {
-		case "", ManagedNodeGroups:
-		case "Karpenter", "Both":
-			at("computePolicy.mode", "%q is not for this type: %s", c.Mode, pools)
-		default:
-			at("computePolicy.mode", "%q is not known; there is %s", document.Cut(c.Mode, 100), ManagedNodeGroups)
-		}
-		if len(c.Order) > 0 {
-			at("computePolicy.order", "is for nodes of several kinds: %s, and the plan's strategy orders targets", pools)
-		}
-	}
-	if p.Karpenter != nil {
-		at("karpenter", "is not for this type: %s", pools)
-	}
-	checkNodeGroups(p.ManagedNodeGroups, at)
 	checkTimeout(p.Timeout, at)
+	mode, modes := p.policy().Mode, []string{BothKinds, KarpenterNodes, ManagedNodeGroups}
+	if !slices.Contains(modes, mode) {
+		at("computePolicy.mode", "%q is not known; there are %s%s", document.Cut(mode, 100), strings.Join(modes, ", "), didYouMean(mode, modes))
+		return
+	}
+	if p.ComputePolicy != nil {
+		checkComputeOrder(mode, p.ComputePolicy.Order, at)
+	}
+	const other = "is not for the mode %s; write computePolicy: {mode: Both}, or leave it out"
+	switch {
+	case mode != KarpenterNodes:
+		checkNodeGroups(p.ManagedNodeGroups, at)
+	case p.ManagedNodeGroups != nil:
+		at("managedNodeGroups", other, mode)
+	}
+	switch {
+	case p.Karpenter == nil:
+	case mode == ManagedNodeGroups:
+		at("karpenter", other, mode)
+	default:
+		checkNodePools("karpenter.", p.Karpenter.NodePools, p.Karpenter.Strategy, at)
+	}
+}
+
+// checkComputeOrder wants an order of the kinds that sleep. One that is left out comes last.
+func checkComputeOrder(mode string, order []string, at document.Reporter) {
+	kinds := []string{KarpenterNodes, ManagedNodeGroups}
+	if len(order) > 0 && mode != BothKinds {
+		at("computePolicy.order", "is for the mode %s; this one is %s", BothKinds, mode)
+		return
+	}
+	for i, one := range order {
+		switch {
+		case i >= len(kinds):
+			at("computePolicy.order", "has %d; there are %s", len(order), strings.Join(kinds, " and "))
+			return
+		case !slices.Contains(kinds, one):
+			at(fmt.Sprintf("computePolicy.order[%d]", i), "%q is not known; there are %s%s", document.Cut(one, 100), strings.Join(kinds, ", "), didYouMean(one, kinds))
+		case slices.Contains(order[:i], one):
+			at(fmt.Sprintf("computePolicy.order[%d]", i), "%q stands twice", one)
+		}
+	}
 }
 
 // checkNodeGroups wants something to be selected: a target that forgot its names would take

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const head = "apiVersion: maint.dev/v1alpha1\nkind: HibernatePlan\nspec:\n"
@@ -47,8 +48,18 @@ func TestWhatIsWrongWithAPlan(t *testing.T) {
 		"node groups of an account":                {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: CloudProvider, name: stg}, parameters: {managedNodeGroups: {names: [workers]}}}]\n", want: []string{"takes no \"CloudProvider\""}},
 		"all nodes of a cluster":                   {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {managedNodeGroups: {}}}]\n", want: []string{"managedNodeGroups: is missing; write names or tags"}},
 		"a node group that is none, and one twice": {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {managedNodeGroups: {names: [-x, a, a], strategy: Drain}}}]\n", want: []string{"names[0]: \"-x\" cannot name a node group", "names[2]: \"a\" stands twice", "strategy: \"Drain\" is not known; there is ScaleToZero"}},
-		"Karpenter's pools of a cluster of EKS":    {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both, order: [Karpenter]}, karpenter: {nodePools: [x]}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"computePolicy.mode: \"Both\" is not for this type", "computePolicy.order: is for nodes of several kinds", "karpenter: is not for this type: a target of type eks puts managed node groups to sleep; NodePools of Karpenter are a target of type karpenter"}},
-		"another mode":                             {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Fargate}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"computePolicy.mode: \"Fargate\" is not known"}},
+		"both kinds of nodes, and their order":     {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both, order: [ManagedNodeGroups, Karpenter]}, karpenter: {nodePools: [x], strategy: DeleteNodes}, managedNodeGroups: {names: [a]}}}]\n"},
+		"both kinds, by what is written":           {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {karpenter: {}, managedNodeGroups: {names: [a]}}}]\n"},
+		"all NodePools beside node groups":         {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both}, managedNodeGroups: {names: [a]}}}]\n"},
+		"all NodePools alone":                      {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Karpenter}}}]\n"},
+		"both kinds, and no node groups":           {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both}, karpenter: {}}}]\n", want: []string{"managedNodeGroups: is missing; write names or tags"}},
+		"nodes of a kind that is not asked for":    {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: ManagedNodeGroups}, karpenter: {}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"parameters.karpenter: is not for the mode ManagedNodeGroups; write computePolicy: {mode: Both}, or leave it out"}},
+		"node groups beside the mode Karpenter":    {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Karpenter}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"parameters.managedNodeGroups: is not for the mode Karpenter"}},
+		"no NodePools":                             {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both}, karpenter: {nodePools: [Small], strategy: Drain}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"karpenter.nodePools[0]: \"Small\" cannot name a NodePool", "karpenter.strategy: \"Drain\" is not known; there is DeleteNodes"}},
+		"an order of one kind":                     {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {order: [Karpenter]}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"computePolicy.order: is for the mode Both; this one is ManagedNodeGroups"}},
+		"an order with slips":                      {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both, order: [karpenter, Karpenter]}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"order[0]: \"karpenter\" is not known; there are Karpenter, ManagedNodeGroups; did you mean Karpenter?"}},
+		"a kind twice in an order":                 {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Both, order: [Karpenter, Karpenter, Karpenter]}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"order[1]: \"Karpenter\" stands twice", "computePolicy.order: has 3; there are Karpenter and ManagedNodeGroups"}},
+		"another mode":                             {text: sleeps + "  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {computePolicy: {mode: Fargate}, managedNodeGroups: {names: [a]}}}]\n", want: []string{"computePolicy.mode: \"Fargate\" is not known; there are Both, Karpenter, ManagedNodeGroups"}},
 		"parameters are read strictly":             {text: sleeps + "  targets: [{name: a, type: noop, parameters: {delai: 3s}}]\n", want: []string{"delai"}},
 		"a negative failure":                       {text: sleeps + "  targets: [{name: a, type: noop, parameters: {failShutdown: -1}}]\n", want: []string{"parameters.failShutdown: must not be negative"}},
 		"workloads of a kind without version":      {text: sleeps + "  targets: [{name: a, type: workload, parameters: {kinds: [Rollout]}}]\n", want: []string{"kinds[0]: \"Rollout\" is not known by its name"}},
@@ -164,4 +175,28 @@ func merged(records []Record, d Decision) []Record {
 		}
 	}
 	return slices.DeleteFunc(out, func(r Record) bool { return slices.Contains(d.Closed, r.Target) })
+}
+
+func TestWhichNodesOfAClusterOfEKSSleepAndInWhichOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		params  string
+		want    string
+		timeout time.Duration
+	}{
+		"node groups, as they are written":    {"managedNodeGroups: {names: [a]}", "ManagedNodeGroups", 30 * time.Minute},
+		"NodePools, as they are written":      {"karpenter: {nodePools: [x]}", "Karpenter", 30 * time.Minute},
+		"both, as they are written":           {"karpenter: {}, managedNodeGroups: {names: [a]}", "Karpenter ManagedNodeGroups", time.Hour},
+		"both, by the mode":                   {"computePolicy: {mode: Both}, managedNodeGroups: {names: [a]}", "Karpenter ManagedNodeGroups", time.Hour},
+		"node groups first":                   {"computePolicy: {mode: Both, order: [ManagedNodeGroups, Karpenter]}, managedNodeGroups: {names: [a]}", "ManagedNodeGroups Karpenter", time.Hour},
+		"node groups first, and no more said": {"computePolicy: {mode: Both, order: [ManagedNodeGroups]}, managedNodeGroups: {names: [a]}, timeout: 20m", "ManagedNodeGroups Karpenter", 20 * time.Minute},
+	} {
+		plan, faults := Parse([]byte(head + "  schedule: {offHours: [{start: \"20:00\", end: \"06:00\"}]}\n  targets: [{name: a, type: eks, connectorRef: {kind: K8SCluster, name: stg}, parameters: {" + c.params + "}}]\n"))
+		if len(faults) > 0 {
+			t.Fatalf("%s: %v", name, faults)
+		}
+		params := plan.Targets[0].Params()
+		if got := strings.Join(params.(*EKSParameters).Kinds(), " "); got != c.want || Timeout(params) != c.timeout {
+			t.Errorf("%s: %s within %s", name, got, Timeout(params))
+		}
+	}
 }

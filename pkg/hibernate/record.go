@@ -166,10 +166,13 @@ type Observation struct {
 	// Starting says that it is on the way up, or was since it was asked to wake, as far as
 	// that can be told: what sleeps then has fallen back.
 	Starting bool
-	Gone     bool               // there is no such resource any more
-	Before   json.RawMessage    // awake: what is to be put back
-	Kind     string             // what it is, for people and prices; empty: as the type of its target
-	Units    map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}
+	Gone     bool // there is no such resource any more
+	// Unseen says why it could not be looked at, where others of its target could; empty: it
+	// was. Only what is recorded and is to wake has it.
+	Unseen string
+	Before json.RawMessage    // awake: what is to be put back
+	Kind   string             // what it is, for people and prices; empty: as the type of its target
+	Units  map[string]float64 // awake: what runs of it and costs, as {"m5.large": 1} or {"cpu": 1.5, "memoryGiB": 4}
 	// LeftOut says why it is not put to sleep although it was asked for.
 	LeftOut string
 	// Machines are those that stop with it: their ids in their cloud, as i-0123456789abcdef0
@@ -390,6 +393,8 @@ func (r Record) ToWake(seen []Observation, now time.Time) Step {
 		switch {
 		case !there || seen[at].Gone:
 			res.leave("it is gone", now)
+		case seen[at].Unseen != "":
+			s.due(i, seen[at])
 		case !seen[at].Awake:
 			s.wakeUp(seen[at], i, now)
 		case res.WokenAt == nil && res.AsleepAt != nil:

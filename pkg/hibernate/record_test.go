@@ -94,8 +94,12 @@ func TestWhatIsRecordedOfAResource(t *testing.T) {
 		"it was changed before anything was done":  {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 5", sight(5, 3))},
 		"a change on the way is nobody's original": {sees(0, "due web, web was 3", sight(3, 3)), sees(1, "due web, web was 3", sight(0, 3))},
 		"the spelling is no change":                {sees(0, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a":1}`))), sees(1, "due web, web was {\"a\":1}", sight(3, 3, spelled(`{"a": 1}`)))},
-		"it never slept when it is to wake":        {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
-		"it wakes while it falls asleep":           {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
+		"it cannot be looked at when it is to wake": {
+			sees(0, "due web, web was 3", sight(3, 3)), sees(1, "done, web was 3 asleep", sight(0, 0)), wakes(2, "due web, web was 3 asleep", Observation{ID: "web", UID: "u1", Unseen: "no answer"}),
+			wakes(3, "due web, web was 3 asleep woken", sight(0, 0)), wakes(4, "done, web was 3 asleep woken restored", sight(3, 3)),
+		},
+		"it never slept when it is to wake": {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "done, web was 3 restored", sight(3, 3))},
+		"it wakes while it falls asleep":    {sees(0, "due web, web was 3", sight(3, 3)), wakes(1, "due web, web was 3 woken", sight(0, 2)), wakes(2, "done, web was 3 woken restored", sight(3, 3))},
 		"it does not show yet that it was asked to sleep": {
 			sees(0, "due web, web was 3", sight(3, 3, late)), wakes(1, "web was 3", sight(3, 3, late)), wakes(2, "due web, web was 3 woken", sight(0, 2, late)), wakes(3, "done, web was 3 woken restored", sight(3, 3, late)),
 		},

@@ -72,11 +72,16 @@ func unknownType(name string) string {
 	if slices.Contains([]string{"gke", "cloudsql"}, strings.ToLower(name)) {
 		return fmt.Sprintf("%q is not supported; there are %s", name, typeNames())
 	}
-	hint := ""
-	if near, ok := document.Nearest(name, strings.Split(typeNames(), ", ")); ok {
-		hint = fmt.Sprintf("; did you mean %s?", near)
+	return fmt.Sprintf("%q is no type of target; there are %s%s", document.Cut(name, 100), typeNames(), didYouMean(name, strings.Split(typeNames(), ", ")))
+}
+
+// didYouMean ends a message about a word with the one among words that is near it.
+func didYouMean(word string, words []string) string {
+	near, ok := document.Nearest(word, words)
+	if !ok {
+		return ""
 	}
-	return fmt.Sprintf("%q is no type of target; there are %s%s", document.Cut(name, 100), typeNames(), hint)
+	return fmt.Sprintf("; did you mean %s?", near)
 }
 
 // WorkloadParameters say which workloads of a cluster sleep.
@@ -216,15 +221,20 @@ const DeleteNodes = "DeleteNodes"
 
 func checkKarpenter(params any, at document.Reporter) {
 	p := params.(*KarpenterParameters)
-	for i, name := range p.NodePools {
+	checkNodePools("", p.NodePools, p.Strategy, at)
+	checkTimeout(p.Timeout, at)
+}
+
+// checkNodePools checks what stands under a prefix of a path.
+func checkNodePools(under string, names []string, strategy string, at document.Reporter) {
+	for i, name := range names {
 		if !document.DNSSubdomain(name) {
-			at(fmt.Sprintf("nodePools[%d]", i), "%q cannot name a NodePool", document.Cut(name, 100))
+			at(fmt.Sprintf("%snodePools[%d]", under, i), "%q cannot name a NodePool", document.Cut(name, 100))
 		}
 	}
-	if p.Strategy != "" && p.Strategy != DeleteNodes {
-		at("strategy", "%q is not known; there is %s", document.Cut(p.Strategy, 100), DeleteNodes)
+	if strategy != "" && strategy != DeleteNodes {
+		at(under+"strategy", "%q is not known; there is %s", document.Cut(strategy, 100), DeleteNodes)
 	}
-	checkTimeout(p.Timeout, at)
 }
 
 // NoopParameters have nothing put to sleep, late or with failures if asked.

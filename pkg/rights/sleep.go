@@ -47,14 +47,35 @@ func (c *collector) target(t hibernate.Target) {
 			c.need(object{APIVersion: karpenter, Kind: "NodePool"}, "", "list", "patch")
 			c.need(object{APIVersion: karpenter, Kind: "NodeClaim", Namespace: "*"}, "", "list", "delete")
 		} else {
-			c.elsewhere(*on)
+			c.nodePools(*on)
+		}
+	case *hibernate.EKSParameters:
+		kinds := params.Kinds()
+		if slices.Contains(kinds, hibernate.ManagedNodeGroups) {
+			c.openly(inAWS, t.Type)
+		}
+		switch {
+		case on == nil:
+		case slices.Contains(kinds, hibernate.KarpenterNodes):
+			c.nodePools(*on)
+		default:
+			c.account(*on)
 		}
 	default: // in an account of AWS
-		c.openly("its rights are those of its role in AWS for targets of type %s (docs/hibernation-aws.md)", t.Type)
+		c.openly(inAWS, t.Type)
 		if on != nil {
 			c.account(*on)
 		}
 	}
+}
+
+// inAWS are rights that no Role of the cluster gives.
+const inAWS = "its rights are those of its role in AWS for targets of type %s (docs/hibernation-aws.md)"
+
+// nodePools are Karpenter's on another cluster.
+func (c *collector) nodePools(on connector.Reference) {
+	c.elsewhere(on)
+	c.openly("there it needs list, patch on nodepools.karpenter.sh and list, delete on nodeclaims.karpenter.sh")
 }
 
 // account is what an account of AWS is reached by, also that of a cluster of EKS.

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	awseks "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/eks"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors/karpenter"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/sleepertest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
@@ -35,7 +36,7 @@ func (w *nodeGroups) add(t *testing.T, cluster, name string, lowest, desired, mo
 }
 
 func newNodeGroups(t *testing.T) sleepertest.Backend {
-	w := &nodeGroups{api: eks.NewFromConfig(fresh(t)), sleeper: awseks.New(session.NewPool(time.Now))}
+	w := &nodeGroups{api: eks.NewFromConfig(fresh(t)), sleeper: awseks.New(session.NewPool(time.Now), karpenter.Sleeps{})}
 	for _, cluster := range []string{"stg", "prod"} {
 		in := &eks.CreateClusterInput{Name: &cluster, RoleArn: aws.String("arn:aws:iam::" + account + ":role/cluster"), ResourcesVpcConfig: &types.VpcConfigRequest{SubnetIds: []string{"subnet-1", "subnet-2"}}}
 		if _, err := w.api.CreateCluster(t.Context(), in); err != nil {

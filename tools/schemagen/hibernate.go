@@ -1,6 +1,9 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/invopop/jsonschema"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
@@ -100,11 +103,36 @@ func (e *editor) selectors() {
 	e.at("CloudSelector.tags").Examples = []any{map[string]string{"env": "stg"}}
 	e.at("NodeGroups").AnyOf = []*jsonschema.Schema{{Required: []string{"names"}}, {Required: []string{"tags"}}}
 	e.at("NodeGroups.names").MinItems, e.at("NodeGroups.tags").MinProperties = &some, &some
-	e.at("EKSParameters").Required = []string{"managedNodeGroups"}
-	e.at("EKSParameters").Properties.Delete("karpenter") // it is read to be refused with a reason
-	e.at("ComputePolicy").Properties.Delete("order")
-	e.words("ComputePolicy.mode", hibernate.ManagedNodeGroups)
+	e.computeKinds()
 	e.words("NodeGroups.strategy", hibernate.ScaleToZero)
+}
+
+// computeKinds of a cluster of EKS are those that the mode says, or that are written.
+func (e *editor) computeKinds() {
+	e.words("ComputePolicy.mode", hibernate.BothKinds, hibernate.KarpenterNodes, hibernate.ManagedNodeGroups)
+	e.words("NodePools.strategy", hibernate.DeleteNodes)
+	kinds := uint64(2)
+	order := e.at("ComputePolicy.order")
+	order.Items = &jsonschema.Schema{Type: "string", Enum: anyList([]string{hibernate.KarpenterNodes, hibernate.ManagedNodeGroups})}
+	order.MaxItems, order.UniqueItems = &kinds, true
+	groups, pools := []string{"managedNodeGroups"}, []string{"karpenter"}
+	modes := map[string]*jsonschema.Schema{
+		hibernate.BothKinds:         {Required: groups},
+		hibernate.KarpenterNodes:    {Not: &jsonschema.Schema{Required: groups}},
+		hibernate.ManagedNodeGroups: {Required: groups, Not: &jsonschema.Schema{Required: pools}},
+	}
+	params := e.at("EKSParameters")
+	for _, mode := range slices.Sorted(maps.Keys(modes)) {
+		params.AllOf = append(params.AllOf, &jsonschema.Schema{If: modeIs(mode), Then: modes[mode]})
+	}
+	params.AnyOf = []*jsonschema.Schema{{Required: groups}, {Required: pools}, modeIs(hibernate.KarpenterNodes)}
+}
+
+func modeIs(mode string) *jsonschema.Schema {
+	word, policy := jsonschema.NewProperties(), jsonschema.NewProperties()
+	word.Set("mode", &jsonschema.Schema{Const: mode})
+	policy.Set("computePolicy", &jsonschema.Schema{Properties: word, Required: []string{"mode"}})
+	return &jsonschema.Schema{Properties: policy, Required: []string{"computePolicy"}}
 }
 
 // functions get the fields of their input that the agent writes from nobody else.

@@ -2,6 +2,7 @@ package hibernation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -41,7 +42,15 @@ func (c *Controller) cloud(ctx context.Context, w client.Account, r *hibernate.R
 	}
 	provider := connector.Reference{Kind: connector.CloudProvider, Name: one.Cluster.ProviderRef.Name}
 	if cloud, failure, err = c.account(ctx, w, r, provider, eks.Region); cloud != nil {
+		account := cloud.AWS
 		cloud.Cluster = eks.Name
+		cloud.Connect = func(ctx context.Context) (executors.Clients, error) {
+			clients, failed := c.Accounts.Remote(ctx, w, client.Cluster{Name: ref.Name, Spec: *one.Cluster, Provider: &account})
+			if failed != nil {
+				return clients, errors.New(failed.Message)
+			}
+			return clients, nil
+		}
 	}
 	return cloud, failure, err
 }

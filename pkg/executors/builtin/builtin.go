@@ -67,7 +67,7 @@ func Sleepers() map[string]executors.Sleeper {
 	return map[string]executors.Sleeper{
 		hibernate.TypeASG:       asg.New(accounts),
 		hibernate.TypeEC2:       ec2.New(accounts),
-		hibernate.TypeEKS:       eks.New(accounts),
+		hibernate.TypeEKS:       eks.New(accounts, karpenter.Sleeps{}),
 		hibernate.TypeRDS:       rds.New(accounts),
 		hibernate.TypeWorkload:  workload.Sleeps{},
 		hibernate.TypeKarpenter: karpenter.Sleeps{},

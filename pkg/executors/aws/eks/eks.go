@@ -1,5 +1,5 @@
 // Package eks takes the nodes out of clusters of EKS: their managed node groups have none
-// while they sleep.
+// while they sleep, nor have their NodePools.
 package eks
 
 import (
@@ -33,20 +33,20 @@ type API interface {
 	UpdateNodegroupConfig(ctx context.Context, in *eks.UpdateNodegroupConfigInput, options ...func(*eks.Options)) (*eks.UpdateNodegroupConfigOutput, error)
 }
 
-// Sleeps sets managed node groups to no nodes, and back to what they had.
-type Sleeps struct {
+// Groups sets managed node groups to no nodes, and back to what they had.
+type Groups struct {
 	Open func(ctx context.Context, call executors.SleepCall) (API, error)
 }
 
-// New reaches EKS by sessions of a pool.
-func New(pool *session.Pool) Sleeps {
-	return Sleeps{Open: session.Opener(pool, func(config aws.Config) API {
+// newGroups reaches EKS by sessions of a pool.
+func newGroups(pool *session.Pool) Groups {
+	return Groups{Open: session.Opener(pool, func(config aws.Config) API {
 		return newClient(autoscaling.NewFromConfig(config), eks.NewFromConfig(config))
 	})}
 }
 
 // open gives what each call begins with, and the cluster that it is about.
-func (s Sleeps) open(ctx context.Context, call executors.SleepCall) (hibernate.NodeGroups, clusterOf, error) {
+func (s Groups) open(ctx context.Context, call executors.SleepCall) (hibernate.NodeGroups, clusterOf, error) {
 	p, api, err := observe.Open[hibernate.EKSParameters](ctx, call, s.Open)
 	if err != nil {
 		return hibernate.NodeGroups{}, clusterOf{}, err
@@ -62,7 +62,7 @@ func (s Sleeps) open(ctx context.Context, call executors.SleepCall) (hibernate.N
 
 // Validate looks whether the cluster is there, with each node group that is named, and some
 // node group that has the tags.
-func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
+func (s Groups) Validate(ctx context.Context, call executors.SleepCall) error {
 	want, c, err := s.open(ctx, call)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s Sleeps) Validate(ctx context.Context, call executors.SleepCall) error {
 }
 
 // Observe says how the selected node groups are, and the recorded ones.
-func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
+func (s Groups) Observe(ctx context.Context, call executors.SleepCall) ([]hibernate.Observation, error) {
 	want, c, err := s.open(ctx, call)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s Sleeps) Observe(ctx context.Context, call executors.SleepCall) ([]hibern
 }
 
 // Shutdown sets the node groups that have nodes to none. EKS drains the nodes.
-func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+func (s Groups) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
@@ -115,7 +115,7 @@ func (s Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hi
 
 // Wake sets node groups to what they had. What EKS says is wrong with one that does not
 // come up is a failure; so is one that fell back to none.
-func (s Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
+func (s Groups) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
 	_, c, err := s.open(ctx, call)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}

@@ -153,8 +153,8 @@ func (a *account) UpdateNodegroupConfig(ctx context.Context, in *eks.UpdateNodeg
 	return &eks.UpdateNodegroupConfigOutput{Update: u}, nil
 }
 
-func (a *account) sleeps() Sleeps {
-	return Sleeps{Open: func(ctx context.Context, _ executors.SleepCall) (API, error) { return a, ctx.Err() }}
+func (a *account) sleeps() Groups {
+	return Groups{Open: func(ctx context.Context, _ executors.SleepCall) (API, error) { return a, ctx.Err() }}
 }
 
 // nights is a call about all node groups of the cluster that have the tag env=stg.
