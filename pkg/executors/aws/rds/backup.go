@@ -65,6 +65,9 @@ func (b Backups) pass(ctx context.Context, call executors.Call) (executors.Outco
 		return executors.Outcome{}, err
 	}
 	d, err := savable(ctx, client, p.Component, call.Cloud.AWS.Region)
+	if refused := new(api.Refused); errors.As(err, &refused) {
+		return begun(ctx, client, call, p, refused)
+	}
 	if err != nil {
 		return executors.Outcome{}, err
 	}
@@ -73,6 +76,45 @@ func (b Backups) pass(ctx context.Context, call executors.Call) (executors.Outco
 		return executors.Outcome{}, err
 	}
 	return backup{call, k, d, p}.pass(ctx)
+}
+
+// begun goes on with a snapshot that an earlier pass of this attempt asked for, where its
+// database was deleted since, or is not told from another any more: the name of the snapshot
+// follows from the step. Where there is none, it is as it was refused.
+func begun(ctx context.Context, client API, call executors.Call, p *plan.BackupProperties, refused error) (executors.Outcome, error) {
+	for _, d := range called(p.Component) {
+		k, err := kindOf(client, d.id)
+		if err != nil {
+			return executors.Outcome{}, err
+		}
+		b := backup{call, k, d, p}
+		have, there, err := k.called(ctx, b.name())
+		switch {
+		case effect.Denied(err): // of the two kinds, rights for one may be all that it needs
+		case err != nil:
+			return executors.Outcome{}, b.unseen(err)
+		case there && b.took(have):
+			return b.standing(ctx, have)
+		}
+	}
+	return executors.Outcome{}, refused
+}
+
+// called are the databases that a name or an ARN may be of.
+func called(component string) []database {
+	instance, cluster := true, true
+	if parts := strings.Split(component, ":"); len(parts) == 7 && parts[0] == "arn" {
+		instance, cluster, component = parts[5] == "db", parts[5] == "cluster", parts[6]
+	}
+	name := strings.ToLower(component)
+	var out []database
+	if instance {
+		out = append(out, database{id: ofInstance + name, name: name})
+	}
+	if cluster {
+		out = append(out, database{id: ofCluster + name, name: name})
+	}
+	return out
 }
 
 // savable is the database that a step names. A name of two is none: an instance and a
@@ -140,13 +182,22 @@ func (b backup) pass(ctx context.Context) (executors.Outcome, error) {
 	have, there, err := b.kind.called(ctx, b.name())
 	switch {
 	case err != nil:
-		return executors.Outcome{}, fmt.Errorf("look for the snapshot %s: %w", b.name(), effect.Plain(err))
-	case there && (have.of != b.database.id || have.tags[annotations.BackupOf] != tagValue(b.identity())):
+		return executors.Outcome{}, b.unseen(err)
+	case there && !b.took(have):
 		return executors.Outcome{}, b.notOurs()
 	case there:
 		return b.standing(ctx, have)
 	}
 	return b.begin(ctx)
+}
+
+// took says whether a snapshot was taken by this attempt.
+func (b backup) took(s snapshot) bool {
+	return s.of == b.database.id && s.tags[annotations.BackupOf] == tagValue(b.identity())
+}
+
+func (b backup) unseen(err error) error {
+	return fmt.Errorf("look for the snapshot %s: %w", b.name(), effect.Plain(err))
 }
 
 func (b backup) notOurs() error {

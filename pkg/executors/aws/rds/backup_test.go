@@ -133,6 +133,54 @@ func TestAReplyThatIsLostIsFoundAgain(t *testing.T) {
 	}
 }
 
+// What becomes of a database while its snapshot is taken is not the snapshot's affair.
+func TestASnapshotIsFoundWhateverBecomesOfItsDatabase(t *testing.T) {
+	for name, c := range map[string]struct {
+		component string
+		change    func(a *account)
+		want      string
+	}{
+		"an instance is deleted":     {"Orders", func(a *account) { delete(a.instances, "orders") }, "db/orders"},
+		"by its ARN":                 {"arn:aws:rds:eu-central-1:123456789012:db:orders", func(a *account) { delete(a.instances, "orders") }, "db/orders"},
+		"a cluster is deleted":       {"shop", func(a *account) { delete(a.clusters, "shop"); delete(a.instances, "shop-1") }, "cluster/shop"},
+		"a cluster, by its ARN":      {"arn:aws:rds:eu-central-1:123456789012:cluster:shop", func(a *account) { delete(a.clusters, "shop") }, "cluster/shop"},
+		"another gets the same name": {"orders", func(a *account) { a.addCluster("orders", statusAvailable) }, "db/orders"},
+	} {
+		for _, lost := range []bool{false, true} {
+			a := newAccount()
+			a.add("orders", statusAvailable)
+			a.addCluster("shop", statusAvailable)
+			a.loses = lost
+			s := saves(a, c.component)
+			if out := s.pass(t.Context()); out.State != executors.NotYet || len(a.asked) != 1 {
+				t.Fatalf("%s: %v %q", name, out.State, out.Message)
+			}
+			c.change(a)
+			out := s.through(t)
+			if out.State != executors.Done || out.Outputs["database"] != c.want || len(a.asked) != 1 {
+				t.Errorf("%s, the reply lost %t: %v %s %q, asked %q", name, lost, out.State, out.Reason, out.Message, a.asked)
+			}
+			s.call.Attempt++
+			if out := s.pass(t.Context()); out.State != executors.Failed || out.Reason != executors.ReasonNotFound && out.Reason != "Ambiguous" {
+				t.Errorf("%s: another attempt says %v %s %q", name, out.State, out.Reason, out.Message)
+			}
+		}
+	}
+}
+
+// Nor does it count for ours what somebody else has under its name.
+func TestWithoutItsDatabaseASnapshotOfSomebodyElseIsNotOurs(t *testing.T) {
+	a := newAccount()
+	a.add("orders", statusAvailable)
+	s := saves(a, "orders")
+	made := s.through(t).Outputs["snapshot"].(string)
+	a.taken[made].tags = nil
+	delete(a.instances, "orders")
+	if out := s.pass(t.Context()); out.State != executors.Failed || out.Reason != executors.ReasonNotFound {
+		t.Errorf("%v %s %q", out.State, out.Reason, out.Message)
+	}
+}
+
 func TestASnapshotOfSomebodyElseIsNotTakenForOurs(t *testing.T) {
 	for name, change := range map[string]func(*taken){
 		"without tags":        func(s *taken) { s.tags = nil },
