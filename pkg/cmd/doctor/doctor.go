@@ -39,12 +39,14 @@ func New(c *factory.Factory) *cobra.Command {
 		Long: `Try what maintenance needs before it is needed, a line each, and say what to do where
 something is amiss: the agent and its configuration, its key, the clocks, the policies that
 confine it; and of a PLAN whether it is valid and ready, whether its account is there and has
-the rights that its steps need, and whether its sinks are configured. Nothing is written.
-What you may not look at is said, and counts as neither. Exit code 0 where nothing is amiss,
-1 where something is.`,
-		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly",
+the rights that its steps need, and whether its sinks are configured; of a HibernatePlan
+also its connectors with their Secrets and roles, how each target stands, and whether the
+restore data of what sleeps is whole. Nothing is written, and no cloud is asked. What you
+may not look at is said, and counts as neither. Exit code 0 where nothing is amiss, 1 where
+something is.`,
+		Example:           "  kubectl maint doctor\n  kubectl maint doctor orders-weekly\n  kubectl maint doctor dev-nights",
 		RunE:              factory.RunE(o),
-		ValidArgsFunction: c.CompletePlans(nil),
+		ValidArgsFunction: c.CompleteAllPlans(nil),
 	}
 	o.out.AddFlags(cmd)
 	return cmd
@@ -116,7 +118,7 @@ func (o *options) Run(ctx context.Context) error {
 	}
 	var cm *corev1.ConfigMap
 	if o.name != "" { // a name that is none is said before all else
-		if cm, err = k.Plan(ctx, o.name); err != nil {
+		if cm, err = o.find(ctx, k); err != nil {
 			return err
 		}
 	}
@@ -125,7 +127,11 @@ func (o *options) Run(ctx context.Context) error {
 	o.clock(k)
 	config := o.config(ctx, k, agent)
 	o.confined(ctx, k)
-	if cm != nil {
+	switch {
+	case cm == nil:
+	case cm.Labels[annotations.LabelKind] == annotations.KindHibernatePlan:
+		o.sleeper(ctx, k, agent, cm)
+	default:
 		o.plan(ctx, k, agent, cm, config)
 	}
 	if err := o.report(); err != nil {
@@ -135,6 +141,15 @@ func (o *options) Run(ctx context.Context) error {
 		return exit.Errorf(exit.CodeError, "%s amiss", view.Counted(o.bad, "thing"))
 	}
 	return nil
+}
+
+// find is the plan or HibernatePlan that is meant.
+func (o *options) find(ctx context.Context, k *factory.Cluster) (*corev1.ConfigMap, error) {
+	cm, err := k.HibernatePlan(ctx, o.name)
+	if cm != nil || err != nil {
+		return cm, err
+	}
+	return k.Plan(ctx, o.name)
 }
 
 func (o *options) agent(agent factory.AgentState, err error) {

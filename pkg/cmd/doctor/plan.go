@@ -9,6 +9,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agentconfig"
@@ -37,12 +38,10 @@ func (o *options) plan(ctx context.Context, k *factory.Cluster, agent factory.Ag
 	templates := o.templates(ctx, k, spec, cm.Namespace, agent.Namespace)
 	tree := plan.Tree{Spec: spec, Templates: templates}
 	needs, open := rights.Of(tree, cm.Namespace, o.connectors(ctx, k, tree, cm.Namespace))
-	if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+name, needs); err != nil {
+	if err := o.rights(ctx, k, "system:serviceaccount:"+cm.Namespace+":"+name, "steps", needs); err != nil {
 		o.unknown("the rights of "+name, err)
 	}
-	for _, text := range open {
-		fmt.Fprintf(o.Out, "unknown  %s\n", text)
-	}
+	o.open(open)
 	o.sinks(tree, cm.Namespace, config)
 }
 
@@ -65,19 +64,38 @@ func (o *options) templates(ctx context.Context, k *factory.Cluster, spec plan.S
 // connectors are those that the plan names, as far as they can be read. What is wrong with them
 // makes the plan invalid, which the agent has said.
 func (o *options) connectors(ctx context.Context, k *factory.Cluster, tree plan.Tree, namespace string) map[string]connector.Connector {
-	used, _ := plan.UseConnectors(tree, func(ref connector.Reference) (connector.Connector, string) {
-		cm, err := k.ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector {
-			return connector.Connector{}, plan.NoConnector(ref)
-		}
-		one, faults := annotations.Connector(cm)
-		return one, faults.Error()
-	})
+	used, _ := plan.UseConnectors(tree, o.findConnector(ctx, k, namespace))
 	return used
 }
 
-// rights asks the API server whether the account may what its steps do.
-func (o *options) rights(ctx context.Context, k *factory.Cluster, user string, needs []rights.Need) error {
+// findConnector looks connectors up in a namespace.
+func (o *options) findConnector(ctx context.Context, k *factory.Cluster, namespace string) plan.FindConnector {
+	return func(ref connector.Reference) (connector.Connector, string) {
+		cm, err := k.ConfigMaps(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return connector.Connector{}, factory.Explain("read the connector "+ref.Name, err).Error()
+		case err != nil || cm.Labels[annotations.LabelKind] != annotations.KindConnector:
+			return connector.Connector{}, plan.NoConnector(ref)
+		}
+		one, faults := annotations.Connector(cm)
+		if len(faults) > 0 {
+			return one, fmt.Sprintf("the connector %s is not valid: %s", ref.Name, faults[0])
+		}
+		return one, ""
+	}
+}
+
+// open are needs that no question to this cluster answers.
+func (o *options) open(needs []string) {
+	for _, text := range needs {
+		o.found(finding{Result: "unknown", What: text}, "unknown  %s\n")
+	}
+}
+
+// rights asks the API server whether the account may what is done as it; whose says what
+// needs that.
+func (o *options) rights(ctx context.Context, k *factory.Cluster, user, whose string, needs []rights.Need) error {
 	type asked struct{ namespace, group, resource, name, verb string }
 	seen := map[asked]bool{}
 	var missing []string
@@ -102,9 +120,9 @@ func (o *options) rights(ctx context.Context, k *factory.Cluster, user string, n
 	case len(missing) > 0:
 		o.amiss(user+" may not: "+strings.Join(missing, "; "), "grant it: 'kubectl maint rbac -f' on the plan's file prints the Role")
 	case len(seen) > 0:
-		o.good("%s has the %s that the steps need", user, view.Counted(len(seen), "right"))
+		o.good("%s has the %s that the %s need", user, view.Counted(len(seen), "right"), whose)
 	default:
-		o.good("the steps need no rights")
+		o.good("the %s need no rights in this cluster", whose)
 	}
 	return nil
 }
