@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -136,7 +137,7 @@ func (w *world) begins() *agent {
 			Kube: conn.Kube, Meta: conn.Meta, Namespace: annotations.DefaultNamespace, Now: time.Now, Backlog: func() int { return 0 }, Plans: func() int { return 1 },
 		}),
 		Gates: store.NewGates(annotations.DefaultNamespace), Ledgers: store.NewLedgers(conn.Kube, signed, func(types.NamespacedName, error) {}), Keys: signed,
-		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds}, Health: checks{w}, Machines: w.machines, Sleeping: func(n map[string]int) { w.asleep = n },
+		Sleepers: map[string]executors.Sleeper{hibernate.TypeNoop: w.beds, hibernate.TypeEC2: w.beds, hibernate.TypeRDS: w.beds, hibernate.TypeEKS: w.beds}, Health: checks{w}, Machines: w.machines, Sleeping: func(n map[string]int) { w.asleep = n },
 		Status: status.NewWriter(conn.Kube), Notify: notify.New(notify.Config{Settings: func() agentconfig.Notifications { return agentconfig.Notifications{} }, Register: func(prometheus.Collector) {}}), Events: w.events, Log: log, Now: time.Now, Namespace: annotations.DefaultNamespace, DryRun: w.dryRun,
 		Queue: queue.New(queue.Config{Name: "hibernation", Now: time.Now, Log: log, OnPanic: func() { w.Error("a panic") }}),
 	})
@@ -298,11 +299,35 @@ type beds struct {
 
 	mu     sync.Mutex
 	calls  []executors.SleepCall
-	refuse error // of Validate
+	refuse error             // of Validate
+	wrong  map[string]string // what is refused, as "observe TARGET" or "wake RESOURCE", and how
+}
+
+// is says what is refused of something.
+func (b *beds) is(what string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if why := b.wrong[what]; why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// goes has something refused; an empty reason has it go well again.
+func (b *beds) goes(what, why string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wrong == nil {
+		b.wrong = map[string]string{}
+	}
+	b.wrong[what] = why
 }
 
 // Validate is executors.Sleeper's.
-func (b *beds) Validate(context.Context, executors.SleepCall) error {
+func (b *beds) Validate(_ context.Context, call executors.SleepCall) error {
+	if err := b.is("validate " + call.Target); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.refuse
@@ -313,6 +338,9 @@ func (b *beds) Observe(ctx context.Context, call executors.SleepCall) ([]hiberna
 	b.mu.Lock()
 	b.calls = append(b.calls, call)
 	b.mu.Unlock()
+	if err := b.is("observe " + call.Target); err != nil {
+		return nil, err
+	}
 	list, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "target=" + call.Target})
 	if err != nil {
 		return nil, err
@@ -347,6 +375,15 @@ func (b *beds) change(ctx context.Context, call executors.SleepCall, due []hiber
 	for _, d := range due {
 		if r := b.world.record(call.Target); r == nil || !slices.ContainsFunc(r.Resources, func(res hibernate.Resource) bool { return res.ID == d.ID }) {
 			b.world.Errorf("%s is touched before it is recorded", d.ID)
+		}
+		if err := b.is(string(call.Operation) + " " + d.ID); err != nil {
+			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+			continue
+		}
+		var n int
+		if err := json.Unmarshal(d.Before, &n); err != nil {
+			out = append(out, executors.SleepResult{ID: d.ID, Err: fmt.Errorf("the restore data of %s: %w", d.ID, err)})
+			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"replicas":%s}}`, d.UID, d.Seen.Version, to(d))
 		_, err := call.Clients.Kube.AppsV1().Deployments(call.Namespace).Patch(ctx, d.ID, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: call.Manager})

@@ -244,14 +244,27 @@ func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernat
 		if d.Seen.Awake {
 			continue
 		}
-		var was before
-		err := json.Unmarshal(d.Before, &was)
+		was, err := recorded(d)
 		if err == nil {
 			err = limit(ctx, call, d, was.limits())
 		}
 		out = append(out, executors.SleepResult{ID: d.ID, Err: err})
 	}
 	return out
+}
+
+// recorded is what a NodePool was. What does not name its limits has been edited, and does
+// not say that there were none.
+func recorded(d hibernate.Due) (before, error) {
+	var was before
+	var fields map[string]any
+	if err := errors.Join(json.Unmarshal(d.Before, &was), json.Unmarshal(d.Before, &fields)); err != nil {
+		return was, fmt.Errorf("the restore data of %s: %w", d.ID, err)
+	}
+	if _, says := fields["limits"]; !says {
+		return was, fmt.Errorf("the restore data of %s does not say what its limits were", d.ID)
+	}
+	return was, nil
 }
 
 // limits are what puts back what was: only of the cpu, which alone was changed.

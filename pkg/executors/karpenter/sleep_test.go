@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
+	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
 )
 
 func TestHowANodePoolIs(t *testing.T) {
@@ -55,8 +58,8 @@ func TestWhatIsPutBack(t *testing.T) {
 		`{"limits":{"cpu":"8","memory":"1Gi"}}`: `{"cpu":"8"}`,
 		`{"limits":{"cpu":"8"},"weight":10}`:    `{"cpu":"8"}`,
 	} {
-		var b before
-		if err := json.Unmarshal([]byte(was), &b); err != nil {
+		b, err := recorded(hibernate.Due{Resource: hibernate.Resource{Before: []byte(was)}})
+		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := json.Marshal(b.limits())
@@ -65,6 +68,25 @@ func TestWhatIsPutBack(t *testing.T) {
 		}
 		if string(got) != want {
 			t.Errorf("%s: %s, want %s", was, got, want)
+		}
+	}
+}
+
+// A limit that is taken away for nonsense would let Karpenter make nodes without end.
+func TestRestoreDataOfANodePoolThatIsNonsenseIsNotPutBack(t *testing.T) {
+	for before, want := range map[string]string{
+		`{}`:                    "the restore data of nodepools/small does not say what its limits were",
+		`null`:                  "the restore data of nodepools/small does not say what its limits were",
+		`3`:                     "the restore data of nodepools/small: json: cannot unmarshal number",
+		`{"limits":"1000"}`:     "the restore data of nodepools/small: json: cannot unmarshal string",
+		`{"weight":"much"}`:     "the restore data of nodepools/small: json: cannot unmarshal string",
+		`{"replicas":3`:         "the restore data of nodepools/small: unexpected end of JSON input",
+		`{"max":3,"limits":[]}`: "the restore data of nodepools/small: json: cannot unmarshal array",
+	} {
+		due := []hibernate.Due{{Resource: hibernate.Resource{ID: "nodepools/small", UID: "u", Before: []byte(before)}}}
+		results := Sleeps{}.Wake(t.Context(), executors.SleepCall{}, due) // without clients: nothing is sent
+		if len(results) != 1 || results[0].ID != "nodepools/small" || results[0].Err == nil || !strings.HasPrefix(results[0].Err.Error(), want) {
+			t.Errorf("%s: %+v", before, results)
 		}
 	}
 }

@@ -416,36 +416,52 @@ func must(b before) json.RawMessage {
 
 // Shutdown puts workloads to sleep, those of one kind after the other.
 func (Sleeps) Shutdown(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	return change(ctx, call, due, func(s *sleep, d hibernate.Due) *before {
-		var was before
-		switch {
-		case !d.Seen.Awake, json.Unmarshal(d.Before, &was) != nil:
-			return nil
-		case was.Suspend != nil:
-			return &before{Suspend: new(true)}
-		case was.Paused != nil:
-			return &before{Paused: &field{new(strconv.FormatInt(s.floor, 10))}}
-		case was.Selector != nil:
-			return &before{Selector: &field{new(s.call.Plan)}}
+	return change(ctx, call, due, func(s *sleep, d hibernate.Due) (*before, error) {
+		if !d.Seen.Awake {
+			return nil, nil
 		}
-		return &before{Replicas: &s.floor}
+		was, err := recorded(d)
+		switch {
+		case err != nil:
+			return nil, err
+		case was.Suspend != nil:
+			return &before{Suspend: new(true)}, nil
+		case was.Paused != nil:
+			return &before{Paused: &field{new(strconv.FormatInt(s.floor, 10))}}, nil
+		case was.Selector != nil:
+			return &before{Selector: &field{new(s.call.Plan)}}, nil
+		}
+		return &before{Replicas: &s.floor}, nil
 	})
+}
+
+// recorded is what a workload was. What says nothing of it has been edited, and is no reason
+// to set it to anything.
+func recorded(d hibernate.Due) (*before, error) {
+	var was before
+	switch err := json.Unmarshal(d.Before, &was); {
+	case err != nil:
+		return nil, fmt.Errorf("the restore data of %s: %w", d.ID, err)
+	case was == before{}:
+		return nil, fmt.Errorf("the restore data of %s does not say what it was", d.ID)
+	}
+	return &was, nil
 }
 
 // Wake gives workloads back what they had, those of one kind after the other, in the
 // reverse order.
 func (Sleeps) Wake(ctx context.Context, call executors.SleepCall, due []hibernate.Due) []executors.SleepResult {
-	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) *before {
-		var was before
-		if d.Seen.Awake || json.Unmarshal(d.Before, &was) != nil { // it only has to become ready
-			return nil
+	return change(ctx, call, due, func(_ *sleep, d hibernate.Due) (*before, error) {
+		if d.Seen.Awake { // it only has to become ready
+			return nil, nil
 		}
-		return &was
+		return recorded(d)
 	})
 }
 
-// change writes what to says of each workload of the first kind whose turn it is.
-func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) *before) []executors.SleepResult {
+// change writes what to says of each workload of the first kind whose turn it is; nil:
+// nothing.
+func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, to func(*sleep, hibernate.Due) (*before, error)) []executors.SleepResult {
 	s, err := newSleep(call)
 	if err != nil {
 		return []executors.SleepResult{{Err: err}}
@@ -455,12 +471,20 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 	group.SetLimit(writesAtOnce)
 	var mu sync.Mutex
 	var out []executors.SleepResult
+	result := func(id string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		out = append(out, executors.SleepResult{ID: id, Err: err})
+	}
 	for _, d := range due {
 		of, namespace, name, ok := parts(d.ID)
 		if !ok || of != turn || ctx.Err() != nil {
 			continue
 		}
-		want := to(s, d)
+		want, err := to(s, d)
+		if err != nil {
+			result(d.ID, err)
+		}
 		if want == nil {
 			continue
 		}
@@ -472,9 +496,7 @@ func change(ctx context.Context, call executors.SleepCall, due []hibernate.Due, 
 			if ctx.Err() != nil { // its time is over: the next pass goes on
 				return nil
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			out = append(out, executors.SleepResult{ID: d.ID, Err: err})
+			result(d.ID, err)
 			return nil
 		})
 	}

@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -157,5 +158,24 @@ func TestWhoseTurnItIs(t *testing.T) {
 	s := &sleep{kinds: kinds}
 	if got := s.turn([]hibernate.Due{{Resource: hibernate.Resource{ID: "rollouts.example.org/shop/web"}}}); got != "rollouts.example.org" {
 		t.Errorf("of a kind that the plan does not name any more it is %q", got)
+	}
+}
+
+func TestRestoreDataOfAWorkloadThatIsNonsenseIsNotPutBack(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"replicas":3}`:      "",
+		`{"suspend":false}`:   "",
+		`{"paused":{}}`:       "",
+		`{"nodeSelector":{}}`: "",
+		`{}`:                  "the restore data of deployments.apps/shop/web does not say what it was",
+		`null`:                "the restore data of deployments.apps/shop/web does not say what it was",
+		`{"min":1}`:           "the restore data of deployments.apps/shop/web does not say what it was",
+		`{"replicas":"many"}`: "the restore data of deployments.apps/shop/web: json: cannot unmarshal string",
+		`3`:                   "the restore data of deployments.apps/shop/web: json: cannot unmarshal number",
+	} {
+		_, err := recorded(hibernate.Due{Resource: hibernate.Resource{ID: "deployments.apps/shop/web", Before: []byte(text)}})
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

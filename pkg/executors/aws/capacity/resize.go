@@ -37,6 +37,9 @@ func Refill(ctx context.Context, due []hibernate.Due, find Find) []executors.Sle
 		if err := json.Unmarshal(d.Before, &was); err != nil {
 			return fmt.Errorf("the restore data of %s: %w", d.ID, err)
 		}
+		if was.None() || was.Min < 0 || was.Desired < 0 { // it was edited: what has no instances is not put to sleep
+			return fmt.Errorf("the restore data of %s does not say how many instances it had: it has %s", d.ID, was)
+		}
 		to, why := was.Within(g.Max)
 		err := g.Set(ctx, d, to)
 		if why != "" {
