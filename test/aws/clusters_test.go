@@ -1,18 +1,11 @@
 package aws
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -34,16 +27,15 @@ import (
 // eksServer is the API server of a cluster of EKS: it believes whom STS believes.
 type eksServer struct {
 	*httptest.Server
-	cluster string
 	mu      sync.Mutex
 	refused []string
 	served  int
 }
 
 func newEKSServer(t *testing.T, cluster string) *eksServer {
-	s := &eksServer{cluster: cluster}
+	s := &eksServer{}
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if why := s.authenticate(r); why != "" {
+		if why := simulated.Authenticate(r, cluster, endpoint); why != "" {
 			s.mu.Lock()
 			s.refused = append(s.refused, why)
 			s.mu.Unlock()
@@ -62,88 +54,22 @@ func newEKSServer(t *testing.T, cluster string) *eksServer {
 	return s
 }
 
-// authenticate is what aws-iam-authenticator does with a token; empty: it is good.
-func (s *eksServer) authenticate(r *http.Request) string {
-	text, is := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer k8s-aws-v1.")
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if !is || err != nil {
-		return "no token of EKS"
-	}
-	to, err := url.Parse(string(raw))
-	if err != nil {
-		return err.Error()
-	}
-	q := to.Query()
-	signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
-	switch {
-	case q.Get("Action") != "GetCallerIdentity":
-		return "it asks STS for " + q.Get("Action")
-	case !strings.Contains(";"+q.Get("X-Amz-SignedHeaders")+";", ";x-k8s-aws-id;"):
-		return "it is signed for no cluster: " + q.Get("X-Amz-SignedHeaders")
-	case q.Get("X-Amz-Expires") != "60" || err != nil || time.Since(signed) > time.Minute:
-		return "it is good for " + q.Get("X-Amz-Expires") + " since " + q.Get("X-Amz-Date")
-	case "http://"+to.Host != endpoint:
-		return "it is for " + to.Host
-	}
-	ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, to.String(), nil)
-	if err != nil {
-		return err.Error()
-	}
-	ask.Header.Set("X-K8s-Aws-Id", s.cluster)
-	// moto looks for the service in this header alone; AWS finds it in the address.
-	ask.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+q.Get("X-Amz-Credential")+", SignedHeaders=host, Signature="+q.Get("X-Amz-Signature"))
-	answer, err := http.DefaultClient.Do(ask)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, _ := io.ReadAll(answer.Body)
-	if answer.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(account)) {
-		return fmt.Sprintf("STS says %d %s", answer.StatusCode, body)
-	}
-	return ""
-}
-
-// inFront is AWS with the cluster at an API server of ours: moto's leads nowhere. STS is
-// reached past it, so that what is signed for it holds.
-func inFront(t *testing.T, api *eksServer) string {
-	to, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
-		ModifyResponse: func(r *http.Response) error {
-			if r.Request.URL.Path != "/clusters/"+api.cluster || r.StatusCode != http.StatusOK {
-				return nil
-			}
-			var got map[string]map[string]any
-			if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
-				return err
-			}
-			got["cluster"]["endpoint"] = api.URL
-			got["cluster"]["certificateAuthority"] = map[string]string{"data": base64.StdEncoding.EncodeToString(authority)}
-			b, err := json.Marshal(got)
-			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
-			r.Header.Set("Content-Length", fmt.Sprint(len(b)))
-			return err
-		},
-	}
-	server := httptest.NewServer(proxy)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
 func TestAClusterOfEKSIsReachedWithTheCredentialsOfThePlan(t *testing.T) {
 	_, err := eks.NewFromConfig(fresh(t)).CreateCluster(t.Context(), &eks.CreateClusterInput{Name: aws.String("stg"), RoleArn: aws.String("arn:aws:iam::" + account + ":role/eks"), ResourcesVpcConfig: &types.VpcConfigRequest{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	api := newEKSServer(t, "stg")
+	front, err := simulated.WithCluster("stg", api.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := endpoint
-	endpoint = inFront(t, api)
-	t.Cleanup(func() { endpoint = before })
+	endpoint = front.URL
+	t.Cleanup(func() {
+		endpoint = before
+		front.Close()
+	})
 	home := agenttest.New(t)
 	home.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}})
