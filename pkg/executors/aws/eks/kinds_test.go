@@ -130,13 +130,14 @@ func TestNodesOfBothKindsSleepAsEveryTargetDoes(t *testing.T) {
 type night struct {
 	*cluster
 	t        *testing.T
+	sleeper  func() executors.Sleeper
 	record   hibernate.Record
 	now      time.Time
 	failures int
 }
 
 func newNight(t *testing.T, c *cluster) *night {
-	return &night{cluster: c, t: t, now: time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)}
+	return &night{cluster: c, t: t, sleeper: c.Sleeper, now: time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC)}
 }
 
 // pass is one look and what follows from it; it gives what was refused.
@@ -145,14 +146,14 @@ func (n *night) pass(op hibernate.Operation) (step hibernate.Step, refused strin
 	n.now = n.now.Add(time.Second)
 	call := n.Call()
 	call.Operation, call.Recorded, call.Now, call.Failures = op, n.record.Resources, n.now, n.failures
-	seen, err := n.Sleeper().Observe(n.t.Context(), call)
+	seen, err := n.sleeper().Observe(n.t.Context(), call)
 	if err != nil {
 		return step, err.Error()
 	}
-	act := n.Sleeper().Shutdown
+	act := n.sleeper().Shutdown
 	step = n.record.ToSleep(seen, n.now)
 	if op == hibernate.Wake {
-		act, step = n.Sleeper().Wake, n.record.ToWake(seen, n.now)
+		act, step = n.sleeper().Wake, n.record.ToWake(seen, n.now)
 	}
 	n.record = step.Record
 	call.Recorded = step.Record.Resources
