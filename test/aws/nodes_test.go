@@ -2,16 +2,24 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/agenttest"
 	"github.com/kubectl-maint/kubectl-maint/pkg/agent/client"
+	"github.com/kubectl-maint/kubectl-maint/pkg/connector"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors"
 	awseks "github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/eks"
 	"github.com/kubectl-maint/kubectl-maint/pkg/executors/aws/session"
@@ -96,11 +104,48 @@ func TestNodePoolsOfKarpenter(t *testing.T) {
 	sleepertest.Run(t, func(t *testing.T) sleepertest.Backend { return newNodePools(t) })
 }
 
-// nodesOfEKS are the nodes of a cluster of EKS, of both kinds.
+// nodesOfEKS are the nodes of a cluster of EKS, of both kinds. Its API server is reached over
+// the wire, by what EKS says of it and by a token that STS believes.
 type nodesOfEKS struct {
 	*nodePools
-	groups *nodeGroups
-	order  []string
+	groups   *nodeGroups
+	order    []string
+	accounts *client.Impersonator
+}
+
+func newNodesOfEKS(t *testing.T, order []string) *nodesOfEKS {
+	t.Helper()
+	w := &nodesOfEKS{groups: newNodeGroups(t).(*nodeGroups), nodePools: newNodePools(t), order: order}
+	front := ""
+	api := httptest.NewTLSServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if why := simulated.Authenticate(r, "stg", front); why != "" {
+			http.Error(out, why, http.StatusUnauthorized)
+			return
+		}
+		answer, err := w.api.RoundTrip(r)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		maps.Copy(out.Header(), answer.Header)
+		out.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(out, answer.Body)
+	}))
+	t.Cleanup(api.Close)
+	behind, err := simulated.WithCluster("stg", api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(behind.Close)
+	front = behind.URL
+	home := agenttest.New(t)
+	home.Put(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "maint-runner"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "keys"}, Data: map[string][]byte{"accessKeyId": []byte("AKIAIOSFODNN7EXAMPLE"), "secretAccessKey": []byte("none")}})
+	conn, _ := home.Connect()
+	w.accounts = conn.Impersonate(client.External{
+		HTTP: func() *http.Client { return http.DefaultClient }, Dial: (&net.Dialer{}).DialContext, AWSEndpoint: front, EKS: awseks.NewClusters(session.NewPool(time.Now), time.Now),
+	})
+	return w
 }
 
 func (w *nodesOfEKS) Sleeper() executors.Sleeper {
@@ -112,7 +157,15 @@ func (w *nodesOfEKS) Call() executors.SleepCall {
 	params := c.Params.(*hibernate.EKSParameters)
 	params.ComputePolicy = &hibernate.ComputePolicy{Mode: hibernate.BothKinds, Order: w.order}
 	params.Karpenter = &hibernate.NodePools{NodePools: []string{"general", "spot", "closed"}}
-	c.Cloud.Connect = func(context.Context) (executors.Clients, error) { return w.clients, nil }
+	spec := c.Cloud.AWS
+	c.Cloud.Connect = func(ctx context.Context) (executors.Clients, error) {
+		cluster := client.Cluster{Name: "stg", Spec: connector.ClusterSpec{EKS: &connector.EKSCluster{Name: "stg"}, ProviderRef: &connector.Ref{Name: "aws"}}, Provider: &spec}
+		clients, failed := w.accounts.Remote(ctx, client.Account{Namespace: "team", Name: "maint-runner"}, cluster)
+		if failed != nil {
+			return clients, errors.New(failed.Message)
+		}
+		return clients, nil
+	}
 	return c
 }
 
@@ -133,9 +186,7 @@ func (w *nodesOfEKS) Outside(id string) bool {
 func TestNodesOfEKSByKarpenterAndNodeGroups(t *testing.T) {
 	for _, order := range [][]string{nil, {hibernate.ManagedNodeGroups}} {
 		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			sleepertest.Run(t, func(t *testing.T) sleepertest.Backend {
-				return &nodesOfEKS{nodePools: newNodePools(t), groups: newNodeGroups(t).(*nodeGroups), order: order}
-			})
+			sleepertest.Run(t, func(t *testing.T) sleepertest.Backend { return newNodesOfEKS(t, order) })
 		})
 	}
 }
