@@ -2,6 +2,7 @@ package print
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/kubectl-maint/kubectl-maint/pkg/cmd/view"
 	"github.com/kubectl-maint/kubectl-maint/pkg/hibernate"
@@ -99,11 +100,23 @@ func (v Printer) Frozen(in intent.Intent) string {
 	return ""
 }
 
+// approvalWords say that a run waits for approval, by the journal's message, which may say so
+// itself and name the command, too.
+func approvalWords(name, message string) string {
+	const waits = "waits for approval"
+	command := "kubectl maint approve " + name
+	message = strings.TrimSuffix(strings.TrimSuffix(message, " ("+command+")"), ": "+command)
+	if strings.HasPrefix(message, waits) {
+		return message
+	}
+	return waits + view.Colon(message)
+}
+
 // runNeeds are for what a live run waits that somebody has to give.
 func (v Printer) runNeeds(r view.Run) []Need {
 	name, j := r.Run.Name, r.Journal
 	if j.Waiting == run.WaitApproval {
-		return []Need{{What: "run " + name + " waits for approval" + view.Colon(j.Message), Remedy: v.Suggest().Answer(name)}}
+		return []Need{{What: "run " + name + " " + approvalWords(name, j.Message), Remedy: v.Suggest().Answer(name)}}
 	}
 	var out []Need
 	if said := j.DriftSaid(); said != "" && j.End == nil {
