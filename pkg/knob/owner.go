@@ -28,6 +28,10 @@ const (
 	openshiftNamespace = "openshift-gitops"
 )
 
+// refresh is the annotation that asks Argo CD to look at an Application. It takes it away
+// when it has looked, and has set on foot what it decided to do.
+const refresh = "argocd.argoproj.io/refresh"
+
 // helmRelease is the kind whose controller says that it is at something from its first look
 // on, also while it only waits for a chart, and that it has seen a suspension.
 const helmRelease = "HelmRelease"
@@ -102,7 +106,8 @@ func (o Owner) Owns(owner map[string]any, object Object) bool {
 // still; empty: nothing.
 func (o Owner) Applying(owner map[string]any) string {
 	if o.Knob.Name == ArgoCD {
-		if text(owner, "status", "operationState", "phase") == "Running" {
+		// what is asked for is written as an operation first, and taken away at its end
+		if owner["operation"] != nil || text(owner, "status", "operationState", "phase") == "Running" {
 			return "a sync is under way"
 		}
 		return ""
@@ -119,6 +124,22 @@ func (o Owner) Applying(owner map[string]any) string {
 		}
 	}
 	return ""
+}
+
+// Question is the annotation that has an owner's controller say that it has looked, and its
+// value; empty: it says so by itself. Argo CD decides to sync by the Application as it was
+// when it began to look, which takes as long as a repository takes to render.
+func (o Owner) Question() (key, value string) {
+	if o.Knob.Name != ArgoCD {
+		return "", ""
+	}
+	return refresh, "normal"
+}
+
+// Unanswered says whether an owner's controller was asked and has not looked since.
+func (o Owner) Unanswered(owner map[string]any) bool {
+	key, _ := o.Question()
+	return key != "" && text(owner, "metadata", "annotations", key) != ""
 }
 
 // seen says whether a controller has looked at an owner as it is specified now. One object

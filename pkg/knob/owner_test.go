@@ -93,10 +93,29 @@ func TestWhatAnOwnerIsAt(t *testing.T) {
 		"a Kustomization of an older mark": {flux, atGeneration(condition("Reconciling", "True", "Progressing"), 2, 2), true},
 		"Argo CD syncs":                    {argo, phase("Running"), true},
 		"Argo CD has synced":               {argo, phase("Succeeded"), false},
+		"Argo CD is told to sync":          {argo, map[string]any{"operation": map[string]any{"sync": map[string]any{}}}, true},
 		"Argo CD says nothing":             {argo, nil, false},
 	} {
 		if got := c.owner.Applying(c.is); (got != "") != c.busy {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+func TestArgoCDIsAskedWhetherItHasLooked(t *testing.T) {
+	flux := knob.Owners(knob.Object{}, map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, nil)[0]
+	argo := knob.Owners(knob.Object{}, map[string]string{"argocd.argoproj.io/instance": "apps"}, nil)[0]
+	annotated := func(key string) map[string]any {
+		return map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: "normal"}}}
+	}
+	if key, _ := flux.Question(); key != "" || flux.Unanswered(annotated("argocd.argoproj.io/refresh")) {
+		t.Error("Flux is asked")
+	}
+	key, value := argo.Question()
+	if key != "argocd.argoproj.io/refresh" || value != "normal" {
+		t.Errorf("it asks by %s=%s", key, value)
+	}
+	if !argo.Unanswered(annotated(key)) || argo.Unanswered(annotated("example.com/refresh")) || argo.Unanswered(nil) {
+		t.Error("it does not go by the annotation")
 	}
 }

@@ -164,6 +164,10 @@ func TestAnApplicationOfArgoCDIsHeldByItsSyncPolicy(t *testing.T) {
 
 	d.merge(id(app.name, d.name))(t)
 	call = h.as(t, w.Call, ownerRights())
+	if out := pass(t, "hold-owners", &call); out.State != executors.NotYet || !strings.Contains(out.Message, "its controller has not looked at it since") {
+		t.Errorf("%+v", out)
+	}
+	app.looks(t)
 	finish(t, &call)
 	if got := app.state("spec")(t); got != `{"syncPolicy":{"syncOptions":["CreateNamespace=false"]}}` {
 		t.Errorf("while the run lives it is %s", got)
@@ -186,6 +190,15 @@ func TestAnApplicationOfArgoCDIsHeldByItsSyncPolicy(t *testing.T) {
 	if out := restorer.Restore(t.Context(), other); out.State != executors.Done || app.state("spec")(t) != synced {
 		t.Errorf("%+v, and it is %s", out, app.state("spec")(t))
 	}
+}
+
+// looks is Argo CD, which takes away that it was asked to look.
+func (th *thing) looks(t *testing.T) {
+	t.Helper()
+	if got := th.read(t).GetAnnotations()["argocd.argoproj.io/refresh"]; got != "normal" {
+		t.Errorf("Argo CD is not asked to look: %q", got)
+	}
+	th.merge(`{metadata: {annotations: {argocd.argoproj.io/refresh: null}}}`)(t)
 }
 
 // driftOf is what somebody changed of the owner that is held.

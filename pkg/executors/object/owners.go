@@ -3,8 +3,10 @@ package object
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,7 +66,35 @@ func (OwnerHolder) pass(ctx context.Context, call executors.Call) (executors.Out
 	if at := o.Applying(now.Object); at != "" {
 		return api.Waiting(o.object.Watch(""), "%s %s/%s is suspended; waits: %s", o.Kind, o.object.Namespace, o.object.Name, at), nil
 	}
+	if o.Unanswered(now.Object) {
+		return o.unanswered(call, out), nil
+	}
 	return out, nil
+}
+
+// lookTimeout is how long a controller is given to look at an owner that was suspended: a
+// guess, Argo CD's own limit for a repository to render. One that is down never looks, and
+// begins from the owner as it is then.
+const lookTimeout = time.Minute
+
+// unanswered waits for the controller to look: until then it may begin what it decided by
+// the owner as it was.
+func (o *owner) unanswered(call executors.Call, suspended executors.Outcome) executors.Outcome {
+	var until time.Time
+	known := json.Unmarshal(call.Memory, &until) == nil
+	if !known {
+		until = call.Now.Add(lookTimeout)
+	}
+	if !call.Now.Before(until) {
+		suspended.Message = fmt.Sprintf("%s; its controller has not looked at it within %s", suspended.Message, lookTimeout)
+		return suspended
+	}
+	out := api.Waiting(o.object.Watch(""), "%s %s/%s is suspended; waits: its controller has not looked at it since", o.Kind, o.object.Namespace, o.object.Name)
+	out.WakeAt = until
+	if !known {
+		out.Memory = raw(until, true)
+	}
+	return out
 }
 
 // suspension is the write that makes the owner hold still. One that does already is
@@ -79,7 +109,11 @@ func (o *owner) suspension() write {
 	if o.Knob.ClosedOn(o.live.Object) {
 		held.After = held.Before
 	}
-	body := mergePatch(o.live.Object, set(o.live.Object, path, held.After, 0).(map[string]any))
+	wanted := set(o.live.Object, path, held.After, 0)
+	if key, value := o.Question(); key != "" && !equalRaw(held.Before, held.After) {
+		wanted = set(wanted, fieldPath{{Key: "metadata"}, {Key: "annotations"}, {Key: key}}, raw(value, true), 0)
+	}
+	body := mergePatch(o.live.Object, wanted.(map[string]any))
 	return write{object: o.object, live: o.live, restoreAfter: true, changes: []change{held}, patch: api.Patch{Type: types.MergePatchType, Body: body}}
 }
 

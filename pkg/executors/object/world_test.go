@@ -95,6 +95,7 @@ func (w *world) field(key string, path ...string) string {
 func resources() map[string]schema.GroupVersionKind {
 	return map[string]schema.GroupVersionKind{
 		"deployments": {Group: "apps", Version: "v1", Kind: "Deployment"}, "secrets": {Version: "v1", Kind: "Secret"}, "configmaps": {Version: "v1", Kind: "ConfigMap"}, "apps": {Group: "example.org", Version: "v1", Kind: "App"},
+		"applications": {Group: "argoproj.io", Version: "v1alpha1", Kind: "Application"},
 	}
 }
 
